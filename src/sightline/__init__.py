@@ -1,0 +1,65 @@
+"""Sightline: linear bandits at the information-theoretic limit.
+
+Names are imported on first use, so that ``import sightline`` stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "LinearBandit": "sightline.problems",
+    "LogDet": "sightline.core.confidence",
+    "LogLog": "sightline.core.confidence",
+    "FixedBeta": "sightline.core.confidence",
+    "Choice": "sightline.policies.base",
+    "Policy": "sightline.policies.base",
+    "choose": "sightline.policies.base",
+    "inspect": "sightline.policies.base",
+    "update": "sightline.policies.base",
+    "Run": "sightline.engine.simulate",
+    "simulate": "sightline.engine.simulate",
+    "Decision": "sightline.engine.session",
+    "Session": "sightline.engine.session",
+    "Status": "sightline.engine.session",
+}
+
+if TYPE_CHECKING:
+    from sightline import problems as problems
+    from sightline.core.confidence import FixedBeta as FixedBeta
+    from sightline.core.confidence import LogDet as LogDet
+    from sightline.core.confidence import LogLog as LogLog
+    from sightline.engine.session import Decision as Decision
+    from sightline.engine.session import Session as Session
+    from sightline.engine.session import Status as Status
+    from sightline.engine.simulate import Run as Run
+    from sightline.engine.simulate import simulate as simulate
+    from sightline.policies.base import Choice as Choice
+    from sightline.policies.base import Policy as Policy
+    from sightline.policies.base import choose as choose
+    from sightline.policies.base import inspect as inspect
+    from sightline.policies.base import update as update
+    from sightline.policies.catalogue import *  # noqa: F403
+    from sightline.problems import LinearBandit as LinearBandit
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module 'sightline' has no attribute {name!r}")
+        if name == "problems":
+            return importlib.import_module("sightline.problems")
+        if name in _HOME:
+            return getattr(importlib.import_module(_HOME[name]), name)
+        from sightline.policies.catalogue import POLICIES
+
+        if name in POLICIES:
+            return POLICIES[name]
+        raise AttributeError(f"module 'sightline' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        from sightline.policies.catalogue import POLICIES
+
+        return sorted({*_HOME, *POLICIES, "problems", "__version__"})

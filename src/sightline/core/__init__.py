@@ -1,0 +1,1 @@
+"""Compiled formulas of estimates: arrays and named tuples only, nothing here knows theta*."""

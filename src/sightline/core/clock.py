@@ -1,0 +1,93 @@
+"""Time that survives any horizon.
+
+| symbol | here          | meaning                                          |
+|--------|---------------|--------------------------------------------------|
+| t      | ``Clock.t``   | the round about to be played, 1, 2, 3, ...       |
+| log t  | ``log_round`` | all that the algorithms ever look at             |
+
+Below ``FAR`` = 2^53 a round is counted exactly.  From there on only its logarithm is kept: one
+round more would change log t by less than its last bit, so ticking is a no-op and only jumps
+move the clock.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from sightline.jit import compiled
+
+__all__ = [
+    "FAR",
+    "Clock",
+    "clock_at",
+    "is_before",
+    "log_round",
+    "never",
+    "rounds_between",
+    "tick",
+]
+
+FAR = 2**53
+_LOG_FAR = math.log(FAR)
+
+
+class Clock(NamedTuple):
+    """The round about to be played.
+
+    Attributes
+    ----------
+    t : int
+        The round, exact below ``FAR``; ``FAR`` itself stands for "that or later".
+    log_t : float
+        Logarithm of the round where ``t == FAR``, unused (nan) before.
+    """
+
+    t: int
+    log_t: float
+
+
+def clock_at(t: int) -> Clock:
+    """Clock at round ``t``, a Python integer of any size."""
+    return Clock(t, math.nan) if t < FAR else Clock(FAR, math.log(t))
+
+
+@compiled
+def never() -> Clock:
+    """Wake of a choice that holds for ever."""
+    return Clock(FAR, math.inf)
+
+
+@compiled
+def log_round(clock: Clock) -> float:
+    """Logarithm of the current round."""
+    return math.log(clock.t) if clock.t < FAR else clock.log_t
+
+
+@compiled
+def is_before(first: Clock, second: Clock) -> bool:
+    """Whether ``first`` is an earlier round than ``second``."""
+    if first.t < FAR or second.t < FAR:
+        return first.t < second.t
+    return first.log_t < second.log_t
+
+
+@compiled
+def tick(clock: Clock) -> Clock:
+    """Advance one round."""
+    if clock.t < FAR - 1:
+        return Clock(clock.t + 1, math.nan)
+    if clock.t == FAR - 1:
+        return Clock(FAR, _LOG_FAR)
+    return clock
+
+
+@compiled
+def rounds_between(start: Clock, end: Clock) -> float:
+    """Count the rounds from ``start`` up to but not including ``end``; inf beyond 1.8e308."""
+    if end.t < FAR or end.log_t == _LOG_FAR:
+        return float(end.t - start.t)
+    log_end = end.log_t
+    if log_end > 709.7:  # exp would overflow, and inf - inf is not a count
+        return math.inf
+    return -math.exp(log_end) * math.expm1(log_round(start) - log_end)

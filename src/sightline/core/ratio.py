@@ -1,0 +1,99 @@
+"""The IDS distribution: minimise the information ratio (expected gap)^2 / expected gain.
+
+| symbol      | here                     | meaning                                      |
+|-------------|--------------------------|----------------------------------------------|
+| Psi(mu)     | ``Mixture.ratio``        | information ratio                            |
+| mu_s        | ``Mixture``              | its minimiser, on at most two arms           |
+| p*          | ``Mixture.probability``  | probability of the second arm                |
+
+Psi is convex in mu and some minimiser has two arms; on one pair p* is explicit (paper, lemma on
+two actions).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.jit import compiled
+
+__all__ = ["Mixture", "exact_mixture", "greedy_mixture", "pair_probability"]
+
+Array = NDArray[np.float64]
+
+
+class Mixture(NamedTuple):
+    """``second`` with the given probability, else ``first``."""
+
+    first: int
+    second: int
+    probability: float
+    ratio: float
+
+
+@compiled
+def pair_probability(gap_1: float, gain_1: float, gap_2: float, gain_2: float) -> float:
+    """p* in [0, 1] for gap_1 <= gap_2: the weight of the second arm that minimises Psi."""
+    if gain_1 >= gain_2:
+        return 0.0
+    if gap_1 >= gap_2:
+        return 1.0
+    p = gap_1 / (gap_2 - gap_1) - 2.0 * gain_1 / (gain_2 - gain_1)
+    return min(max(p, 0.0), 1.0)
+
+
+@compiled
+def _pair(gaps: Array, gains: Array, first: int, second: int) -> Mixture:
+    """Best mixture of two arms, the first with the smaller gap."""
+    p = pair_probability(gaps[first], gains[first], gaps[second], gains[second])
+    gap = (1.0 - p) * gaps[first] + p * gaps[second]
+    gain = (1.0 - p) * gains[first] + p * gains[second]
+    return Mixture(first, second, p, gap * gap / gain if gain > 0.0 else math.inf)
+
+
+@compiled
+def _price_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+    """Limit of the IDS distribution as the gap of x-hat falls to zero.
+
+    Psi is then zero on x-hat alone, which would be played for ever.  But its gap is zero only
+    if its width is: it is the zero vector, and playing it changes no estimate.  As delta_s -> 0
+    the other arm of the mixture tends to the one of least gap per gain; it is played directly,
+    which skips the rounds that change nothing.
+    """
+    cheapest = best
+    price = math.inf
+    for x in range(gaps.shape[0]):
+        if gains[x] > 0.0 and gaps[x] < price * gains[x]:
+            cheapest, price = x, gaps[x] / gains[x]
+    return Mixture(best, cheapest, 1.0, 0.0)
+
+
+@compiled
+def greedy_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+    """Best mixture of x-hat, which has the smallest gap, and one other arm: O(k)."""
+    if gaps[best] <= 0.0:
+        return _price_mixture(gaps, gains, best)
+    result = _pair(gaps, gains, best, best)
+    for x in range(gaps.shape[0]):
+        candidate = _pair(gaps, gains, best, x)
+        if candidate.ratio < result.ratio:
+            result = candidate
+    return result
+
+
+@compiled
+def exact_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+    """Best mixture of any two arms: O(k^2)."""
+    if gaps[best] <= 0.0:
+        return _price_mixture(gaps, gains, best)
+    result = _pair(gaps, gains, best, best)
+    for x in range(gaps.shape[0]):
+        for z in range(gaps.shape[0]):
+            if gaps[x] <= gaps[z]:
+                candidate = _pair(gaps, gains, x, z)
+                if candidate.ratio < result.ratio:
+                    result = candidate
+    return result

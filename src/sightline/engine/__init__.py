@@ -1,0 +1,1 @@
+"""The only places where time passes: simulated at once, or live by ask and tell."""

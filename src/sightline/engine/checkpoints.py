@@ -1,0 +1,53 @@
+"""Rounds at which a simulation records, as Python integers of any size."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+
+from sightline.validation import integer
+
+__all__ = ["log_spaced", "power_of_ten", "valid_checkpoints"]
+
+
+def log_spaced(horizon: int, per_decade: int = 20, at_most: int = 400) -> list[int]:
+    """Choose rounds from 1 to ``horizon`` that are evenly spaced in log t.
+
+    Parameters
+    ----------
+    horizon : int
+        Last round.
+    per_decade : int
+        Rounds per factor of ten, fewer if that would be more than ``at_most`` in all.
+    at_most : int
+        Largest number of intervals.
+    """
+    horizon = integer("horizon", horizon, at_least=1)
+    log_horizon = math.log10(horizon)
+    count = max(1, min(at_most, math.ceil(per_decade * log_horizon)))
+    rounds = {min(power_of_ten(log_horizon * i / count), horizon) for i in range(count)}
+    return sorted(rounds | {horizon})
+
+
+def power_of_ten(exponent: float) -> int:
+    """10^exponent, rounded, also where it does not fit a float."""
+    if exponent < 15:
+        return round(math.pow(10.0, exponent))
+    whole = math.floor(exponent)
+    leading = round(math.pow(10.0, exponent - whole + 15))
+    return leading * int(10 ** (whole - 15))
+
+
+def valid_checkpoints(checkpoints: Iterable[int] | None, horizon: int) -> Sequence[int]:
+    """Check the rounds to record, or choose them."""
+    if checkpoints is None:
+        return log_spaced(horizon)
+    rounds = [integer("checkpoints", t, at_least=1) for t in checkpoints]
+    if not rounds:
+        raise ValueError("checkpoints must not be empty")
+    if any(a >= b for a, b in itertools.pairwise(rounds)):
+        raise ValueError("checkpoints must be strictly increasing")
+    if rounds[-1] > horizon:
+        raise ValueError(f"checkpoints must not exceed the horizon {horizon}, got {rounds[-1]}")
+    return rounds

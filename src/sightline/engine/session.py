@@ -1,0 +1,260 @@
+"""Live use: ask for the next arm, tell its reward later, over the same policies as simulation."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sightline.core.clock import FAR, Clock, clock_at, is_before, tick
+from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
+from sightline.engine.checkpoints import power_of_ten
+from sightline.engine.simulate import streams
+from sightline.policies.base import Choice, Policy, choose, inspect, update
+from sightline.policies.catalogue import build, describe
+from sightline.validation import finite_array, integer, number
+
+__all__ = ["Decision", "Session", "Status"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Answer to one question.
+
+    Attributes
+    ----------
+    id : int
+        Under which to tell the reward.
+    arm : int
+        Row of the actions.
+    action : ndarray, shape (d,)
+        Its features.
+    probability : float
+        With which this arm was drawn given all rewards told before; nan if unknown.
+    exploring : bool
+        Whether the policy will learn from the reward.
+    round : int
+        Number of the question, from 1.
+    """
+
+    id: int
+    arm: int
+    action: NDArray[np.float64]
+    probability: float
+    exploring: bool
+    round: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where an experiment stands.
+
+    Attributes
+    ----------
+    best : int or None
+        Empirically best arm; None if the policy does not report one.
+    settled : bool or None
+        Whether ``evidence >= threshold``: at the confidence level 1 / (t log t) of the current
+        round t, no plausible parameter has another best arm.  None if the policy has no level.
+    evidence, threshold : float
+        m_s and beta_{s, t log t} / 2.
+    round : int
+        The next question.
+    next_exploration : int or None
+        First round at which the policy would learn again if nothing more is told; None: never.
+    explorations : int
+        Rewards learnt from.
+    pending : int
+        Questions whose reward has not been told.
+    """
+
+    best: int | None
+    settled: bool | None
+    evidence: float
+    threshold: float
+    round: int
+    next_exploration: int | None
+    explorations: int
+    pending: int
+
+
+class Session:
+    """An adaptive experiment in progress.
+
+    Rewards may be told late, in any order, or never.  While the policy is committed to an arm,
+    ``ask`` answers without computing anything and the rewards are taken note of but not learnt
+    from, as in simulation; a reward that arrives from an earlier exploration ends the
+    commitment, because it may change the policy's mind.  All methods may be called from several
+    threads.
+
+    Parameters
+    ----------
+    actions : array_like, shape (k, d)
+        Features of the options.
+    policy : Policy
+        How to choose among them.
+    noise_std : float
+        Sub-Gaussian parameter of the rewards: their standard deviation if Gaussian, half their
+        range if bounded.
+    seed : int
+        Same seed and same rewards, same decisions.
+    """
+
+    def __init__(
+        self, actions: ArrayLike, policy: Policy, noise_std: float = 1.0, seed: int = 0
+    ) -> None:
+        if not isinstance(policy, Policy):
+            raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
+        self._actions = finite_array("actions", actions, (None, None))
+        self._policy = policy
+        self._noise_std = number("noise_std", noise_std, above=0)
+        self._rng, _ = streams(integer("seed", seed, at_least=0))
+        self._state = policy.start(self._actions.copy(), self._noise_std)
+        self._clock = clock_at(1)
+        self._commitment: Choice | None = None
+        self._pending: dict[int, tuple[int, bool]] = {}
+        self._explorations = 0
+        self._lock = threading.Lock()
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in use."""
+        return self._policy
+
+    def ask(self) -> Decision:
+        """Choose the arm for the next round."""
+        with self._lock:
+            clock, choice = self._clock, self._commitment
+            if choice is None or not is_before(clock, choice.wake):
+                choice = Choice(*choose(self._state, clock, self._rng))
+            exploring = not is_before(clock, choice.wake)
+            self._commitment = None if exploring else choice
+            self._clock = tick(clock)
+            arm, number_ = int(choice.arm), int(clock.t)
+            self._pending[number_] = (arm, exploring)
+        return Decision(
+            id=number_,
+            arm=arm,
+            action=self._actions[arm].copy(),
+            probability=float(choice.probability),
+            exploring=exploring,
+            round=number_,
+        )
+
+    def tell(self, id: int, reward: float) -> None:  # noqa: A002 - the field of Decision
+        """Tell the reward of a decision, once.
+
+        Raises
+        ------
+        KeyError
+            If no decision has this id, or its reward was told before; nothing is changed.
+        ValueError
+            If the reward is not a finite number; nothing is changed.
+        """
+        value = number("reward", reward)
+        with self._lock:
+            if id not in self._pending:
+                known = isinstance(id, int) and 1 <= id < self._clock.t
+                raise KeyError(
+                    f"the reward of decision {id} was told before"
+                    if known
+                    else f"no decision has the id {id!r}"
+                )
+            arm, exploring = self._pending[id]
+            if exploring:
+                update(self._state, arm, value)
+                self._explorations += 1
+                self._commitment = None
+            del self._pending[id]
+
+    def status(self) -> Status:
+        """Report on the best arm and the evidence for it."""
+        with self._lock:
+            report = inspect(self._state, self._clock)
+            evidence, threshold = float(report.evidence), float(report.threshold)
+            return Status(
+                best=int(report.best) if report.best >= 0 else None,
+                settled=None if math.isnan(threshold) else evidence >= threshold,
+                evidence=evidence,
+                threshold=threshold,
+                round=int(self._clock.t),
+                next_exploration=_round_of(Clock(*report.wake)),
+                explorations=self._explorations,
+                pending=len(self._pending),
+            )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the session to one file, all or nothing.
+
+        A decision made after the last save is unknown to the loaded session, which will give
+        its id to another one: save before decisions leave the process.
+        """
+        with self._lock:
+            header = {
+                "policy": describe(self._policy),
+                "noise_std": self._noise_std,
+                "rng": self._rng.bit_generator.state,
+                "clock": _pack_clock(self._clock),
+                "commitment": self._commitment
+                and {
+                    "arm": int(self._commitment.arm),
+                    "probability": float(self._commitment.probability),
+                    "wake": _pack_clock(self._commitment.wake),
+                },
+                "explorations": self._explorations,
+                "pending": [[id_, *entry] for id_, entry in self._pending.items()],
+            }
+            write_snapshot(path, Snapshot(header, self._actions, self._state))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], policy: Policy | None = None) -> Session:
+        """Continue a saved session, bit for bit.
+
+        Parameters
+        ----------
+        path : path
+            File written by :meth:`save`.
+        policy : Policy, optional
+            Needed for a policy that is not part of the library: the one that was saved.
+        """
+
+        def restart(header: dict[str, Any], actions: NDArray[np.float64]) -> tuple[Session, Any]:
+            saved = header["policy"]
+            if policy is not None and describe(policy) != saved:
+                raise ValueError(f"it was saved with {saved}, not with {describe(policy)}")
+            session = cls(actions, policy or build(saved), header["noise_std"])
+            session._restore(header)
+            return session, session._state
+
+        return read_snapshot(path, restart)
+
+    def _restore(self, header: dict[str, Any]) -> None:
+        self._rng.bit_generator.state = header["rng"]
+        self._clock = _unpack_clock(header["clock"])
+        saved = header["commitment"]
+        if saved is not None:
+            self._commitment = Choice(
+                saved["arm"], saved["probability"], _unpack_clock(saved["wake"])
+            )
+        self._explorations = header["explorations"]
+        self._pending = {id_: (arm, exploring) for id_, arm, exploring in header["pending"]}
+
+
+def _round_of(clock: Clock) -> int | None:
+    """Round as a Python integer; to 15 digits where only its logarithm is known."""
+    if clock.t < FAR:
+        return int(clock.t)
+    return None if math.isinf(clock.log_t) else power_of_ten(clock.log_t / math.log(10.0))
+
+
+def _pack_clock(clock: Clock) -> tuple[int, str]:
+    return int(clock.t), float(clock.log_t).hex()  # hex: exact, and JSON has no nan or inf
+
+
+def _unpack_clock(packed: tuple[int, str]) -> Clock:
+    return Clock(packed[0], float.fromhex(packed[1]))

@@ -1,0 +1,1 @@
+"""Repetition: many runs of one policy on one problem."""

@@ -1,0 +1,1 @@
+"""Policies, one per file: frozen configuration, state, choose, update.  They never see theta*."""

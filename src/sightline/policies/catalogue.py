@@ -1,0 +1,45 @@
+"""Every policy of the library: a new one is a new file and one line here."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from sightline.core.confidence import FixedBeta, LogDet, LogLog
+from sightline.policies.base import Policy
+from sightline.policies.ids import IDS as IDS
+from sightline.policies.lin_ucb import LinUCB as LinUCB
+from sightline.policies.thompson import ThompsonSampling as ThompsonSampling
+from sightline.validation import one_of
+
+POLICIES: dict[str, type[Policy]] = {
+    name: value
+    for name, value in globals().items()
+    if isinstance(value, type) and issubclass(value, Policy) and value is not Policy
+}
+
+_PARTS: dict[str, type] = {**POLICIES, "LogDet": LogDet, "LogLog": LogLog, "FixedBeta": FixedBeta}
+
+
+def describe(part: Any) -> dict[str, Any]:
+    """Policy or part of one as a plain dictionary: its class under ``"type"``, then its fields."""
+    fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+    return {"type": type(part).__name__} | {
+        name: describe(value) if dataclasses.is_dataclass(value) else value
+        for name, value in fields.items()
+    }
+
+
+def build(description: dict[str, Any]) -> Any:
+    """Inverse of :func:`describe` for what the library knows."""
+    fields = dict(description)
+    cls = _PARTS[one_of("type", fields.pop("type", None), _PARTS)]
+    known = [field.name for field in dataclasses.fields(cls)]
+    for name in fields:
+        one_of(f"field of {cls.__name__}", name, known)
+    return cls(
+        **{
+            name: build(value) if isinstance(value, dict) else value
+            for name, value in fields.items()
+        }
+    )

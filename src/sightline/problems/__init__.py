@@ -1,0 +1,23 @@
+"""The world: linear bandits with their true parameter and noise.  Policies never import it."""
+
+from sightline.problems.bandit import LinearBandit
+from sightline.problems.instances import (
+    end_of_optimism,
+    end_of_optimism_family,
+    large_gaps,
+    unit_sphere,
+)
+from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+
+__all__ = [
+    "Bernoulli",
+    "Gaussian",
+    "LinearBandit",
+    "Sampler",
+    "TwoPoint",
+    "Uniform",
+    "end_of_optimism",
+    "end_of_optimism_family",
+    "large_gaps",
+    "unit_sphere",
+]

@@ -1,0 +1,72 @@
+"""A linear bandit: arms, the parameter that nobody tells the policies, and the noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sightline.problems.noise import Gaussian, valid_noise
+from sightline.validation import finite_array, number
+
+__all__ = ["LinearBandit"]
+
+
+class LinearBandit:
+    """Arms x with rewards <x, theta> + noise.
+
+    Parameters
+    ----------
+    actions : array_like, shape (k, d)
+        One arm per row.
+    theta : array_like, shape (d,)
+        True parameter.
+    noise_std : float
+        Standard deviation of Gaussian noise; not allowed beside ``noise``.
+    noise : distribution, optional
+        Another reward distribution of :mod:`sightline.problems`.
+    name : str
+        How results refer to the problem.
+
+    Attributes
+    ----------
+    means, gaps : ndarray, shape (k,)
+        Mean reward of every arm, and what it falls short of the best.
+    best : int
+        Arm with the largest mean, the first one among equals.
+    k, d : int
+        Number of arms and dimension.
+    """
+
+    def __init__(
+        self,
+        actions: ArrayLike,
+        theta: ArrayLike,
+        noise_std: float | None = None,
+        *,
+        noise: Any = None,
+        name: str = "linear-bandit",
+    ) -> None:
+        self.actions = finite_array("actions", actions, (None, None))
+        self.k, self.d = self.actions.shape
+        self.theta = finite_array("theta", theta, (self.d,))
+        self.means: NDArray[np.float64] = self.actions @ self.theta
+        self.best = int(self.means.argmax())
+        self.gaps: NDArray[np.float64] = self.means[self.best] - self.means
+        if noise is not None and noise_std is not None:
+            raise ValueError("give noise_std or noise, not both")
+        if noise is None:
+            noise = Gaussian(1.0 if noise_std is None else number("noise_std", noise_std, above=0))
+        self.noise = valid_noise(noise, self.means)
+        self.name = name
+        for array in (self.actions, self.theta, self.means, self.gaps):
+            array.setflags(write=False)
+
+    @property
+    def noise_std(self) -> float:
+        """Sub-Gaussian parameter sigma of the rewards."""
+        return float(self.noise.std)
+
+    def __repr__(self) -> str:
+        return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, noise={self.noise})"

@@ -1,0 +1,100 @@
+"""Named problems of the literature."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sightline.problems.bandit import LinearBandit
+from sightline.validation import integer, number
+
+__all__ = ["end_of_optimism", "end_of_optimism_family", "large_gaps", "unit_sphere"]
+
+
+def _std(noise_variance: float) -> float:
+    return math.sqrt(number("noise_variance", noise_variance, above=0))
+
+
+def _epsilon(value: float) -> float:
+    epsilon = number("epsilon", value, above=0)
+    if epsilon >= 1:
+        raise ValueError(f"epsilon must be below 1, got {value!r}")
+    return epsilon
+
+
+def end_of_optimism(
+    epsilon: float = 0.01, slope: float = 2.0, noise_variance: float = 0.1
+) -> LinearBandit:
+    """Three arms on which optimism fails (Lattimore, Szepesvari, AISTATS 2017).
+
+    Arms (1, 0), (1 - epsilon, slope epsilon), (0, 1) and theta = (1, 0).  The third arm is far
+    from optimal but tells the first two apart; c* = noise_variance min(2 slope^2, 2 / epsilon).
+
+    Parameters
+    ----------
+    epsilon : float
+        Gap of the second arm, in (0, 1).
+    slope : float
+        2 in the text of the paper; its published plots appear to have used 4.
+    noise_variance : float
+        Variance of the Gaussian noise.
+    """
+    epsilon, slope = _epsilon(epsilon), number("slope", slope)
+    actions = [[1.0, 0.0], [1.0 - epsilon, slope * epsilon], [0.0, 1.0]]
+    name = f"end-of-optimism-{epsilon:g}-{slope:g}"
+    return LinearBandit(actions, [1.0, 0.0], _std(noise_variance), name=name)
+
+
+def end_of_optimism_family(
+    d: int, epsilon: float = 0.01, slope: float = 2.0, noise_variance: float = 0.1
+) -> LinearBandit:
+    """End of optimism in d dimensions: 2d - 1 arms, with c* = 8 (d - 1) noise_variance at slope 2.
+
+    Arms e_1, ..., e_d and (1 - epsilon) e_1 + slope epsilon e_j for j >= 2; theta = e_1.
+
+    Parameters
+    ----------
+    d : int
+        Dimension, at least 2; two gives :func:`end_of_optimism` with its arms reordered.
+    epsilon, slope, noise_variance : float
+        As in :func:`end_of_optimism`.
+    """
+    d = integer("d", d, at_least=2)
+    epsilon, slope = _epsilon(epsilon), number("slope", slope)
+    near = slope * epsilon * np.eye(d)[1:]
+    near[:, 0] = 1.0 - epsilon
+    name = f"end-of-optimism-{d}d-{epsilon:g}-{slope:g}"
+    return LinearBandit(np.vstack([np.eye(d), near]), np.eye(d)[0], _std(noise_variance), name=name)
+
+
+def unit_sphere(k: int = 6, d: int = 2, noise_variance: float = 0.1, seed: int = 0) -> LinearBandit:
+    """Arms drawn uniformly from the unit sphere; theta = e_1.
+
+    Parameters
+    ----------
+    k, d : int
+        Number of arms and dimension.
+    noise_variance : float
+        Variance of the Gaussian noise.
+    seed : int
+        Seed of the arms.
+    """
+    k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
+    rng = np.random.default_rng(integer("seed", seed, at_least=0))
+    actions = rng.standard_normal((k, d))
+    actions /= np.linalg.norm(actions, axis=1, keepdims=True)
+    name = f"unit-sphere-{k}-{d}-seed{seed}"
+    return LinearBandit(actions, np.eye(d)[0], _std(noise_variance), name=name)
+
+
+def large_gaps(noise_variance: float = 1.0) -> LinearBandit:
+    """Four arms in the plane whose gaps are all large; c* = 2.2727 noise_variance.
+
+    Parameters
+    ----------
+    noise_variance : float
+        Variance of the Gaussian noise.
+    """
+    actions = [[0.97, 0.23], [0.09, -0.9], [-0.09, 0.9], [-0.8, 0.5]]
+    return LinearBandit(actions, [1.0, 0.0], _std(noise_variance), name="large-gaps")

@@ -1,0 +1,120 @@
+"""Rewards around a mean: Gaussian by default, any sub-Gaussian distribution by choice.
+
+Each distribution is a small tuple with its sub-Gaussian parameter ``std`` (sigma), for which
+``draw(noise, mean, rng)`` is registered; a distribution of one's own in plain Python is a
+:class:`Sampler`, and the engine then runs uncompiled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sightline.jit import compiled, generic
+from sightline.validation import number
+
+__all__ = ["Bernoulli", "Gaussian", "Sampler", "TwoPoint", "Uniform", "draw", "valid_noise"]
+
+
+class Gaussian(NamedTuple):
+    """Normal noise with standard deviation ``std``."""
+
+    std: float = 1.0
+
+
+class Uniform(NamedTuple):
+    """Noise uniform on [-half_width, half_width]: bounded."""
+
+    half_width: float = 1.0
+
+    @property
+    def std(self) -> float:
+        """Sub-Gaussian parameter, for the uniform law equal to its standard deviation."""
+        return self.half_width / math.sqrt(3.0)
+
+
+class TwoPoint(NamedTuple):
+    """Noise +std or -std with equal probability: the bounded law of largest variance."""
+
+    std: float = 1.0
+
+
+class Bernoulli(NamedTuple):
+    """Rewards 1 with probability equal to the mean, else 0; means must lie in [0, 1].
+
+    The parameter is that of any variable in [0, 1].
+    """
+
+    std: float = 0.5
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Rewards from a function of one's own.
+
+    Parameters
+    ----------
+    draw : callable
+        ``draw(mean, rng)`` returns one reward with that mean.
+    std : float
+        Sub-Gaussian parameter that the policies are told.
+    """
+
+    draw: Callable[[float, np.random.Generator], float]
+    std: float
+
+
+@generic
+def draw(noise: Any, mean: float, rng: np.random.Generator) -> float:
+    """One reward with the given mean."""
+    raise TypeError(f"no reward distribution is registered for {type(noise).__name__}")
+
+
+@draw.register(Gaussian)
+@compiled
+def _draw_gaussian(noise: Gaussian, mean: float, rng: np.random.Generator) -> float:
+    return mean + noise.std * rng.standard_normal()
+
+
+@draw.register(Uniform)
+@compiled
+def _draw_uniform(noise: Uniform, mean: float, rng: np.random.Generator) -> float:
+    return mean + noise.half_width * (2.0 * rng.random() - 1.0)
+
+
+@draw.register(TwoPoint)
+@compiled
+def _draw_two_point(noise: TwoPoint, mean: float, rng: np.random.Generator) -> float:
+    return mean + noise.std if rng.random() < 0.5 else mean - noise.std
+
+
+@draw.register(Bernoulli)
+@compiled
+def _draw_bernoulli(noise: Bernoulli, mean: float, rng: np.random.Generator) -> float:
+    return 1.0 if rng.random() < mean else 0.0
+
+
+@draw.register(Sampler)
+def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> float:
+    return float(noise.draw(mean, rng))
+
+
+def valid_noise(noise: Any, means: np.ndarray) -> Any:
+    """Return ``noise`` if rewards with these means can be drawn from it."""
+    if draw.dispatch(type(noise)) is draw.dispatch(object):
+        raise ValueError(
+            f"noise must be a reward distribution such as Gaussian(0.3), got {noise!r}"
+        )
+    if isinstance(noise, Bernoulli) and (means.min() < 0.0 or means.max() > 1.0):
+        raise ValueError(
+            f"Bernoulli rewards need means in [0, 1], got {means.min():g} to {means.max():g}"
+        )
+    if isinstance(noise, tuple):
+        fields = noise._asdict()  # type: ignore[attr-defined]
+        return type(noise)(**{name: number(name, value, above=0) for name, value in fields.items()})
+    number("std", noise.std, above=0)
+    return noise

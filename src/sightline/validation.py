@@ -1,0 +1,82 @@
+"""Checks of public arguments: each says what was wrong, which value came and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["boolean", "finite_array", "integer", "number", "one_of"]
+
+
+def finite_array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    """Return a contiguous float copy of ``value``; ``None`` in ``shape`` allows any length >= 1."""
+    try:
+        array = np.array(value, dtype=np.float64, order="C", ndmin=1)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of real numbers: {error}") from None
+    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    fits = array.ndim == len(shape) and all(
+        n is None or n == m for n, m in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} must be finite, got {array[where]} at index {where}")
+    return array
+
+
+def number(
+    name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf
+) -> float:
+    """Return a finite float in the given range."""
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number, got {value!r}") from None
+    if not math.isfinite(result) or result <= above or result < at_least:
+        allowed = "finite"
+        if above > -math.inf:
+            allowed += f" and > {above:g}"
+        if at_least > -math.inf:
+            allowed += f" and >= {at_least:g}"
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return result
+
+
+def integer(name: str, value: Any, *, at_least: int) -> int:
+    """Return a Python integer of any size that is at least ``at_least``."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        result = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} must be an integer (such as 10**6), got {value!r}") from None
+    if result < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {result}")
+    return result
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Return a plain bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """Return ``value`` if it is one of the allowed names; else suggest the nearest."""
+    names = list(allowed)
+    if value in names:
+        return str(value)
+    close = difflib.get_close_matches(str(value), names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}, got {value!r}{hint}")

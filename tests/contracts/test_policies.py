@@ -1,0 +1,148 @@
+"""One suite that every policy of the catalogue passes, in several configurations."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import FrozenInstanceError, fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sightline as sl
+from sightline.core.clock import Clock, clock_at, is_before
+from sightline.engine.simulate import streams
+from sightline.jit import has_kernel
+from sightline.policies.base import choose, inspect, update
+from sightline.policies.catalogue import POLICIES, build, describe
+
+CONFIGURATIONS = [
+    *(cls() for cls in POLICIES.values()),
+    sl.IDS(information="halfspace-ucb"),
+    sl.IDS(sampling="exact", learning_rate="algorithm"),
+    sl.IDS(confidence=sl.LogLog(factor=0.5), regulariser=0.1),
+    sl.IDS(confidence=sl.FixedBeta(2.0)),
+    sl.LinUCB(confidence=sl.LogDet(norm_bound=2.0, factor=0.3), regulariser=0.01),
+    sl.ThompsonSampling(prior_std=0.3),
+]
+every_policy = pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
+
+PROBLEMS = {
+    "plain": sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3),
+    "one arm": sl.LinearBandit([[1.0, 2.0]], [1.0, 0.0], 0.3),
+    "one dimension": sl.LinearBandit([[-1.0], [0.5], [1.0]], [1.0], 0.3),
+    "duplicate arms": sl.LinearBandit([[0, 1], [1, 0], [1, 0], [0, 1]], [1.0, 0.0], 0.3),
+    "equal arms": sl.LinearBandit([[0.6, 0.8]] * 3, [1.0, 0.0], 0.3),
+    "rank-deficient": sl.LinearBandit([[0.5, 0.5, 0], [1, 1, 0], [-1, -1, 0]], [1, 0, 0], 0.3),
+    "best arm zero": sl.LinearBandit([[1, 0], [0, 0], [0.5, 0.5]], [-0.5, -0.2], 0.3),
+    "only zero arms": sl.LinearBandit([[0, 0], [0, 0]], [1.0, 0.0], 0.3),
+    "tied best": sl.LinearBandit([[1, 0], [0, 1], [-0.5, 0]], [1.0, 1.0], 0.3),
+    "all tied": sl.LinearBandit([[1, 0], [0, 1], [0.5, 0]], [0.0, 0.0], 0.3),
+    "near-duplicates": sl.LinearBandit([[1, 0], [1, 1e-9], [0, 1]], [1.0, 0.0], 0.3),
+    "large numbers": sl.LinearBandit([[1e5, 0], [1e5, 1], [0, 1]], [1.0, 0.0], 0.3),
+    "small numbers": sl.LinearBandit([[1e-5, 0], [0, 1e-5]], [1.0, 0.0], 0.3),
+}
+
+
+@every_policy
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_round_is_played_on_every_kind_of_problem(policy: sl.Policy, name: str) -> None:
+    problem = PROBLEMS[name]
+    run = sl.simulate(problem, policy, 300, seed=1, checkpoints=[1, 10, 100, 300])
+    assert run.pulls.sum(axis=1).tolist() == [1, 10, 100, 300]
+    assert (run.regret >= 0).all()
+    assert np.isfinite(run.regret).all()
+    assert (run.explorations <= run.t).all()
+    if not policy.commits:
+        assert (run.explorations == run.t).all()
+
+
+@every_policy
+def test_regret_is_sublinear(policy: sl.Policy) -> None:
+    """The last 90 % of the rounds cost less per round than the first 10 %, on average."""
+    problem = PROBLEMS["plain"]
+    runs = [sl.simulate(problem, policy, 2000, seed, [200, 2000]) for seed in range(10)]
+    early, final = np.mean([run.regret for run in runs], axis=0)
+    assert (final - early) / 1800 < early / 200
+
+
+@every_policy
+def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) -> None:
+    problem = PROBLEMS["plain"]
+    state = policy.start(np.array(problem.actions), problem.noise_std)
+    decisions, noise = streams(0)
+    for t in range(1, 60):
+        clock = clock_at(t)
+        before = inspect(state, clock)
+        choice = choose(state, clock, decisions)
+        after = inspect(state, clock)
+        assert before.best == after.best
+        assert before.evidence == after.evidence or math.isnan(before.evidence)
+        assert 0 <= choice.arm < problem.k
+        assert math.isnan(choice.probability) or 0.0 < choice.probability <= 1.0
+        assert not is_before(Clock(*choice.wake), clock)
+        if is_before(clock, Clock(*choice.wake)):
+            assert policy.commits
+            assert choice.arm == before.best
+        update(state, choice.arm, problem.means[choice.arm] + 0.1 * noise.standard_normal())
+
+
+@every_policy
+def test_stated_probabilities_are_those_of_the_draws(policy: sl.Policy) -> None:
+    """Inverse probabilities average to one per possible arm: within 4 standard errors."""
+    problem = PROBLEMS["plain"]
+    state = policy.start(np.array(problem.actions), problem.noise_std)
+    decisions, noise = streams(3)
+    for t in range(1, 8):
+        arm = choose(state, clock_at(t), decisions).arm
+        update(state, arm, problem.means[arm] + 0.3 * noise.standard_normal())
+    draws = [choose(state, clock_at(8), decisions) for _ in range(4000)]
+    if math.isnan(draws[0].probability):
+        pytest.skip("this policy does not state probabilities")
+    for arm in {draw.arm for draw in draws}:
+        stated = {draw.probability for draw in draws if draw.arm == arm}
+        frequency = np.mean([draw.arm == arm for draw in draws])
+        assert len(stated) == 1, "the probability depends on the past only, not on the draw"
+        p = stated.pop()
+        assert abs(frequency - p) <= 4 * math.sqrt(p * (1 - p) / len(draws))
+
+
+@every_policy
+def test_configurations_are_frozen_values(policy: sl.Policy) -> None:
+    assert policy == build(describe(policy))
+    assert hash(policy) == hash(build(describe(policy)))
+    assert pickle.loads(pickle.dumps(policy)) == policy
+    with pytest.raises(FrozenInstanceError):
+        setattr(policy, fields(policy)[0].name, None)  # type: ignore[arg-type]
+
+
+@every_policy
+@pytest.mark.slow
+def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
+    state = policy.start(np.eye(2), 1.0)
+    assert all(has_kernel(function, state) for function in (choose, update, inspect))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sl.IDS(information="half-space"), "did you mean 'halfspace'"),
+        (lambda: sl.IDS(sampling="all"), "sampling must be one of 'pair', 'exact', got 'all'"),
+        (lambda: sl.IDS(learning_rate=""), "learning_rate must be one of"),
+        (lambda: sl.IDS(confidence="logdet"), "confidence must be LogDet"),  # type: ignore[arg-type]
+        (lambda: sl.LinUCB(confidence=1.0), "confidence must be LogDet"),  # type: ignore[arg-type]
+        (lambda: sl.IDS(regulariser=0.0), "regulariser must be finite and > 0, got 0.0"),
+        (lambda: sl.LinUCB(regulariser=-1.0), "regulariser must be finite and > 0"),
+        (lambda: sl.ThompsonSampling(prior_std=math.nan), "prior_std must be finite"),
+        (lambda: sl.LogDet(norm_bound=-1.0), "norm_bound must be finite and >= 0"),
+        (lambda: sl.LogDet(factor=0.0), "factor must be finite and > 0"),
+        (lambda: sl.LogLog(factor=math.inf), "factor must be finite"),
+        (lambda: sl.FixedBeta(0.0), "value must be finite and > 0"),
+        (lambda: build({"type": "IDSS"}), "did you mean 'IDS'"),
+        (lambda: build({"type": "IDS", "informaton": "x"}), "did you mean 'information'"),
+    ],
+)
+def test_bad_configurations(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,119 @@
+"""Policies as a user would write them, and wrappers that look into the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sightline as sl
+from sightline.core.clock import Clock, is_before, never, tick
+from sightline.jit import uncached
+from sightline.policies.base import Choice, Policy, choose, update
+
+
+class EpsilonGreedyState(NamedTuple):
+    actions: NDArray[np.float64]
+    epsilon: float
+    gram: NDArray[np.float64]
+    moment: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Policy):
+    """Plain NumPy: the engine runs it uncompiled."""
+
+    epsilon: float = 0.1
+
+    def start(self, actions: NDArray[np.float64], noise_std: float) -> EpsilonGreedyState:
+        d = actions.shape[1]
+        return EpsilonGreedyState(actions, self.epsilon, np.eye(d), np.zeros(d))
+
+
+@choose.register(EpsilonGreedyState)
+def choose_epsilon_greedy(
+    state: EpsilonGreedyState, clock: Clock, rng: np.random.Generator
+) -> Choice:
+    k = len(state.actions)
+    greedy = int(np.argmax(state.actions @ np.linalg.solve(state.gram, state.moment)))
+    arm = int(rng.integers(k)) if rng.random() < state.epsilon else greedy
+    probability = state.epsilon / k + (1.0 - state.epsilon) * (arm == greedy)
+    return Choice(arm, probability, clock)
+
+
+@update.register(EpsilonGreedyState)
+def update_epsilon_greedy(state: EpsilonGreedyState, arm: int, reward: float) -> None:
+    x = state.actions[arm]
+    state.gram[...] += np.outer(x, x)
+    state.moment[...] += x * reward
+
+
+class RestlessState(NamedTuple):
+    inner: Any
+
+
+@dataclass(frozen=True)
+class Restless(Policy):
+    """Cuts every commitment of a compiled policy to one round: a run that asks every round."""
+
+    inner: Policy
+    commits = True
+
+    def start(self, actions: NDArray[np.float64], noise_std: float) -> RestlessState:
+        return RestlessState(self.inner.start(actions, noise_std))
+
+
+@choose.register(RestlessState)
+@uncached
+def choose_restless(state: RestlessState, clock: Clock, rng: np.random.Generator) -> Choice:
+    choice = choose(state.inner, clock, rng)
+    wake = tick(clock) if is_before(clock, choice.wake) else choice.wake
+    return Choice(choice.arm, choice.probability, wake)
+
+
+@update.register(RestlessState)
+@uncached
+def update_restless(state: RestlessState, arm: int, reward: float) -> None:
+    update(state.inner, arm, reward)
+
+
+class StubbornState(NamedTuple):
+    arm: int
+    rewards: list[float]
+    explorations: int
+
+
+@dataclass(frozen=True)
+class Stubborn(Policy):
+    """Explores one arm for a while, keeps the rewards, then commits to the arm for ever."""
+
+    arm: int
+    explorations: int = 0
+    commits = True
+
+    def start(self, actions: NDArray[np.float64], noise_std: float) -> StubbornState:
+        return StubbornState(self.arm, REWARDS.setdefault(self, []), self.explorations)
+
+
+#: Rewards that every stubborn policy has seen, by policy.
+REWARDS: dict[Stubborn, list[float]] = {}
+
+
+@choose.register(StubbornState)
+def choose_stubborn(state: StubbornState, clock: Clock, rng: np.random.Generator) -> Choice:
+    rng.random()  # decisions draw from their own stream
+    return Choice(state.arm, 1.0, clock if clock.t <= state.explorations else never())
+
+
+@update.register(StubbornState)
+def update_stubborn(state: StubbornState, arm: int, reward: float) -> None:
+    state.rewards.append(reward)
+
+
+def arms_played(run: sl.Run) -> NDArray[np.int64]:
+    """Sequence of arms of a run that was recorded after every round."""
+    pulls = np.vstack([np.zeros(run.pulls.shape[1]), run.pulls])
+    played: NDArray[np.int64] = np.diff(pulls, axis=0).argmax(axis=1)
+    return played
