@@ -32,7 +32,7 @@ def main(
 def demo(
     out: Annotated[Path, typer.Option(help="Directory for the figure.")] = Path("demo"),
     replications: Annotated[int, typer.Option(min=2, help="Runs per policy.")] = 50,
-    exponent: Annotated[int, typer.Option(min=2, max=9, help="Rounds, as a power of ten.")] = 6,
+    exponent: Annotated[int, typer.Option(min=3, max=9, help="Rounds, as a power of ten.")] = 6,
 ) -> None:
     """Compare IDS with its rivals on end of optimism, and follow IDS to 10^1000 rounds.
 

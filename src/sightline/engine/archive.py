@@ -93,7 +93,7 @@ def read_snapshot(
         If the file is truncated, damaged, of another kind or of a later version.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays["header"].tobytes())
         if header["format"] != FORMAT:

@@ -38,14 +38,14 @@ def run_demo(out: Path, replications: int, horizon: int) -> None:
     out : Path
         Directory for the figure, made if missing.
     replications, horizon : int
-        Runs per policy and rounds per run; IDS goes to 10^1000 rounds besides.
+        Runs per policy and rounds per run, a power of ten; IDS goes to 10^1000 rounds besides.
     """
     console = Console()
     out.mkdir(parents=True, exist_ok=True)
     slope, variance = 2.0, 0.1
     problem = end_of_optimism(epsilon=0.01, slope=slope, noise_variance=variance)
     constant = 2.0 * slope**2 * variance  # c* sigma^2 of this problem, as epsilon < 1 / slope^2
-    decades = [10**e for e in range(2, 10) if 10**e <= horizon]
+    decades = [horizon // 10**e for e in (3, 2, 1, 0)]
     checkpoints = sorted({*log_spaced(horizon), *decades})
     jobs = [(label, policy, horizon, replications) for label, policy in POLICIES.items()]
     jobs.append(("IDS to 10^1000", POLICIES["IDS"], FAR_HORIZON, FAR_REPLICATIONS))
@@ -77,7 +77,7 @@ def run_demo(out: Path, replications: int, horizon: int) -> None:
     )
     path = out / "end_of_optimism.png"
     horizon_figure(curves, far, constant, "End of optimism: slope 2, epsilon 0.01", path)
-    console.print(f"Figure: {path}")
+    console.print(f"Figure: {path}", soft_wrap=True)  # a path must survive copying
 
 
 def _table(
@@ -86,7 +86,7 @@ def _table(
     table = Table(title="Mean regret ± standard error")
     table.add_column("policy")
     for t in decades:
-        table.add_column(f"n = 10^{len(str(t)) - 1}", justify="right")
+        table.add_column(f"n = 10^{len(str(t)) - 1}", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right")
     for label, curve in curves.items():
         cells = [f"{curve.mean[i]:.1f} ± {curve.standard_error[i]:.1f}" for i in rows]

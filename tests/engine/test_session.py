@@ -1,0 +1,368 @@
+"""Live use: ask, tell, status, save, load."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sightline as sl
+from sightline.engine.archive import write_snapshot
+from sightline.engine.simulate import streams
+from tests.own_policies import EpsilonGreedy, Stubborn, arms_played
+
+PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
+POLICIES: list[sl.Policy] = [
+    sl.IDS(),
+    sl.IDS(information="halfspace-ucb"),
+    sl.LinUCB(),
+    sl.ThompsonSampling(),
+    EpsilonGreedy(0.3),
+]
+every_policy = pytest.mark.parametrize("policy", POLICIES, ids=str)
+
+
+def new_session(policy: sl.Policy | None = None, seed: int = 0) -> sl.Session:
+    return sl.Session(PROBLEM.actions, policy or sl.IDS(), noise_std=PROBLEM.noise_std, seed=seed)
+
+
+def play(session: sl.Session, rounds: int, noise: np.random.Generator) -> list[sl.Decision]:
+    """Ask and tell at once; noise is drawn for explorations only, as in simulation."""
+    decisions = []
+    for _ in range(rounds):
+        decision = session.ask()
+        mean = PROBLEM.means[decision.arm]
+        error = PROBLEM.noise_std * noise.standard_normal() if decision.exploring else 0.0
+        session.tell(decision.id, mean + error)
+        decisions.append(decision)
+    return decisions
+
+
+def settled_session() -> sl.Session:
+    """A session that has just committed."""
+    session, noise = new_session(), np.random.default_rng(0)
+    while play(session, 1, noise)[0].exploring:
+        pass
+    return session
+
+
+def same(one: sl.Decision, other: sl.Decision) -> bool:
+    probabilities = np.array([one.probability, other.probability])
+    return (
+        (one.id, one.arm, one.exploring, one.round)
+        == (other.id, other.arm, other.exploring, other.round)
+        and (probabilities[0] == probabilities[1] or bool(np.isnan(probabilities).all()))
+        and bool((one.action == other.action).all())
+    )
+
+
+@every_policy
+def test_a_session_decides_as_the_simulation_does(policy: sl.Policy) -> None:
+    run = sl.simulate(PROBLEM, policy, 300, 7, range(1, 301))
+    decisions = play(new_session(policy, seed=7), 300, streams(7)[1])
+    assert [decision.arm for decision in decisions] == arms_played(run).tolist()
+    explored = np.diff(run.explorations, prepend=0).astype(bool)
+    assert [decision.exploring for decision in decisions] == explored.tolist()
+
+
+def test_a_decision_says_what_was_chosen() -> None:
+    decision = new_session().ask()
+    assert decision.round == 1
+    assert decision.exploring
+    assert decision.action.tolist() == PROBLEM.actions[decision.arm].tolist()
+    assert 0.0 < decision.probability <= 1.0
+
+
+def test_rewards_may_come_late_out_of_order_or_never() -> None:
+    session = new_session()
+    first, second, third = (session.ask() for _ in range(3))
+    session.tell(third.id, 0.5)
+    session.tell(first.id, 0.2)
+    status = session.status()
+    assert (status.round, status.explorations, status.pending) == (4, 2, 1)
+    prompt = new_session()
+    for decision, reward in ((first, 0.2), (third, 0.5)):
+        prompt._pending[decision.id] = (decision.arm, True)  # the same data in another order
+        prompt.tell(decision.id, reward)
+    assert session.status().evidence == pytest.approx(prompt.status().evidence, rel=1e-12)
+    session.tell(second.id, 0.1)
+    assert session.status().pending == 0
+
+
+def test_repeated_and_unknown_ids_are_refused_and_change_nothing(tmp_path: Path) -> None:
+    session = new_session()
+    told, open_ = session.ask(), session.ask()
+    session.tell(told.id, 0.5)
+    session.save(tmp_path / "before")
+    with pytest.raises(KeyError, match=f"the reward of decision {told.id} was told before"):
+        session.tell(told.id, 0.5)
+    for unknown in (0, -1, 99, "x", None, 1.5):
+        with pytest.raises(KeyError, match="no decision has the id"):
+            session.tell(unknown, 0.5)  # type: ignore[arg-type]
+    for reward in (math.nan, math.inf, "high", None):
+        with pytest.raises(ValueError, match="reward must be"):
+            session.tell(open_.id, reward)  # type: ignore[arg-type]
+    session.save(tmp_path / "after")
+    assert contents(tmp_path / "before") == contents(tmp_path / "after")
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    with np.load(path) as archive:
+        return {name: archive[name].tobytes() for name in archive.files}
+
+
+def test_a_commitment_answers_without_computing_and_learns_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from sightline.engine import session as module
+
+    session = settled_session()
+    before = session.status()
+
+    def fail(*_: Any) -> Any:
+        raise AssertionError("computed during a commitment")
+
+    monkeypatch.setattr(module, "choose", fail)
+    monkeypatch.setattr(module, "update", fail)
+    assert before.settled
+    assert before.next_exploration is not None
+    rounds = before.next_exploration - before.round
+    assert rounds > 10
+    for _ in range(rounds):
+        decision = session.ask()
+        assert (decision.arm, decision.exploring, decision.probability) == (before.best, False, 1.0)
+        session.tell(decision.id, 100.0)
+    with pytest.raises(AssertionError, match="computed"):
+        session.ask()
+    after = session.status()
+    assert (after.evidence, after.explorations) == (before.evidence, before.explorations)
+    assert not after.settled, "beta has overtaken the evidence at just this round"
+    assert after.next_exploration == after.round
+
+
+def test_a_late_reward_ends_a_commitment() -> None:
+    session, noise = new_session(), np.random.default_rng(0)
+    late = session.ask()
+    while play(session, 1, noise)[0].exploring:
+        pass
+    assert not session.ask().exploring
+    session.tell(late.id, 1000.0)  # an outlier that changes the estimate of every arm
+    assert session.ask().exploring
+
+
+def test_status_reports_evidence_against_its_threshold() -> None:
+    session = new_session()
+    start = session.status()
+    assert (start.round, start.explorations, start.pending) == (1, 0, 0)
+    assert (start.evidence, start.settled, start.next_exploration) == (0.0, False, 1)
+    status = settled_session().status()
+    assert status.settled
+    assert status.evidence >= status.threshold
+    assert status.best == PROBLEM.best
+
+
+def test_status_of_policies_without_a_level() -> None:
+    thompson = new_session(sl.ThompsonSampling())
+    play(thompson, 100, np.random.default_rng(0))
+    assert thompson.status().best == PROBLEM.best
+    assert thompson.status().settled is None
+    assert new_session(EpsilonGreedy()).status().best is None
+
+
+def test_status_of_a_policy_that_never_commits() -> None:
+    session = sl.Session(np.eye(2), sl.LinUCB(), noise_std=0.1)
+    for _ in range(50):
+        decision = session.ask()
+        session.tell(decision.id, 1.0 - 2.0 * decision.arm)
+    status = session.status()
+    assert (status.best, status.settled) == (0, True)
+    assert status.next_exploration == 51, "it learns from every round all the same"
+
+
+def test_one_arm_is_settled_for_ever() -> None:
+    status = sl.Session([[1.0, 2.0]], sl.IDS()).status()
+    assert (status.best, status.settled, status.next_exploration) == (0, True, None)
+
+
+def test_a_next_exploration_beyond_2_to_the_53_is_an_integer() -> None:
+    session = sl.Session(np.eye(2), sl.IDS(), noise_std=1e-3)
+    for _ in range(200):
+        decision = session.ask()
+        session.tell(decision.id, 1.0 - decision.arm)
+    far = session.status().next_exploration
+    assert isinstance(far, int)
+    assert far > 2**53
+
+
+@every_policy
+@pytest.mark.parametrize("rounds", [0, 1, 40, 250])
+def test_a_loaded_session_continues_bit_for_bit(
+    policy: sl.Policy, rounds: int, tmp_path: Path
+) -> None:
+    session, noise = new_session(policy, seed=5), np.random.default_rng(1)
+    play(session, rounds, noise)
+    open_ = session.ask()
+    session.save(tmp_path / "state")
+    own = None if type(policy).__module__.startswith("sightline") else policy
+    loaded = sl.Session.load(tmp_path / "state", policy=own)
+    assert loaded.status() == session.status() or math.isnan(session.status().evidence)
+    for continued in (session, loaded):
+        continued.tell(open_.id, 0.3)
+    pairs = zip(
+        play(session, 200, np.random.default_rng(2)),
+        play(loaded, 200, np.random.default_rng(2)),
+        strict=True,
+    )
+    assert all(same(one, other) for one, other in pairs)
+    session.save(tmp_path / "one")
+    loaded.save(tmp_path / "other")
+    assert contents(tmp_path / "one") == contents(tmp_path / "other")
+
+
+def test_a_saved_file_is_plain_data(tmp_path: Path) -> None:
+    settled_session().save(tmp_path / "state")
+    with np.load(tmp_path / "state", allow_pickle=False) as archive:
+        header = json.loads(archive["header"].tobytes())
+        assert not any(archive[name].dtype.hasobject for name in archive.files)
+    assert (header["format"], header["version"]) == ("sightline-session", 1)
+    assert header["policy"]["type"] == "IDS"
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+    session = new_session()
+    session.save(path)
+    old = path.read_bytes()
+    session.ask()
+
+    def full_disk(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    for step in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, step, full_disk)
+            with pytest.raises(OSError, match="No space left"):
+                session.save(path)
+        assert path.read_bytes() == old
+        assert list(tmp_path.iterdir()) == [path]
+    session.save(path)
+    assert sl.Session.load(path).status().round == 2
+
+
+def test_saving_to_an_unwritable_place(tmp_path: Path) -> None:
+    session = new_session()
+    with pytest.raises(FileNotFoundError):
+        session.save(tmp_path / "missing" / "state")
+    with pytest.raises(OSError, match="directory"):
+        session.save(tmp_path)
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    if not os.access(locked, os.W_OK):
+        with pytest.raises(PermissionError):
+            session.save(locked / "state")
+    assert session.ask().round == 1, "the session goes on"
+
+
+def test_only_states_of_arrays_can_be_saved(tmp_path: Path) -> None:
+    session = new_session(Stubborn(0))
+    session._state = object()
+    with pytest.raises(TypeError, match="NamedTuples of arrays"):
+        session.save(tmp_path / "state")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.1, 0.5, 0.99])
+def test_loading_a_truncated_file(tmp_path: Path, fraction: float) -> None:
+    path = tmp_path / "state"
+    settled_session().save(path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(fraction * len(data))])
+    with pytest.raises(ValueError, match="is not a readable session"):
+        sl.Session.load(path)
+
+
+def test_loading_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    settled_session().save(path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="is not a readable session"):
+        sl.Session.load(path)
+
+
+def test_loading_foreign_files(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    for data in (b"hello", b"{}", b"\x93NUMPY"):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match="is not a readable session"):
+            sl.Session.load(path)
+    with path.open("wb") as file:
+        np.savez(file, header=np.zeros(3))
+    with pytest.raises(ValueError, match="is not a readable session"):
+        sl.Session.load(path)
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(ValueError, match="is not a readable session"):
+        sl.Session.load(path)
+    with pytest.raises(FileNotFoundError):
+        sl.Session.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "its format is 'other'"),
+        ({"version": 2}, "its version 2 is later than 1"),
+        ({"policy": {"type": "Unknown"}}, "type must be one of"),
+        ({"noise_std": -1.0}, "noise_std must be"),
+        ({"clock": None}, "is not a readable session"),
+    ],
+)
+def test_loading_what_does_not_fit(
+    tmp_path: Path, change: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sightline.engine import session as module
+
+    def write(path: Path, snapshot: Any) -> None:
+        write_snapshot(path, snapshot._replace(header=snapshot.header | change))
+
+    monkeypatch.setattr(module, "write_snapshot", write)
+    new_session().save(tmp_path / "state")
+    with pytest.raises(ValueError, match=message):
+        sl.Session.load(tmp_path / "state")
+
+
+def test_loading_with_another_policy(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    new_session().save(path)
+    with pytest.raises(ValueError, match="it was saved with"):
+        sl.Session.load(path, policy=sl.IDS(sampling="exact"))
+    new_session(EpsilonGreedy(0.3)).save(path)
+    with pytest.raises(ValueError, match="type must be one of"):
+        sl.Session.load(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"actions": [[math.nan]]}, "actions must be finite"),
+        ({"actions": []}, "actions must"),
+        ({"policy": "IDS"}, "policy must be a Policy"),
+        ({"noise_std": 0}, "noise_std must be"),
+        ({"noise_std": -0.3}, "noise_std must be"),
+        ({"seed": -3}, "seed must be at least 0"),
+    ],
+)
+def test_bad_input(arguments: dict[str, Any], message: str) -> None:
+    valid: dict[str, Any] = {"actions": np.eye(2), "policy": sl.IDS(), "noise_std": 0.3}
+    with pytest.raises(ValueError, match=message):
+        sl.Session(**valid | arguments)
