@@ -35,6 +35,13 @@ def test_demo_prints_a_table_and_writes_a_figure(tmp_path: Path) -> None:
     assert (out / "end_of_optimism.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_demo_to_an_unwritable_place(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    result = runner.invoke(app, ["demo", "--out", str(tmp_path / "file" / "demo")])
+    assert result.exit_code == 1
+    assert "cannot write to" in result.output
+
+
 def test_demo_refuses_nonsense() -> None:
     assert runner.invoke(app, ["demo", "--replications", "1"]).exit_code == 2
     assert runner.invoke(app, ["demo", "--exponent", "40"]).exit_code == 2

@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +64,26 @@ def test_an_unwritable_cache_is_done_without(tmp_path: Path) -> None:
         blocked,
     )
     assert output == ["None", "7"]
+
+
+@pytest.mark.slow
+def test_saving_waits_for_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(jit, "cache_directory", lambda: tmp_path)
+
+    @jit.compiled
+    def seven() -> int:
+        return 7
+
+    with (tmp_path / "lock").open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        thread = threading.Thread(target=seven)
+        thread.start()
+        while not seven.signatures:  # type: ignore[attr-defined]  # compiled, not yet saved
+            time.sleep(0.01)
+        assert not list(tmp_path.rglob("*.nbi"))
+    thread.join()
+    assert len(list(tmp_path.rglob("*.nbi"))) == 1
 
 
 def test_importing_is_light() -> None:

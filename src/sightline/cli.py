@@ -40,4 +40,8 @@ def demo(
     """
     from sightline.report.demo import run_demo
 
-    run_demo(out, replications, 10**exponent)
+    try:
+        run_demo(out, replications, 10**exponent)
+    except OSError as error:
+        typer.echo(f"cannot write to {out}: {error}", err=True)
+        raise typer.Exit(1) from None

@@ -16,6 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
+
 import numba
 from numba.extending import overload
 
@@ -90,7 +95,28 @@ def compiled(function: F) -> F:
     if directory is None:
         return uncached(function)
     with _numba_cache_at(directory):
-        return _njit(function, cache=True)
+        kernel = _njit(function, cache=True)
+    _save_one_at_a_time(kernel, directory / "lock")
+    return kernel
+
+
+def _save_one_at_a_time(kernel: Any, path: Path) -> None:
+    """Let no two processes save at the same moment.
+
+    Numba numbers the files of a kernel's specialisations by an index that it reads, extends and
+    writes back: two processes that save different ones at once can leave an index whose entry
+    for one policy names the machine code of another.
+    """
+    if fcntl is None or not hasattr(kernel, "_cache"):
+        return
+    save = kernel._cache.save_overload
+
+    def locked(*arguments: Any) -> None:
+        with open(path, "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            save(*arguments)
+
+    kernel._cache.save_overload = locked
 
 
 def uncached(function: F) -> F:

@@ -32,16 +32,20 @@ PROBLEMS = {
     "plain": sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3),
     "one arm": sl.LinearBandit([[1.0, 2.0]], [1.0, 0.0], 0.3),
     "one dimension": sl.LinearBandit([[-1.0], [0.5], [1.0]], [1.0], 0.3),
-    "duplicate arms": sl.LinearBandit([[0, 1], [1, 0], [1, 0], [0, 1]], [1.0, 0.0], 0.3),
+    "duplicate arms": sl.LinearBandit(
+        [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [1.0, 0.0], 0.3
+    ),
     "equal arms": sl.LinearBandit([[0.6, 0.8]] * 3, [1.0, 0.0], 0.3),
-    "rank-deficient": sl.LinearBandit([[0.5, 0.5, 0], [1, 1, 0], [-1, -1, 0]], [1, 0, 0], 0.3),
-    "best arm zero": sl.LinearBandit([[1, 0], [0, 0], [0.5, 0.5]], [-0.5, -0.2], 0.3),
-    "only zero arms": sl.LinearBandit([[0, 0], [0, 0]], [1.0, 0.0], 0.3),
-    "tied best": sl.LinearBandit([[1, 0], [0, 1], [-0.5, 0]], [1.0, 1.0], 0.3),
-    "all tied": sl.LinearBandit([[1, 0], [0, 1], [0.5, 0]], [0.0, 0.0], 0.3),
-    "near-duplicates": sl.LinearBandit([[1, 0], [1, 1e-9], [0, 1]], [1.0, 0.0], 0.3),
-    "large numbers": sl.LinearBandit([[1e5, 0], [1e5, 1], [0, 1]], [1.0, 0.0], 0.3),
-    "small numbers": sl.LinearBandit([[1e-5, 0], [0, 1e-5]], [1.0, 0.0], 0.3),
+    "rank-deficient": sl.LinearBandit(
+        [[0.5, 0.5, 0.0], [1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]], [1.0, 0.0, 0.0], 0.3
+    ),
+    "best arm zero": sl.LinearBandit([[1.0, 0.0], [0.0, 0.0], [0.5, 0.5]], [-0.5, -0.2], 0.3),
+    "only zero arms": sl.LinearBandit([[0.0, 0.0], [0.0, 0.0]], [1.0, 0.0], 0.3),
+    "tied best": sl.LinearBandit([[1.0, 0.0], [0.0, 1.0], [-0.5, 0.0]], [1.0, 1.0], 0.3),
+    "all tied": sl.LinearBandit([[1.0, 0.0], [0.0, 1.0], [0.5, 0.0]], [0.0, 0.0], 0.3),
+    "near-duplicates": sl.LinearBandit([[1.0, 0.0], [1.0, 1e-9], [0.0, 1.0]], [1.0, 0.0], 0.3),
+    "large numbers": sl.LinearBandit([[1e5, 0.0], [1e5, 1.0], [0.0, 1.0]], [1.0, 0.0], 0.3),
+    "small numbers": sl.LinearBandit([[1e-5, 0.0], [0.0, 1e-5]], [1.0, 0.0], 0.3),
 }
 
 

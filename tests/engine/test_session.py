@@ -100,7 +100,9 @@ def test_repeated_and_unknown_ids_are_refused_and_change_nothing(tmp_path: Path)
     told, open_ = session.ask(), session.ask()
     session.tell(told.id, 0.5)
     session.save(tmp_path / "before")
-    with pytest.raises(KeyError, match=f"the reward of decision {told.id} was told before"):
+    with pytest.raises(
+        KeyError, match=f"the reward of decision {told.id} was told or given up before"
+    ):
         session.tell(told.id, 0.5)
     for unknown in (0, -1, 99, "x", None, 1.5):
         with pytest.raises(KeyError, match="no decision has the id"):
@@ -110,6 +112,19 @@ def test_repeated_and_unknown_ids_are_refused_and_change_nothing(tmp_path: Path)
             session.tell(open_.id, reward)  # type: ignore[arg-type]
     session.save(tmp_path / "after")
     assert contents(tmp_path / "before") == contents(tmp_path / "after")
+
+
+def test_giving_up_closes_old_decisions() -> None:
+    session = new_session()
+    decisions = [session.ask() for _ in range(5)]
+    session.tell(decisions[1].id, 0.5)
+    assert session.give_up(before=4) == 2
+    assert session.status().pending == 2
+    with pytest.raises(KeyError, match="told or given up"):
+        session.tell(decisions[0].id, 0.5)
+    session.tell(decisions[4].id, 0.5)
+    with pytest.raises(ValueError, match="before must be an integer"):
+        session.give_up(before="all")  # type: ignore[arg-type]
 
 
 def contents(path: Path) -> dict[str, bytes]:

@@ -63,7 +63,7 @@ def test_what_is_recorded_does_not_change_the_run() -> None:
 
 def test_default_checkpoints_end_at_the_horizon() -> None:
     for horizon in (1, 2, 10, 12345, 10**18, 10**1000 + 7):
-        run = sl.simulate(EOO, sl.IDS(), horizon)
+        run = sl.simulate(EOO, Stubborn(arm=0, explorations=3), horizon)
         assert run.t[-1] == horizon
         assert run.t[0] == 1
         assert len(run.t) <= 401

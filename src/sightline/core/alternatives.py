@@ -27,23 +27,25 @@ __all__ = ["alternative_shift", "halfspace_distances", "mixing_weights"]
 
 Array = NDArray[np.float64]
 
-# Below this fraction of its terms, |u|^2 = |x-hat|^2 - 2<x-hat, z> + |z|^2 has lost six digits
-# and is computed from u itself.
-CANCELLATION = 1e-6
+# Below this fraction of its terms, |u|^2 = |x-hat|^2 - 2<x-hat, z> + |z|^2 has lost three digits:
+# it and gap(z) = <x-hat, theta-hat> - <z, theta-hat> are then computed from u itself.
+CANCELLATION = 1e-3
 
 
 @compiled
-def _difference_norm(estimate: LeastSquares, best: int, z: int) -> float:
-    """Squared norm of x-hat - z in V^-1, from the difference itself: O(d^2), no cancellation."""
+def _close_distance(estimate: LeastSquares, best: int, z: int) -> float:
+    """Squared distance for an arm close to x-hat; inf for x-hat itself and its twins."""
     actions, inverse = estimate.actions, estimate.gram_inverse
     d = actions.shape[1]
-    total = 0.0
+    norm = 0.0
+    gap = 0.0
     for i in range(d):
-        row = 0.0
+        u_i = actions[best, i] - actions[z, i]
+        gap += u_i * estimate.theta[i]
         for j in range(d):
-            row += inverse[i, j] * (actions[best, j] - actions[z, j])
-        total += (actions[best, i] - actions[z, i]) * row
-    return total
+            norm += u_i * inverse[i, j] * (actions[best, j] - actions[z, j])
+    gap = max(gap, 0.0)  # x-hat is the best but for rounding
+    return gap * gap / norm if norm > 0.0 else math.inf
 
 
 @compiled
@@ -65,10 +67,11 @@ def halfspace_distances(estimate: LeastSquares, best: int, distances: Array) -> 
             cross += actions[z, i] * w[i]
         other = estimate.squared_widths[z]
         norm = own - 2.0 * cross + other
-        if norm < CANCELLATION * (own + other):
-            norm = _difference_norm(estimate, best, z)
-        gap = estimate.means[best] - estimate.means[z]
-        distances[z] = gap * gap / norm if norm > 0.0 and z != best else math.inf
+        if norm > CANCELLATION * (own + other):
+            gap = estimate.means[best] - estimate.means[z]
+            distances[z] = gap * gap / norm
+        else:
+            distances[z] = _close_distance(estimate, best, z)
         least = min(least, distances[z])
     return least
 
@@ -80,14 +83,16 @@ def alternative_shift(
     """Write nu-hat(z) - theta-hat of the half-space alternative into ``shift``."""
     actions, inverse = estimate.actions, estimate.gram_inverse
     d = actions.shape[1]
-    gap = estimate.means[best] - estimate.means[z]
-    # gap / |u|^2 = distance / gap; no shift at all if z is as good as x-hat already
-    scale = distance / gap if gap > 0.0 else 0.0
+    norm = 0.0
     for i in range(d):
         row = 0.0
         for j in range(d):
             row += inverse[i, j] * (actions[best, j] - actions[z, j])
-        shift[i] = -scale * row
+        shift[i] = row
+        norm += (actions[best, i] - actions[z, i]) * row
+    scale = math.sqrt(distance / norm)  # gap(z) / |u|^2
+    for i in range(d):
+        shift[i] *= -scale
 
 
 @compiled

@@ -1,7 +1,8 @@
-"""Cholesky factors of small dense matrices: V = L L^T with L lower triangular (d x d).
+"""Cholesky factors of small dense matrices: V = R^T R with R upper triangular (d x d).
 
 Written out instead of calling LAPACK: at the dimensions of linear bandits the call costs more
-than the work, and these loops allocate nothing.  Only the lower triangles are read or written.
+than the work, and these loops allocate nothing.  Only the upper triangle is read or written, row
+by row as it lies in memory.
 """
 
 from __future__ import annotations
@@ -13,40 +14,30 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled
 
-__all__ = ["factorise", "rank_one_update", "solve_lower", "solve_upper"]
+__all__ = ["rank_one_update", "solve", "solve_transposed"]
 
 Array = NDArray[np.float64]
 
 
 @compiled
-def factorise(matrix: Array, factor: Array) -> None:
-    """Write the Cholesky factor of a symmetric positive definite matrix into ``factor``."""
-    d = matrix.shape[0]
-    for i in range(d):
-        for j in range(i + 1):
-            total = matrix[i, j]
-            for m in range(j):
-                total -= factor[i, m] * factor[j, m]
-            factor[i, j] = math.sqrt(total) if i == j else total / factor[j, j]
-
-
-@compiled
-def solve_lower(factor: Array, vector: Array) -> None:
-    """Replace ``vector`` by L^-1 vector."""
-    for i in range(factor.shape[0]):
+def solve(factor: Array, vector: Array) -> None:
+    """Replace ``vector`` by R^-1 vector."""
+    d = factor.shape[0]
+    for i in range(d - 1, -1, -1):
         total = vector[i]
-        for j in range(i):
+        for j in range(i + 1, d):
             total -= factor[i, j] * vector[j]
         vector[i] = total / factor[i, i]
 
 
 @compiled
-def solve_upper(factor: Array, vector: Array) -> None:
-    """Replace ``vector`` by L^-T vector."""
-    for i in range(factor.shape[0] - 1, -1, -1):
+def solve_transposed(factor: Array, vector: Array) -> None:
+    """Replace ``vector`` by R^-T vector."""
+    d = factor.shape[0]
+    for i in range(d):
         value = vector[i] / factor[i, i]
         vector[i] = value
-        for j in range(i):
+        for j in range(i + 1, d):
             vector[j] -= factor[i, j] * value
 
 
@@ -58,9 +49,10 @@ def rank_one_update(factor: Array, vector: Array) -> None:
         diagonal = factor[i, i]
         # sqrt of a sum of squares is safe here: entries of V stay far from over- and underflow
         radius = math.sqrt(diagonal * diagonal + vector[i] * vector[i])
-        cosine = radius / diagonal
-        sine = vector[i] / diagonal
+        cosine = diagonal / radius
+        sine = vector[i] / radius
         factor[i, i] = radius
         for j in range(i + 1, d):
-            factor[j, i] = (factor[j, i] + sine * vector[j]) / cosine
-            vector[j] = cosine * vector[j] - sine * factor[j, i]
+            entry = factor[i, j]
+            factor[i, j] = cosine * entry + sine * vector[j]
+            vector[j] = cosine * vector[j] - sine * entry

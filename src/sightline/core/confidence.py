@@ -220,11 +220,11 @@ def next_exploration(
     low = clock.t  # settled
     high = max(int(math.exp(log_end)), low) + 1  # unsettled as soon as the next loop ends:
     while evidence >= global_beta(confidence, log_det, math.log(high)):  # exp is off by some bits
-        low, high = high, 2 * high - low
+        low, high = high, high + 2 * (high - low)
     while high - low > 1:
         middle = low + (high - low) // 2
         if evidence >= global_beta(confidence, log_det, math.log(middle)):
             low = middle
         else:
             high = middle
-    return Clock(high, math.nan) if high < FAR else Clock(FAR, log_end)
+    return Clock(high, math.nan) if high < FAR else Clock(FAR, max(log_end, _LOG_FAR))

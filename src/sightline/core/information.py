@@ -24,8 +24,9 @@ __all__ = ["Workspace", "halfspace_gain", "halfspace_ucb_gain", "workspace"]
 
 Array = NDArray[np.float64]
 
-# An alternative of smaller weight adds less than the last bit to any gain: by Cauchy-Schwarz its
-# term is at most q(z) |x|^2 (sqrt(distance) + sqrt(beta))^2 against at least |x|^2 beta.
+# An alternative of smaller weight adds less than the last bit: by Cauchy-Schwarz its term is at
+# most q(z) |x|^2 (sqrt(distance) + sqrt(beta))^2, against at least |x|^2 beta in the whole gain
+# (for I^UCB, in that of the UCB arm, which the ratio of any other arm has to beat).
 NEGLIGIBLE_WEIGHT = 1e-20
 
 

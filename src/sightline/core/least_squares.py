@@ -3,9 +3,9 @@
 | symbol            | here                   | shape  |
 |-------------------|------------------------|--------|
 | X                 | ``actions``            | (k, d) |
-| V_s = lambda I + sum x x^T | ``gram`` (lower triangle) | (d, d) |
+| V_s = lambda I + sum x x^T | ``pulls`` of every arm | (k,) |
+| sum x y           | ``rewards`` of every arm, summed | (k,) |
 | V_s^-1            | ``gram_inverse``       | (d, d) |
-| sum x y           | ``moment``             | (d,)   |
 | theta-hat_s       | ``theta``              | (d,)   |
 | <x, theta-hat_s>  | ``means``              | (k,)   |
 | norm of x in V_s^-1, squared | ``squared_widths`` | (k,) |
@@ -14,6 +14,13 @@
 
 An update costs O(k d + d^2): with w = V^-1 x and q = 1 + <x, w>, the Sherman-Morrison formula
 moves the mean of arm z by <z, w> r / q and its squared width by -<z, w>^2 / q, in one pass.
+
+The data themselves are kept as counts and sums per arm, which never drift; now and then every
+estimate is recomputed from them.
+
+Arms that do not span R^d are expressed in a basis of their span, which changes no inner product:
+otherwise V^-1 would hold 1 / lambda in directions that matter to no arm, beside which the digits
+of all others drown.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.cholesky import factorise, solve_lower, solve_upper
+from sightline.core.cholesky import rank_one_update, solve, solve_transposed
 from sightline.jit import compiled
 
 __all__ = ["LeastSquares", "best_arm", "least_squares", "observe", "refresh"]
@@ -33,7 +40,7 @@ Array = NDArray[np.float64]
 
 # Subtracting c^2/q loses digits in proportion to how far widths have fallen, which the growth of
 # log det measures; and rounding errors add up with the number of updates.  Either one triggers
-# a recomputation from V, whose own sums only ever grow.
+# a recomputation.
 REFRESH_AFTER_UPDATES = 2048
 REFRESH_AFTER_LOG_DET = 7.0
 
@@ -43,9 +50,9 @@ class LeastSquares(NamedTuple):
 
     actions: Array
     regulariser: float
-    gram: Array
+    pulls: Array
+    rewards: Array
     gram_inverse: Array
-    moment: Array
     theta: Array
     means: Array
     squared_widths: Array
@@ -55,15 +62,28 @@ class LeastSquares(NamedTuple):
     factor: Array  # workspace (d, d): Cholesky factor of V
 
 
+def _coordinates(actions: Array) -> Array:
+    """Arms in an orthonormal basis of their span, or as they are if they span the space."""
+    _, singular, basis = np.linalg.svd(actions, full_matrices=False)
+    smallest = singular[0] * max(actions.shape) * np.finfo(np.float64).eps
+    rank = max(int((singular > smallest).sum()), 1)
+    if rank == actions.shape[1]:
+        return actions
+    # equal arms must stay equal to the last bit, which a matrix product does not promise
+    distinct, which = np.unique(actions, axis=0, return_inverse=True)
+    return np.ascontiguousarray((distinct @ basis[:rank].T)[which])
+
+
 def least_squares(actions: Array, regulariser: float) -> LeastSquares:
     """Estimates before any data."""
+    actions = _coordinates(actions)
     k, d = actions.shape
     state = LeastSquares(
         actions=actions,
         regulariser=regulariser,
-        gram=regulariser * np.eye(d),
+        pulls=np.zeros(k),
+        rewards=np.zeros(k),
         gram_inverse=np.empty((d, d)),
-        moment=np.zeros(d),
         theta=np.empty(d),
         means=np.empty(k),
         squared_widths=np.empty(k),
@@ -92,10 +112,8 @@ def observe(state: LeastSquares, arm: int, reward: float) -> None:
     shrink = 1.0 / q
     step = (reward - state.means[arm]) * shrink
     for i in range(d):
-        state.moment[i] += x[i] * reward
         state.theta[i] += w[i] * step
         for j in range(i + 1):
-            state.gram[i, j] += x[i] * x[j]
             entry = state.gram_inverse[i, j] - w[i] * w[j] * shrink
             state.gram_inverse[i, j] = entry
             state.gram_inverse[j, i] = entry
@@ -105,6 +123,8 @@ def observe(state: LeastSquares, arm: int, reward: float) -> None:
             c += actions[z, i] * w[i]
         state.means[z] += c * step
         state.squared_widths[z] -= c * c * shrink
+    state.pulls[arm] += 1.0
+    state.rewards[arm] += reward
     state.log_det[0] += math.log(q)
     state.counts[0] += 1
     state.counts[1] += 1
@@ -117,30 +137,31 @@ def observe(state: LeastSquares, arm: int, reward: float) -> None:
 
 @compiled
 def refresh(state: LeastSquares) -> None:
-    """Recompute every estimate from V and sum x y through a Cholesky factor."""
+    """Recompute every estimate from the data, through a Cholesky factor of V."""
+    _factorise(state)
     k, d = state.actions.shape
     factor, w = state.factor, state.direction
-    factorise(state.gram, factor)
-    log_det = -d * math.log(state.regulariser)
+    root = math.sqrt(state.regulariser)
+    log_det = 0.0
     for i in range(d):
-        log_det += 2.0 * math.log(factor[i, i])
-        state.theta[i] = state.moment[i]
+        # rotations never shorten the diagonal: not a rounding below 0, and 0 before any data
+        log_det += 2.0 * math.log(factor[i, i] / root)
         for j in range(d):
             w[j] = 1.0 if i == j else 0.0
-        solve_lower(factor, w)
-        solve_upper(factor, w)
+        solve_transposed(factor, w)
+        solve(factor, w)
         for j in range(i + 1):  # one triangle, mirrored: symmetric to the last bit
             state.gram_inverse[i, j] = w[j]
             state.gram_inverse[j, i] = w[j]
-    solve_lower(factor, state.theta)
-    solve_upper(factor, state.theta)
+    solve_transposed(factor, state.theta)
+    solve(factor, state.theta)
     for z in range(k):
         mean = 0.0
         for i in range(d):
             mean += state.actions[z, i] * state.theta[i]
             w[i] = state.actions[z, i]
         state.means[z] = mean
-        solve_lower(factor, w)
+        solve_transposed(factor, w)
         width = 0.0
         for i in range(d):
             width += w[i] * w[i]
@@ -148,6 +169,28 @@ def refresh(state: LeastSquares) -> None:
     state.log_det[0] = log_det
     state.log_det[1] = log_det
     state.counts[1] = 0
+
+
+@compiled
+def _factorise(state: LeastSquares) -> None:
+    """Write the Cholesky factor of V, and sum x y in the place of theta-hat.
+
+    Rotating the arms into the factor, instead of factorising their sum, is a QR decomposition:
+    it loses half as many digits where V is ill-conditioned.
+    """
+    k, d = state.actions.shape
+    factor, w = state.factor, state.direction
+    for i in range(d):
+        state.theta[i] = 0.0
+        for j in range(d):
+            factor[i, j] = math.sqrt(state.regulariser) if i == j else 0.0
+    for z in range(k):
+        if state.pulls[z] > 0.0:
+            weight = math.sqrt(state.pulls[z])
+            for i in range(d):
+                w[i] = weight * state.actions[z, i]
+                state.theta[i] += state.rewards[z] * state.actions[z, i]
+            rank_one_update(factor, w)
 
 
 @compiled

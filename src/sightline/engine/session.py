@@ -152,7 +152,7 @@ class Session:
         Raises
         ------
         KeyError
-            If no decision has this id, or its reward was told before; nothing is changed.
+            If no decision has this id, or it is closed already; nothing is changed.
         ValueError
             If the reward is not a finite number; nothing is changed.
         """
@@ -161,7 +161,7 @@ class Session:
             if id not in self._pending:
                 known = isinstance(id, int) and 1 <= id < self._clock.t
                 raise KeyError(
-                    f"the reward of decision {id} was told before"
+                    f"the reward of decision {id} was told or given up before"
                     if known
                     else f"no decision has the id {id!r}"
                 )
@@ -171,6 +171,29 @@ class Session:
                 self._explorations += 1
                 self._commitment = None
             del self._pending[id]
+
+    def give_up(self, before: int) -> int:
+        """Stop waiting for the rewards of decisions made before a round.
+
+        Open decisions are remembered, and saved, until told; where rewards can fail to come,
+        this keeps their number bounded.
+
+        Parameters
+        ----------
+        before : int
+            Decisions of earlier rounds are closed.
+
+        Returns
+        -------
+        int
+            How many were still open.
+        """
+        limit = integer("before", before, at_least=1)
+        with self._lock:
+            kept = {id_: entry for id_, entry in self._pending.items() if id_ >= limit}
+            closed = len(self._pending) - len(kept)
+            self._pending = kept
+        return closed
 
     def status(self) -> Status:
         """Report on the best arm and the evidence for it."""

@@ -96,9 +96,10 @@ class IDS(Policy):
 
     def start(self, actions: NDArray[np.float64], noise_std: float) -> IDSState:
         """State before any data."""
-        k, d = actions.shape
+        estimate = least_squares(actions, float(self.regulariser))
+        k, d = estimate.actions.shape
         return IDSState(
-            estimate=least_squares(actions, float(self.regulariser)),
+            estimate=estimate,
             confidence=self.confidence.build(d, noise_std, self.regulariser),
             information=_INFORMATION[self.information],
             sampling=_SAMPLING[self.sampling],

@@ -57,9 +57,10 @@ class LinUCB(Policy):
 
     def start(self, actions: NDArray[np.float64], noise_std: float) -> LinUCBState:
         """State before any data."""
-        k, d = actions.shape
+        estimate = least_squares(actions, float(self.regulariser))
+        k, d = estimate.actions.shape
         return LinUCBState(
-            estimate=least_squares(actions, float(self.regulariser)),
+            estimate=estimate,
             confidence=self.confidence.build(d, noise_std, self.regulariser),
             distances=np.zeros(k),
         )

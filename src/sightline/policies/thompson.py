@@ -8,10 +8,10 @@ Cost per round: O(k d + d^2).  It learns from every round and never commits.
 
 | symbol                          | here       | shape  |
 |---------------------------------|------------|--------|
-| P = I / prior_std^2 + sum x x^T / sigma^2 = L L^T | ``factor`` = L | (d, d) |
+| P = I / prior_std^2 + sum x x^T / sigma^2 = R^T R | ``factor`` = R | (d, d) |
 | b = sum x y / sigma^2           | ``moment`` | (d,)   |
 
-The posterior is N(P^-1 b, P^-1), so L^-T (L^-1 b + standard normal) is a draw from it: two
+The posterior is N(P^-1 b, P^-1), so R^-1 (R^-T b + standard normal) is a draw from it: two
 triangular solves, and no inverse that could drift.
 """
 
@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.cholesky import rank_one_update, solve_lower, solve_upper
+from sightline.core.cholesky import rank_one_update, solve, solve_transposed
 from sightline.core.clock import Clock
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
@@ -83,10 +83,10 @@ def _best_under(actions: Array, theta: Array) -> int:
 
 @compiled
 def _whitened_mean(state: ThompsonState) -> Array:
-    """L^-1 b, in the workspace."""
+    """R^-T b, in the workspace."""
     for i in range(state.draw.shape[0]):
         state.draw[i] = state.moment[i]
-    solve_lower(state.factor, state.draw)
+    solve_transposed(state.factor, state.draw)
     return state.draw
 
 
@@ -97,7 +97,7 @@ def choose_thompson(state: ThompsonState, clock: Clock, rng: np.random.Generator
     theta = _whitened_mean(state)
     for i in range(theta.shape[0]):
         theta[i] += rng.standard_normal()
-    solve_upper(state.factor, theta)
+    solve(state.factor, theta)
     return Choice(_best_under(state.actions, theta), math.nan, clock)
 
 
@@ -117,5 +117,5 @@ def update_thompson(state: ThompsonState, arm: int, reward: float) -> None:
 def inspect_thompson(state: ThompsonState, clock: Clock) -> Evidence:
     """Best arm of the posterior mean; a posterior draw has no confidence level."""
     theta = _whitened_mean(state)
-    solve_upper(state.factor, theta)
+    solve(state.factor, theta)
     return Evidence(_best_under(state.actions, theta), math.nan, math.nan, clock)

@@ -1,0 +1,76 @@
+"""Estimates fed with data, beside the data themselves."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sightline.core.least_squares import LeastSquares, least_squares, observe
+from sightline.jit import uncached
+from tests import naive
+from tests.naive import Array, Ints
+
+
+class Fed(NamedTuple):
+    """A compiled estimate, and the truth from the same data."""
+
+    estimate: LeastSquares
+    theta: Array
+    V: Array
+
+
+@uncached  # millions of updates need a compiled loop
+def observe_all(estimate: LeastSquares, arms: Ints, rewards: Array) -> None:
+    for i in range(arms.shape[0]):
+        observe(estimate, arms[i], rewards[i])
+
+
+def random_data(
+    rng: np.random.Generator, actions: Array, n: int, noise_std: float = 0.3
+) -> tuple[Ints, Array]:
+    """Return n arms, uneven like those of a bandit, and noisy rewards."""
+    k, d = actions.shape
+    frequencies = rng.dirichlet(np.full(k, 0.7))
+    arms = rng.choice(k, size=n, p=frequencies)
+    theta = rng.standard_normal(d)
+    return arms, actions[arms] @ theta + noise_std * rng.standard_normal(n)
+
+
+def fed(actions: Array, regulariser: float, arms: Ints, rewards: Array) -> Fed:
+    """Return the estimate and the truth after the given data."""
+    estimate = least_squares(actions, regulariser)
+    observe_all(estimate, arms, rewards)
+    xs = actions[arms]
+    return Fed(estimate, naive.ridge(xs, rewards, regulariser), naive.covariance(xs, regulariser))
+
+
+def random_fed(seed: int, k: int, d: int, n: int, regulariser: float = 1.0) -> Fed:
+    """Return an estimate of random arms, spanning min(d, k) dimensions, fed with random data."""
+    rng = np.random.default_rng(seed)
+    actions = rng.standard_normal((k, min(d, k)))
+    return fed(actions, regulariser, *random_data(rng, actions, n))
+
+
+class Flat(NamedTuple):
+    """An estimate of arms that lie in a plane of R^3, and the truth in coordinates of the plane.
+
+    There everything is well conditioned, whatever the regulariser.
+    """
+
+    estimate: LeastSquares
+    coordinates: Array
+    theta: Array
+    V: Array
+
+
+def flat_fed(seed: int, n: int, regulariser: float) -> Flat:
+    """Return an estimate of five arms that do not span the space, fed with n observations."""
+    rng = np.random.default_rng(seed)
+    coordinates = rng.standard_normal((5, 2))
+    basis = np.linalg.qr(rng.standard_normal((3, 3)))[0][:2]
+    arms = rng.integers(5, size=n)
+    rewards = coordinates[arms] @ np.array([1.0, -0.5]) + rng.standard_normal(n)
+    estimate = least_squares(coordinates @ basis, regulariser)
+    observe_all(estimate, arms, rewards)
+    xs = coordinates[arms]
+    theta = naive.ridge(xs, rewards, regulariser)
+    return Flat(estimate, coordinates, theta, naive.covariance(xs, regulariser))

@@ -1,0 +1,294 @@
+"""IDS against Algorithm 1 played round by round, and what must not change its choices."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, choose, simulate, update
+from sightline.core.alternatives import halfspace_distances
+from sightline.core.clock import clock_at, is_before
+from sightline.core.least_squares import best_arm
+from sightline.engine.simulate import Run, streams
+from sightline.policies.ids import IDSState, ids_distribution
+from sightline.problems import end_of_optimism, large_gaps
+from tests import naive
+from tests.naive import Array, Ints
+
+
+def gaussian_arms(k: int, d: int, noise_std: float, seed: int) -> LinearBandit:
+    """Return arms without ties: no two of equal norm, so that round 1 has one widest arm."""
+    rng = np.random.default_rng(seed)
+    actions = rng.standard_normal((k, d)) / math.sqrt(d)
+    return LinearBandit(actions, rng.standard_normal(d), noise_std)
+
+
+PROBLEMS = {
+    "end of optimism": end_of_optimism(0.2, 2.0, 0.1),
+    "large gaps": large_gaps(0.05),
+    "plane": gaussian_arms(6, 2, 0.2, seed=1),
+    "space": gaussian_arms(7, 4, 0.1, seed=2),
+    "more dimensions than arms": gaussian_arms(3, 5, 0.3, seed=3),
+}
+POLICIES = {
+    "paper": IDS(),
+    "ucb": IDS(information="halfspace-ucb"),
+    "exact": IDS(sampling="exact"),
+    "ucb exact": IDS(information="halfspace-ucb", sampling="exact"),
+    "algorithm": IDS(learning_rate="algorithm"),
+    "log-log": IDS(confidence=LogLog()),
+    "log-log tuned": IDS(confidence=LogLog(factor=0.5), information="halfspace-ucb"),
+    "fixed": IDS(confidence=FixedBeta(0.3)),
+    "scaled": IDS(
+        confidence=LogDet(norm_bound=2.5, factor=0.4),
+        regulariser=0.05,
+        sampling="exact",
+        learning_rate="algorithm",
+    ),
+    "heavy": IDS(confidence=LogDet(norm_bound=0.5), regulariser=3.0, information="halfspace-ucb"),
+}
+
+
+def beta_of(policy: IDS, noise_std: float) -> naive.Beta:
+    rule = policy.confidence
+    fields = {"noise_std": noise_std, "regulariser": policy.regulariser}
+    if isinstance(rule, LogDet):
+        return naive.Beta("log-det", rule.factor, norm_bound=rule.norm_bound, **fields)
+    if isinstance(rule, LogLog):
+        return naive.Beta("log-log", rule.factor, **fields)
+    return naive.Beta("fixed", fixed=rule.value, **fields)
+
+
+def truth(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> naive.Trace:
+    actions, theta = problem.actions, problem.theta
+    if problem.k < problem.d:
+        actions, theta = naive.spanning(actions, theta)
+    world = naive.World(actions, theta, problem.noise_std, *streams(seed))
+    rules = naive.Rules(
+        beta_of(policy, problem.noise_std),
+        policy.information,
+        policy.sampling,
+        policy.learning_rate,
+    )
+    return naive.algorithm_1(world, rules, rounds)
+
+
+def every_round(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> Run:
+    return simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
+
+
+def arms_of(run: Run) -> Ints:
+    played = np.diff(run.pulls, axis=0, prepend=0.0)
+    arms: Ints = played.argmax(axis=1)
+    return arms
+
+
+class Play(NamedTuple):
+    """A policy asked every round through its own two functions, and what it computed."""
+
+    arms: list[int]
+    ratios: list[float]
+    gap_excess: list[float]  # gap(mu_s) / delta_s, by exploration round
+    state: IDSState
+
+
+def play(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> Play:
+    state = policy.start(np.array(problem.actions), problem.noise_std)
+    decisions, noise = streams(seed)
+    result = Play([], [], [], state)
+    for t in range(1, rounds + 1):
+        clock = clock_at(t)
+        choice = choose(state, clock, decisions)
+        result.arms.append(choice.arm)
+        if is_before(clock, choice.wake):
+            continue
+        best = best_arm(state.estimate)
+        least = halfspace_distances(state.estimate, best, state.work.distances)
+        mixture = ids_distribution(state, best, least)
+        p, gaps = mixture.probability, state.work.gaps
+        gap = (1.0 - p) * gaps[mixture.first] + p * gaps[mixture.second]
+        result.ratios.append(mixture.ratio)
+        result.gap_excess.append(gap / gaps[best])
+        expected = p if choice.arm == mixture.second and p > 0.0 else 1.0 - p
+        assert choice.probability == expected
+        update(state, choice.arm, problem.means[choice.arm] + problem.noise_std * noise.normal())
+    return result
+
+
+def assert_same_arms(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> naive.Trace:
+    trace = truth(problem, policy, rounds, seed)
+    run = every_round(problem, policy, rounds, seed)
+    differ = np.flatnonzero(arms_of(run) != trace.arms)
+    assert differ.size == 0, f"first difference in round {differ[0] + 1}"
+    np.testing.assert_array_equal(run.explorations, np.cumsum(trace.explored))
+    return trace
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+def test_same_arms_as_algorithm_1(problem: LinearBandit, policy: IDS) -> None:
+    assert_same_arms(problem, policy, 120, seed=5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize(("problem", "seed"), [("large gaps", 0), ("plane", 1)])
+def test_same_arms_as_algorithm_1_for_long(problem: str, seed: int, policy: IDS) -> None:
+    trace = assert_same_arms(PROBLEMS[problem], policy, 2000, seed)
+    assert trace.explored.any()
+
+
+@pytest.mark.slow
+def test_the_long_runs_explore_exploit_and_return() -> None:
+    """Agreement above would mean little if every round explored, or none did again."""
+    explored = truth(PROBLEMS["large gaps"], IDS(), 2000, seed=0).explored
+    returns = np.count_nonzero(explored[1:] & ~explored[:-1])
+    assert 0 < explored.sum() < 2000
+    assert returns > 2
+
+
+@pytest.mark.parametrize("policy", [IDS(), POLICIES["scaled"]], ids=["paper", "scaled"])
+@pytest.mark.parametrize("problem", ["plane", "space"])
+def test_same_estimate_as_algorithm_1(problem: str, policy: IDS) -> None:
+    rounds = 250
+    trace = truth(PROBLEMS[problem], policy, rounds, seed=2)
+    result = play(PROBLEMS[problem], policy, rounds, seed=2)
+    assert result.arms == trace.arms.tolist()
+    estimate = result.state.estimate
+    np.testing.assert_allclose(estimate.theta, trace.theta, rtol=1e-10)
+    np.testing.assert_allclose(estimate.gram_inverse, naive.inverse(trace.V), rtol=1e-10)
+    np.testing.assert_allclose(result.ratios, trace.ratios, rtol=1e-9)
+
+
+@pytest.mark.parametrize("information", ["halfspace", "halfspace-ucb"])
+@pytest.mark.parametrize("sampling", ["pair", "exact"])
+@pytest.mark.parametrize("seed", range(2))
+def test_information_ratio_and_near_greed(information: str, sampling: str, seed: int) -> None:
+    """Psi(mu_s) <= 2, because the UCB arm has it; and gap(mu_s) <= 2 delta_s."""
+    rng = np.random.default_rng(seed)
+    actions = rng.standard_normal((6, 3))
+    actions /= np.linalg.norm(actions, axis=1).max()  # in the unit ball, as the paper assumes
+    problem = LinearBandit(actions, [1.0, 0.0, 0.0], 1.0)
+    result = play(problem, IDS(information=information, sampling=sampling), 200, seed)
+    assert len(result.ratios) > 100
+    assert max(result.ratios) <= 2.0 * (1 + 1e-12)
+    assert max(result.gap_excess) <= 2.0 * (1 + 1e-12)
+
+
+def test_the_first_round_plays_the_widest_arm() -> None:
+    # theta = 0: all gaps are equal and only width informs, whatever the regulariser
+    problem = LinearBandit([[0.1, 0.0], [1.0, 0.2], [0.3, 0.9]], [1.0, 0.0], 1.0)
+    for regulariser in (0.1, 0.3, 1.0, 3.0, 5.0, 7.0, 100.0):
+        for policy in (IDS(regulariser=regulariser), POLICIES["ucb"]):
+            assert every_round(problem, policy, 1, seed=0).pulls[0].tolist() == [0, 1, 0]
+
+
+configurations = st.sampled_from(list(POLICIES.values()))
+seeds = st.integers(0, 2**32 - 1)
+
+
+@settings(deadline=None, max_examples=25)
+@given(configurations, seeds)
+def test_rotating_the_features_changes_nothing(policy: IDS, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = gaussian_arms(5, 3, 0.3, seed)
+    rotation = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    turned = LinearBandit(problem.actions @ rotation, problem.theta @ rotation, 0.3)
+    one, other = (every_round(p, policy, 60, seed=1) for p in (problem, turned))
+    np.testing.assert_array_equal(one.pulls, other.pulls)
+
+
+@settings(deadline=None, max_examples=25)
+@given(configurations, seeds)
+def test_relabelling_the_arms_relabels_the_pulls(policy: IDS, seed: int) -> None:
+    """Also in round 1: all means are tied there, but the widest arm is played under any name."""
+    problem = gaussian_arms(5, 3, 0.3, seed)
+    order = np.random.default_rng(seed).permutation(5)
+    renamed = LinearBandit(problem.actions[order], problem.theta, 0.3)
+    one, other = (every_round(p, policy, 60, seed=1) for p in (problem, renamed))
+    np.testing.assert_array_equal(one.pulls[:, order], other.pulls)
+
+
+def scaled_rule(rule: LogDet | LogLog | FixedBeta, c: float) -> LogDet | LogLog | FixedBeta:
+    """Return the same rule for rewards c times as large."""
+    if isinstance(rule, LogDet):
+        return dataclasses.replace(rule, norm_bound=c * rule.norm_bound)
+    return FixedBeta(c * c * rule.value) if isinstance(rule, FixedBeta) else rule
+
+
+@settings(deadline=None, max_examples=25)
+@given(configurations, seeds, st.sampled_from([2.0**-20, 0.5, 4.0, 2.0**30]))
+def test_the_unit_of_reward_changes_nothing(policy: IDS, seed: int, c: float) -> None:
+    """Powers of two scale without rounding, so the runs agree to the last bit."""
+    problem = gaussian_arms(5, 3, 0.25, seed)
+    other = LinearBandit(problem.actions, c * problem.theta, c * 0.25)
+    scaled = dataclasses.replace(policy, confidence=scaled_rule(policy.confidence, c))
+    one, two = every_round(problem, policy, 60, 1), every_round(other, scaled, 60, 1)
+    np.testing.assert_array_equal(one.pulls, two.pulls)
+    np.testing.assert_array_equal(c * one.regret, two.regret)
+
+
+@settings(deadline=None, max_examples=25)
+@given(configurations, seeds, st.sampled_from([2.0**-10, 0.5, 4.0, 2.0**10]))
+def test_the_unit_of_the_features_changes_nothing(policy: IDS, seed: int, c: float) -> None:
+    """Arms c times as long, theta and its bound c times as short, lambda in the unit of V."""
+    problem = gaussian_arms(5, 3, 0.25, seed)
+    other = LinearBandit(c * problem.actions, problem.theta / c, 0.25)
+    rule = policy.confidence
+    if isinstance(rule, LogDet):
+        rule = dataclasses.replace(rule, norm_bound=rule.norm_bound / c)
+    scaled = dataclasses.replace(policy, confidence=rule, regulariser=c * c * policy.regulariser)
+    one, two = every_round(problem, policy, 60, 1), every_round(other, scaled, 60, 1)
+    np.testing.assert_array_equal(one.pulls, two.pulls)
+
+
+@pytest.mark.parametrize("sampling", ["pair", "exact"])
+@pytest.mark.parametrize("information", ["halfspace", "halfspace-ucb"])
+def test_the_zero_arm_can_be_settled(sampling: str, information: str) -> None:
+    """Doing nothing is best: the gap of x-hat is zero and playing it teaches nothing."""
+    actions: Array = np.array([[0.0, 0.0], [1.0, 0.3], [0.2, 1.0], [0.7, 0.7]])
+    problem = LinearBandit(actions, [-0.6, -0.8], 0.3)
+    policy = IDS(sampling=sampling, information=information)
+    run = every_round(problem, policy, 1500, seed=0)
+    assert 1 <= run.explorations[-1] < 750
+    assert arms_of(run)[-1] == 0
+
+
+@pytest.mark.parametrize("distance", [1e-9, 1e-13, 1e-16])
+def test_arms_that_nearly_coincide_can_be_settled(distance: float) -> None:
+    """The evidence between two arms does not depend on how close they are, only on their line."""
+    theta, noise_std, rounds = [1.0, -0.3], 0.3, 3000
+    apart, near = (
+        every_round(LinearBandit([[1.0, 0.0], [1.0, e], [0.0, 1.0]], theta, noise_std), IDS(), n, 0)
+        for e, n in ((1e-5, rounds), (distance, rounds))
+    )
+    assert apart.explorations[-1] < rounds
+    assert near.explorations[-1] == pytest.approx(apart.explorations[-1], rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_twins_in_a_subspace_are_settled(seed: int) -> None:
+    """A copy of the best arm changes nothing, also where the arms do not span the space."""
+    rng = np.random.default_rng(seed)
+    actions = rng.standard_normal((8, 4)) @ rng.standard_normal((4, 8))
+    actions /= np.linalg.norm(actions, axis=1).max()
+    best = int(np.argmax(np.linalg.norm(actions, axis=1)))
+    actions[[0, best]] = actions[[best, 0]]
+    twins = np.vstack([actions, actions[:1]])
+    alone, both = (
+        every_round(LinearBandit(arms, 3.0 * actions[0], 0.1), IDS(), 1000, seed=0)
+        for arms in (actions, twins)
+    )
+    assert alone.explorations[-1] < 100
+    assert both.explorations[-1] < 100
+
+
+@pytest.mark.parametrize("actions", [[[1.0, 0.5]], [[1.0, 0.5], [1.0, 0.5]]])
+def test_nothing_to_choose_from_is_settled_at_once(actions: list[list[float]]) -> None:
+    run = every_round(LinearBandit(actions, [1.0, 0.0], 1.0), IDS(), 50, seed=0)
+    assert run.explorations[-1] == 0
+    assert run.pulls[-1, 0] == 50

@@ -1,0 +1,57 @@
+"""Documents stay true: the notation names what exists, the README's examples run."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline
+
+ROOT = Path(__file__).parents[1]
+
+
+def every_name() -> dict[str, object]:
+    names: dict[str, object] = {}
+    for module in pkgutil.walk_packages(sightline.__path__, "sightline."):
+        names |= vars(importlib.import_module(module.name))
+    return names
+
+
+def notation() -> list[str]:
+    rows = re.findall(r"^\|([^|]*)\|([^|]*)\|", (ROOT / "NOTATION.md").read_text(), re.MULTILINE)
+    return [name for _, cell in rows[2:] for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_every_name_of_the_notation_exists() -> None:
+    names = every_name()
+    listed = notation()
+    assert len(listed) > 30
+    for name in listed:
+        holder, _, attribute = name.partition(".")
+        assert holder in names, name
+        if attribute:
+            cls: Any = names[holder]
+            fields = {*dir(cls), *getattr(cls, "__annotations__", {})}
+            fields |= set(re.findall(r"self\.(\w+)", inspect.getsource(cls)))
+            assert attribute in fields, name
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_readme_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        exec(example, {})
+    output = capsys.readouterr().out
+    ratio = float(re.findall(r"^(\d\.\d+)$", output, re.MULTILINE)[0])
+    assert 1.0 < ratio < 1.2
+    assert "Status(best=" in output
