@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from sightline.engine.checkpoints import log_spaced
+from sightline.engine.simulate import simulate
 from sightline.lab.replicate import replicate
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, LinUCB, ThompsonSampling
@@ -51,9 +52,12 @@ def run_demo(out: Path, replications: int, horizon: int) -> None:
     jobs.append(("IDS to 10^1000", POLICIES["IDS"], FAR_HORIZON, FAR_REPLICATIONS))
     curves: dict[str, Curve] = {}
     seconds: dict[str, float] = {}
-    console.print("Kernels are compiled at first use and kept: this takes a moment, once.")
     columns = (TextColumn("{task.description:15}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        compiling = progress.add_task("compiling, once", total=len(POLICIES))
+        for policy in POLICIES.values():
+            simulate(problem, policy, horizon=1)
+            progress.advance(compiling)
         for label, policy, rounds, count in jobs:
             task = progress.add_task(label, total=count)
             began = time.perf_counter()
