@@ -19,6 +19,8 @@ test: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.plain_c
+	$(BIN)/python -m benchmarks.projection
+	$(BIN)/python -m benchmarks.bayesian_ids
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -70,6 +70,7 @@ class Beta:
     noise_std: float = 1.0
     regulariser: float = 1.0
     norm_bound: float = 1.0
+    delta: str = "1/s^2"
 
     def of_delta(self, log_inverse_delta: float, log_det: float) -> float:
         """Return the self-normalised radius, squared, at a confidence level."""
@@ -84,7 +85,8 @@ class Beta:
     def local(self, V: Array, s: int) -> float:
         """Return beta_{s, s^2}."""
         if self.kind == "log-det":
-            return self.of_delta(2.0 * math.log(s), log_det_ratio(V, self.regulariser))
+            inverse_delta = s**2 if self.delta == "1/s^2" else max(s, 2) * math.log(max(s, 2))
+            return self.of_delta(math.log(inverse_delta), log_det_ratio(V, self.regulariser))
         return self.of_rounds(math.log(s), len(V)) if self.kind == "log-log" else self.fixed
 
     def at(self, log_det: float, d: int, log_t: float) -> float:
@@ -268,16 +270,6 @@ class World:
         return mean + self.noise_std * float(self.noise.standard_normal())
 
 
-@dataclass(frozen=True)
-class Rules:
-    """The choices that Algorithm 1 leaves open."""
-
-    beta: Beta = Beta()
-    information: str = "halfspace"
-    sampling: str = "pair"
-    learning_rate: str = "paper"
-
-
 class Trace(NamedTuple):
     """What happened: arm and whether it was an exploration, by round; and the last estimate."""
 
@@ -286,46 +278,6 @@ class Trace(NamedTuple):
     ratios: Array  # Psi(mu_s), by exploration round
     theta: Array
     V: Array
-
-
-def algorithm_1(world: World, rules: Rules, rounds: int) -> Trace:
-    """Play Algorithm 1, recomputing everything from all the data after every exploration."""
-    actions, beta, k = world.actions, rules.beta, len(world.actions)
-    played: list[int] = []
-    rewards: list[float] = []
-    arms = np.zeros(rounds, dtype=np.int64)
-    explored = np.zeros(rounds, dtype=np.bool_)
-    ratios: list[float] = []
-    largest_m = 0.0
-    stale = True
-    for t in range(1, rounds + 1):
-        if stale:  # between explorations only t changes
-            xs, ys = actions[played], np.array(rewards)
-            V, theta = covariance(xs, beta.regulariser), ridge(xs, ys, beta.regulariser)
-            xhat = int(np.argmax(actions @ theta))
-            shifts, distances = alternatives(actions, theta, V, xhat)
-            m = 0.5 * distances.min()
-            largest_m = max(largest_m, m)
-            stale = False
-        if m >= 0.5 * beta.exploitation(V, t):
-            arms[t - 1] = xhat
-            continue
-        local = beta.local(V, len(played) + 1)
-        eta = learning_rate(k, largest_m, world.noise_std)
-        q = mixing_weights(distances, eta, world.noise_std, rules.learning_rate)
-        optimism = corrections(actions, theta, V, local, rules.information)
-        gains = information_gain(actions, shifts, q, optimism, xhat)
-        pairs = pairs_with(xhat, k) if rules.sampling == "pair" else all_pairs(k)
-        mixture = ids(value_gaps(actions, theta, V, local), gains, pairs)
-        arm = mixture.second if world.decisions.random() < mixture.p else mixture.first
-        arms[t - 1], explored[t - 1] = arm, True
-        ratios.append(mixture.ratio)
-        played.append(arm)
-        rewards.append(world.pull(arm))
-        stale = True
-    xs = actions[played]
-    estimate = ridge(xs, np.array(rewards), beta.regulariser)
-    return Trace(arms, explored, np.array(ratios), estimate, covariance(xs, beta.regulariser))
 
 
 def lin_ucb(world: World, beta: Beta, rounds: int) -> Ints:

@@ -59,7 +59,10 @@ class Restless(Policy):
     """Cuts every commitment of a compiled policy to one round: a run that asks every round."""
 
     inner: Policy
-    commits = True
+
+    @property
+    def commits(self) -> bool:
+        return True
 
     def start(self, actions: NDArray[np.float64], noise_std: float) -> RestlessState:
         return RestlessState(self.inner.start(actions, noise_std))
@@ -91,7 +94,10 @@ class Stubborn(Policy):
 
     arm: int
     explorations: int = 0
-    commits = True
+
+    @property
+    def commits(self) -> bool:
+        return True
 
     def start(self, actions: NDArray[np.float64], noise_std: float) -> StubbornState:
         return StubbornState(self.arm, REWARDS.setdefault(self, []), self.explorations)

@@ -132,6 +132,7 @@ def test_generic_functions_dispatch_on_the_class_in_both_worlds() -> None:
         sign(3.0)
 
 
+@pytest.mark.slow
 def test_sources_outside_the_package_are_not_ours() -> None:
     from sightline.problems.noise import Gaussian, draw
 

@@ -15,11 +15,17 @@ _HOME = {
     "LogDet": "sightline.core.confidence",
     "LogLog": "sightline.core.confidence",
     "FixedBeta": "sightline.core.confidence",
+    "Polytope": "sightline.core.parameter_set",
     "Choice": "sightline.policies.base",
     "Policy": "sightline.policies.base",
     "choose": "sightline.policies.base",
     "inspect": "sightline.policies.base",
     "update": "sightline.policies.base",
+    "GainTrajectory": "sightline.engine.trajectory",
+    "information_gains": "sightline.engine.trajectory",
+    "Clock": "sightline.core.clock",
+    "never": "sightline.core.clock",
+    "tick": "sightline.core.clock",
     "Run": "sightline.engine.simulate",
     "simulate": "sightline.engine.simulate",
     "Decision": "sightline.engine.session",
@@ -29,14 +35,20 @@ _HOME = {
 
 if TYPE_CHECKING:
     from sightline import problems as problems
+    from sightline.core.clock import Clock as Clock
+    from sightline.core.clock import never as never
+    from sightline.core.clock import tick as tick
     from sightline.core.confidence import FixedBeta as FixedBeta
     from sightline.core.confidence import LogDet as LogDet
     from sightline.core.confidence import LogLog as LogLog
+    from sightline.core.parameter_set import Polytope as Polytope
     from sightline.engine.session import Decision as Decision
     from sightline.engine.session import Session as Session
     from sightline.engine.session import Status as Status
     from sightline.engine.simulate import Run as Run
     from sightline.engine.simulate import simulate as simulate
+    from sightline.engine.trajectory import GainTrajectory as GainTrajectory
+    from sightline.engine.trajectory import information_gains as information_gains
     from sightline.policies.base import Choice as Choice
     from sightline.policies.base import Policy as Policy
     from sightline.policies.base import choose as choose

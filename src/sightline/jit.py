@@ -7,12 +7,13 @@ is therefore cached in a directory named by a hash of *all* its sources.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -24,11 +25,22 @@ except ImportError:  # Windows has none
 import numba
 from numba.extending import overload
 
-__all__ = ["GenericFunction", "compiled", "generic", "has_kernel", "is_ours", "uncached"]
+__all__ = [
+    "GenericFunction",
+    "compiled",
+    "compiled_apart",
+    "generic",
+    "has_kernel",
+    "is_ours",
+    "uncached",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
+
+_VERSIONS_KEPT = 10
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 
 
 class GenericFunction(Protocol[P, R]):
@@ -40,8 +52,15 @@ class GenericFunction(Protocol[P, R]):
     def register(self, cls: type, /) -> Callable[[F], F]:
         """Add the implementation for a class."""
 
+    def returns_plainly(self, kernel: Callable[..., Any], /) -> None:
+        """Set the kernel through which the interpreter calls kernels, without named tuples."""
+
     def dispatch(self, cls: type, /) -> Callable[..., Any]:
         """Find the implementation for a class."""
+
+    @property
+    def kernels(self) -> dict[type, Any]:
+        """Compiled implementations."""
 
 
 def _user_cache() -> Path:
@@ -71,12 +90,21 @@ def cache_directory() -> Path | None:
     directory = _user_cache() / "sightline" / f"kernels-{source_hash()}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        os.utime(directory)
+        _remove_old(directory.parent)
     except OSError:
         return None
     return directory if os.access(directory, os.W_OK) else None
 
 
-@contextmanager
+def _remove_old(caches: Path) -> None:
+    """Keep the kernels of the versions used last."""
+    by_age = sorted(caches.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
+    for path in by_age[:-_VERSIONS_KEPT]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def _numba_cache_at(directory: Path) -> Iterator[None]:
     # Numba reads CACHE_DIR once, when a function is decorated; restoring it afterwards leaves
     # the functions of other packages alone.
@@ -90,71 +118,125 @@ def _numba_cache_at(directory: Path) -> Iterator[None]:
 
 
 def compiled(function: F) -> F:
-    """Compile a kernel of this package and keep the result on disk."""
+    """Compile a kernel of this package, inline it where it is called, and keep it on disk."""
+    return _compiled(function, inline=True)
+
+
+def compiled_apart(function: F) -> F:
+    """Compile a kernel that stays a function of its own: large, and called seldom enough."""
+    return _compiled(function, inline=False)
+
+
+def _compiled(function: F, inline: bool) -> F:
     directory = cache_directory()
     if directory is None:
-        return uncached(function)
+        return _njit(function, cache=False, inline=inline)
     with _numba_cache_at(directory):
-        kernel = _njit(function, cache=True)
-    _save_one_at_a_time(kernel, directory / "lock")
+        kernel = _njit(function, cache=True, inline=inline)
+    _guard_cache(kernel, directory / "lock")
     return kernel
 
 
-def _save_one_at_a_time(kernel: Any, path: Path) -> None:
-    """Let no two processes save at the same moment.
+def _guard_cache(kernel: Any, lock: Path) -> None:
+    """Let no two processes save at once, and let no trouble with the cache end a run.
 
     Numba numbers the files of a kernel's specialisations by an index that it reads, extends and
     writes back: two processes that save different ones at once can leave an index whose entry
-    for one policy names the machine code of another.
+    for one policy names the machine code of another.  A full disk or a damaged file only means
+    that the kernel is compiled again.
     """
-    if fcntl is None or not hasattr(kernel, "_cache"):
+    if not hasattr(kernel, "_cache"):
         return
-    save = kernel._cache.save_overload
+    save, load = kernel._cache.save_overload, kernel._cache.load_overload
 
-    def locked(*arguments: Any) -> None:
-        with open(path, "a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+    def guarded_save(*arguments: Any) -> None:
+        with contextlib.suppress(OSError), open(lock, "a") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
             save(*arguments)
 
-    kernel._cache.save_overload = locked
+    def guarded_load(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:
+            return None
+
+    kernel._cache.save_overload = guarded_save
+    kernel._cache.load_overload = guarded_load
 
 
 def uncached(function: F) -> F:
     """Compile a function for this process only: right for code whose sources we do not hash."""
-    return _njit(function, cache=False)
+    return _njit(function, cache=False, inline=True)
 
 
-def _njit(function: F, cache: bool) -> F:
-    kernel: Any = numba.njit(
-        function, cache=cache, forceinline=True, nogil=True, error_model="numpy"
-    )
+def _njit(function: F, cache: bool, inline: bool) -> F:
+    kernel: Any = numba.njit(function, cache=cache, forceinline=inline, **_OPTIONS)
     return kernel  # type: ignore[no-any-return]
 
 
-def generic(function: Callable[P, R]) -> GenericFunction[P, R]:
+def generic(
+    function: Callable[P, R],
+    *,
+    rebuild: Callable[..., Any] | None = None,
+    check: Callable[[Any], Any] | None = None,
+) -> GenericFunction[P, R]:
     """Make a function that dispatches on the class of its first argument, compiled or not.
 
     Implementations are added with ``.register(Class)``.  The interpreter finds them through
     :func:`functools.singledispatch`; compiled code finds them by the class of a ``NamedTuple``.
     Registering a compiled implementation serves both.
+
+    Parameters
+    ----------
+    function : callable
+        What is called for a class without an implementation.
+    rebuild : callable, optional
+        Makes the result from what the kernel given to ``.returns_plainly`` returns.  Needed where
+        the result is a named tuple: numba makes it by calling its class, and if a signal such as
+        Ctrl-C is pending at that moment, the interpreter crashes.
+    check : callable, optional
+        Applied to the results of implementations that are plain Python.
     """
-    dispatcher = functools.singledispatch(function)
+    dispatcher: Any = functools.singledispatch(function)
+    kernels: dict[type, Any] = {}
+    add = dispatcher.register
+    plain: list[Any] = []
 
-    def implementation(*arguments: Any) -> Any:
+    def register(cls: type) -> Callable[[F], F]:
+        def decorate(implementation: F) -> F:
+            if hasattr(implementation, "py_func"):
+                kernels[cls] = implementation
+                if rebuild is not None:
+                    add(cls, lambda *arguments: rebuild(*plain[0](*arguments)))
+                    return implementation
+            elif check is not None:
+                add(cls, lambda *arguments: check(implementation(*arguments)))
+                return implementation
+            add(cls, implementation)
+            return implementation
+
+        return decorate
+
+    def implementation_for(*arguments: Any) -> Any:
         cls = getattr(arguments[0], "instance_class", None)
-        return None if cls is None else getattr(dispatcher.dispatch(cls), "py_func", None)
+        return getattr(kernels.get(cls), "py_func", None) if cls is not None else None
 
-    overload(dispatcher, strict=False)(implementation)
-    result: Any = dispatcher
-    return result  # type: ignore[no-any-return]
+    dispatcher.register = register
+    dispatcher.kernels = kernels
+    dispatcher.returns_plainly = plain.append
+    options: Any = {"forceinline": True, **_OPTIONS}
+    overload(dispatcher, strict=False, jit_options=options)(implementation_for)
+    result: GenericFunction[P, R] = dispatcher
+    return result
 
 
 def has_kernel(function: GenericFunction[..., Any], instance: object) -> bool:
     """Whether a generic function is compiled for this instance."""
-    return hasattr(function.dispatch(type(instance)), "py_func")
+    return type(instance) in function.kernels
 
 
 def is_ours(function: GenericFunction[..., Any], instance: object) -> bool:
-    """Whether the implementation for this instance is part of the package (and so hashed)."""
-    module: str = function.dispatch(type(instance)).__module__
+    """Whether the kernel for this instance is part of the package (and so hashed)."""
+    module: str = function.kernels[type(instance)].__module__
     return module.split(".")[0] == __name__.split(".")[0]

@@ -11,12 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["boolean", "finite_array", "integer", "number", "one_of"]
+__all__ = ["LARGEST", "action_set", "boolean", "finite_array", "integer", "number", "one_of"]
+
+#: Largest feature or reward: products of four of them still fit a float.
+LARGEST = 1e70
 
 
-def finite_array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+def finite_array(
+    name: str, value: ArrayLike, shape: tuple[int | None, ...], hint: str = ""
+) -> NDArray[np.float64]:
     """Return a contiguous float copy of ``value``; ``None`` in ``shape`` allows any length >= 1."""
     try:
+        if np.iscomplexobj(value):
+            raise TypeError("it is complex")
         array = np.array(value, dtype=np.float64, order="C", ndmin=1)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be an array of real numbers: {error}") from None
@@ -25,7 +32,7 @@ def finite_array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> 
         n is None or n == m for n, m in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+        raise ValueError(f"{name} must have shape {wanted}{hint}, got {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -34,14 +41,21 @@ def finite_array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> 
     return array
 
 
+def action_set(actions: ArrayLike) -> NDArray[np.float64]:
+    """Return arms as a copy of shape (k, d), of a size whose powers do not overflow."""
+    array = finite_array("actions", actions, (None, None), hint=", one arm per row")
+    if np.abs(array).max() > LARGEST:
+        raise ValueError(f"actions must not exceed {LARGEST:g} in any entry: scale the features")
+    return array
+
+
 def number(
     name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf
 ) -> float:
     """Return a finite float in the given range."""
-    try:
-        result = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number, got {value!r}") from None
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    result = float(value)
     if not math.isfinite(result) or result <= above or result < at_least:
         allowed = "finite"
         if above > -math.inf:

@@ -18,11 +18,23 @@ from sightline.policies.base import choose, inspect, update
 from sightline.policies.catalogue import POLICIES, build, describe
 
 CONFIGURATIONS = [
-    *(cls() for cls in POLICIES.values()),
+    *(cls() for cls in POLICIES.values() if cls is not sl.BayesianIDS),
+    sl.BayesianIDS(samples=500),
+    sl.BayesianIDS(samples=200, information="mutual-information", sampling="exact"),
+    pytest.param(sl.BayesianIDS(), marks=pytest.mark.slow, id="BayesianIDS()"),
     sl.IDS(information="halfspace-ucb"),
     sl.IDS(sampling="exact", learning_rate="algorithm"),
     sl.IDS(confidence=sl.LogLog(factor=0.5), regulariser=0.1),
     sl.IDS(confidence=sl.FixedBeta(2.0)),
+    sl.IDS(gaps="difference", learning_rate=0.5, regulariser="matched"),
+    sl.IDS(gaps="difference-to-best", sampling="deterministic"),
+    sl.IDS(gaps="thresholded", confidence=sl.LogDet(delta="1/(s log s)")),
+    sl.IDS(information="log-det", learning_rate="inverse-sqrt-beta"),
+    sl.IDS(information="ucb-directed"),
+    sl.IDS(information="directed"),
+    sl.IDS(information="cell"),
+    sl.IDS(information="cell-ucb"),
+    sl.IDS(information="laplace"),
     sl.LinUCB(confidence=sl.LogDet(norm_bound=2.0, factor=0.3), regulariser=0.01),
     sl.ThompsonSampling(prior_std=0.3),
 ]
@@ -63,6 +75,7 @@ def test_every_round_is_played_on_every_kind_of_problem(policy: sl.Policy, name:
 
 
 @every_policy
+@pytest.mark.slow
 def test_regret_is_sublinear(policy: sl.Policy) -> None:
     """The last 90 % of the rounds cost less per round than the first 10 %, on average."""
     problem = PROBLEMS["plain"]
@@ -132,13 +145,22 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
     ("make", "message"),
     [
         (lambda: sl.IDS(information="half-space"), "did you mean 'halfspace'"),
-        (lambda: sl.IDS(sampling="all"), "sampling must be one of 'pair', 'exact', got 'all'"),
+        (
+            lambda: sl.IDS(sampling="all"),
+            "sampling must be one of 'pair', 'exact', 'deterministic', got 'all'",
+        ),
         (lambda: sl.IDS(learning_rate=""), "learning_rate must be one of"),
         (lambda: sl.IDS(confidence="logdet"), "confidence must be LogDet"),  # type: ignore[arg-type]
         (lambda: sl.LinUCB(confidence=1.0), "confidence must be LogDet"),  # type: ignore[arg-type]
         (lambda: sl.IDS(regulariser=0.0), "regulariser must be finite and > 0, got 0.0"),
         (lambda: sl.LinUCB(regulariser=-1.0), "regulariser must be finite and > 0"),
         (lambda: sl.ThompsonSampling(prior_std=math.nan), "prior_std must be finite"),
+        (lambda: sl.IDS(regulariser="1"), "regulariser must be one of 'matched', got '1'"),
+        (lambda: sl.ThompsonSampling("1"), "prior_std must be a number"),  # type: ignore[arg-type]
+        (lambda: sl.LogDet(norm_bound="1"), "norm_bound must be a number"),  # type: ignore[arg-type]
+        (lambda: sl.LogDet(delta="1/s"), "delta must be one of"),
+        (lambda: sl.IDS(gaps="values"), "did you mean 'value'"),
+        (lambda: sl.IDS(learning_rate=-1.0), "learning_rate must be finite and >= 0"),
         (lambda: sl.LogDet(norm_bound=-1.0), "norm_bound must be finite and >= 0"),
         (lambda: sl.LogDet(factor=0.0), "factor must be finite and > 0"),
         (lambda: sl.LogLog(factor=math.inf), "factor must be finite"),

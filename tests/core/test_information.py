@@ -7,12 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.alternatives import alternative_shift, halfspace_distances, mixing_weights
+from sightline.core.alternatives import (
+    HalfSpaces,
+    half_spaces,
+    least_distance,
+    mixing_weights,
+    shift_to,
+)
 from sightline.core.gaps import optimistic_arm
 from sightline.core.information import (
     Workspace,
-    halfspace_gain,
-    halfspace_ucb_gain,
+    optimistic_gain,
+    quadratic_gain,
     workspace,
 )
 from sightline.core.least_squares import LeastSquares, best_arm, least_squares
@@ -25,16 +31,25 @@ sizes = {"k": st.integers(2, 9), "d": st.integers(1, 5), "n": st.integers(1, 80)
 both_gains = pytest.mark.parametrize("information", ["halfspace", "halfspace-ucb"])
 
 
-def compiled_gains(estimate: LeastSquares, beta: float, rate: float, information: str) -> Workspace:
+def compiled_round(
+    estimate: LeastSquares, beta: float, rate: float, information: str
+) -> tuple[HalfSpaces, Workspace]:
     best = best_arm(estimate)
     work = workspace(*estimate.actions.shape)
-    least = halfspace_distances(estimate, best, work.distances)
-    mixing_weights(work.distances, least, rate, work.weights)
+    alternatives = half_spaces(len(estimate.actions))
+    least = least_distance(alternatives, estimate, best)
+    mixing_weights(alternatives.distances, least, rate, work.weights)
     if information == "halfspace":
-        halfspace_gain(estimate, best, beta, work)
+        optimistic_gain(alternatives, estimate, best, beta, work)
     else:
-        halfspace_ucb_gain(estimate, best, beta, optimistic_arm(estimate, beta), work)
-    return work
+        ucb = optimistic_arm(estimate, beta)
+        optimism = math.sqrt(beta * max(estimate.squared_widths[ucb], 0.0))
+        quadratic_gain(alternatives, estimate, best, ucb, optimism, work)
+    return alternatives, work
+
+
+def compiled_gains(estimate: LeastSquares, beta: float, rate: float, information: str) -> Array:
+    return compiled_round(estimate, beta, rate, information)[1].gains
 
 
 @both_gains
@@ -49,18 +64,20 @@ def test_gain_is_the_double_sum(
     q = naive.mixing_weights(distances, eta, 1.0)
     optimism = naive.corrections(actions, theta, V, beta, information)
     truth = naive.information_gain(actions, shifts, q, optimism, xhat)
-    ours = compiled_gains(estimate, beta, 0.5 * eta, information).gains
+    ours = compiled_gains(estimate, beta, 0.5 * eta, information)
     # rounding of distances enters the weights multiplied by eta r <= 1e4
     np.testing.assert_allclose(ours, truth, rtol=1e-8, atol=1e-10 * truth.max())
 
 
-def unpruned(estimate: LeastSquares, work: Workspace, optimism: Array) -> Array:
+def unpruned(
+    estimate: LeastSquares, alternatives: HalfSpaces, work: Workspace, optimism: Array
+) -> Array:
     """Return the double sum with the kernel's own weights and shifts: no other rounding."""
     xhat = best_arm(estimate)
     shifts = np.zeros_like(estimate.actions)
     for z in range(len(shifts)):
-        if math.isfinite(work.distances[z]):
-            alternative_shift(estimate, xhat, z, work.distances[z], shifts[z])
+        if math.isfinite(alternatives.distances[z]):
+            shift_to(alternatives, estimate, xhat, z, shifts[z])
     return naive.information_gain(estimate.actions, shifts, work.weights, optimism, xhat)
 
 
@@ -73,27 +90,27 @@ def test_dropping_alternatives_changes_nothing(
     # low noise and many observations: distances in the hundreds, so most weights are negligible
     estimate = random_fed(seed, k, 3, 300).estimate
     beta = 5.0
-    work = compiled_gains(estimate, beta, rate, information)
+    alternatives, work = compiled_round(estimate, beta, rate, information)
     optimism = np.sqrt(beta * np.maximum(estimate.squared_widths, 0.0))
     if information == "halfspace-ucb":
         optimism[np.arange(k) != optimistic_arm(estimate, beta)] = 0.0
-    truth = unpruned(estimate, work, optimism)
+    truth = unpruned(estimate, alternatives, work, optimism)
     np.testing.assert_allclose(work.gains, truth, rtol=1e-13, atol=1e-13 * truth.max())
 
 
 def test_some_weights_are_negligible_above() -> None:
     """The test above would be empty if every weight mattered."""
-    work = compiled_gains(random_fed(0, 12, 3, 300).estimate, 5.0, 3.0, "halfspace")
+    _, work = compiled_round(random_fed(0, 12, 3, 300).estimate, 5.0, 3.0, "halfspace")
     assert 0 < np.count_nonzero(work.weights < 1e-20) < 12
 
 
 @both_gains
 def test_before_any_data_only_optimism_informs(information: str) -> None:
     actions = np.array([[0.5, 0.0], [0.0, 2.0], [1.0, 0.0]])
-    work = compiled_gains(least_squares(actions, 1.0), 4.0, 1.0, information)
+    gains = compiled_gains(least_squares(actions, 1.0), 4.0, 1.0, information)
     # theta = 0: no shift at all; I = beta |x|^2 / 2, for the UCB arm alone or for all
     truth = [0.5, 8.0, 2.0] if information == "halfspace" else [0.0, 8.0, 0.0]
-    np.testing.assert_allclose(work.gains, truth, rtol=1e-14)
+    np.testing.assert_allclose(gains, truth, rtol=1e-14)
 
 
 @settings(deadline=None)
@@ -102,8 +119,8 @@ def test_the_ucb_gain_is_the_smaller_and_equal_at_the_ucb_arm(
     seed: int, beta: float, k: int, d: int, n: int
 ) -> None:
     estimate = random_fed(seed, k, d, n).estimate
-    everywhere = compiled_gains(estimate, beta, 0.5, "halfspace").gains
-    at_ucb = compiled_gains(estimate, beta, 0.5, "halfspace-ucb").gains
+    everywhere = compiled_gains(estimate, beta, 0.5, "halfspace")
+    at_ucb = compiled_gains(estimate, beta, 0.5, "halfspace-ucb")
     ucb = optimistic_arm(estimate, beta)
     assert at_ucb[ucb] == pytest.approx(everywhere[ucb], rel=1e-12)
     assert np.all(at_ucb <= everywhere * (1 + 1e-12))

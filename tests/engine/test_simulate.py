@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -139,6 +144,59 @@ def test_compiled_and_interpreted_loops_agree(seed: int, monkeypatch: pytest.Mon
     compiled = sl.simulate(EOO, sl.LinUCB(), 300, seed)
     monkeypatch.setattr(module, "_loop_for", lambda *_: module._advance)
     assert identical(compiled, sl.simulate(EOO, sl.LinUCB(), 300, seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["LinUCB()", "ThompsonSampling()"])
+def test_an_interrupt_ends_a_run_with_keyboard_interrupt(policy: str) -> None:
+    code = f"""
+import os, signal, threading, sightline as sl
+problem = sl.problems.end_of_optimism()
+sl.simulate(problem, sl.{policy}, 10)
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+sl.simulate(problem, sl.{policy}, 10**12)
+"""
+    for _ in range(3):
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert result.returncode == -signal.SIGINT, result.stderr
+        assert "KeyboardInterrupt" in result.stderr
+
+
+def test_a_run_can_be_stopped_from_outside() -> None:
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(KeyboardInterrupt):
+        sl.simulate(EOO, sl.IDS(), 10**6, stop=stop)
+
+
+@dataclass(frozen=True)
+class Odd(sl.Policy):
+    """Answers with whatever it was given."""
+
+    answer: Any
+
+    def start(self, actions: Any, noise_std: float) -> OddState:
+        return OddState(self.answer)
+
+
+class OddState(NamedTuple):
+    answer: Any
+
+
+@sl.choose.register(OddState)
+def choose_odd(state: OddState, clock: Any, rng: Any) -> Any:
+    return state.answer
+
+
+@pytest.mark.parametrize("answer", [-1, None, (0, 1.0), (None, 1.0, (1, 0.0)), (0, 1.0, 7)])
+def test_a_policy_that_answers_nonsense(answer: Any) -> None:
+    with pytest.raises(ValueError, match="choose must return"):
+        sl.simulate(EOO, Odd(answer), 10)
+
+
+def test_a_policy_that_answers_a_negative_arm() -> None:
+    with pytest.raises(ValueError, match="choose must return an arm from 0, got -1"):
+        sl.simulate(EOO, Odd((-1, 1.0, (1, 0.0))), 10)
 
 
 @pytest.mark.parametrize(

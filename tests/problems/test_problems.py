@@ -91,7 +91,7 @@ def test_every_noise_can_be_simulated(noise: Any) -> None:
     [
         ({"actions": [[1.0, math.nan]]}, r"actions must be finite, got nan at index \(0, 1\)"),
         ({"actions": [[1.0, math.inf]]}, "actions must be finite, got inf"),
-        ({"actions": [1.0, 2.0]}, r"actions must have shape \(any, any\), got \(2,\)"),
+        ({"actions": [1.0, 2.0]}, r"shape \(any, any\), one arm per row, got \(2,\)"),
         ({"actions": [[[1.0]]]}, "actions must have shape"),
         ({"actions": []}, "actions must have shape|must not be empty"),
         ({"actions": np.empty((0, 2))}, "actions must not be empty"),
@@ -107,6 +107,12 @@ def test_every_noise_can_be_simulated(noise: Any) -> None:
         ({"noise": Gaussian(-1.0)}, "std must be finite and > 0"),
         ({"noise": Uniform(math.inf)}, "half_width must be finite"),
         ({"noise": Sampler(lambda mean, rng: mean, 0.0)}, "std must be finite and > 0"),
+        ({"noise": Sampler(3, 1.0)}, "draw must be a function"),  # type: ignore[arg-type]
+        ({"noise": Gaussian("1")}, "std must be a number"),  # type: ignore[arg-type]
+        ({"noise_std": True}, "noise_std must be a number, got True"),
+        ({"actions": [[1j]]}, "actions must be an array of real numbers: it is complex"),
+        ({"actions": [[1e155, 0.0]]}, "actions must not exceed 1e\\+70"),
+        ({"actions": [[1e60, 0.0]], "theta": [1e60, 0.0]}, "means must not exceed"),
         ({"noise": "gaussian"}, "noise must be a reward distribution"),
         ({"noise": Gaussian(), "noise_std": 1.0}, "not both"),
         ({"noise": Bernoulli(), "theta": [2.0, 0.0]}, r"means in \[0, 1\], got 0 to 2"),
@@ -116,6 +122,12 @@ def test_bad_problems(arguments: dict[str, Any], message: str) -> None:
     valid: dict[str, Any] = {"actions": np.eye(2), "theta": [1.0, 0.0]}
     with pytest.raises(ValueError, match=message):
         sl.LinearBandit(**valid | arguments)
+
+
+def test_a_sampler_that_returns_no_number_ends_the_run() -> None:
+    problem = sl.LinearBandit(np.eye(2), [1.0, 0.0], noise=Sampler(lambda mean, rng: math.nan, 1.0))
+    with pytest.raises(ValueError, match="a reward drawn by the Sampler must be finite, got nan"):
+        sl.simulate(problem, sl.IDS(), 10)
 
 
 @pytest.mark.parametrize(

@@ -1,56 +1,89 @@
 """Alternatives: the parameter nearest to theta-hat under which another arm would be best.
 
-| symbol                         | here              | shape |
-|--------------------------------|-------------------|-------|
-| x-hat                          | ``best``          | int   |
-| u_z = x-hat - z                |                   | (d,)  |
-| norm of nu-hat(z) - theta-hat in V, squared | ``distances[z]`` | (k,)  |
-| nu-hat(z) - theta-hat          | ``alternative_shift`` | (d,) |
-| q(z)                           | ``weights[z]``    | (k,)  |
+| symbol                         | here                  | shape |
+|--------------------------------|-----------------------|-------|
+| x-hat                          | ``best``              | int   |
+| u_z = x-hat - z                |                       | (d,)  |
+| squared norm of u_z in V^-1    | ``separations[z]``    | (k,)  |
+| <u_z, theta-hat>               | ``shortfalls[z]``     | (k,)  |
+| squared norm of nu-hat(z) - theta-hat in V | ``distances[z]`` | (k,)  |
+| nu-hat(z) - theta-hat          | ``shift``             | (d,)  |
+| q(z)                           | ``weights[z]``        | (k,)  |
 
 Over all of R^d the half-space alternative has the closed form (paper, closed form of nu-hat)
-nu-hat(z) - theta-hat = -(gap(z) / |u_z|^2) V^-1 u_z with the norm taken in V^-1, at squared
-distance gap(z)^2 / |u_z|^2.  An arm equal to x-hat is no alternative: its distance is inf.
+nu-hat(z) - theta-hat = -(<u_z, theta-hat> / |u_z|^2) V^-1 u_z with the norm taken in V^-1, at
+squared distance <u_z, theta-hat>^2 / |u_z|^2.  An arm equal to x-hat is no alternative: its
+distance is inf.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.least_squares import LeastSquares
-from sightline.jit import compiled
+from sightline.jit import compiled, generic
 
-__all__ = ["alternative_shift", "halfspace_distances", "mixing_weights"]
+__all__ = [
+    "HalfSpaces",
+    "compare_to_best",
+    "half_spaces",
+    "least_distance",
+    "locate",
+    "mixing_weights",
+    "shift_to",
+]
 
 Array = NDArray[np.float64]
 
 # Below this fraction of its terms, |u|^2 = |x-hat|^2 - 2<x-hat, z> + |z|^2 has lost three digits:
-# it and gap(z) = <x-hat, theta-hat> - <z, theta-hat> are then computed from u itself.
+# it and <u, theta-hat> are then computed from u itself.
 CANCELLATION = 1e-3
 
 
-@compiled
-def _close_distance(estimate: LeastSquares, best: int, z: int) -> float:
-    """Squared distance for an arm close to x-hat; inf for x-hat itself and its twins."""
-    actions, inverse = estimate.actions, estimate.gram_inverse
-    d = actions.shape[1]
-    norm = 0.0
-    gap = 0.0
-    for i in range(d):
-        u_i = actions[best, i] - actions[z, i]
-        gap += u_i * estimate.theta[i]
-        for j in range(d):
-            norm += u_i * inverse[i, j] * (actions[best, j] - actions[z, j])
-    gap = max(gap, 0.0)  # x-hat is the best but for rounding
-    return gap * gap / norm if norm > 0.0 else math.inf
+class HalfSpaces(NamedTuple):
+    """Half-space alternatives over all of R^d, in closed form."""
+
+    separations: Array
+    shortfalls: Array
+    distances: Array
+
+
+def half_spaces(k: int) -> HalfSpaces:
+    """Arrays for k arms."""
+    return HalfSpaces(np.zeros(k), np.zeros(k), np.zeros(k))
+
+
+@generic
+def least_distance(alternatives: Any, estimate: LeastSquares, best: int) -> float:
+    """Squared distance from theta-hat to the nearest parameter with another best arm: 2 m_s."""
+    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
+
+
+@generic
+def locate(alternatives: Any, estimate: LeastSquares, best: int) -> float:
+    """Write the distances of all alternatives, given those of ``least_distance``; return the least.
+
+    The union of the alternatives is the same for half-spaces and cells, so the test of
+    ``least_distance`` serves both, and only exploration rounds pay for more.
+    """
+    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
+
+
+@generic
+def shift_to(alternatives: Any, estimate: LeastSquares, best: int, z: int, shift: Array) -> None:
+    """Write nu-hat(z) - theta-hat into ``shift``, for an alternative at finite distance."""
+    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
 
 
 @compiled
-def halfspace_distances(estimate: LeastSquares, best: int, distances: Array) -> float:
-    """Write the squared distance to every half-space into ``distances``; return the least one."""
+def compare_to_best(
+    estimate: LeastSquares, best: int, separations: Array, shortfalls: Array
+) -> None:
+    """Write |x-hat - z|^2 in V^-1 and <x-hat - z, theta-hat> for all arms z: O(k d)."""
     actions, inverse, w = estimate.actions, estimate.gram_inverse, estimate.direction
     k, d = actions.shape
     own = 0.0
@@ -60,39 +93,72 @@ def halfspace_distances(estimate: LeastSquares, best: int, distances: Array) -> 
             total += inverse[i, j] * actions[best, j]
         w[i] = total
         own += actions[best, i] * total
-    least = math.inf
     for z in range(k):
         cross = 0.0
         for i in range(d):
             cross += actions[z, i] * w[i]
         other = estimate.squared_widths[z]
-        norm = own - 2.0 * cross + other
-        if norm > CANCELLATION * (own + other):
-            gap = estimate.means[best] - estimate.means[z]
-            distances[z] = gap * gap / norm
-        else:
-            distances[z] = _close_distance(estimate, best, z)
-        least = min(least, distances[z])
-    return least
+        separations[z] = own - 2.0 * cross + other
+        shortfalls[z] = estimate.means[best] - estimate.means[z]
+        if separations[z] <= CANCELLATION * (own + other):
+            _compare_close(estimate, best, z, separations, shortfalls)
 
 
 @compiled
-def alternative_shift(
-    estimate: LeastSquares, best: int, z: int, distance: float, shift: Array
+def _compare_close(
+    estimate: LeastSquares, best: int, z: int, separations: Array, shortfalls: Array
 ) -> None:
-    """Write nu-hat(z) - theta-hat of the half-space alternative into ``shift``."""
+    """Compare two arms that nearly coincide, from their difference: O(d^2)."""
     actions, inverse = estimate.actions, estimate.gram_inverse
     d = actions.shape[1]
     norm = 0.0
+    shortfall = 0.0
+    for i in range(d):
+        u_i = actions[best, i] - actions[z, i]
+        shortfall += u_i * estimate.theta[i]
+        for j in range(d):
+            norm += u_i * inverse[i, j] * (actions[best, j] - actions[z, j])
+    separations[z] = max(norm, 0.0)  # exactly zero for x-hat itself and its twins
+    shortfalls[z] = max(shortfall, 0.0)  # x-hat is the best but for rounding
+
+
+@least_distance.register(HalfSpaces)
+@compiled
+def _least_halfspace(alternatives: HalfSpaces, estimate: LeastSquares, best: int) -> float:
+    separations, shortfalls = alternatives.separations, alternatives.shortfalls
+    compare_to_best(estimate, best, separations, shortfalls)
+    least = math.inf
+    for z in range(separations.shape[0]):
+        distance = math.inf
+        if separations[z] > 0.0:
+            distance = shortfalls[z] * shortfalls[z] / separations[z]
+        alternatives.distances[z] = distance
+        least = min(least, distance)
+    return least
+
+
+@locate.register(HalfSpaces)
+@compiled
+def _locate_halfspaces(alternatives: HalfSpaces, estimate: LeastSquares, best: int) -> float:
+    least = math.inf
+    for z in range(alternatives.distances.shape[0]):
+        least = min(least, alternatives.distances[z])
+    return least
+
+
+@shift_to.register(HalfSpaces)
+@compiled
+def _shift_to_halfspace(
+    alternatives: HalfSpaces, estimate: LeastSquares, best: int, z: int, shift: Array
+) -> None:
+    actions, inverse = estimate.actions, estimate.gram_inverse
+    d = actions.shape[1]
+    scale = alternatives.shortfalls[z] / alternatives.separations[z]
     for i in range(d):
         row = 0.0
         for j in range(d):
             row += inverse[i, j] * (actions[best, j] - actions[z, j])
-        shift[i] = row
-        norm += (actions[best, i] - actions[z, i]) * row
-    scale = math.sqrt(distance / norm)  # gap(z) / |u|^2
-    for i in range(d):
-        shift[i] *= -scale
+        shift[i] = -scale * row
 
 
 @compiled
@@ -104,7 +170,8 @@ def mixing_weights(distances: Array, least: float, rate: float, weights: Array) 
     """
     total = 0.0
     for z in range(weights.shape[0]):
-        weights[z] = math.exp(-rate * (distances[z] - least))
+        finite = distances[z] < math.inf  # 0 * inf would be no weight
+        weights[z] = math.exp(-rate * (distances[z] - least)) if finite else 0.0
         total += weights[z]
     for z in range(weights.shape[0]):
         weights[z] /= total

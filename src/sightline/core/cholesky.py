@@ -14,9 +14,21 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled
 
-__all__ = ["rank_one_update", "solve", "solve_transposed"]
+__all__ = ["factorise", "rank_one_update", "solve", "solve_transposed"]
 
 Array = NDArray[np.float64]
+
+
+@compiled
+def factorise(matrix: Array, factor: Array) -> None:
+    """Write the factor of a symmetric positive definite matrix; its upper triangle is read."""
+    d = matrix.shape[0]
+    for i in range(d):
+        for j in range(i, d):
+            total = matrix[i, j]
+            for m in range(i):
+                total -= factor[m, i] * factor[m, j]
+            factor[i, j] = math.sqrt(total) if i == j else total / factor[i, i]
 
 
 @compiled

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from sightline.core.clock import FAR, Clock, log_round
 from sightline.jit import compiled
-from sightline.validation import number
+from sightline.validation import number, one_of
 
 __all__ = [
     "Confidence",
@@ -32,11 +32,15 @@ __all__ = [
     "global_beta",
     "local_beta",
     "next_exploration",
+    "ridge",
     "settled_until",
+    "valid_regulariser",
     "valid_rule",
 ]
 
 _LOG_DET, _LOG_LOG, _FIXED = 0, 1, 2
+_LOCAL_LEVELS = {"1/s^2": 0, "1/(s log s)": 1}
+_SLOW_LEVEL = _LOCAL_LEVELS["1/(s log s)"]
 _LOG_2 = math.log(2.0)
 _LOG_3 = math.log(3.0)
 _LOG_FAR = math.log(FAR)
@@ -46,6 +50,7 @@ class Confidence(NamedTuple):
     """A rule with its numbers, as compiled code sees it."""
 
     rule: int
+    local_level: int
     factor: float
     noise_variance: float
     prior_radius: float  # sqrt(lambda) S
@@ -65,19 +70,25 @@ class LogDet:
         S, a bound on the norm of theta.
     factor : float
         Multiplies beta: below 1 is optimistic tuning without a guarantee.
+    delta : {"1/s^2", "1/(s log s)"}
+        Level of gaps and information gain at local time s: the paper's, or the one of its
+        experiments, which keeps the theory and halves the leading term.
     """
 
     norm_bound: float = 1.0
     factor: float = 1.0
+    delta: str = "1/s^2"
 
     def __post_init__(self) -> None:
         number("norm_bound", self.norm_bound, at_least=0)
         number("factor", self.factor, above=0)
+        one_of("delta", self.delta, _LOCAL_LEVELS)
 
     def build(self, d: int, noise_std: float, regulariser: float) -> Confidence:
         """Rule for one problem."""
         radius = math.sqrt(regulariser) * self.norm_bound
-        return Confidence(_LOG_DET, float(self.factor), noise_std**2, radius, float(d), 0.0)
+        level = _LOCAL_LEVELS[self.delta]
+        return Confidence(_LOG_DET, level, float(self.factor), noise_std**2, radius, float(d), 0.0)
 
 
 @dataclass(frozen=True)
@@ -97,7 +108,7 @@ class LogLog:
 
     def build(self, d: int, noise_std: float, regulariser: float) -> Confidence:
         """Rule for one problem."""
-        return Confidence(_LOG_LOG, float(self.factor), noise_std**2, 0.0, float(d), 0.0)
+        return Confidence(_LOG_LOG, 0, float(self.factor), noise_std**2, 0.0, float(d), 0.0)
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,7 @@ class FixedBeta:
 
     def build(self, d: int, noise_std: float, regulariser: float) -> Confidence:
         """Rule for one problem."""
-        return Confidence(_FIXED, 1.0, noise_std**2, 0.0, float(d), float(self.value))
+        return Confidence(_FIXED, 0, 1.0, noise_std**2, 0.0, float(d), float(self.value))
 
 
 ConfidenceRule = LogDet | LogLog | FixedBeta
@@ -127,6 +138,26 @@ def valid_rule(value: object) -> None:
     """Refuse what is not a confidence rule."""
     if not isinstance(value, ConfidenceRule):
         raise ValueError(f"confidence must be LogDet(), LogLog() or FixedBeta(1.0), got {value!r}")
+
+
+def valid_regulariser(value: object) -> None:
+    """Refuse what is neither a positive number nor ``"matched"``."""
+    if isinstance(value, str):
+        one_of("regulariser", value, ["matched"])
+    else:
+        number("regulariser", value, above=0)
+
+
+def ridge(regulariser: float | str, rule: ConfidenceRule, noise_std: float) -> float:
+    """Find lambda of least squares; ``"matched"`` is sigma^2 / S^2.
+
+    Then the two parts of the log-det coefficient shrink together with the noise, where at
+    lambda = 1 the part sqrt(lambda) S stays and dominates for small noise.
+    """
+    if isinstance(regulariser, str):
+        norm_bound = rule.norm_bound if isinstance(rule, LogDet) else 1.0
+        return (noise_std / number("norm_bound", norm_bound, above=0)) ** 2
+    return float(regulariser)
 
 
 @compiled
@@ -146,8 +177,11 @@ def _log_log_beta(confidence: Confidence, log_time: float) -> float:
 
 @compiled
 def local_beta(confidence: Confidence, log_det: float, s: int) -> float:
-    """beta_{s, s^2}, where s counts exploration rounds from 1."""
+    """beta_{s, s^2}, or beta_{s, s log s}, where s counts exploration rounds from 1."""
     if confidence.rule == _LOG_DET:
+        if confidence.local_level == _SLOW_LEVEL:
+            u = math.log(max(s, 2))
+            return _log_det_beta(confidence, log_det, u + math.log(u))
         return _log_det_beta(confidence, log_det, 2.0 * math.log(s))
     if confidence.rule == _LOG_LOG:
         return _log_log_beta(confidence, math.log(s))

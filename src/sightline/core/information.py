@@ -1,4 +1,4 @@
-"""Information gains: what one more observation of an arm would tell about the alternatives.
+"""Information gains: what one more observation of an arm would tell.
 
 | symbol                  | here                 | shape |
 |-------------------------|----------------------|-------|
@@ -6,21 +6,33 @@
 | q_s(z)                  | ``weights[z]``       | (k,)  |
 | nu-hat(z) - theta-hat   | ``shift``            | (d,)  |
 | beta^{1/2} norm of x in V^-1 | the optimistic term | scalar |
+
+The first two gains weigh alternatives, of whatever kind: half-spaces or cells.  The others are
+those of earlier frequentist IDS (Kirschner, Krause, COLT 2018; Kirschner, Lattimore, Krause, COLT
+2020): how much an observation shrinks log det V^-1, or the width in one direction.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import alternative_shift
+from sightline.core.alternatives import shift_to
 from sightline.core.least_squares import LeastSquares
 from sightline.jit import compiled
 
-__all__ = ["Workspace", "halfspace_gain", "halfspace_ucb_gain", "workspace"]
+__all__ = [
+    "Workspace",
+    "directional_gain",
+    "log_det_gain",
+    "optimistic_gain",
+    "quadratic_gain",
+    "widest_plausible_difference",
+    "workspace",
+]
 
 Array = NDArray[np.float64]
 
@@ -33,7 +45,6 @@ NEGLIGIBLE_WEIGHT = 1e-20
 class Workspace(NamedTuple):
     """What one exploration round computes, kept so that no round allocates."""
 
-    distances: Array  # (k,)
     weights: Array  # (k,)
     gaps: Array  # (k,)
     gains: Array  # (k,)
@@ -44,56 +55,69 @@ class Workspace(NamedTuple):
 def workspace(k: int, d: int) -> Workspace:
     """Arrays for k arms in d dimensions."""
     return Workspace(
-        np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(d), np.zeros((d, d))
+        weights=np.zeros(k),
+        gaps=np.zeros(k),
+        gains=np.zeros(k),
+        shift=np.zeros(d),
+        form=np.zeros((d, d)),
     )
 
 
 @compiled
-def _optimistic_term(estimate: LeastSquares, beta: float, x: int) -> float:
-    return math.sqrt(beta * max(estimate.squared_widths[x], 0.0))
+def _inner(actions: Array, x: int, vector: Array) -> float:
+    total = 0.0
+    for i in range(vector.shape[0]):
+        total += actions[x, i] * vector[i]
+    return total
 
 
 @compiled
-def halfspace_gain(estimate: LeastSquares, best: int, beta: float, work: Workspace) -> None:
-    """I_s(x) = 1/2 sum_z q(z) (|<shift(z), x>| + sqrt(beta) |x|)^2 for all x: O(k d) per z."""
+def optimistic_gain(
+    alternatives: Any, estimate: LeastSquares, best: int, beta: float, work: Workspace
+) -> None:
+    """I(x) = 1/2 sum_z q(z) (|<shift(z), x>| + sqrt(beta) |x|)^2 for all x: O(k d) per z."""
     actions, gains, shift = estimate.actions, work.gains, work.shift
-    k, d = actions.shape
-    gains[:] = 0.0
+    k = actions.shape[0]
+    for x in range(k):
+        gains[x] = 0.0
     for z in range(k):
         if work.weights[z] < NEGLIGIBLE_WEIGHT:
             continue
-        alternative_shift(estimate, best, z, work.distances[z], shift)
+        shift_to(alternatives, estimate, best, z, shift)
         for x in range(k):
-            inner = 0.0
-            for i in range(d):
-                inner += actions[x, i] * shift[i]
-            term = abs(inner) + _optimistic_term(estimate, beta, x)
+            optimism = math.sqrt(beta * max(estimate.squared_widths[x], 0.0))
+            term = abs(_inner(actions, x, shift)) + optimism
             gains[x] += 0.5 * work.weights[z] * term * term
 
 
 @compiled
-def halfspace_ucb_gain(
-    estimate: LeastSquares, best: int, beta: float, ucb_arm: int, work: Workspace
+def quadratic_gain(
+    alternatives: Any,
+    estimate: LeastSquares,
+    best: int,
+    optimist: int,
+    optimism: float,
+    work: Workspace,
 ) -> None:
-    """I_s^UCB(x): the optimistic term for the UCB arm only, so the rest is a quadratic form.
+    """I(x) = 1/2 sum_z q(z) (|<shift(z), x>| + optimism [x = optimist])^2 for all x: O(k d^2).
 
-    With W = sum_z q(z) shift(z) shift(z)^T the gain of every other arm is x^T W x / 2: O(k d^2).
+    With W = sum_z q(z) shift(z) shift(z)^T the gain of every other arm is x^T W x / 2.
     """
     actions, gains, shift, form = estimate.actions, work.gains, work.shift, work.form
     k, d = actions.shape
-    optimism = _optimistic_term(estimate, beta, ucb_arm)
-    ucb_gain = 0.0
-    form[:] = 0.0
+    optimistic_gain = 0.0
+    for i in range(d):
+        for j in range(d):
+            form[i, j] = 0.0
     for z in range(k):
         if work.weights[z] < NEGLIGIBLE_WEIGHT:
             continue
-        alternative_shift(estimate, best, z, work.distances[z], shift)
-        inner = 0.0
+        shift_to(alternatives, estimate, best, z, shift)
         for i in range(d):
-            inner += actions[ucb_arm, i] * shift[i]
             for j in range(d):
                 form[i, j] += work.weights[z] * shift[i] * shift[j]
-        ucb_gain += 0.5 * work.weights[z] * (abs(inner) + optimism) ** 2
+        term = abs(_inner(actions, optimist, shift)) + optimism
+        optimistic_gain += 0.5 * work.weights[z] * term * term
     for x in range(k):
         total = 0.0
         for i in range(d):
@@ -102,4 +126,61 @@ def halfspace_ucb_gain(
                 row += form[i, j] * actions[x, j]
             total += actions[x, i] * row
         gains[x] = 0.5 * total
-    gains[ucb_arm] = ucb_gain
+    gains[optimist] = optimistic_gain
+
+
+@compiled
+def log_det_gain(estimate: LeastSquares, gains: Array) -> None:
+    """Write log(1 + |x|^2) in V^-1, by which log det V would grow: O(k)."""
+    for x in range(gains.shape[0]):
+        gains[x] = math.log1p(max(estimate.squared_widths[x], 0.0))
+
+
+@compiled
+def directional_gain(estimate: LeastSquares, direction: Array, gains: Array) -> None:
+    """Write by how much the log of the squared width in one direction would fall: O(k d)."""
+    actions, inverse, w = estimate.actions, estimate.gram_inverse, estimate.direction
+    d = direction.shape[0]
+    norm = 0.0
+    for i in range(d):
+        total = 0.0
+        for j in range(d):
+            total += inverse[i, j] * direction[j]
+        w[i] = total
+        norm += direction[i] * total
+    for x in range(gains.shape[0]):
+        gains[x] = 0.0
+        if norm > 0.0:
+            inner = _inner(actions, x, w)
+            share = inner * inner / (norm * (1.0 + max(estimate.squared_widths[x], 0.0)))
+            gains[x] = -math.log1p(-min(share, 1.0 - 1e-16))
+
+
+@compiled
+def widest_plausible_difference(
+    estimate: LeastSquares,
+    best: int,
+    beta: float,
+    separations: Array,
+    shortfalls: Array,
+    direction: Array,
+) -> None:
+    """Write the widest difference between x-hat and an arm that may be better, or nearly is.
+
+    Where confidence at the level of ``beta`` has refuted every other arm, the one nearest to
+    refuting x-hat is taken: without a direction there would be nothing to learn, and exploration
+    at the level of the exploitation test would never end.
+    """
+    widest, nearest = best, best
+    width, ratio = 0.0, math.inf
+    for z in range(separations.shape[0]):
+        if separations[z] <= 0.0:
+            continue
+        distance = shortfalls[z] * shortfalls[z] / separations[z]
+        if distance < ratio:
+            nearest, ratio = z, distance
+        if distance <= beta and separations[z] > width:
+            widest, width = z, separations[z]
+    z = widest if widest != best else nearest
+    for i in range(direction.shape[0]):
+        direction[i] = estimate.actions[best, i] - estimate.actions[z, i]

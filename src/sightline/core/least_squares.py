@@ -74,9 +74,10 @@ def _coordinates(actions: Array) -> Array:
     return np.ascontiguousarray((distinct @ basis[:rank].T)[which])
 
 
-def least_squares(actions: Array, regulariser: float) -> LeastSquares:
-    """Estimates before any data."""
-    actions = _coordinates(actions)
+def least_squares(actions: Array, regulariser: float, reduce: bool = True) -> LeastSquares:
+    """Estimates before any data; in the given coordinates if they are not to be reduced."""
+    if reduce:
+        actions = _coordinates(actions)
     k, d = actions.shape
     state = LeastSquares(
         actions=actions,

@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled
 
-__all__ = ["Mixture", "exact_mixture", "greedy_mixture", "pair_probability"]
+__all__ = [
+    "Mixture",
+    "deterministic_mixture",
+    "exact_mixture",
+    "greedy_mixture",
+    "pair_probability",
+]
 
 Array = NDArray[np.float64]
 
@@ -46,8 +52,9 @@ def pair_probability(gap_1: float, gain_1: float, gap_2: float, gain_2: float) -
 
 
 @compiled
-def _pair(gaps: Array, gains: Array, first: int, second: int) -> Mixture:
-    """Best mixture of two arms, the first with the smaller gap."""
+def _pair(gaps: Array, gains: Array, x: int, z: int) -> Mixture:
+    """Best mixture of two arms; the first is the one with the smaller gap."""
+    first, second = (x, z) if gaps[x] <= gaps[z] else (z, x)
     p = pair_probability(gaps[first], gains[first], gaps[second], gains[second])
     gap = (1.0 - p) * gaps[first] + p * gaps[second]
     gain = (1.0 - p) * gains[first] + p * gains[second]
@@ -73,7 +80,7 @@ def _price_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
 
 @compiled
 def greedy_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
-    """Best mixture of x-hat, which has the smallest gap, and one other arm: O(k)."""
+    """Best mixture of x-hat and one other arm: O(k)."""
     if gaps[best] <= 0.0:
         return _price_mixture(gaps, gains, best)
     result = _pair(gaps, gains, best, best)
@@ -85,15 +92,41 @@ def greedy_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
 
 
 @compiled
-def exact_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
-    """Best mixture of any two arms: O(k^2)."""
+def deterministic_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+    """Best single arm: the minimiser of gap^2 / gain, O(k)."""
     if gaps[best] <= 0.0:
         return _price_mixture(gaps, gains, best)
     result = _pair(gaps, gains, best, best)
     for x in range(gaps.shape[0]):
-        for z in range(gaps.shape[0]):
-            if gaps[x] <= gaps[z]:
-                candidate = _pair(gaps, gains, x, z)
-                if candidate.ratio < result.ratio:
-                    result = candidate
+        candidate = _pair(gaps, gains, x, x)
+        if candidate.ratio < result.ratio:
+            result = candidate
     return result
+
+
+@compiled
+def exact_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+    """Best mixture of any two arms: a few passes of O(k).
+
+    At the minimiser, gap(x) - (Psi / (2 gap(mu))) gain(x) is least on the support (paper, lemma
+    on the support).  While some arm is below, mixing it in lowers Psi; the minimiser over the two
+    arms at hand and the new one is again a pair.  Psi falls each time, so no pair comes twice.
+    """
+    result = greedy_mixture(gaps, gains, best)
+    if not 0.0 < result.ratio < math.inf:
+        return result
+    while True:
+        p = result.probability
+        gap = (1.0 - p) * gaps[result.first] + p * gaps[result.second]
+        price = 0.5 * result.ratio / gap
+        x = 0
+        for z in range(1, gaps.shape[0]):
+            if gaps[z] - price * gains[z] < gaps[x] - price * gains[x]:
+                x = z
+        better = _pair(gaps, gains, result.first, x)
+        other = _pair(gaps, gains, result.second, x)
+        if other.ratio < better.ratio:
+            better = other
+        if better.ratio >= result.ratio:
+            return result
+        result = better

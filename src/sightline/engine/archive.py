@@ -7,14 +7,17 @@ either the old file or the new one, whole.
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import secrets
+import stat
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,7 @@ __all__ = ["Snapshot", "read_snapshot", "write_snapshot"]
 
 FORMAT = "sightline-session"
 VERSION = 1
+_ABANDONED_AFTER = 600.0  # seconds
 
 T = TypeVar("T")
 
@@ -46,11 +50,13 @@ def _arrays(state: Any, prefix: str = "state") -> Iterator[tuple[str, NDArray[An
             yield f"{prefix}.{name}", value
         elif hasattr(value, "_asdict"):
             yield from _arrays(value, f"{prefix}.{name}")
+        elif not isinstance(value, bool | int | float | str | np.number | None):
+            raise TypeError(f"{prefix}.{name} is a {type(value).__name__}, and would not be saved")
 
 
 def write_snapshot(path: str | PathLike[str], snapshot: Snapshot) -> None:
     """Write a snapshot atomically: temporary file, fsync, rename."""
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # through a link, not over it
     header = json.dumps({"format": FORMAT, "version": VERSION} | snapshot.header, allow_nan=False)
     arrays: dict[str, Any] = {
         "header": np.frombuffer(header.encode(), dtype=np.uint8),
@@ -58,8 +64,11 @@ def write_snapshot(path: str | PathLike[str], snapshot: Snapshot) -> None:
         **dict(_arrays(snapshot.state)),
     }
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    _remove_leftovers(target)
     try:
         with open(temporary, "xb") as file:
+            if target.is_file():
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
             np.savez(file, allow_pickle=False, **arrays)
             file.flush()
             os.fsync(file.fileno())
@@ -69,6 +78,14 @@ def write_snapshot(path: str | PathLike[str], snapshot: Snapshot) -> None:
             temporary.unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove temporary files of writers that were killed; a living one takes less than this."""
+    for path in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _ABANDONED_AFTER:
+                path.unlink()
 
 
 def _sync_directory(directory: Path) -> None:
@@ -92,20 +109,33 @@ def read_snapshot(
     ValueError
         If the file is truncated, damaged, of another kind or of a later version.
     """
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(arrays["header"].tobytes())
-        if header["format"] != FORMAT:
-            raise ValueError(f"its format is {header['format']!r}")
-        if header["version"] > VERSION:
-            raise ValueError(f"its version {header['version']} is later than {VERSION}")
-        result, state = restart(header, arrays["actions"])
-        for name, array in _arrays(state):
-            saved = arrays[name]
-            if saved.shape != array.shape or saved.dtype != array.dtype:
-                raise ValueError(f"array {name} does not fit its policy")
-            array[...] = saved
-    except (EOFError, KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{os.fspath(path)} is not a readable session: {error}") from error
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError(f"{os.fspath(path)} is not a readable session: not an archive")
+        file.seek(0)
+        try:
+            return _restore(file, restart)
+        except Exception as error:  # a damaged archive can raise nearly anything
+            message = f"{os.fspath(path)} is not a readable session: {error}"
+            raise ValueError(message) from error
+
+
+def _restore(
+    file: BinaryIO, restart: Callable[[dict[str, Any], NDArray[np.float64]], tuple[T, Any]]
+) -> T:
+    with np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    if "header" not in arrays:
+        raise ValueError("it has no header")
+    header = json.loads(arrays["header"].tobytes())
+    if header["format"] != FORMAT:
+        raise ValueError(f"its format is {header['format']!r}")
+    if header["version"] > VERSION:
+        raise ValueError(f"its version {header['version']} is later than {VERSION}")
+    result, state = restart(header, arrays["actions"])
+    for name, array in _arrays(state):
+        saved = arrays[name]
+        if saved.shape != array.shape or saved.dtype != array.dtype:
+            raise ValueError(f"array {name} does not fit its policy")
+        array[...] = saved
     return result

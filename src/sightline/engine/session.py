@@ -16,8 +16,8 @@ from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
 from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.simulate import streams
 from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.catalogue import build, describe
-from sightline.validation import finite_array, integer, number
+from sightline.policies.catalogue import POLICIES, build, describe
+from sightline.validation import LARGEST, action_set, integer, number
 
 __all__ = ["Decision", "Session", "Status"]
 
@@ -83,14 +83,40 @@ class Status:
     pending: int
 
 
+class _Lock:
+    """A lock that refuses its own holder, instead of waiting for ever.
+
+    A signal handler runs in the middle of whatever its thread was doing: it may interrupt a
+    session at work, whose state is then neither the one before nor the one after.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holder: int | None = None
+
+    def __enter__(self) -> None:
+        if self._holder == threading.get_ident():
+            raise RuntimeError(
+                "the session was interrupted at work by a signal handler that calls it; "
+                "let the handler set a flag, and act on it afterwards"
+            )
+        self._lock.acquire()
+        self._holder = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._holder = None
+        self._lock.release()
+
+
 class Session:
     """An adaptive experiment in progress.
 
     Rewards may be told late, in any order, or never.  While the policy is committed to an arm,
     ``ask`` answers without computing anything and the rewards are taken note of but not learnt
     from, as in simulation; a reward that arrives from an earlier exploration ends the
-    commitment, because it may change the policy's mind.  All methods may be called from several
-    threads.
+    commitment, because it may change the policy's mind.  Questions asked before any reward comes
+    are answered from the same knowledge, so a policy that does not randomise repeats itself.
+    All methods may be called from several threads, but not from a signal handler.
 
     Parameters
     ----------
@@ -110,7 +136,7 @@ class Session:
     ) -> None:
         if not isinstance(policy, Policy):
             raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
-        self._actions = finite_array("actions", actions, (None, None))
+        self._actions = action_set(actions)
         self._policy = policy
         self._noise_std = number("noise_std", noise_std, above=0)
         self._rng, _ = streams(integer("seed", seed, at_least=0))
@@ -119,7 +145,7 @@ class Session:
         self._commitment: Choice | None = None
         self._pending: dict[int, tuple[int, bool]] = {}
         self._explorations = 0
-        self._lock = threading.Lock()
+        self._lock = _Lock()
 
     @property
     def policy(self) -> Policy:
@@ -157,9 +183,12 @@ class Session:
             If the reward is not a finite number; nothing is changed.
         """
         value = number("reward", reward)
+        if abs(value) > LARGEST:
+            raise ValueError(f"reward must not exceed {LARGEST:g}, got {value:g}")
         with self._lock:
-            if id not in self._pending:
-                known = isinstance(id, int) and 1 <= id < self._clock.t
+            whole = isinstance(id, int | np.integer)
+            if not whole or id not in self._pending:
+                known = whole and 1 <= id < self._clock.t
                 raise KeyError(
                     f"the reward of decision {id} was told or given up before"
                     if known
@@ -199,6 +228,9 @@ class Session:
         """Report on the best arm and the evidence for it."""
         with self._lock:
             report = inspect(self._state, self._clock)
+            wake = Clock(*report.wake)
+            if report.best < 0 and self._commitment is not None:
+                wake = self._commitment.wake  # all that a policy without a report has told
             evidence, threshold = float(report.evidence), float(report.threshold)
             return Status(
                 best=int(report.best) if report.best >= 0 else None,
@@ -206,7 +238,7 @@ class Session:
                 evidence=evidence,
                 threshold=threshold,
                 round=int(self._clock.t),
-                next_exploration=_round_of(Clock(*report.wake)),
+                next_exploration=_round_of(wake),
                 explorations=self._explorations,
                 pending=len(self._pending),
             )
@@ -250,6 +282,8 @@ class Session:
             saved = header["policy"]
             if policy is not None and describe(policy) != saved:
                 raise ValueError(f"it was saved with {saved}, not with {describe(policy)}")
+            if policy is None and saved["type"] not in POLICIES:
+                raise ValueError(f"pass policy={saved['type']}(...), which is not of this library")
             session = cls(actions, policy or build(saved), header["noise_std"])
             session._restore(header)
             return session, session._state

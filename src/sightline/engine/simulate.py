@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,8 +23,8 @@ from sightline.validation import integer
 
 __all__ = ["Run", "simulate", "streams"]
 
-# Questions per call of the compiled loop: between calls the interpreter sees Ctrl-C.
-_CHUNK = 1 << 18
+# Seconds per call of the compiled loop: between calls the interpreter sees Ctrl-C.
+_PATIENCE = 0.05
 
 
 class World(NamedTuple):
@@ -99,10 +101,14 @@ def _advance(
     tape: Tape,
     decisions: np.random.Generator,
     noise: np.random.Generator,
-) -> Clock:
-    """Ask the policy until all checkpoints are recorded, at most ``_CHUNK`` times."""
+    questions: int,
+) -> tuple[int, float]:
+    """Ask the policy until all checkpoints are recorded, at most so many times; return the clock.
+
+    As a plain tuple: see ``generic``.
+    """
     marks = tape.mark_t.shape[0]
-    for _ in range(_CHUNK):
+    for _ in range(questions):
         choice = choose(state, clock, decisions)
         if is_before(clock, choice.wake):
             clock = _commit(tape, choice.arm, clock, choice.wake)
@@ -116,14 +122,14 @@ def _advance(
                 _record(tape)
         if tape.counts[0] == marks:
             break
-    return clock
+    return clock.t, clock.log_t
 
 
 _advance_cached = compiled(_advance)
 _advance_uncached = uncached(_advance)
 
 
-def _loop_for(state: Any, noise: Any) -> Callable[..., Clock]:
+def _loop_for(state: Any, noise: Any) -> Callable[..., tuple[int, float]]:
     """Compiled loop if policy and noise are compiled; cached if all their sources are hashed."""
     parts: list[tuple[GenericFunction[..., Any], Any]] = [
         (choose, state),
@@ -175,6 +181,8 @@ def simulate(
     horizon: int,
     seed: int | np.random.SeedSequence = 0,
     checkpoints: Iterable[int] | None = None,
+    *,
+    stop: threading.Event | None = None,
 ) -> Run:
     """Run a policy on a problem.
 
@@ -194,6 +202,8 @@ def simulate(
         Same seed, same run.  Policies run with the same seed face the same noise.
     checkpoints : iterable of int, optional
         Rounds after which to record; the default is evenly spaced in log t up to the horizon.
+    stop : threading.Event, optional
+        Set it from another thread to end the run with KeyboardInterrupt.
 
     Returns
     -------
@@ -217,8 +227,14 @@ def simulate(
     decisions, noise = streams(seed)
     advance = _loop_for(state, problem.noise)
     clock = clock_at(1)
+    questions = 64
     while tape.counts[0] < len(rounds):
-        clock = advance(state, world, clock, tape, decisions, noise)
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
+        began = time.perf_counter()
+        clock = Clock(*advance(state, world, clock, tape, decisions, noise, questions))
+        if time.perf_counter() - began < 0.5 * _PATIENCE:
+            questions *= 2
     return Run(
         t=np.array(rounds, dtype=np.int64 if rounds[-1] <= sys.maxsize else object),
         log_t=np.array([math.log(t) for t in rounds]),

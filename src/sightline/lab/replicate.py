@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -40,13 +41,18 @@ def replicate(
     count = integer("workers", workers or os.cpu_count() or 1, at_least=1)
     rounds = None if checkpoints is None else list(checkpoints)
     runs = []
+    stop = threading.Event()
     with ThreadPoolExecutor(count) as pool:
-        futures = [pool.submit(simulate, problem, policy, horizon, s, rounds) for s in seeds]
+        futures = [
+            pool.submit(simulate, problem, policy, horizon, seed, rounds, stop=stop)
+            for seed in seeds
+        ]
         try:
             for future in futures:
                 runs.append(future.result())
                 done()
         except BaseException:
+            stop.set()
             pool.shutdown(cancel_futures=True)
             raise
     return runs

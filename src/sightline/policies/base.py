@@ -14,14 +14,15 @@ learn from it, and need not be asked again before: whoever runs it may jump ther
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
-from sightline.jit import generic
+from sightline.jit import compiled, generic
 
 __all__ = ["Choice", "Evidence", "Policy", "choose", "inspect", "update"]
 
@@ -59,18 +60,41 @@ class Evidence(NamedTuple):
 class Policy(ABC):
     """Base of all policies; subclasses are frozen dataclasses."""
 
-    #: Whether choices can reach ahead.  If not, a run costs every single round of its horizon.
-    commits: ClassVar[bool] = False
+    @property
+    def commits(self) -> bool:
+        """Whether choices can reach ahead.  If not, a run costs every round of its horizon."""
+        return False
 
     @abstractmethod
     def start(self, actions: NDArray[np.float64], noise_std: float) -> Any:
         """State before any data, for these arms (k, d) and this noise level."""
 
 
-@generic
-def choose(state: Any, clock: Clock, rng: np.random.Generator) -> Choice:
+def _checked(choice: Any) -> Choice:
+    """Choice of a policy in plain Python, or an error that says what is wrong with it."""
+    try:
+        arm, probability, wake = choice
+        arm, (t, log_t) = operator.index(arm), wake
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"choose must return Choice(arm, probability, wake), wake being a Clock; got {choice!r}"
+        ) from None
+    if arm < 0:
+        raise ValueError(f"choose must return an arm from 0, got {arm}")
+    return Choice(arm, probability, Clock(t, log_t))
+
+
+def _choose(state: Any, clock: Clock, rng: np.random.Generator) -> Choice:
     """Choose an arm for the current round."""
     raise TypeError(f"no policy is registered for a state of type {type(state).__name__}")
+
+
+def _inspect(state: Any, clock: Clock) -> Evidence:
+    """Report on the best arm, without random numbers and without changing what is chosen next.
+
+    Optional: a policy for which nothing is registered reports no best arm (-1).
+    """
+    return Evidence(-1, math.nan, math.nan, clock)
 
 
 @generic
@@ -79,10 +103,28 @@ def update(state: Any, arm: int, reward: float) -> None:
     raise TypeError(f"no policy is registered for a state of type {type(state).__name__}")
 
 
-@generic
-def inspect(state: Any, clock: Clock) -> Evidence:
-    """Report on the best arm, without random numbers and without changing what is chosen next.
+choose = generic(
+    _choose,
+    rebuild=lambda arm, p, t, log_t: Choice(arm, p, Clock(t, log_t)),
+    check=_checked,
+)
+inspect = generic(
+    _inspect,
+    rebuild=lambda best, m, threshold, t, log_t: Evidence(best, m, threshold, Clock(t, log_t)),
+)
 
-    Optional: a policy for which nothing is registered reports no best arm (-1).
-    """
-    return Evidence(-1, math.nan, math.nan, clock)
+
+@choose.returns_plainly
+@compiled
+def _choose_plainly(
+    state: Any, clock: Clock, rng: np.random.Generator
+) -> tuple[int, float, int, float]:
+    choice = choose(state, clock, rng)
+    return choice.arm, choice.probability, choice.wake.t, choice.wake.log_t
+
+
+@inspect.returns_plainly
+@compiled
+def _inspect_plainly(state: Any, clock: Clock) -> tuple[int, float, float, int, float]:
+    report = inspect(state, clock)
+    return report.best, report.evidence, report.threshold, report.wake.t, report.wake.log_t

@@ -6,7 +6,9 @@ import dataclasses
 from typing import Any
 
 from sightline.core.confidence import FixedBeta, LogDet, LogLog
+from sightline.core.parameter_set import Polytope
 from sightline.policies.base import Policy
+from sightline.policies.bayesian_ids import BayesianIDS as BayesianIDS
 from sightline.policies.ids import IDS as IDS
 from sightline.policies.lin_ucb import LinUCB as LinUCB
 from sightline.policies.thompson import ThompsonSampling as ThompsonSampling
@@ -18,16 +20,25 @@ POLICIES: dict[str, type[Policy]] = {
     if isinstance(value, type) and issubclass(value, Policy) and value is not Policy
 }
 
-_PARTS: dict[str, type] = {**POLICIES, "LogDet": LogDet, "LogLog": LogLog, "FixedBeta": FixedBeta}
+_PARTS: dict[str, type] = {
+    **POLICIES,
+    "LogDet": LogDet,
+    "LogLog": LogLog,
+    "FixedBeta": FixedBeta,
+    "Polytope": Polytope,
+}
 
 
 def describe(part: Any) -> dict[str, Any]:
     """Policy or part of one as a plain dictionary: its class under ``"type"``, then its fields."""
     fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-    return {"type": type(part).__name__} | {
-        name: describe(value) if dataclasses.is_dataclass(value) else value
-        for name, value in fields.items()
-    }
+    return {"type": type(part).__name__} | {name: _plain(value) for name, value in fields.items()}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return describe(value)
+    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
 
 
 def build(description: dict[str, Any]) -> Any:

@@ -15,14 +15,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import halfspace_distances
+from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import Confidence, ConfidenceRule, LogDet, global_beta, valid_rule
+from sightline.core.confidence import (
+    Confidence,
+    ConfidenceRule,
+    LogDet,
+    global_beta,
+    ridge,
+    valid_regulariser,
+    valid_rule,
+)
 from sightline.core.gaps import optimistic_arm
 from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
-from sightline.validation import number
 
 __all__ = ["LinUCB", "LinUCBState"]
 
@@ -32,7 +39,7 @@ class LinUCBState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Confidence
-    distances: NDArray[np.float64]  # workspace (k,)
+    alternatives: HalfSpaces  # for reports only
 
 
 @dataclass(frozen=True)
@@ -44,25 +51,26 @@ class LinUCB(Policy):
     confidence : LogDet, LogLog or FixedBeta
         Confidence coefficient, used at delta = 1/(t log t): the level of the exploitation test
         of IDS, so that the two are compared at equal confidence.
-    regulariser : float
-        lambda of the least squares estimate.
+    regulariser : float or "matched"
+        lambda of the least squares estimate; ``"matched"`` is sigma^2 / S^2.
     """
 
     confidence: ConfidenceRule = field(default_factory=LogDet)
-    regulariser: float = 1.0
+    regulariser: float | str = 1.0
 
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
-        number("regulariser", self.regulariser, above=0)
+        valid_regulariser(self.regulariser)
 
     def start(self, actions: NDArray[np.float64], noise_std: float) -> LinUCBState:
         """State before any data."""
-        estimate = least_squares(actions, float(self.regulariser))
+        regulariser = ridge(self.regulariser, self.confidence, noise_std)
+        estimate = least_squares(actions, regulariser)
         k, d = estimate.actions.shape
         return LinUCBState(
             estimate=estimate,
-            confidence=self.confidence.build(d, noise_std, self.regulariser),
-            distances=np.zeros(k),
+            confidence=self.confidence.build(d, noise_std, regulariser),
+            alternatives=half_spaces(k),
         )
 
 
@@ -88,6 +96,6 @@ def inspect_lin_ucb(state: LinUCBState, clock: Clock) -> Evidence:
     """Report what IDS would on the same data; LinUCB itself never acts on it."""
     estimate = state.estimate
     best = best_arm(estimate)
-    least = halfspace_distances(estimate, best, state.distances)
+    least = least_distance(state.alternatives, estimate, best)
     beta = global_beta(state.confidence, estimate.log_det[0], log_round(clock))
     return Evidence(best, 0.5 * least, 0.5 * beta, clock)

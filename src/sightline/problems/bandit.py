@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.problems.noise import Gaussian, valid_noise
-from sightline.validation import finite_array, number
+from sightline.validation import LARGEST, action_set, finite_array, number
 
 __all__ = ["LinearBandit"]
 
@@ -48,10 +48,12 @@ class LinearBandit:
         noise: Any = None,
         name: str = "linear-bandit",
     ) -> None:
-        self.actions = finite_array("actions", actions, (None, None))
+        self.actions = action_set(actions)
         self.k, self.d = self.actions.shape
         self.theta = finite_array("theta", theta, (self.d,))
         self.means: NDArray[np.float64] = self.actions @ self.theta
+        if not np.abs(self.means).max() <= LARGEST:
+            raise ValueError(f"means must not exceed {LARGEST:g}, got {np.abs(self.means).max():g}")
         self.best = int(self.means.argmax())
         self.gaps: NDArray[np.float64] = self.means[self.best] - self.means
         if noise is not None and noise_std is not None:

@@ -29,7 +29,7 @@ def end_of_optimism(
     """Three arms on which optimism fails (Lattimore, Szepesvari, AISTATS 2017).
 
     Arms (1, 0), (1 - epsilon, slope epsilon), (0, 1) and theta = (1, 0).  The third arm is far
-    from optimal but tells the first two apart; c* = noise_variance min(2 slope^2, 2 / epsilon).
+    from optimal but tells the first two apart; c* = min(2 slope^2, 2 / epsilon) at unit variance.
 
     Parameters
     ----------
@@ -49,9 +49,10 @@ def end_of_optimism(
 def end_of_optimism_family(
     d: int, epsilon: float = 0.01, slope: float = 2.0, noise_variance: float = 0.1
 ) -> LinearBandit:
-    """End of optimism in d dimensions: 2d - 1 arms, with c* = 8 (d - 1) noise_variance at slope 2.
+    """End of optimism in d dimensions; c* = 8 (d - 1) at slope 2 and unit variance.
 
-    Arms e_1, ..., e_d and (1 - epsilon) e_1 + slope epsilon e_j for j >= 2; theta = e_1.
+    The 2d - 1 arms e_1, ..., e_d and (1 - epsilon) e_1 + slope epsilon e_j for j >= 2;
+    theta = e_1.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def unit_sphere(k: int = 6, d: int = 2, noise_variance: float = 0.1, seed: int =
 
 
 def large_gaps(noise_variance: float = 1.0) -> LinearBandit:
-    """Four arms in the plane whose gaps are all large; c* = 2.2727 noise_variance.
+    """Four arms in the plane whose gaps are all large; c* = 2.2727 at unit variance.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def _draw_bernoulli(noise: Bernoulli, mean: float, rng: np.random.Generator) -> 
 
 @draw.register(Sampler)
 def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> float:
-    return float(noise.draw(mean, rng))
+    return number("a reward drawn by the Sampler", noise.draw(mean, rng))
 
 
 def valid_noise(noise: Any, means: np.ndarray) -> Any:
@@ -117,4 +117,6 @@ def valid_noise(noise: Any, means: np.ndarray) -> Any:
         fields = noise._asdict()  # type: ignore[attr-defined]
         return type(noise)(**{name: number(name, value, above=0) for name, value in fields.items()})
     number("std", noise.std, above=0)
+    if not callable(noise.draw):
+        raise ValueError(f"draw must be a function of (mean, rng), got {noise.draw!r}")
     return noise

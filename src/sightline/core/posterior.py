@@ -1,0 +1,75 @@
+"""Gaussian posterior over theta: prior N(0, prior_std^2 I), Gaussian noise of known level.
+
+| symbol                          | here            | shape  |
+|---------------------------------|-----------------|--------|
+| X                               | ``actions``     | (k, d) |
+| sigma                           | ``noise_std``   | number |
+| P = I / prior_std^2 + sum x x^T / sigma^2 = R^T R | ``factor`` = R | (d, d) |
+| b = sum x y / sigma^2           | ``moment``      | (d,)   |
+
+The posterior is N(P^-1 b, P^-1), so R^-1 (R^-T b + standard normal) is a draw from it: two
+triangular solves, and no inverse that could drift.  The factor follows the data by rotations.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.cholesky import rank_one_update, solve_transposed
+from sightline.jit import compiled
+
+__all__ = ["Posterior", "absorb", "best_under", "gaussian_posterior", "whitened_mean"]
+
+Array = NDArray[np.float64]
+
+
+class Posterior(NamedTuple):
+    """Gaussian posterior over theta; see the table above."""
+
+    actions: Array
+    noise_std: float
+    factor: Array
+    moment: Array
+    scaled: Array  # workspace (d,): the arm of an update, in units of the noise
+
+
+def gaussian_posterior(actions: Array, noise_std: float, prior_std: float) -> Posterior:
+    """Prior, before any data."""
+    d = actions.shape[1]
+    return Posterior(actions, noise_std, np.eye(d) / prior_std, np.zeros(d), np.zeros(d))
+
+
+@compiled
+def absorb(posterior: Posterior, arm: int, reward: float) -> None:
+    """Posterior after one more observation."""
+    scaled = posterior.scaled
+    for i in range(scaled.shape[0]):
+        scaled[i] = posterior.actions[arm, i] / posterior.noise_std
+        posterior.moment[i] += scaled[i] * (reward / posterior.noise_std)
+    rank_one_update(posterior.factor, scaled)
+
+
+@compiled
+def whitened_mean(posterior: Posterior, result: Array) -> None:
+    """Write R^-T b."""
+    for i in range(result.shape[0]):
+        result[i] = posterior.moment[i]
+    solve_transposed(posterior.factor, result)
+
+
+@compiled
+def best_under(actions: Array, theta: Array) -> int:
+    """Best arm under a parameter; the first one among equals."""
+    best = 0
+    highest = -math.inf
+    for x in range(actions.shape[0]):
+        mean = 0.0
+        for i in range(actions.shape[1]):
+            mean += actions[x, i] * theta[i]
+        if mean > highest:
+            best, highest = x, mean
+    return best

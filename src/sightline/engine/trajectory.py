@@ -1,0 +1,134 @@
+"""Information gains side by side: several of them evaluated on one trajectory."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.clock import clock_at, is_before, tick
+from sightline.engine.checkpoints import valid_checkpoints
+from sightline.engine.simulate import streams
+from sightline.policies.base import choose, update
+from sightline.policies.bayesian_ids import (
+    BAYESIAN_INFORMATION,
+    BayesianIDS,
+    BayesianState,
+    current_bayesian_gains,
+)
+from sightline.policies.ids import IDS, IDSState
+from sightline.policies.ids_rules import INFORMATION, current_gains
+from sightline.problems.bandit import LinearBandit
+from sightline.problems.noise import draw
+from sightline.validation import integer, one_of
+
+__all__ = ["GainTrajectory", "information_gains"]
+
+
+@dataclass(frozen=True)
+class GainTrajectory:
+    """Information gains of all arms along one trajectory.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The gains.
+    t : ndarray, shape (m,)
+        Rounds about to be played.
+    gains : ndarray, shape (len(names), m, k)
+        Gains of all arms, normalised to sum one over the arms.
+    """
+
+    names: tuple[str, ...]
+    t: NDArray[Any]
+    gains: NDArray[np.float64]
+
+
+def information_gains(
+    problem: LinearBandit,
+    names: Sequence[str],
+    horizon: int,
+    seed: int = 0,
+    driver: IDS | None = None,
+    checkpoints: Iterable[int] | None = None,
+) -> GainTrajectory:
+    """Evaluate information gains on the data that one policy collects.
+
+    Parameters
+    ----------
+    problem : LinearBandit
+        The world.
+    names : sequence of str
+        Any values of ``information`` of :class:`sightline.IDS`, or ``"variance"`` and
+        ``"mutual-information"`` of :class:`sightline.BayesianIDS` with its default samples.
+    horizon : int
+        Last round.
+    seed : int
+        Seed of the run.
+    driver : IDS
+        The policy that plays, ``IDS(information="halfspace-ucb")`` by default as in the paper.
+        Its confidence, learning rate, regulariser and parameter set serve all gains.
+    checkpoints : iterable of int, optional
+        Rounds before which to evaluate; evenly spaced in log t by default.
+
+    Returns
+    -------
+    GainTrajectory
+        The gains, normalised.
+    """
+    driver = driver or IDS(information="halfspace-ucb")
+    rounds = valid_checkpoints(checkpoints, integer("horizon", horizon, at_least=1))
+    state = driver.start(np.array(problem.actions), problem.noise_std)
+    probes = [_probe(name, driver, problem, state) for name in names]
+    table = np.zeros((len(probes), len(rounds), problem.k))
+    decisions, noise = streams(seed)
+    clock = clock_at(1)
+    mark = 0
+    while mark < len(rounds):
+        choice = choose(state, clock, decisions)
+        exploring = not is_before(clock, choice.wake)
+        after = tick(clock) if exploring else choice.wake
+        if is_before(clock_at(rounds[mark]), after):
+            gains = [_normalised(probe) for probe in probes]
+            while mark < len(rounds) and is_before(clock_at(rounds[mark]), after):
+                table[:, mark] = gains  # nothing changes while the driver is committed
+                mark += 1
+        if exploring:
+            reward = draw(problem.noise, problem.means[choice.arm], noise)
+            update(state, choice.arm, reward)
+            for probe in probes:
+                if isinstance(probe, BayesianState):
+                    update(probe, choice.arm, reward)
+        clock = after
+    dtype: Any = np.int64 if rounds[-1] <= sys.maxsize else object
+    return GainTrajectory(tuple(names), np.array(rounds, dtype=dtype), table)
+
+
+def _probe(name: str, driver: IDS, problem: LinearBandit, state: IDSState) -> Any:
+    """State whose gains are to be evaluated; those of IDS look at the data of the driver."""
+    one_of("name of a gain", name, [*INFORMATION, *BAYESIAN_INFORMATION])
+    if name in BAYESIAN_INFORMATION:
+        policy = BayesianIDS(information=name)
+        return policy.start(np.array(problem.actions), problem.noise_std)
+    probe = dataclasses.replace(driver, information=name).start(
+        np.array(problem.actions), problem.noise_std
+    )
+    return probe._replace(estimate=state.estimate, largest_m=state.largest_m)
+
+
+def _normalised(probe: Any) -> NDArray[np.float64]:
+    """Gains of all arms with sum one; nan where nothing can be learnt."""
+    if isinstance(probe, BayesianState):
+        probe.gains[:] = 0.0
+        current_bayesian_gains(probe)
+        gains = probe.gains
+    else:
+        current_gains(probe)
+        gains = probe.work.gains
+    total = gains.sum()
+    return gains / total if total > 0.0 else np.full_like(gains, np.nan)

@@ -1,0 +1,51 @@
+"""Information gains side by side on one trajectory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sightline as sl
+from sightline.engine.simulate import streams
+
+EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
+NAMES = ["halfspace", "halfspace-ucb", "cell", "cell-ucb", "laplace", "log-det", "directed"]
+
+
+def test_gains_sum_to_one_at_every_checkpoint() -> None:
+    result = sl.information_gains(EOO, NAMES, 300, seed=1, checkpoints=[1, 10, 100, 300])
+    assert result.names == tuple(NAMES)
+    assert result.gains.shape == (len(NAMES), 4, 3)
+    assert result.gains.sum(axis=2) == pytest.approx(np.ones((len(NAMES), 4)))
+    assert (result.gains >= 0.0).all()
+
+
+def test_the_trajectory_is_that_of_the_driver() -> None:
+    """With the driver's own gain the table holds what the driver computed."""
+    result = sl.information_gains(EOO, ["halfspace-ucb"], 50, seed=3, checkpoints=[40])
+    session = sl.Session(EOO.actions, sl.IDS(information="halfspace-ucb"), EOO.noise_std, seed=3)
+    noise = streams(3)[1]
+    for _ in range(40):
+        decision = session.ask()
+        gains = session._state.work.gains.copy()
+        assert decision.exploring, "else the gains would be those of an earlier round"
+        reward = EOO.means[decision.arm] + EOO.noise_std * noise.standard_normal()
+        session.tell(decision.id, reward)
+    assert result.gains[0, 0] == pytest.approx(gains / gains.sum(), rel=1e-12)
+
+
+@pytest.mark.slow
+def test_the_informative_arm_prevails_on_end_of_optimism() -> None:
+    """Asymptotically the third arm tells most, under every gain of the paper."""
+    problem = sl.problems.end_of_optimism(epsilon=0.01, slope=2.0, noise_variance=0.1)
+    names = ["halfspace", "halfspace-ucb", "cell", "variance"]
+    result = sl.information_gains(problem, names, 10**5, seed=1, checkpoints=[10, 10**5])
+    early, late = result.gains[:, 0], result.gains[:, 1]
+    assert (late[:3].argmax(axis=1) == 2).all()
+    assert early[3].sum() == pytest.approx(1.0)
+    assert np.isnan(late[3]).all(), "ten thousand samples agree: the sampled gain has degenerated"
+
+
+def test_unknown_gains_are_refused() -> None:
+    with pytest.raises(ValueError, match="did you mean 'halfspace'"):
+        sl.information_gains(EOO, ["halfspaces"], 10)
