@@ -105,6 +105,28 @@ def test_regret_tends_to_the_lower_bound() -> None:
     assert mean[2] + 3 * error[2] < 1.2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "policy",
+    [
+        sl.IDS(gaps="difference"),
+        sl.IDS(gaps="difference-to-best"),
+        sl.IDS(gaps="thresholded", information="halfspace-ucb"),
+        sl.IDS(information="log-det"),
+        sl.IDS(information="directed"),
+        sl.IDS(information="laplace"),
+        sl.IDS(information="cell-ucb", sampling="exact"),
+        sl.IDS(parameter_set=sl.Polytope.box([-2.0, -2.0], [2.0, 2.0])),
+    ],
+    ids=str,
+)
+def test_the_whole_family_reaches_far_horizons(policy: sl.IDS) -> None:
+    """Difference gaps would fall to zero, and x-hat be explored for ever, but for their floor."""
+    run = sl.simulate(SPHERE, policy, 10**300, 0, [10**300])
+    assert run.pulls[-1].argmax() == SPHERE.best
+    assert run.explorations[-1] < 10**7
+
+
 def test_same_seed_same_bits_for_any_number_of_workers() -> None:
     runs = [replicate(EOO, sl.IDS(), 10**5, range(6), workers=n) for n in (1, 2, 3)]
     for one, two, three in zip(*runs, strict=True):
@@ -214,7 +236,9 @@ def test_a_policy_that_answers_a_negative_arm() -> None:
         ({"checkpoints": [1, 1]}, "strictly increasing"),
         ({"checkpoints": [0, 5]}, "checkpoints must be at least 1"),
         ({"checkpoints": [5, 101]}, "must not exceed the horizon 100, got 101"),
-        ({"policy": sl.LinUCB(), "horizon": 2**53}, "LinUCB learns from every round"),
+        ({"policy": sl.LinUCB(), "horizon": 2**53}, r"LinUCB\(.* learns from nearly every"),
+        ({"policy": sl.IDS(sampling="deterministic"), "horizon": 10**60}, "below 2"),
+        ({"policy": sl.IDS(information="ucb-directed"), "horizon": 10**60}, "below 2"),
         ({"policy": sl.ThompsonSampling(), "horizon": 10**1000}, r"about 10\*\*1000"),
     ],
 )

@@ -197,7 +197,7 @@ def simulate(
         What is run in it.
     horizon : int
         Number of rounds: any Python integer, ``10**1000`` included, for a policy that commits;
-        below 2^53 for one that learns from every round.
+        below 2^53 for one that learns from nearly every round (``policy.reaches_far``).
     seed : int or numpy.random.SeedSequence
         Same seed, same run.  Policies run with the same seed face the same noise.
     checkpoints : iterable of int, optional
@@ -215,10 +215,10 @@ def simulate(
     if not isinstance(policy, Policy):
         raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
     horizon = integer("horizon", horizon, at_least=1)
-    if horizon >= FAR and not policy.commits:
+    if horizon >= FAR and not policy.reaches_far:
         raise ValueError(
-            f"{type(policy).__name__} learns from every round and never commits: a run costs every "
-            f"round, so horizon must be below 2**53, got about 10**{math.log10(horizon):.0f}"
+            f"{policy} learns from nearly every round, and a run costs each of them: horizon must "
+            f"be below 2**53, got about 10**{math.log10(horizon):.0f}"
         )
     rounds = valid_checkpoints(checkpoints, horizon)
     state = policy.start(np.array(problem.actions), problem.noise_std)

@@ -65,6 +65,11 @@ class Policy(ABC):
         """Whether choices can reach ahead.  If not, a run costs every round of its horizon."""
         return False
 
+    @property
+    def reaches_far(self) -> bool:
+        """Whether commitments carry a run beyond 2^53 rounds; else such a run would never end."""
+        return self.commits
+
     @abstractmethod
     def start(self, actions: NDArray[np.float64], noise_std: float) -> Any:
         """State before any data, for these arms (k, d) and this noise level."""

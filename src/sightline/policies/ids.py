@@ -106,6 +106,15 @@ class IDS(Policy):
         """Whether choices can reach ahead."""
         return True
 
+    @property
+    def reaches_far(self) -> bool:
+        """Whether the configuration keeps looking for information once gaps are small.
+
+        Without randomisation, or with information on the UCB arm alone, x-hat ends up being
+        explored in nearly every round, as by LinUCB.
+        """
+        return self.sampling != "deterministic" and self.information != "ucb-directed"
+
     def __post_init__(self) -> None:
         one_of("information", self.information, INFORMATION)
         one_of("sampling", self.sampling, SAMPLING)
