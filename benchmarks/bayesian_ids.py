@@ -8,13 +8,11 @@ and the fastest of each counts: the machine is noisy, and noise only ever adds.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 import sightline as sl
+from benchmarks.timing import fastest
 
 SAMPLES = 10_000
 PROBLEMS = [(6, 2), (50, 5)]
@@ -73,17 +71,6 @@ def plain_numpy(problem: sl.LinearBandit, rounds: int) -> float:
     return regret
 
 
-def fastest(runs: list[Callable[[], object]]) -> list[float]:
-    """Least seconds of each call, timed in turn."""
-    best = [float("inf")] * len(runs)
-    for _ in range(REPEATS):
-        for i, run in enumerate(runs):
-            began = time.perf_counter()
-            run()
-            best[i] = min(best[i], time.perf_counter() - began)
-    return best
-
-
 def main() -> None:
     """Print microseconds per round and the ratio; making the samples is part of a run."""
     print(f"{'k':>3} {'d':>2} {'rounds':>6} {'ours us':>9} {'NumPy us':>9} {'times':>6}")
@@ -98,7 +85,7 @@ def main() -> None:
             def numpy(problem: sl.LinearBandit = problem, rounds: int = rounds) -> object:
                 return plain_numpy(problem, rounds)
 
-            mine, plain = (1e6 * seconds / rounds for seconds in fastest([ours, numpy]))
+            mine, plain = (1e6 * seconds / rounds for seconds in fastest([ours, numpy], REPEATS))
             print(f"{k:3d} {d:2d} {rounds:6d} {mine:9.1f} {plain:9.1f} {plain / mine:6.1f}")
 
 

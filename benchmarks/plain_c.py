@@ -10,13 +10,13 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import sightline as sl
+from benchmarks.timing import fastest
 
 ROUNDS = {(6, 2): 1_000_000, (50, 5): 500_000, (1000, 20): 20_000}
 REPEATS = 7
@@ -49,17 +49,6 @@ def c_runner(library: ctypes.CDLL, problem: sl.LinearBandit, rounds: int) -> Cal
     return run
 
 
-def fastest(runs: list[Callable[[], object]]) -> list[float]:
-    """Least seconds of each call, timed in turn."""
-    best = [float("inf")] * len(runs)
-    for _ in range(REPEATS):
-        for i, run in enumerate(runs):
-            began = time.perf_counter()
-            run()
-            best[i] = min(best[i], time.perf_counter() - began)
-    return best
-
-
 def main() -> None:
     """Print nanoseconds per round and the ratio."""
     if shutil.which("gcc") is None:
@@ -74,7 +63,7 @@ def main() -> None:
             def ours(problem: sl.LinearBandit = problem, rounds: int = rounds) -> object:
                 return sl.simulate(problem, sl.LinUCB(), rounds, 1, [rounds])
 
-            best = fastest([ours, c_runner(library, problem, rounds)])
+            best = fastest([ours, c_runner(library, problem, rounds)], REPEATS)
             mine, plain = (1e9 * seconds / rounds for seconds in best)
             print(f"{k:5d} {d:3d} {mine:9.1f} {plain:9.1f} {mine / plain:6.2f}")
 

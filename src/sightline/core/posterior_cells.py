@@ -23,7 +23,6 @@ Only vertices of the convex hull of the arms can be best (elsewhere only togethe
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +39,6 @@ __all__ = [
     "hull_vertices",
     "is_settled",
     "locate",
-    "norm",
     "whiten",
 ]
 
@@ -170,12 +168,3 @@ def is_settled(cells: Cells, leader: int) -> bool:
         if z != leader:
             total += cells.probabilities[z]
     return total == 0.0
-
-
-@compiled
-def norm(vector: Array) -> float:
-    """Euclidean norm."""
-    total = 0.0
-    for i in range(vector.shape[0]):
-        total += vector[i] * vector[i]
-    return math.sqrt(total)

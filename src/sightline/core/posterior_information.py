@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.posterior_cells import Cells, norm
+from sightline.core.posterior_cells import Cells
 from sightline.core.posterior_joint import joint_law
+from sightline.core.vectors import norm
 from sightline.jit import compiled, generic
 
 __all__ = [

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.posterior_angles import Angles, normal_cdf, normal_pdf, sector
-from sightline.core.posterior_cells import Cells, norm
+from sightline.core.posterior_cells import Cells
 from sightline.core.posterior_samples import WIDTH, Samples
+from sightline.core.vectors import norm
 from sightline.jit import compiled, generic
 
 __all__ = ["joint_law"]

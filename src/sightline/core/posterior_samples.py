@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.posterior_cells import Cells, locate, norm
+from sightline.core.posterior_cells import Cells, locate
+from sightline.core.vectors import norm
 from sightline.jit import compiled
 
 __all__ = ["WIDTH", "Samples", "fixed_samples"]
