@@ -233,8 +233,11 @@ def simulate(
             raise KeyboardInterrupt
         began = time.perf_counter()
         clock = Clock(*advance(state, world, clock, tape, decisions, noise, questions))
-        if time.perf_counter() - began < 0.5 * _PATIENCE:
+        seconds = time.perf_counter() - began
+        if seconds < 0.5 * _PATIENCE:
             questions *= 2
+        elif seconds > 2.0 * _PATIENCE:
+            questions = max(questions // 2, 1)
     return Run(
         t=np.array(rounds, dtype=np.int64 if rounds[-1] <= sys.maxsize else object),
         log_t=np.array([math.log(t) for t in rounds]),
