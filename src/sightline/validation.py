@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["LARGEST", "action_set", "boolean", "finite_array", "integer", "number", "one_of"]
+__all__ = ["LARGEST", "action_set", "finite_array", "integer", "number", "one_of"]
 
 #: Largest feature or reward: products of four of them still fit a float.
 LARGEST = 1e70
@@ -77,13 +77,6 @@ def integer(name: str, value: Any, *, at_least: int) -> int:
     if result < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {result}")
     return result
-
-
-def boolean(name: str, value: Any) -> bool:
-    """Return a plain bool."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sightline.validation import integer
 
-__all__ = ["log_spaced", "power_of_ten", "valid_checkpoints"]
+__all__ = ["log_spaced", "power_of_ten", "round_array", "valid_checkpoints"]
 
 
 def log_spaced(horizon: int, per_decade: int = 20, at_most: int = 400) -> list[int]:
@@ -51,3 +56,8 @@ def valid_checkpoints(checkpoints: Iterable[int] | None, horizon: int) -> Sequen
     if rounds[-1] > horizon:
         raise ValueError(f"checkpoints must not exceed the horizon {horizon}, got {rounds[-1]}")
     return rounds
+
+
+def round_array(rounds: Sequence[int]) -> NDArray[Any]:
+    """Make an array of rounds; of Python integers where the last one exceeds 64 bits."""
+    return np.array(rounds, dtype=np.int64 if rounds[-1] <= sys.maxsize else object)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at, is_before, rounds_between, tick
-from sightline.engine.checkpoints import valid_checkpoints
+from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.jit import GenericFunction, compiled, has_kernel, is_ours, uncached
 from sightline.policies.base import Policy, choose, update
 from sightline.problems.bandit import LinearBandit
@@ -239,7 +238,7 @@ def simulate(
         elif seconds > 2.0 * _PATIENCE:
             questions = max(questions // 2, 1)
     return Run(
-        t=np.array(rounds, dtype=np.int64 if rounds[-1] <= sys.maxsize else object),
+        t=round_array(rounds),
         log_t=np.array([math.log(t) for t in rounds]),
         regret=_regret(tape.recorded_pulls, problem.gaps),
         explorations=tape.recorded_explorations,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import clock_at, is_before, tick
-from sightline.engine.checkpoints import valid_checkpoints
+from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.simulate import streams
 from sightline.policies.base import choose, update
 from sightline.policies.bayesian_ids import (
@@ -105,8 +104,7 @@ def information_gains(
                 if isinstance(probe, BayesianState):
                     update(probe, choice.arm, reward)
         clock = after
-    dtype: Any = np.int64 if rounds[-1] <= sys.maxsize else object
-    return GainTrajectory(tuple(names), np.array(rounds, dtype=dtype), table)
+    return GainTrajectory(tuple(names), round_array(rounds), table)
 
 
 def _probe(name: str, driver: IDS, problem: LinearBandit, state: IDSState) -> Any:

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
+from sightline.core.ratio import Mixture
 from sightline.jit import compiled, generic
 
-__all__ = ["Choice", "Evidence", "Policy", "choose", "inspect", "update"]
+__all__ = ["Choice", "Evidence", "Policy", "choose", "choose_from", "inspect", "update"]
 
 
 class Choice(NamedTuple):
@@ -133,3 +134,11 @@ def _choose_plainly(
 def _inspect_plainly(state: Any, clock: Clock) -> tuple[int, float, float, int, float]:
     report = inspect(state, clock)
     return report.best, report.evidence, report.threshold, report.wake.t, report.wake.log_t
+
+
+@compiled
+def choose_from(mixture: Mixture, clock: Clock, rng: np.random.Generator) -> Choice:
+    """Draw one of two arms, for the current round only."""
+    if rng.random() < mixture.probability:
+        return Choice(mixture.second, mixture.probability, clock)
+    return Choice(mixture.first, 1.0 - mixture.probability, clock)

@@ -57,7 +57,15 @@ from sightline.core.posterior_information import (
 from sightline.core.posterior_samples import fixed_samples
 from sightline.core.ratio import Mixture, exact_mixture, greedy_mixture
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.base import (
+    Choice,
+    Evidence,
+    Policy,
+    choose,
+    choose_from,
+    inspect,
+    update,
+)
 from sightline.validation import integer, number, one_of
 
 __all__ = [
@@ -166,10 +174,7 @@ def current_bayesian_gains(state: BayesianState) -> None:
 @compiled
 def choose_bayesian(state: BayesianState, clock: Clock, rng: np.random.Generator) -> Choice:
     """Draw from the IDS distribution."""
-    mixture = bayesian_mixture(state)
-    if rng.random() < mixture.probability:
-        return Choice(mixture.second, mixture.probability, clock)
-    return Choice(mixture.first, 1.0 - mixture.probability, clock)
+    return choose_from(bayesian_mixture(state), clock, rng)
 
 
 @update.register(BayesianState)

@@ -35,7 +35,15 @@ from sightline.core.information import Workspace, workspace
 from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
 from sightline.core.parameter_set import Polytope
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.base import (
+    Choice,
+    Evidence,
+    Policy,
+    choose,
+    choose_from,
+    inspect,
+    update,
+)
 from sightline.policies.ids_rules import (
     GAPS,
     INFORMATION,
@@ -158,10 +166,7 @@ def choose_ids(state: IDSState, clock: Clock, rng: np.random.Generator) -> Choic
     wake = next_exploration(state.confidence, estimate.log_det[0], least, clock)
     if is_before(clock, wake):
         return Choice(best, 1.0, wake)
-    mixture = ids_distribution(state, best)
-    if rng.random() < mixture.probability:
-        return Choice(mixture.second, mixture.probability, clock)
-    return Choice(mixture.first, 1.0 - mixture.probability, clock)
+    return choose_from(ids_distribution(state, best), clock, rng)
 
 
 @update.register(IDSState)
