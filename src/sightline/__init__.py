@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "LowerBound": "sightline.bounds.asymptotic",
+    "lower_bound": "sightline.bounds.asymptotic",
     "LinearBandit": "sightline.problems",
     "LogDet": "sightline.core.confidence",
     "LogLog": "sightline.core.confidence",
@@ -35,6 +37,8 @@ _HOME = {
 
 if TYPE_CHECKING:
     from sightline import problems as problems
+    from sightline.bounds.asymptotic import LowerBound as LowerBound
+    from sightline.bounds.asymptotic import lower_bound as lower_bound
     from sightline.core.clock import Clock as Clock
     from sightline.core.clock import never as never
     from sightline.core.clock import tick as tick

@@ -1,0 +1,182 @@
+"""The asymptotic lower bound on regret: c* log n, and the allocation that attains it.
+
+c* is the value of the convex program of the paper (Graves, Lai, 1997, for linear bandits)
+
+    c* = inf Delta(alpha)   subject to   |nu - theta|^2 >= 2 sigma^2 for all alternatives nu,
+
+the norm taken in V(alpha),
+where an alternative is a parameter of M under which no optimal arm is optimal any more.  The
+optimal arms cost nothing, so their allocation is infinite, and alternatives agree with theta on
+them.  The paper assumes a single optimal arm; with several, all of them are free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.bounds.certificate import Bracket, bracket, optimal_arms
+from sightline.bounds.constrained import solve_within
+from sightline.core.allocation import MOST_STEPS, costly_arms, optimal_shares, reduced_points
+from sightline.core.parameter_set import Polytope
+from sightline.problems.bandit import LinearBandit
+from sightline.validation import number
+
+__all__ = ["LowerBound", "lower_bound"]
+
+Array = NDArray[np.float64]
+
+# Alternatives with less than this fraction of all multipliers do not change the bound.
+_NEGLIGIBLE = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class LowerBound:
+    """c* with a certificate: ``lower <= c* <= upper``, for the noise of the problem.
+
+    Attributes
+    ----------
+    problem : LinearBandit
+        What the bound is about.
+    parameter_set : Polytope or None
+        M; None is all of R^d.
+    allocation : ndarray, shape (k,)
+        alpha: pulls per log n that suffice to refute every alternative; inf for optimal arms.
+        Its cost is ``upper``.
+    alternatives : ndarray, shape (m, d)
+        nu_j, parameters under which another arm is best.
+    multipliers : ndarray, shape (m,)
+        lambda_j >= 0 with sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma^2) <= Delta(x) for all
+        arms; their sum is ``lower``.
+    lower, upper : float
+        The two sides, as recomputed by :meth:`verify`.
+    tolerance : float
+        Relative gap that was asked for.
+    """
+
+    problem: LinearBandit
+    parameter_set: Polytope | None
+    allocation: Array
+    alternatives: Array
+    multipliers: Array
+    lower: float
+    upper: float
+    tolerance: float
+
+    @property
+    def value(self) -> float:
+        """c*: the middle of the bracket."""
+        return 0.5 * (self.lower + self.upper)
+
+    @property
+    def gap(self) -> float:
+        """Width of the bracket relative to its upper side."""
+        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap is what was asked for."""
+        return self.gap <= self.tolerance
+
+    @property
+    def optimal_arms(self) -> NDArray[np.int64]:
+        """Arms that cost nothing."""
+        return np.flatnonzero(optimal_arms(self.problem))
+
+    def verify(self) -> Bracket:
+        """Recompute both sides from the certificate alone, by plain arithmetic."""
+        return bracket(
+            self.problem,
+            self.allocation,
+            self.alternatives,
+            self.multipliers,
+            self.parameter_set,
+        )
+
+    def __repr__(self) -> str:
+        within = "R^d" if self.parameter_set is None else "a polytope"
+        return (
+            f"LowerBound({self.problem.name!r}, M = {within}: {self.lower:.10g} <= c* <= "
+            f"{self.upper:.10g}, relative gap {self.gap:.1e})"
+        )
+
+
+def lower_bound(
+    problem: LinearBandit,
+    parameter_set: Polytope | None = None,
+    *,
+    tolerance: float = 1e-8,
+) -> LowerBound:
+    """Compute c* for a problem: regret grows at least like c* log n under any consistent policy.
+
+    Parameters
+    ----------
+    problem : LinearBandit
+        Arms, parameter and noise; c* is proportional to the noise variance.
+    parameter_set : Polytope, optional
+        M, a polytope that contains theta; all of R^d by default.
+    tolerance : float
+        Relative gap between the two sides at which to stop.
+
+    Returns
+    -------
+    LowerBound
+        The bracket and its certificate.  Where rounding errors prevent the tolerance, the gap
+        says what was reached.
+    """
+    if not isinstance(problem, LinearBandit):
+        raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
+    number("tolerance", tolerance, above=0)
+    free = optimal_arms(problem)
+    points, functionals = reduced_points(np.array(problem.actions), free, np.array(problem.gaps))
+    arms = costly_arms(points)
+    points, gaps = np.ascontiguousarray(points[arms]), problem.gaps[arms]
+    if parameter_set is None:
+        shares, shifts, multipliers = _solve(points, gaps, tolerance)
+    else:
+        rows, room = _faces(problem, parameter_set)
+        shares, shifts, multipliers = solve_within(
+            points, gaps, rows @ functionals, room, tolerance
+        )
+    allocation = np.where(free, np.inf, 0.0)
+    scale = 2.0 * problem.noise_std**2
+    allocation[arms] = scale * shares / gaps
+    kept = multipliers > _NEGLIGIBLE * multipliers.sum()
+    alternatives = problem.theta + shifts[kept] @ functionals.T
+    certificate = (allocation, alternatives, scale * multipliers[kept])
+    lower, upper = bracket(problem, *certificate, parameter_set)
+    return LowerBound(problem, parameter_set, *certificate, lower, upper, tolerance)
+
+
+def _solve(points: Array, gaps: Array, tolerance: float) -> tuple[Array, Array, Array]:
+    """Shares, alternatives in the coordinates of the points, and multipliers, for M = R^d."""
+    if len(gaps) == 0:
+        return np.zeros(0), np.zeros((0, points.shape[1])), np.zeros(0)
+    # half the tolerance: rounding in the certificate must not cost the other half
+    shares, multipliers, base, _, _ = optimal_shares(points, gaps, 0.5 * tolerance, MOST_STEPS)
+    factor = np.linalg.qr(np.sqrt(base)[:, None] * points)[1]
+    whitened = np.linalg.solve(factor.T, points.T)
+    directions = np.linalg.solve(factor, whitened)
+    shifts = (directions * (np.sqrt(gaps) / (whitened**2).sum(axis=0))).T
+    return shares, shifts, multipliers
+
+
+def _faces(problem: LinearBandit, parameter_set: Polytope) -> tuple[Array, Array]:
+    """Return A and b - A theta of M, which must contain theta."""
+    if not isinstance(parameter_set, Polytope):
+        raise ValueError(f"parameter_set must be a Polytope or None, got {parameter_set!r}")
+    normals, offsets = parameter_set.arrays(problem.d)
+    room = offsets - normals @ problem.theta
+    if room.min() < 0:
+        raise ValueError(
+            f"parameter_set must contain theta, but constraint {int(room.argmin())} is violated "
+            f"by {-room.min():g}"
+        )
+    if np.linalg.matrix_rank(problem.actions) < problem.d:
+        raise ValueError(
+            "with a parameter_set the actions must span all dimensions, got rank "
+            f"{np.linalg.matrix_rank(problem.actions)} in {problem.d}"
+        )
+    return normals, room
