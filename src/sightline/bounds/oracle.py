@@ -1,0 +1,249 @@
+"""Strategies that know the answer: the covering program behind c*, solved round by round.
+
+| symbol                                       | here               | shape  |
+|----------------------------------------------|--------------------|--------|
+| Delta(x)                                     | ``gaps``           | (k,)   |
+| h_j(x) = <nu_j - theta, x>^2 / (2 sigma^2)   | ``constraints``    | (l, k) |
+| q_t                                          | ``weights``        | (l,)   |
+| I_t = sum_j q_t(j) h_j                       | ``gains``          | (k,)   |
+| alpha_n = sum_t mu_t                         | ``allocation``     | (k,)   |
+| delta_t                                      | ``error / sqrt(t)``|        |
+
+With finitely many alternatives the lower bound is a linear program, minimise Delta(alpha) subject
+to h_j(alpha) >= 1 (paper, appendix on the oracle).  Two strategies build an allocation that meets
+h_j(alpha) >= beta: exponential weights on the constraints against the arm of least cost per
+combined constraint (online convex optimisation), and the same weights with the IDS distribution.
+Both cost c* beta + O(sqrt(beta)).
+
+A docile constraint, one with h_j(x*) > 0, is met at no cost by playing x* long enough.  Online
+convex optimisation does that first, and then faces the others alone; IDS is given all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sightline.bounds.asymptotic import LowerBound
+from sightline.core.ratio import exact_mixture
+from sightline.jit import compiled_apart
+from sightline.validation import finite_array, number
+
+__all__ = ["CoveringProgram", "OracleRun", "online_allocation", "oracle_ids"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CoveringProgram:
+    """Minimise Delta(alpha) subject to h_j(alpha) >= 1 for finitely many alternatives.
+
+    Parameters
+    ----------
+    gaps : array_like, shape (k,)
+        Costs Delta(x) >= 0; zero for one arm, x*, at least.
+    constraints : array_like, shape (l, k)
+        h_j(x) >= 0.
+    """
+
+    gaps: Array
+    constraints: Array
+
+    def __init__(self, gaps: ArrayLike, constraints: ArrayLike) -> None:
+        costs = finite_array("gaps", gaps, (None,))
+        covering = finite_array("constraints", constraints, (None, len(costs)))
+        if costs.min() != 0:
+            raise ValueError(f"gaps must have 0 as the smallest, got {costs.min():g}")
+        if covering.min() < 0:
+            raise ValueError(f"constraints must be >= 0, got {covering.min():g}")
+        if not (covering.max(axis=1) > 0).all():
+            raise ValueError("constraints must each have a positive entry: no allocation meets 0")
+        object.__setattr__(self, "gaps", costs)
+        object.__setattr__(self, "constraints", covering)
+
+    @classmethod
+    def of(cls, bound: LowerBound) -> CoveringProgram:
+        """Program over the alternatives that prove a lower bound; its value is that bound."""
+        problem = bound.problem
+        gaps = problem.gaps.copy()
+        gaps[bound.optimal_arms] = 0.0
+        values = (bound.alternatives - problem.theta) @ problem.actions.T
+        values[:, bound.optimal_arms] = 0.0  # up to rounding they are
+        return cls(gaps, values**2 / (2.0 * problem.noise_std**2))
+
+    @property
+    def best(self) -> int:
+        """x*: the first arm that costs nothing."""
+        return int(self.gaps.argmin())
+
+    @property
+    def docile(self) -> NDArray[np.bool_]:
+        """Constraints that an arm without cost meets."""
+        docile: NDArray[np.bool_] = self.constraints[:, self.gaps == 0].max(axis=1) > 0
+        return docile
+
+    def solve(self) -> tuple[float, Array]:
+        """Value and an optimal allocation, without the mass on x* that docile constraints need."""
+        from scipy.optimize import linprog
+
+        binding = self.constraints[~self.docile]
+        if len(binding) == 0:
+            return 0.0, np.zeros(len(self.gaps))
+        result = linprog(self.gaps, A_ub=-binding, b_ub=-np.ones(len(binding)), method="highs")
+        return float(result.fun), result.x
+
+
+@dataclass(frozen=True, eq=False)
+class OracleRun:
+    """Cost of reaching each evidence level.
+
+    Attributes
+    ----------
+    beta : ndarray, shape (m,)
+        Levels: the first round with h_j(alpha) >= beta for all j is recorded.
+    cost : ndarray, shape (m,)
+        Delta(alpha) then; over beta it tends to c*.
+    allocation : ndarray, shape (m, k)
+        alpha then.
+    rounds : ndarray, shape (m,)
+        How many rounds that took.
+    """
+
+    beta: Array
+    cost: Array
+    allocation: Array
+    rounds: NDArray[np.int64]
+
+
+def online_allocation(program: CoveringProgram, beta: Iterable[float]) -> OracleRun:
+    """Online convex optimisation: exponential weights against the cheapest arm per information.
+
+    Parameters
+    ----------
+    program : CoveringProgram
+        What is known to the oracle.
+    beta : iterable of float
+        Increasing levels of evidence.
+    """
+    docile = program.docile
+    levels = _levels(beta)
+    binding = program.constraints[~docile]
+    allocation, rounds = np.zeros((len(levels), len(program.gaps))), np.zeros(len(levels), np.int64)
+    if len(binding):
+        _play(program.gaps, binding, levels, -1.0, allocation, rounds)
+    if docile.any():
+        free = program.constraints[docile] * (program.gaps == 0)
+        arms = free.argmax(axis=1)  # for each constraint the arm that meets it soonest
+        for arm, value in zip(arms, free.max(axis=1), strict=True):
+            needed = np.ceil(levels / value)
+            more = np.maximum(needed - allocation[:, arm], 0)
+            allocation[:, arm] += more
+            rounds += more.astype(np.int64)
+    return OracleRun(levels, allocation @ program.gaps, allocation, rounds)
+
+
+def oracle_ids(program: CoveringProgram, beta: Iterable[float], *, error: float = 1.0) -> OracleRun:
+    """Oracle information-directed sampling: the same weights, and the IDS distribution.
+
+    Parameters
+    ----------
+    program : CoveringProgram
+        What is known to the oracle.
+    beta : iterable of float
+        Increasing levels of evidence.
+    error : float
+        delta_t = error / sqrt(t) is added to all gaps; it is also the expected cost of a round.
+    """
+    number("error", error, above=0)
+    levels = _levels(beta)
+    allocation, rounds = np.zeros((len(levels), len(program.gaps))), np.zeros(len(levels), np.int64)
+    _play(program.gaps, program.constraints, levels, float(error), allocation, rounds)
+    return OracleRun(levels, allocation @ program.gaps, allocation, rounds)
+
+
+def _levels(beta: Iterable[float]) -> Array:
+    levels = finite_array("beta", list(beta), (None,))
+    if levels[0] <= 0 or (np.diff(levels) <= 0).any():
+        raise ValueError(f"beta must be positive and increasing, got {levels.tolist()}")
+    return levels
+
+
+@compiled_apart
+def _combine(constraints: Array, losses: Array, gains: Array) -> None:
+    """Write I_t for exponential weights whose learning rate adapts to the least loss.
+
+    With losses in [0, B] and L the least one so far, eta = sqrt(log l / (B (B + L))) gives the
+    learner a regret of order sqrt(B L log l): a bound of first order.
+    """
+    count, k = constraints.shape
+    largest, least = 0.0, math.inf
+    for j in range(count):
+        least = min(least, losses[j])
+        for x in range(k):
+            largest = max(largest, constraints[j, x])
+    eta = math.sqrt(math.log(max(count, 2)) / (largest * (largest + least)))
+    total = 0.0
+    for x in range(k):
+        gains[x] = 0.0
+    for j in range(count):
+        weight = math.exp(-eta * (losses[j] - least))
+        total += weight
+        for x in range(k):
+            gains[x] += weight * constraints[j, x]
+    for x in range(k):
+        gains[x] /= total
+
+
+@compiled_apart
+def _cheapest(gaps: Array, gains: Array) -> int:
+    """Arm of least cost per information."""
+    best = -1
+    price = math.inf
+    for x in range(gaps.shape[0]):
+        if gains[x] > 0.0 and gaps[x] < price * gains[x]:
+            best, price = x, gaps[x] / gains[x]
+    return best
+
+
+@compiled_apart
+def _add(constraints: Array, arm: int, mass: float, losses: Array, allocation: Array) -> None:
+    allocation[arm] += mass
+    for j in range(losses.shape[0]):
+        losses[j] += mass * constraints[j, arm]
+
+
+@compiled_apart
+def _play(
+    gaps: Array,
+    constraints: Array,
+    levels: Array,
+    error: float,
+    allocations: Array,
+    rounds: NDArray[np.int64],
+) -> None:
+    """Add to the allocation until every level is reached; a negative error means no IDS."""
+    count, k = constraints.shape
+    best = int(gaps.argmin())
+    losses, gains, raised, allocation = np.zeros(count), np.zeros(k), np.zeros(k), np.zeros(k)
+    level, t = 0, 0
+    while level < levels.shape[0]:
+        t += 1
+        _combine(constraints, losses, gains)
+        if error < 0.0:
+            _add(constraints, _cheapest(gaps, gains), 1.0, losses, allocation)
+        else:
+            for x in range(k):
+                raised[x] = gaps[x] + error / math.sqrt(t)
+            mixture = exact_mixture(raised, gains, best)
+            p = mixture.probability
+            _add(constraints, mixture.first, 1.0 - p, losses, allocation)
+            _add(constraints, mixture.second, p, losses, allocation)
+        while level < levels.shape[0] and losses.min() >= levels[level]:
+            for x in range(k):
+                allocations[level, x] = allocation[x]
+            rounds[level] = t
+            level += 1
