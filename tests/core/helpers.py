@@ -74,3 +74,9 @@ def flat_fed(seed: int, n: int, regulariser: float) -> Flat:
     xs = coordinates[arms]
     theta = naive.ridge(xs, rewards, regulariser)
     return Flat(estimate, coordinates, theta, naive.covariance(xs, regulariser))
+
+
+def flat_arms(seed: int, k: int, d: int, rank: int) -> Array:
+    """Return k arms that lie in a subspace of R^d."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((k, rank)) @ rng.standard_normal((rank, d))
