@@ -18,7 +18,7 @@ from sightline.policies.base import choose, inspect, update
 from sightline.policies.catalogue import POLICIES, build, describe
 
 CONFIGURATIONS = [
-    *(cls() for cls in POLICIES.values() if cls is not sl.BayesianIDS),
+    *(cls() for cls in POLICIES.values() if cls not in (sl.BayesianIDS, sl.PhasedElimination)),
     sl.BayesianIDS(samples=500),
     sl.BayesianIDS(samples=200, information="mutual-information", sampling="exact"),
     pytest.param(sl.BayesianIDS(), marks=pytest.mark.slow, id="BayesianIDS()"),
@@ -37,6 +37,8 @@ CONFIGURATIONS = [
     sl.IDS(information="laplace"),
     sl.LinUCB(confidence=sl.LogDet(norm_bound=2.0, factor=0.3), regulariser=0.01),
     sl.ThompsonSampling(prior_std=0.3),
+    sl.PhasedElimination(horizon=300),
+    sl.PhasedElimination(horizon=10**400, gap_bound=3.0),
 ]
 every_policy = pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
 
@@ -165,6 +167,9 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.LogDet(factor=0.0), "factor must be finite and > 0"),
         (lambda: sl.LogLog(factor=math.inf), "factor must be finite"),
         (lambda: sl.FixedBeta(0.0), "value must be finite and > 0"),
+        (lambda: sl.PhasedElimination(1e6), "horizon must be an integer"),  # type: ignore[arg-type]
+        (lambda: sl.PhasedElimination(0), "horizon must be at least 1, got 0"),
+        (lambda: sl.PhasedElimination(9, gap_bound=0.0), "gap_bound must be finite and > 0"),
         (lambda: build({"type": "IDSS"}), "did you mean 'IDS'"),
         (lambda: build({"type": "IDS", "informaton": "x"}), "did you mean 'information'"),
     ],

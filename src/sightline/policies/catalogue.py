@@ -11,6 +11,7 @@ from sightline.policies.base import Policy
 from sightline.policies.bayesian_ids import BayesianIDS as BayesianIDS
 from sightline.policies.ids import IDS as IDS
 from sightline.policies.lin_ucb import LinUCB as LinUCB
+from sightline.policies.phased_elimination import PhasedElimination as PhasedElimination
 from sightline.policies.thompson import ThompsonSampling as ThompsonSampling
 from sightline.validation import one_of
 

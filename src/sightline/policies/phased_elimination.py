@@ -1,0 +1,256 @@
+"""Phased elimination: sample by an optimal design, drop what is surely worse, double the accuracy.
+
+Phase l = 1, 2, ... plays the remaining arms by a G-optimal design, so often that all their means
+are known to within eps_l = 2^-l, estimates them from the data of this phase alone, and drops
+every arm that falls short of the best by more than 2 eps_l.  When one arm is left, or only equal
+ones, it is played for ever.
+
+Guarantees: with probability 1 - 1/n the best arm is never dropped, and the regret until round n
+is O(sqrt(d n log(k n))), better than that of IDS or LinUCB if arms are few (Lattimore,
+Szepesvari, Bandit Algorithms, chapter 22).  Not asymptotically optimal: designs ignore what an arm
+costs.  The horizon n enters the confidence level and nothing else: a longer run goes on with
+the error probability 1/n, which may then cost a regret that grows with the run.
+
+Cost per round: O(1); at the end of a phase, a design: some 100 steps of O(k d).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.cholesky import factorise, solve, solve_transposed
+from sightline.core.clock import Clock, never
+from sightline.core.design import Design, design, optimal_design
+from sightline.jit import compiled, compiled_apart
+from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.validation import integer, number
+
+__all__ = ["PhasedElimination", "PhasedEliminationState"]
+
+Array = NDArray[np.float64]
+
+# Any design is valid, because pulls are counted by its largest leverage: this costs 1 % of them.
+DESIGN_TOLERANCE = 0.01
+
+
+class Level(NamedTuple):
+    """What the number of pulls depends on, besides the design."""
+
+    noise_std: float
+    gap_bound: float
+    log_arms_and_horizon: float  # log(k n)
+
+
+class PhasedEliminationState(NamedTuple):
+    """The remaining arms, and the data of the current phase."""
+
+    actions: Array
+    level: Level
+    remaining: Array  # (k,) 1 for an arm that may be best, else 0
+    planned: Array  # (k,) pulls in this phase
+    pulls: Array  # (k,) told in this phase
+    rewards: Array  # (k,) their sums
+    means: Array  # (k,) estimates of the last phase that ended; 0 before
+    separation: Array  # (2,) by how much the best is ahead, and 2 eps, both of that phase
+    counts: NDArray[np.int64]  # the phase, the arm to play, the best arm, 1 if settled
+    design: Design
+    gram: Array  # workspace (d, d)
+    factor: Array  # workspace (d, d)
+    moment: Array  # workspace (d,)
+
+
+@dataclass(frozen=True)
+class PhasedElimination(Policy):
+    """Elimination in phases with G-optimal designs.
+
+    In live use, questions asked before the reward of the last one of an arm is told are answered
+    with that arm again: only what was told counts.  Rewards of dropped arms are not learnt from,
+    nor is anything once the best arm is settled.
+
+    Parameters
+    ----------
+    horizon : int
+        n, the number of rounds for which the error probability 1/n is meant.  No default is
+        right: the method is not anytime.
+    gap_bound : float
+        eps_l = gap_bound 2^-l: a bound on the gaps, in units of the reward; 1 as in the theorem.
+        Any value is safe, but the first phases are too long or of no use if it is far off.
+    """
+
+    horizon: int
+    gap_bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        integer("horizon", self.horizon, at_least=1)
+        number("gap_bound", self.gap_bound, above=0)
+
+    @property
+    def commits(self) -> bool:
+        """Whether choices can reach ahead: they do once the best arm is settled."""
+        return True
+
+    # reaches_far is True: pulls until then grow with log n and 1 / gap^2, not with the run.  With
+    # several best arms no phase settles anything, as for IDS; a phase longer than 2^53 pulls of
+    # one arm would never end, but is never reached either.
+
+    def start(self, actions: Array, noise_std: float) -> PhasedEliminationState:
+        """State before any data."""
+        k, d = actions.shape
+        state = PhasedEliminationState(
+            actions=actions,
+            level=Level(noise_std, float(self.gap_bound), math.log(k * self.horizon)),
+            remaining=np.ones(k),
+            planned=np.zeros(k),
+            pulls=np.zeros(k),
+            rewards=np.zeros(k),
+            means=np.zeros(k),
+            separation=np.array([0.0, 2.0 * self.gap_bound]),
+            counts=np.zeros(4, dtype=np.int64),
+            design=design(k, d),
+            gram=np.zeros((d, d)),
+            factor=np.zeros((d, d)),
+            moment=np.zeros(d),
+        )
+        _begin_phase(state)
+        return state
+
+
+@choose.register(PhasedEliminationState)
+@compiled
+def choose_phased_elimination(
+    state: PhasedEliminationState, clock: Clock, rng: np.random.Generator
+) -> Choice:
+    """Next arm of the plan, or the settled one for ever."""
+    if state.counts[3] == 1:
+        return Choice(state.counts[2], 1.0, never())
+    return Choice(state.counts[1], 1.0, clock)
+
+
+@update.register(PhasedEliminationState)
+@compiled
+def update_phased_elimination(state: PhasedEliminationState, arm: int, reward: float) -> None:
+    """Count towards the plan; end the phase with it."""
+    if state.counts[3] == 1 or state.remaining[arm] == 0.0:
+        return
+    state.pulls[arm] += 1.0
+    state.rewards[arm] += reward
+    _find_next(state)
+    if state.counts[1] == state.pulls.shape[0]:
+        _end_phase(state)
+
+
+@inspect.register(PhasedEliminationState)
+@compiled
+def inspect_phased_elimination(state: PhasedEliminationState, clock: Clock) -> Evidence:
+    """By how much the best arm was ahead of the next in the last phase, against 2 eps_l.
+
+    With nothing but equals of the best arm left, its lead is infinite.
+    """
+    wake = never() if state.counts[3] == 1 else clock
+    return Evidence(state.counts[2], state.separation[0], state.separation[1], wake)
+
+
+@compiled
+def _find_next(state: PhasedEliminationState) -> None:
+    """First arm of the plan from the current one on that lacks pulls; k if none does."""
+    arm = state.counts[1]
+    while arm < state.pulls.shape[0] and state.pulls[arm] >= state.planned[arm]:
+        arm += 1
+    state.counts[1] = arm
+
+
+@compiled
+def _accuracy(state: PhasedEliminationState) -> float:
+    """eps_l of the current phase."""
+    return state.level.gap_bound * math.pow(0.5, state.counts[0])
+
+
+@compiled_apart
+def _begin_phase(state: PhasedEliminationState) -> None:
+    """Plan the next phase; settle if there is nothing left to find out."""
+    _measure_lead(state)
+    if state.separation[0] == math.inf:
+        state.counts[3] = 1
+        return
+    state.counts[0] += 1
+    phase = float(state.counts[0])
+    worst = optimal_design(state.design, state.actions, state.remaining, DESIGN_TOLERANCE)
+    # pi(x) times this many pulls keep max ||x||^2 in V^-1 so small that all means are within eps
+    level = state.level.log_arms_and_horizon + math.log(phase * (phase + 1.0))
+    noise = state.level.noise_std / _accuracy(state)
+    total = 2.0 * worst * noise * noise * level
+    for x in range(state.planned.shape[0]):
+        share = state.design.weights[x]  # one pull at least: tiny noise squared can be 0
+        state.planned[x] = max(np.ceil(total * share), 1.0) if share > 0.0 else 0.0
+        state.pulls[x] = 0.0
+        state.rewards[x] = 0.0
+    state.counts[1] = 0
+    _find_next(state)
+
+
+@compiled
+def _measure_lead(state: PhasedEliminationState) -> None:
+    """Find the best remaining arm, and its lead on those that differ from it; inf if none does."""
+    k, d = state.actions.shape
+    best = -1
+    for x in range(k):
+        if state.remaining[x] > 0.0 and (best < 0 or state.means[x] > state.means[best]):
+            best = x
+    lead = math.inf
+    for x in range(k):
+        differs = False
+        for i in range(d):
+            differs = differs or state.actions[x, i] != state.actions[best, i]
+        if differs and state.remaining[x] > 0.0:
+            lead = min(lead, state.means[best] - state.means[x])
+    state.counts[2] = best
+    state.separation[0] = lead
+
+
+@compiled_apart
+def _end_phase(state: PhasedEliminationState) -> None:
+    """Estimate, drop arms, and go on."""
+    _estimate(state)
+    k = state.means.shape[0]
+    highest = -math.inf
+    for x in range(k):
+        if state.remaining[x] > 0.0:
+            highest = max(highest, state.means[x])
+    state.separation[1] = 2.0 * _accuracy(state)
+    for x in range(k):
+        if highest - state.means[x] > state.separation[1]:
+            state.remaining[x] = 0.0
+    _begin_phase(state)
+
+
+@compiled
+def _estimate(state: PhasedEliminationState) -> None:
+    """Least squares from the data of this phase, in the coordinates of the design.
+
+    There V is well conditioned, and arms that do not span the space need no pseudo-inverse.
+    """
+    c, gram, moment = state.design.spanner.coordinates, state.gram, state.moment
+    k, d = c.shape
+    r = state.design.spanner.rank[0]
+    for i in range(d):
+        moment[i] = 0.0
+        for j in range(d):
+            gram[i, j] = 1.0 if i == j and i >= r else 0.0  # nothing is asked of these
+    for x in range(k):
+        for i in range(r):
+            moment[i] += c[x, i] * state.rewards[x]
+            for j in range(r):
+                gram[i, j] += state.pulls[x] * c[x, i] * c[x, j]
+    factorise(gram, state.factor)
+    solve_transposed(state.factor, moment)
+    solve(state.factor, moment)
+    for x in range(k):
+        mean = 0.0
+        for i in range(r):
+            mean += c[x, i] * moment[i]
+        state.means[x] = mean if state.remaining[x] > 0.0 else -math.inf
