@@ -30,7 +30,8 @@ def phase_plan(
     weights = a_design(actions, arms, 0.01)
     worst = naive_design.leverages(actions[arms], weights[arms]).max()
     level = math.log(len(actions)) + math.log(phase * (phase + 1)) + math.log(horizon)
-    return np.ceil(2.0 * weights * worst * noise_to_accuracy**2 * level).astype(np.int64)
+    plan: Ints = np.ceil(2.0 * weights * worst * noise_to_accuracy**2 * level).astype(np.int64)
+    return plan
 
 
 def phased_elimination(
