@@ -37,6 +37,8 @@ CONFIGURATIONS = [
     sl.IDS(information="laplace"),
     sl.LinUCB(confidence=sl.LogDet(norm_bound=2.0, factor=0.3), regulariser=0.01),
     sl.ThompsonSampling(prior_std=0.3),
+    sl.LinIMED(variant=1, confidence=sl.LogLog(), regulariser=0.1),
+    sl.LinMED(empirical=0.5, design=0.25, confidence=sl.LogLog(), staleness=0.0),
     sl.PhasedElimination(horizon=300),
     sl.PhasedElimination(horizon=10**400, gap_bound=3.0),
 ]
@@ -170,6 +172,11 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.PhasedElimination(1e6), "horizon must be an integer"),  # type: ignore[arg-type]
         (lambda: sl.PhasedElimination(0), "horizon must be at least 1, got 0"),
         (lambda: sl.PhasedElimination(9, gap_bound=0.0), "gap_bound must be finite and > 0"),
+        (lambda: sl.LinIMED(variant=2), "variant must be 1 or 3, got 2"),
+        (lambda: sl.LinIMED(cap=0.0), "cap must be finite and > 0, got 0.0"),
+        (lambda: sl.LinMED(empirical=-0.1), "empirical must be finite and >= 0, got -0.1"),
+        (lambda: sl.LinMED(design=0.1), r"empirical \+ design must be below 1.* got 0.9 \+ 0.1"),
+        (lambda: sl.LinMED(staleness="5%"), "staleness must be a number"),  # type: ignore[arg-type]
         (lambda: build({"type": "IDSS"}), "did you mean 'IDS'"),
         (lambda: build({"type": "IDS", "informaton": "x"}), "did you mean 'information'"),
     ],

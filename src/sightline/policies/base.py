@@ -25,7 +25,16 @@ from sightline.core.clock import Clock
 from sightline.core.ratio import Mixture
 from sightline.jit import compiled, generic
 
-__all__ = ["Choice", "Evidence", "Policy", "choose", "choose_from", "inspect", "update"]
+__all__ = [
+    "Choice",
+    "Evidence",
+    "Policy",
+    "choose",
+    "choose_among",
+    "choose_from",
+    "inspect",
+    "update",
+]
 
 
 class Choice(NamedTuple):
@@ -142,3 +151,19 @@ def choose_from(mixture: Mixture, clock: Clock, rng: np.random.Generator) -> Cho
     if rng.random() < mixture.probability:
         return Choice(mixture.second, mixture.probability, clock)
     return Choice(mixture.first, 1.0 - mixture.probability, clock)
+
+
+@compiled
+def choose_among(
+    probabilities: NDArray[np.float64], clock: Clock, rng: np.random.Generator
+) -> Choice:
+    """Draw one of all arms, for the current round only."""
+    left = rng.random()
+    arm = 0
+    for x in range(probabilities.shape[0]):
+        if probabilities[x] > 0.0:
+            arm = x  # the last possible one, if the sum has been rounded to below 1
+            left -= probabilities[x]
+            if left < 0.0:
+                break
+    return Choice(arm, probabilities[arm], clock)

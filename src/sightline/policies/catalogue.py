@@ -10,6 +10,8 @@ from sightline.core.parameter_set import Polytope
 from sightline.policies.base import Policy
 from sightline.policies.bayesian_ids import BayesianIDS as BayesianIDS
 from sightline.policies.ids import IDS as IDS
+from sightline.policies.lin_imed import LinIMED as LinIMED
+from sightline.policies.lin_med import LinMED as LinMED
 from sightline.policies.lin_ucb import LinUCB as LinUCB
 from sightline.policies.phased_elimination import PhasedElimination as PhasedElimination
 from sightline.policies.thompson import ThompsonSampling as ThompsonSampling
