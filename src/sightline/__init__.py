@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from sightline.version import __version__ as __version__
 
 _HOME = {
     "LowerBound": "sightline.bounds.asymptotic",
@@ -33,6 +33,9 @@ _HOME = {
     "Decision": "sightline.engine.session",
     "Session": "sightline.engine.session",
     "Status": "sightline.engine.session",
+    "Experiment": "sightline.lab.experiment",
+    "Results": "sightline.report.results",
+    "run": "sightline.report.run",
 }
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from sightline.engine.simulate import simulate as simulate
     from sightline.engine.trajectory import GainTrajectory as GainTrajectory
     from sightline.engine.trajectory import information_gains as information_gains
+    from sightline.lab.experiment import Experiment as Experiment
     from sightline.policies.base import Choice as Choice
     from sightline.policies.base import Policy as Policy
     from sightline.policies.base import choose as choose
@@ -60,6 +64,8 @@ if TYPE_CHECKING:
     from sightline.policies.base import update as update
     from sightline.policies.catalogue import *  # noqa: F403
     from sightline.problems import LinearBandit as LinearBandit
+    from sightline.report.results import Results as Results
+    from sightline.report.run import run as run
 else:
 
     def __getattr__(name: str) -> Any:

@@ -32,6 +32,7 @@ __all__ = [
     "generic",
     "has_kernel",
     "is_ours",
+    "source_hash",
     "uncached",
 ]
 
@@ -75,12 +76,14 @@ def _user_cache() -> Path:
 
 
 @functools.cache
-def source_hash() -> str:
-    """Hash of every source file of this package, in a fixed order."""
+def source_hash(*parts: str) -> str:
+    """Hash of every source file of this package, or of those in some parts, in a fixed order."""
     root = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+        name = path.relative_to(root)
+        if not parts or name.parts[0] in parts:
+            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

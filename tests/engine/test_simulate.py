@@ -15,7 +15,6 @@ import pytest
 
 import sightline as sl
 from sightline.engine.simulate import streams
-from sightline.lab.replicate import replicate
 from tests.own_policies import REWARDS, EpsilonGreedy, Restless, Stubborn, arms_played
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
@@ -96,7 +95,8 @@ def test_a_wrong_commitment_is_recorded_however_large() -> None:
 def test_regret_tends_to_the_lower_bound() -> None:
     """Theorem 3: c* sigma^2 = 0.8 here; the ratio falls with n and ends close above one."""
     problem = sl.problems.end_of_optimism(epsilon=0.01, slope=2.0, noise_variance=0.1)
-    runs = replicate(problem, sl.IDS(), 10**1000, range(10), checkpoints=[10**6, 10**100, 10**1000])
+    marks = [10**6, 10**100, 10**1000]
+    runs = [sl.simulate(problem, sl.IDS(), 10**1000, seed, marks) for seed in range(10)]
     ratios = np.array([run.regret / (0.8 * run.log_t) for run in runs])
     mean = ratios.mean(axis=0)
     error = ratios.std(axis=0, ddof=1) / math.sqrt(len(runs))
@@ -125,14 +125,6 @@ def test_the_whole_family_reaches_far_horizons(policy: sl.IDS) -> None:
     run = sl.simulate(SPHERE, policy, 10**300, 0, [10**300])
     assert run.pulls[-1].argmax() == SPHERE.best
     assert run.explorations[-1] < 10**7
-
-
-def test_same_seed_same_bits_for_any_number_of_workers() -> None:
-    runs = [replicate(EOO, sl.IDS(), 10**5, range(6), workers=n) for n in (1, 2, 3)]
-    for one, two, three in zip(*runs, strict=True):
-        assert identical(one, two)
-        assert identical(one, three)
-    assert not identical(runs[0][0], runs[0][1]), "another seed is another run"
 
 
 def test_policies_share_the_noise_but_not_the_decisions() -> None:

@@ -1,32 +1,23 @@
-"""Sessions on disk: one zip file with a JSON header and plain arrays, no pickle.
-
-A file is written beside its target and renamed over it, so that at any moment the target is
-either the old file or the new one, whole.
-"""
+"""Sessions on disk: one zip file with a JSON header and plain arrays, no pickle."""
 
 from __future__ import annotations
 
-import contextlib
-import glob
 import json
 import os
-import secrets
-import stat
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from os import PathLike
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.files import write_atomically
+
 __all__ = ["Snapshot", "read_snapshot", "write_snapshot"]
 
 FORMAT = "sightline-session"
 VERSION = 1
-_ABANDONED_AFTER = 600.0  # seconds
 
 T = TypeVar("T")
 
@@ -55,47 +46,14 @@ def _arrays(state: Any, prefix: str = "state") -> Iterator[tuple[str, NDArray[An
 
 
 def write_snapshot(path: str | PathLike[str], snapshot: Snapshot) -> None:
-    """Write a snapshot atomically: temporary file, fsync, rename."""
-    target = Path(os.path.realpath(path))  # through a link, not over it
+    """Write a snapshot atomically."""
     header = json.dumps({"format": FORMAT, "version": VERSION} | snapshot.header, allow_nan=False)
     arrays: dict[str, Any] = {
         "header": np.frombuffer(header.encode(), dtype=np.uint8),
         "actions": snapshot.actions,
         **dict(_arrays(snapshot.state)),
     }
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    _remove_leftovers(target)
-    try:
-        with open(temporary, "xb") as file:
-            if target.is_file():
-                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    _sync_directory(target.parent)
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove temporary files of writers that were killed; a living one takes less than this."""
-    for path in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _ABANDONED_AFTER:
-                path.unlink()
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a rename survive a power failure, where the platform can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    write_atomically(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
 
 
 def read_snapshot(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,7 +14,16 @@ from numpy.typing import NDArray
 
 from sightline.validation import integer
 
-__all__ = ["log_spaced", "power_of_ten", "round_array", "valid_checkpoints"]
+__all__ = [
+    "log_spaced",
+    "parse_rounds",
+    "power_of_ten",
+    "round_array",
+    "rounds_text",
+    "valid_checkpoints",
+]
+
+_LARGEST_EXPONENT = 4000  # Python prints integers of at most 4300 digits
 
 
 def log_spaced(horizon: int, per_decade: int = 20, at_most: int = 400) -> list[int]:
@@ -61,3 +71,23 @@ def valid_checkpoints(checkpoints: Iterable[int] | None, horizon: int) -> Sequen
 def round_array(rounds: Sequence[int]) -> NDArray[Any]:
     """Make an array of rounds; of Python integers where the last one exceeds 64 bits."""
     return np.array(rounds, dtype=np.int64 if rounds[-1] <= sys.maxsize else object)
+
+
+def parse_rounds(name: str, value: Any) -> int:
+    """Read a number of rounds from an integer or a text such as ``10^6``, ``2e6``, ``1_000``."""
+    if not isinstance(value, str):
+        return integer(name, value, at_least=1)
+    found = re.fullmatch(r"(\d+)(?:(e|\^|\*\*)(\d{1,4}))?", value.replace("_", "").strip())
+    if not found or len(found[1]) > _LARGEST_EXPONENT:
+        raise ValueError(f"{name} must be a number of rounds such as 10^6, got {value!r}")
+    base, sign, exponent = int(found[1]), found[2], int(found[3] or 1)
+    if sign and exponent * (1 if sign == "e" else len(found[1])) > _LARGEST_EXPONENT:
+        raise ValueError(f"{name} must be at most 10^{_LARGEST_EXPONENT}, got {value!r}")
+    scale = int(10**exponent) if sign == "e" else 1
+    return integer(name, base * scale if sign == "e" else int(base**exponent), at_least=1)
+
+
+def rounds_text(rounds: int) -> str:
+    """Write rounds so that :func:`parse_rounds` reads them: ``10^6``, or all digits."""
+    exponent = round(math.log10(rounds))
+    return f"10^{exponent}" if exponent > 2 and rounds == 10**exponent else str(rounds)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,17 @@ from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import draw
 from sightline.validation import integer
 
-__all__ = ["Run", "simulate", "streams"]
+__all__ = ["Run", "Stop", "is_interpreted", "simulate", "streams", "valid_horizon"]
 
 # Seconds per call of the compiled loop: between calls the interpreter sees Ctrl-C.
 _PATIENCE = 0.05
+
+
+class Stop(Protocol):
+    """An event of the modules threading or multiprocessing."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
 
 
 class World(NamedTuple):
@@ -174,6 +180,23 @@ def _regret(pulls: NDArray[np.float64], gaps: NDArray[np.float64]) -> NDArray[np
     return regret
 
 
+def valid_horizon(horizon: int, policy: Policy) -> int:
+    """Return ``horizon`` if the policy can get there."""
+    horizon = integer("horizon", horizon, at_least=1)
+    if horizon >= FAR and not policy.reaches_far:
+        raise ValueError(
+            f"{policy} learns from nearly every round, and a run costs each of them: horizon must "
+            f"be below 2**53, got about 10**{math.log10(horizon):.0f}"
+        )
+    return horizon
+
+
+def is_interpreted(problem: LinearBandit, policy: Policy) -> bool:
+    """Whether a run goes through the interpreter, which only one thread at a time can use."""
+    state = policy.start(np.array(problem.actions), problem.noise_std)
+    return _loop_for(state, problem.noise) is _advance
+
+
 def simulate(
     problem: LinearBandit,
     policy: Policy,
@@ -181,7 +204,7 @@ def simulate(
     seed: int | np.random.SeedSequence = 0,
     checkpoints: Iterable[int] | None = None,
     *,
-    stop: threading.Event | None = None,
+    stop: Stop | None = None,
 ) -> Run:
     """Run a policy on a problem.
 
@@ -201,8 +224,8 @@ def simulate(
         Same seed, same run.  Policies run with the same seed face the same noise.
     checkpoints : iterable of int, optional
         Rounds after which to record; the default is evenly spaced in log t up to the horizon.
-    stop : threading.Event, optional
-        Set it from another thread to end the run with KeyboardInterrupt.
+    stop : threading.Event or multiprocessing.Event, optional
+        Set it from elsewhere to end the run with KeyboardInterrupt.
 
     Returns
     -------
@@ -213,12 +236,7 @@ def simulate(
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     if not isinstance(policy, Policy):
         raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
-    horizon = integer("horizon", horizon, at_least=1)
-    if horizon >= FAR and not policy.reaches_far:
-        raise ValueError(
-            f"{policy} learns from nearly every round, and a run costs each of them: horizon must "
-            f"be below 2**53, got about 10**{math.log10(horizon):.0f}"
-        )
+    horizon = valid_horizon(horizon, policy)
     rounds = valid_checkpoints(checkpoints, horizon)
     state = policy.start(np.array(problem.actions), problem.noise_std)
     world = World(np.array(problem.means), problem.noise)

@@ -1,1 +1,1 @@
-"""Repetition: many runs of one policy on one problem."""
+"""Repetition: experiments as specifications, their replications on any executor, and the store."""

@@ -23,7 +23,7 @@ POLICIES: dict[str, type[Policy]] = {
     if isinstance(value, type) and issubclass(value, Policy) and value is not Policy
 }
 
-_PARTS: dict[str, type] = {
+PARTS: dict[str, type] = {
     **POLICIES,
     "LogDet": LogDet,
     "LogLog": LogLog,
@@ -47,7 +47,7 @@ def _plain(value: Any) -> Any:
 def build(description: dict[str, Any]) -> Any:
     """Inverse of :func:`describe` for what the library knows."""
     fields = dict(description)
-    cls = _PARTS[one_of("type", fields.pop("type", None), _PARTS)]
+    cls = PARTS[one_of("type", fields.pop("type", None), PARTS)]
     known = [field.name for field in dataclasses.fields(cls)]
     for name in fields:
         one_of(f"field of {cls.__name__}", name, known)

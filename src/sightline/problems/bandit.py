@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ __all__ = ["LinearBandit"]
 
 
 class LinearBandit:
-    """Arms x with rewards <x, theta> + noise.
+    """Arms x with rewards <x, theta> + noise: a value, equal to another with the same contents.
 
     Parameters
     ----------
@@ -62,6 +63,7 @@ class LinearBandit:
             noise = Gaussian(1.0 if noise_std is None else number("noise_std", noise_std, above=0))
         self.noise = valid_noise(noise, self.means)
         self.name = name
+        self.origin: Mapping[str, Any] | None = None  # of a named problem, see instances.py
         for array in (self.actions, self.theta, self.means, self.gaps):
             array.setflags(write=False)
 
@@ -69,6 +71,17 @@ class LinearBandit:
     def noise_std(self) -> float:
         """Sub-Gaussian parameter sigma of the rewards."""
         return float(self.noise.std)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LinearBandit) and self._value() == other._value()
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def _value(self) -> tuple[object, ...]:
+        arrays = (self.actions.tobytes(), self.theta.tobytes())
+        # distributions are tuples, of which Gaussian(1.0) == TwoPoint(1.0)
+        return (self.name, self.actions.shape, *arrays, type(self.noise), self.noise)
 
     def __repr__(self) -> str:
         return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, noise={self.noise})"

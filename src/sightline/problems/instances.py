@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+from collections.abc import Callable
+from typing import ParamSpec
 
 import numpy as np
 
@@ -10,6 +14,24 @@ from sightline.problems.bandit import LinearBandit
 from sightline.validation import integer, number
 
 __all__ = ["end_of_optimism", "end_of_optimism_family", "large_gaps", "unit_sphere"]
+
+
+P = ParamSpec("P")
+
+
+def _named(make: Callable[P, LinearBandit]) -> Callable[P, LinearBandit]:
+    """Let the problem remember how it was made, so that a file can say it in one line."""
+    signature = inspect.signature(make)
+
+    @functools.wraps(make)
+    def remembered(*args: P.args, **kwargs: P.kwargs) -> LinearBandit:
+        problem = make(*args, **kwargs)
+        arguments = signature.bind(*args, **kwargs)
+        arguments.apply_defaults()
+        problem.origin = {"type": make.__name__, **arguments.arguments}
+        return problem
+
+    return remembered
 
 
 def _std(noise_variance: float) -> float:
@@ -23,6 +45,7 @@ def _epsilon(value: float) -> float:
     return epsilon
 
 
+@_named
 def end_of_optimism(
     epsilon: float = 0.01, slope: float = 2.0, noise_variance: float = 0.1
 ) -> LinearBandit:
@@ -46,6 +69,7 @@ def end_of_optimism(
     return LinearBandit(actions, [1.0, 0.0], _std(noise_variance), name=name)
 
 
+@_named
 def end_of_optimism_family(
     d: int, epsilon: float = 0.01, slope: float = 2.0, noise_variance: float = 0.1
 ) -> LinearBandit:
@@ -69,6 +93,7 @@ def end_of_optimism_family(
     return LinearBandit(np.vstack([np.eye(d), near]), np.eye(d)[0], _std(noise_variance), name=name)
 
 
+@_named
 def unit_sphere(k: int = 6, d: int = 2, noise_variance: float = 0.1, seed: int = 0) -> LinearBandit:
     """Arms drawn uniformly from the unit sphere; theta = e_1.
 
@@ -89,6 +114,7 @@ def unit_sphere(k: int = 6, d: int = 2, noise_variance: float = 0.1, seed: int =
     return LinearBandit(actions, np.eye(d)[0], _std(noise_variance), name=name)
 
 
+@_named
 def large_gaps(noise_variance: float = 1.0) -> LinearBandit:
     """Four arms in the plane whose gaps are all large; c* = 2.2727 at unit variance.
 

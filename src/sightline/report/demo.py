@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from sightline.engine.checkpoints import log_spaced
-from sightline.engine.simulate import simulate
-from sightline.lab.replicate import replicate
+from sightline.lab.experiment import Experiment
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, LinUCB, ThompsonSampling
 from sightline.problems import end_of_optimism
 from sightline.report.figures import horizon_figure
-from sightline.report.statistics import Curve, regret_curve
+from sightline.report.results import Results
+from sightline.report.run import run
 
 __all__ = ["run_demo"]
 
@@ -48,51 +47,35 @@ def run_demo(out: Path, replications: int, horizon: int) -> None:
     constant = 2.0 * slope**2 * variance  # c* sigma^2 of this problem, as epsilon < 1 / slope^2
     decades = [horizon // 10**e for e in (3, 2, 1, 0)]
     checkpoints = sorted({*log_spaced(horizon), *decades})
-    jobs = [(label, policy, horizon, replications) for label, policy in POLICIES.items()]
-    jobs.append(("IDS to 10^1000", POLICIES["IDS"], FAR_HORIZON, FAR_REPLICATIONS))
-    curves: dict[str, Curve] = {}
-    seconds: dict[str, float] = {}
-    columns = (TextColumn("{task.description:15}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
-        compiling = progress.add_task("compiling, once", total=len(POLICIES))
-        for policy in POLICIES.values():
-            simulate(problem, policy, horizon=1)
-            progress.advance(compiling)
-        for label, policy, rounds, count in jobs:
-            task = progress.add_task(label, total=count)
-            began = time.perf_counter()
-            runs = replicate(
-                problem,
-                policy,
-                rounds,
-                range(count),
-                checkpoints=checkpoints if rounds == horizon else None,
-                done=lambda task=task: progress.advance(task),  # type: ignore[misc]
-            )
-            seconds[label] = time.perf_counter() - began
-            curves[label] = regret_curve(runs)
-    far = curves.pop("IDS to 10^1000")
-    console.print(_table(curves, seconds, [checkpoints.index(t) for t in decades], decades))
-    ratio, error = (x[-1] / (constant * far.log_t[-1]) for x in (far.mean, far.standard_error))
+    near = run(Experiment([problem], POLICIES, horizon, replications, checkpoints=checkpoints))
+    began = time.perf_counter()
+    ids = {"IDS": POLICIES["IDS"]}
+    far = run(Experiment([problem], ids, FAR_HORIZON, FAR_REPLICATIONS))
+    seconds = time.perf_counter() - began
+    console.print(_table(near, decades))
+    curve = far.curves(problem.name)["IDS"]
+    bound = constant * curve.log_t[-1]
+    ratio, error = curve.mean[-1] / bound, curve.standard_error[-1] / bound
     console.print(
-        f"IDS at n = 10^1000: regret {far.mean[-1]:.0f}, that is {ratio:.3f} ± {error:.3f} times "
-        f"the lower bound c* sigma^2 log n ({seconds['IDS to 10^1000']:.1f} s for "
+        f"IDS at n = 10^1000: regret {curve.mean[-1]:.0f}, that is {ratio:.3f} ± {error:.3f} times "
+        f"the lower bound c* sigma^2 log n ({seconds:.1f} s for "
         f"{FAR_REPLICATIONS} runs)."
     )
     path = out / "end_of_optimism.png"
-    horizon_figure(curves, far, constant, "End of optimism: slope 2, epsilon 0.01", path)
+    curves = near.curves(problem.name)
+    horizon_figure(curves, curve, constant, "End of optimism: slope 2, epsilon 0.01", path)
     console.print(f"Figure: {path}", soft_wrap=True)  # a path must survive copying
 
 
-def _table(
-    curves: Mapping[str, Curve], seconds: Mapping[str, float], rows: list[int], decades: list[int]
-) -> Table:
+def _table(results: Results, decades: list[int]) -> Table:
     table = Table(title="Mean regret ± standard error")
     table.add_column("policy")
     for t in decades:
         table.add_column(f"n = 10^{len(str(t)) - 1}", justify="right", no_wrap=True)
-    table.add_column("seconds", justify="right")
-    for label, curve in curves.items():
-        cells = [f"{curve.mean[i]:.1f} ± {curve.standard_error[i]:.1f}" for i in rows]
-        table.add_row(label, *cells, f"{seconds[label]:.1f}")
+    table.add_column("seconds of work", justify="right")
+    summary = results.summary(decades)
+    for cell, seconds in results.seconds.items():
+        rows = summary[summary.policy == cell.policy]
+        cells = [f"{row.mean:.1f} ± {row.standard_error:.1f}" for row in rows.itertuples()]
+        table.add_row(cell.policy, *cells, f"{seconds:.1f}")
     return table

@@ -4,17 +4,72 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sightline.report.statistics import Curve
+from sightline.validation import integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["horizon_figure"]
+__all__ = ["horizon_figure", "regret_figure"]
 
 _LOG_10 = math.log(10.0)
+_LARGEST_LOG = 700.0  # beyond, t does not fit a float, and its axis is labelled by log10 t
+_EARLY = 10**4
+
+
+def regret_figure(
+    panels: Mapping[str, Mapping[str, Curve]],
+    bounds: Mapping[str, float],
+    early: int | None = None,
+    path: str | PathLike[str] | None = None,
+) -> Figure:
+    """Draw regret in the style of the paper: early rounds linear, all rounds logarithmic.
+
+    Parameters
+    ----------
+    panels : mapping
+        Problem to label to regret curve; one row of two panels each.
+    bounds : mapping
+        c* sigma^2 of problems, for the reference line c* sigma^2 log n.
+    early : int, optional
+        Last round of the linear panels; by default n^(2/3), at most 10^4.
+    path : path, optional
+        File to write; its suffix decides the format.
+    """
+    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
+
+    figure = Figure(figsize=(11, 3.8 * len(panels)), layout="constrained")
+    grid = figure.subplots(len(panels), 2, squeeze=False)
+    for (problem, curves), (left, right) in zip(panels.items(), grid, strict=True):
+        constant = bounds.get(problem)
+        log_last = max((float(curve.log_t[-1]) for curve in curves.values()), default=0.0)
+        log_early = min(2.0 / 3.0 * log_last, math.log(_EARLY))
+        if early is not None:
+            log_early = math.log(integer("early", early, at_least=1))
+        _draw_regret(left, _until(curves, log_early), constant, linear=True)
+        _draw_regret(right, curves, constant)
+        left.set_title(f"{problem}: early rounds")
+        right.set_title(problem)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _until(curves: Mapping[str, Curve], log_end: float) -> dict[str, Curve]:
+    """First part of curves; of each at least two points."""
+    parts = {}
+    for label, curve in curves.items():
+        count = max(2, int((curve.log_t <= log_end + 1e-9).sum()))
+        parts[label] = Curve(*(values[:count] for values in curve))
+    return parts
 
 
 def horizon_figure(
@@ -45,19 +100,28 @@ def horizon_figure(
     figure.savefig(path, dpi=150)
 
 
-def _draw_regret(axes: Axes, curves: Mapping[str, Curve], constant: float) -> None:
+def _draw_regret(
+    axes: Axes, curves: Mapping[str, Curve], constant: float | None, linear: bool = False
+) -> None:
+    far = any(curve.log_t[-1] > _LARGEST_LOG for curve in curves.values())
+
+    def rounds(curve: Curve) -> NDArray[np.float64]:
+        return curve.log_t / _LOG_10 if far else np.exp(curve.log_t)
+
     for label, curve in curves.items():
-        t = [math.exp(u) for u in curve.log_t]
-        (line,) = axes.plot(t, curve.mean, label=label)
+        (line,) = axes.plot(rounds(curve), curve.mean, label=label)
         low, high = (curve.mean + sign * 2.0 * curve.standard_error for sign in (-1, 1))
-        axes.fill_between(t, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
-    first = next(iter(curves.values()))
-    t = [math.exp(u) for u in first.log_t]
-    axes.plot(t, constant * first.log_t, "k--", label=r"$c^*\sigma^2\,\log n$")
-    axes.set_xscale("log")
-    axes.set_xlabel("round n")
+        axes.fill_between(rounds(curve), low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    if constant is not None and curves:
+        first = next(iter(curves.values()))
+        bound = constant * first.log_t
+        axes.plot(rounds(first), bound, "k--", label=r"$c^*\sigma^2\,\log n$")
+    if not far and not linear:
+        axes.set_xscale("log")
+    axes.set_xlabel(r"$\log_{10} n$" if far else "round n")
     axes.set_ylabel("regret (mean, 2 standard errors)")
-    axes.legend()
+    if curves:
+        axes.legend()
 
 
 def _draw_ratio(axes: Axes, far: Curve, constant: float) -> None:

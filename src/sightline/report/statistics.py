@@ -1,31 +1,53 @@
-"""Summaries of replications; no plotting here."""
+"""Summaries of replications, from arrays of regret; no plotting here.
+
+| symbol | here     | meaning                                         |
+|--------|----------|-------------------------------------------------|
+| R_t    | `regret` | (replications, checkpoints), regret of every run |
+| log t  | `log_t`  | (checkpoints,)                                  |
+
+Standard errors are over replications, which are independent; the checkpoints of one run are not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.simulate import Run
+__all__ = ["Curve", "log_slopes", "mean_and_error", "regret_curve"]
 
-__all__ = ["Curve", "regret_curve"]
+Array = NDArray[np.float64]
 
 
 class Curve(NamedTuple):
     """Mean over runs with its standard error (nan for a single run), per checkpoint."""
 
-    log_t: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
+    log_t: Array
+    mean: Array
+    standard_error: Array
 
 
-def regret_curve(runs: Sequence[Run]) -> Curve:
+def mean_and_error(values: Array) -> tuple[Array, Array]:
+    """Mean over the first axis, and its standard error (nan for a single value)."""
+    count = len(values)
+    with np.errstate(invalid="ignore"):  # inf - inf, of regret beyond 1.8e308
+        mean = values.mean(axis=0)
+        if count > 1:
+            error = values.std(axis=0, ddof=1) / np.sqrt(count)
+        else:
+            error = np.full_like(mean, np.nan)
+    return mean, error
+
+
+def regret_curve(log_t: Array, regret: Array) -> Curve:
     """Mean regret of runs with the same checkpoints."""
-    regret = np.array([run.regret for run in runs])
-    if len(runs) > 1:
-        error = regret.std(axis=0, ddof=1) / np.sqrt(len(runs))
-    else:
-        error = np.full(regret.shape[1], np.nan)
-    return Curve(runs[0].log_t, regret.mean(axis=0), error)
+    return Curve(log_t, *mean_and_error(regret))
+
+
+def log_slopes(log_t: Array, regret: Array) -> Array:
+    """Slope of every run's regret against log t, by least squares over the given checkpoints."""
+    centred = log_t - log_t.mean()
+    with np.errstate(invalid="ignore"):  # regret beyond 1.8e308 has no slope
+        slopes: Array = regret @ centred / (centred @ centred)
+    return slopes

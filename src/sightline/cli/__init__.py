@@ -1,0 +1,31 @@
+"""The command line: arguments in, one call each.  One file per command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sightline import __version__
+from sightline.cli.demo import demo
+from sightline.cli.simulate import simulate
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Linear bandits at the information-theoretic limit.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(simulate)
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Linear bandits at the information-theoretic limit."""
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit

@@ -1,0 +1,95 @@
+"""Problems and policies as texts: ``ids:information=halfspace-ucb,confidence.factor=0.5``.
+
+A name, then fields after a colon.  Names may be written without capitals, with ``-`` or ``_``.
+Fields of a part are set with a dot; the part itself by its class, ``confidence=LogLog``.  Values
+are numbers, ``true``, ``false`` or text.  ``label=`` before the name gives a label.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from typing import Any
+
+from sightline.policies import catalogue as policies
+from sightline.policies.base import Policy
+from sightline.problems import catalogue as problems
+from sightline.problems.bandit import LinearBandit
+from sightline.validation import one_of
+
+__all__ = ["parse_policies", "parse_problems"]
+
+
+def parse_problems(texts: Iterable[str]) -> dict[str, LinearBandit]:
+    """Problems by their labels or names."""
+    known: dict[str, LinearBandit] = _parse(
+        "--problem", texts, problems.PROBLEMS, problems.build, lambda problem, _: problem.name
+    )
+    return known
+
+
+def parse_policies(texts: Iterable[str]) -> dict[str, Policy]:
+    """Policies by their labels, or by what was written."""
+    known: dict[str, Policy] = _parse(
+        "--policy", texts, policies.POLICIES, policies.build, lambda _, text: text
+    )
+    return known
+
+
+def _parse(option: str, texts: Iterable[str], known: Iterable[str], build: Any, name: Any) -> Any:
+    members: dict[str, Any] = {}
+    for text in texts:
+        label, kind, fields = _split(text)
+        try:
+            member = build({"type": _find(kind, known), **fields})
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{option} {text!r}: {error}") from None
+        key = label or name(member, text)
+        if key in members:
+            raise ValueError(f"{option}: two of them have the name {key!r}; write label={text}")
+        members[key] = member
+    return members
+
+
+def _split(text: str) -> tuple[str, str, dict[str, Any]]:
+    """Label, name and fields."""
+    head, _, rest = text.partition(":")
+    label, _, kind = head.rpartition("=")
+    fields: dict[str, Any] = {}
+    for item in rest.split(",") if rest else []:
+        key, sign, value = item.partition("=")
+        if not sign:
+            raise ValueError(f"{text!r}: after the colon come fields such as seed=3, got {item!r}")
+        _set(fields, key.strip().split("."), _value(value.strip()))
+    return label.strip(), kind.strip(), fields
+
+
+def _set(fields: dict[str, Any], path: list[str], value: Any) -> None:
+    *parts, last = path
+    for part in parts:
+        inner = fields.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise ValueError(f"{'.'.join(path)}: {part} has no fields, it is {inner!r}")
+        fields = inner
+    if isinstance(value, str) and value in policies.PARTS:
+        value = {"type": value}
+    fields[last] = value
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return text
+
+
+def _find(kind: str, known: Iterable[str]) -> str:
+    """Name that is meant, however it is spelt."""
+    by_letters = {_letters(name): name for name in known}
+    if _letters(kind) in by_letters:
+        return by_letters[_letters(kind)]
+    return one_of("name", kind, list(by_letters.values()))
+
+
+def _letters(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()

@@ -1,0 +1,38 @@
+"""Errors on the command line: one sentence and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import typer
+
+__all__ = ["BAD_INPUT", "FAILURE", "INTERRUPTED", "in_a_sentence"]
+
+FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+@contextlib.contextmanager
+def in_a_sentence(trouble: str = "", interrupted: str = "stopped") -> Iterator[None]:
+    """Turn what a user can mend into a message and an exit code.
+
+    Parameters
+    ----------
+    trouble : str
+        What could not be done, for an error of the operating system or of a worker.
+    interrupted : str
+        What to say after Ctrl-C.
+    """
+    try:
+        yield
+    except ValueError as error:
+        _leave(str(error), BAD_INPUT)
+    except (OSError, RuntimeError, ImportError) as error:
+        _leave(f"{trouble}: {error}" if trouble else str(error), FAILURE)
+    except KeyboardInterrupt:
+        _leave(interrupted, INTERRUPTED)
+
+
+def _leave(message: str, code: int) -> None:
+    typer.echo(message, err=True)
+    raise typer.Exit(code) from None

@@ -1,0 +1,167 @@
+"""``sightline simulate``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import shlex
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sightline.cli.errors import in_a_sentence
+
+if TYPE_CHECKING:
+    from sightline.lab.experiment import Experiment
+    from sightline.report.results import Results
+
+__all__ = ["simulate"]
+
+_DASK_PATIENCE = 10  # seconds to find the scheduler
+
+
+def simulate(
+    problem: Annotated[
+        list[str] | None,
+        typer.Option(help="Problem, such as end_of_optimism:epsilon=0.01; may be repeated."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="Policy, such as ids:information=halfspace-ucb; may be repeated."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with the whole experiment, instead of options.")
+    ] = None,
+    horizon: Annotated[str | None, typer.Option(help="Rounds: 10^6 (default), 10^1000.")] = None,
+    replications: Annotated[int | None, typer.Option(help="Runs per cell, 100 by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all runs, 0 by default.")] = None,
+    store: Annotated[
+        Path, typer.Option(help="Directory for the results; an interrupted run is resumed.")
+    ] = Path("results"),
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads; by default one per core.")
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Figure to write; regret.png in the store by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Run policies on problems, on all cores or a cluster; write results, a table and a figure.
+
+    Example: sightline simulate --problem end_of_optimism --policy ids --policy lin-ucb
+    --policy "IDS-UCB=ids:information=halfspace-ucb" --horizon 10^6 --replications 100
+    """
+    from sightline.report.run import run
+
+    options = {"horizon": horizon, "replications": replications, "seed": seed}
+    resume = f"sightline simulate --config {shlex.quote(str(store / 'experiment.toml'))} "
+    resume += f"--store {shlex.quote(str(store))}"
+    with in_a_sentence(interrupted=f"stopped; what is finished is kept.  Resume with: {resume}"):
+        experiment = _experiment(problem or [], policy or [], config, options)
+        with _executor(threads, dask) as executor:
+            results = run(experiment, store, executor)
+        picture = figure or store / "regret.png"
+        results.plot(picture)
+        if as_json:
+            typer.echo(json.dumps(_plain(results, store, picture)))
+        else:
+            _print(results, store, picture)
+
+
+def _experiment(
+    problems: list[str], policies: list[str], config: Path | None, options: dict[str, Any]
+) -> Experiment:
+    from sightline.cli.arguments import parse_policies, parse_problems
+    from sightline.engine.checkpoints import parse_rounds
+    from sightline.lab.experiment import Experiment
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if config is not None:
+        if problems or policies or given:
+            raise ValueError("give --config or options for the experiment, not both")
+        return Experiment.load(config)
+    if not problems or not policies:
+        raise ValueError("give at least one --problem and one --policy, or --config FILE")
+    values: dict[str, Any] = {"horizon": "10^6", "replications": 100, "seed": 0} | given
+    values["horizon"] = parse_rounds("--horizon", values["horizon"])
+    return Experiment(parse_problems(problems), parse_policies(policies), **values)
+
+
+@contextlib.contextmanager
+def _executor(threads: int | None, dask: str | None) -> Iterator[Executor | None]:
+    if threads is not None and dask is not None:
+        raise ValueError("give --threads or --dask, not both")
+    if dask is not None:
+        with _dask_client(dask) as client:
+            yield client.get_executor()
+    elif threads is not None:
+        with ThreadPoolExecutor(threads) as pool:
+            yield pool
+    else:
+        yield None
+
+
+def _dask_client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError("--dask needs an extra: pip install 'sightline[dask]'") from None
+    try:
+        return Client(address, timeout=_DASK_PATIENCE)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise OSError(f"no Dask scheduler answers at {address}: {error}") from None
+
+
+def _print(results: Results, store: Path, figure: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from sightline.engine.checkpoints import rounds_text
+
+    console = Console()
+    summary, slopes = results.summary(), results.slopes()
+    for problem in results.problems:
+        title = f"{problem}: regret after {rounds_text(results.plan.rounds[-1])} rounds"
+        table = Table(title=title)
+        table.add_column("policy")
+        for name in ("mean ± standard error", "median", "5 % to 95 %", "slope in log n"):
+            table.add_column(name, justify="right")
+        rows = summary[summary.problem == problem].merge(slopes, on=["problem", "policy"])
+        for row in rows.to_dict("records"):
+            table.add_row(
+                row["policy"],
+                f"{row['mean']:.1f} ± {row['standard_error_x']:.1f}",
+                f"{row['q0.5']:.1f}",
+                f"{row['q0.05']:.1f} to {row['q0.95']:.1f}",
+                f"{row['slope']:.3g} ± {row['standard_error_y']:.2g}",
+            )
+        console.print(table)
+    console.print(f"Results: {store}\nFigure: {figure}", soft_wrap=True, markup=False)
+
+
+def _plain(results: Results, store: Path, figure: Path) -> dict[str, Any]:
+    return {
+        "store": str(store),
+        "figure": str(figure),
+        "summary": [_numbers(row) for row in results.summary().to_dict("records")],
+        "slopes": [_numbers(row) for row in results.slopes().to_dict("records")],
+    }
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """Values as JSON has them: no nan or infinity, and no integer beyond 2^53."""
+    plain: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            value = None
+        elif isinstance(value, int) and value > 2**53:
+            value = str(value)
+        plain[name] = value
+    return plain

@@ -1,0 +1,112 @@
+"""Blocks: a few replications of one cell, the unit that is sent to a worker and stored."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.engine.simulate import Stop, simulate
+from sightline.lab.experiment import Cell, Experiment
+from sightline.lab.sources import sources_of
+from sightline.policies.base import Policy
+from sightline.problems.bandit import LinearBandit
+
+__all__ = ["Block", "Task", "compute", "tasks"]
+
+# Rounds per block: about a second of work, so that a crash costs little, and little is written.
+_ROUNDS = 10**7
+_LARGEST = 50
+# Blocks per cell, if there are so many replications, so that a few workers are busy to the end.
+_BLOCKS = 16
+# What a run of a policy that commits is taken to cost at most: its exploration rounds.
+_EXPLORATIONS = 10**6
+
+
+class Task(NamedTuple):
+    """What a worker needs to compute one block."""
+
+    cell: Cell
+    cell_index: int
+    first: int  # replication
+    seeds: tuple[int, ...]
+    problem: LinearBandit
+    policy: Policy
+    horizon: int
+    rounds: tuple[int, ...]
+    keeps_sources: bool
+
+    @property
+    def name(self) -> str:
+        """Name for people."""
+        last = self.first + len(self.seeds) - 1
+        return f"{self.cell.id}, replications {self.first} to {last}"
+
+
+class Block(NamedTuple):
+    """Replications of one cell at all checkpoints, and how they came about."""
+
+    cell: Cell
+    first: int
+    seeds: tuple[int, ...]
+    regret: NDArray[np.float64]  # (replications, checkpoints)
+    explorations: NDArray[np.int64]  # (replications, checkpoints)
+    pulls: NDArray[np.float64]  # (replications, checkpoints, k)
+    sources: str
+    machine: str
+    began: float  # seconds since 1970
+    seconds: float
+
+
+def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
+    """Split an experiment into blocks, in a way that depends on nothing else.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What is split.
+    keeps_sources : bool
+        Whether workers say from which sources they computed, as a store wants to know.
+    """
+    for index, cell in enumerate(experiment.cells):
+        policy = experiment.policies[cell.policy]
+        cost = min(experiment.horizon, _EXPLORATIONS) if policy.commits else experiment.horizon
+        size = max(1, min(_LARGEST, _ROUNDS // cost, experiment.replications // _BLOCKS))
+        for first in range(0, experiment.replications, size):
+            yield Task(
+                cell=cell,
+                cell_index=index,
+                first=first,
+                seeds=experiment.seeds[first : first + size],
+                problem=experiment.problems[cell.problem],
+                policy=policy,
+                horizon=experiment.horizon,
+                rounds=experiment.rounds,
+                keeps_sources=keeps_sources,
+            )
+
+
+def compute(task: Task, stop: Stop | None = None) -> Block:
+    """Run the replications of a block; in whatever thread, process or machine this is."""
+    simulate(task.problem, task.policy, 1)  # compiles if need be, before the clock starts
+    began, start = time.time(), time.perf_counter()
+    runs = [
+        simulate(task.problem, task.policy, task.horizon, seed, task.rounds, stop=stop)
+        for seed in task.seeds
+    ]
+    return Block(
+        cell=task.cell,
+        first=task.first,
+        seeds=task.seeds,
+        regret=np.array([run.regret for run in runs]),
+        explorations=np.array([run.explorations for run in runs]),
+        pulls=np.array([run.pulls for run in runs]),
+        sources=sources_of(task.problem, task.policy) if task.keeps_sources else "",
+        machine=f"{platform.node()} {platform.machine()}",
+        began=began,
+        seconds=time.perf_counter() - start,
+    )

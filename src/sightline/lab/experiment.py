@@ -1,0 +1,233 @@
+"""An experiment as a value: what is run, never how or where."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from sightline.engine.checkpoints import rounds_text, valid_checkpoints
+from sightline.engine.simulate import valid_horizon
+from sightline.files import write_atomically
+from sightline.lab import specification
+from sightline.policies.base import Policy
+from sightline.problems.bandit import LinearBandit
+from sightline.validation import integer
+
+__all__ = ["Cell", "Experiment", "Named", "Plan"]
+
+T = TypeVar("T")
+_LARGEST_HORIZON = 10**4000  # beyond, Python refuses to print the number, and so to write it
+
+
+class Named(Mapping[str, T], Generic[T]):
+    """A mapping that keeps its order, never changes and can be hashed."""
+
+    def __init__(self, pairs: Iterable[tuple[str, T]]) -> None:
+        self._pairs = tuple(pairs)
+        self._values = dict(self._pairs)
+
+    def __getitem__(self, name: str) -> T:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and self._pairs == other._pairs
+
+    def __hash__(self) -> int:
+        return hash(self._pairs)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+
+class Cell(NamedTuple):
+    """One policy on one problem."""
+
+    problem: str
+    policy: str
+
+    @property
+    def id(self) -> str:
+        """Name for people: ``problem / policy``."""
+        return f"{self.problem} / {self.policy}"
+
+
+class Plan(NamedTuple):
+    """What an experiment computes, in plain words and numbers: all that a reader needs."""
+
+    cells: tuple[Cell, ...]
+    rounds: tuple[int, ...]
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, init=False)
+class Experiment:
+    """Every policy on every problem, replicated with common seeds.
+
+    Parameters
+    ----------
+    problems : mapping of id to LinearBandit, or iterable of LinearBandit
+        The worlds; without ids they go by their names.
+    policies : mapping of label to Policy, or iterable of Policy
+        What is compared; without labels they are labelled by their settings.
+    horizon : int
+        Rounds per run: a Python integer, up to 10^1000 and beyond for policies that commit.
+    replications : int
+        Runs per cell.
+    seed : int
+        Decides the seeds of all runs.  Replication i has the same seed in every cell, so that
+        all policies face the same noise.
+    checkpoints : iterable of int, optional
+        Rounds after which to record; evenly spaced in log t by default.
+    """
+
+    problems: Mapping[str, LinearBandit]
+    policies: Mapping[str, Policy]
+    horizon: int
+    replications: int
+    seed: int = 0
+    checkpoints: tuple[int, ...] | None = None
+
+    def __init__(
+        self,
+        problems: Mapping[str, LinearBandit] | Iterable[LinearBandit],
+        policies: Mapping[str, Policy] | Iterable[Policy],
+        horizon: int,
+        replications: int,
+        seed: int = 0,
+        checkpoints: Iterable[int] | None = None,
+    ) -> None:
+        worlds = _named("problems", problems, LinearBandit, lambda problem: problem.name)
+        rivals = _named("policies", policies, Policy, _label)
+        for policy in rivals.values():
+            horizon = valid_horizon(horizon, policy)
+        if horizon > _LARGEST_HORIZON:
+            raise ValueError("horizon must be at most 10**4000")
+        if checkpoints is not None:
+            checkpoints = tuple(valid_checkpoints(checkpoints, horizon))
+        values = (
+            worlds,
+            rivals,
+            horizon,
+            integer("replications", replications, at_least=1),
+            integer("seed", seed, at_least=0),
+            checkpoints,
+        )
+        for field, value in zip(dataclasses.fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every pair of a problem and a policy."""
+        return tuple(Cell(problem, label) for problem in self.problems for label in self.policies)
+
+    @functools.cached_property
+    def rounds(self) -> tuple[int, ...]:
+        """Checkpoints, chosen if they were not given."""
+        return tuple(valid_checkpoints(self.checkpoints, self.horizon))
+
+    @functools.cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """Seed of every replication; ``sl.simulate`` with that seed gives the same run."""
+        return tuple(_seed(self.seed, i) for i in range(self.replications))
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Hash of the specification; equal for equal experiments in any process."""
+        text = json.dumps(specification.describe(self), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def plan(self) -> Plan:
+        """What is computed, in plain words and numbers."""
+        return Plan(self.cells, self.rounds, self.seeds)
+
+    def to_toml(self) -> str:
+        """Specification as text that :meth:`from_toml` reads."""
+        return specification.to_toml(self)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Experiment:
+        """Experiment from the text of a TOML file."""
+        return cls(**specification.from_toml(text))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the specification to a TOML file."""
+        text = self.to_toml().encode()
+        write_atomically(path, lambda file: file.write(text))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Experiment:
+        """Read the specification from a TOML file."""
+        try:
+            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:  # includes text that is not UTF-8
+            raise ValueError(f"{path}: {error}") from None
+
+    def __str__(self) -> str:
+        size = (
+            f"{len(self.problems)} problems x {len(self.policies)} policies x "
+            f"{self.replications} replications to {rounds_text(self.horizon)} rounds, "
+            f"seed {self.seed}"
+        )
+        problems = [f"  {name}: {problem}" for name, problem in self.problems.items()]
+        policies = [f"  {label}: {policy}" for label, policy in self.policies.items()]
+        return "\n".join([size, *problems, *policies])
+
+
+def _named(what: str, values: Any, cls: Any, name: Any) -> Named[Any]:
+    """Check members and their names."""
+    if isinstance(values, Mapping):
+        pairs = list(values.items())
+    elif isinstance(values, Iterable) and not isinstance(values, str | bytes):
+        pairs = [(name(value) if isinstance(value, cls) else "", value) for value in values]
+    else:
+        raise ValueError(f"{what} must be a mapping or a list, got {values!r}")
+    if not pairs:
+        raise ValueError(f"{what} must not be empty")
+    for key, value in pairs:
+        if not isinstance(value, cls):
+            raise ValueError(f"{what} must be of class {cls.__name__}, got {value!r}")
+        if not isinstance(key, str) or not key.strip() or not key.isprintable():
+            raise ValueError(f"names of {what} must be printable text, got {key!r}")
+    names = [key for key, _ in pairs]
+    for key in names:
+        if names.count(key) > 1:
+            raise ValueError(
+                f"two {what} have the name {key!r}: give names of your own, as a mapping"
+            )
+    return Named(pairs)
+
+
+def _label(policy: Policy) -> str:
+    """Class of a policy and what differs from its defaults."""
+    changed = []
+    for field in dataclasses.fields(policy):  # type: ignore[arg-type]
+        value = getattr(policy, field.name)
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if value != default:
+            changed.append(f"{field.name}={value}")
+    name = type(policy).__name__
+    return f"{name}({', '.join(changed)})" if changed else name
+
+
+def _seed(seed: int, replication: int) -> int:
+    """Seed of one replication, of 63 bits: those of two experiments do not overlap."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(replication,))
+    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -1,0 +1,103 @@
+"""Blocks as Parquet files: one tidy row per replication and checkpoint, readable by any tool.
+
+Rounds beyond 64 bits are stored as text; ``log_t`` is a number in every case.  How the block came
+about is in the metadata of the same file, so that there is never one without the other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from sightline.engine.checkpoints import rounds_text
+from sightline.files import write_atomically
+from sightline.lab.block import Block
+from sightline.lab.experiment import Cell
+
+__all__ = ["read_block", "read_header", "write_block"]
+
+_KEY = b"sightline"
+
+
+def write_block(path: Path, block: Block, rounds: tuple[int, ...], header: dict[str, Any]) -> None:
+    """Write a block atomically, with a header of plain values and checksums of every page."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    metadata = header | {
+        "cell": block.cell,
+        "first": block.first,
+        "seeds": block.seeds,
+        "sources": block.sources,
+        "machine": block.machine,
+        "began": block.began,
+        "seconds": block.seconds,
+    }
+    table = pa.table(_columns(block, rounds))
+    table = table.replace_schema_metadata({_KEY: json.dumps(metadata)})
+
+    def write(file: BinaryIO) -> None:
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+
+    write_atomically(path, write)
+
+
+def _columns(block: Block, rounds: tuple[int, ...]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    replications, marks, k = block.pulls.shape
+    fits = rounds[-1] <= sys.maxsize
+    t = pa.array(rounds, pa.int64()) if fits else pa.array(map(rounds_text, rounds), pa.string())
+    mark = np.tile(np.arange(marks), replications)
+    size = replications * marks
+
+    def repeated(text: str) -> Any:
+        return pa.DictionaryArray.from_arrays(np.zeros(size, np.int32), pa.array([text]))
+
+    return {
+        "problem": repeated(block.cell.problem),
+        "policy": repeated(block.cell.policy),
+        "replication": np.repeat(np.arange(replications) + block.first, marks),
+        "seed": np.repeat(np.array(block.seeds, dtype=np.int64), marks),
+        "t": t.take(pa.array(mark)),
+        "log_t": np.array([math.log(n) for n in rounds])[mark],
+        "regret": block.regret.ravel(),
+        "explorations": block.explorations.ravel(),
+        "pulls": pa.FixedSizeListArray.from_arrays(block.pulls.ravel(), k),
+    }
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Header of a block, without its numbers."""
+    import pyarrow.parquet as pq
+
+    header: dict[str, Any] = json.loads(pq.read_schema(path).metadata[_KEY])
+    return header
+
+
+def read_block(path: Path, marks: int) -> tuple[Block, dict[str, Any]]:
+    """Block with so many checkpoints, and its header; any damage raises one error or another."""
+    import pyarrow.parquet as pq
+
+    header = read_header(path)
+    table = pq.ParquetFile(path, page_checksum_verification=True).read()
+    shape = (len(header["seeds"]), marks)
+    pulls = table["pulls"].combine_chunks().flatten().to_numpy()
+    block = Block(
+        cell=Cell(*header["cell"]),
+        first=header["first"],
+        seeds=tuple(header["seeds"]),
+        regret=table["regret"].to_numpy().reshape(shape),
+        explorations=table["explorations"].to_numpy().reshape(shape),
+        pulls=pulls.reshape(*shape, -1),
+        sources=header["sources"],
+        machine=header["machine"],
+        began=header["began"],
+        seconds=header["seconds"],
+    )
+    return block, header

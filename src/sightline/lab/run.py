@@ -1,0 +1,131 @@
+"""Running an experiment: missing blocks go to an executor, finished ones to a shelf."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future
+from typing import Protocol
+
+from sightline.lab.block import Block, Task, tasks
+from sightline.lab.executors import Crew
+from sightline.lab.experiment import Experiment, Plan
+
+__all__ = ["Memory", "Shelf", "execute"]
+
+_PATIENCE = 0.2  # seconds; where a wait cannot be interrupted, Ctrl-C is seen this often
+
+
+class Shelf(Protocol):
+    """Where finished blocks are kept."""
+
+    @property
+    def plan(self) -> Plan:
+        """What is to be computed in all."""
+
+    @property
+    def keeps_sources(self) -> bool:
+        """Whether blocks must say from which sources they were computed."""
+
+    def holds(self, task: Task) -> bool:
+        """Whether a block is there."""
+
+    def put(self, task: Task, block: Block) -> None:
+        """Keep a block."""
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, in the order of the plan."""
+
+
+class Memory:
+    """A shelf that lasts as long as the process."""
+
+    keeps_sources = False
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._blocks: dict[tuple[int, int], Block] = {}
+
+    def holds(self, task: Task) -> bool:
+        """Whether a block is there."""
+        return (task.cell_index, task.first) in self._blocks
+
+    def put(self, task: Task, block: Block) -> None:
+        """Keep a block."""
+        self._blocks[task.cell_index, task.first] = block
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, in the order of the plan."""
+        return (self._blocks[key] for key in sorted(self._blocks))
+
+
+def execute(
+    experiment: Experiment,
+    shelf: Shelf,
+    executor: Executor | None = None,
+    watch: Callable[[Task, Block | None], None] = lambda task, block: None,
+) -> None:
+    """Compute what the shelf does not hold.
+
+    An error or Ctrl-C stops the work under way; what is finished stays on the shelf.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What is computed.
+    shelf : Shelf
+        Where it is put.
+    executor : concurrent.futures.Executor, optional
+        Who computes; see :class:`Crew`.
+    watch : callable
+        Called with every task: at the beginning with those that are missing and None, then with
+        each block that is finished.
+    """
+    missing = [task for task in tasks(experiment, shelf.keeps_sources) if not shelf.holds(task)]
+    for task in missing:
+        watch(task, None)
+    crew = Crew(executor)
+    finished: queue.SimpleQueue[Future[Block]] = queue.SimpleQueue()
+    pending: dict[Future[Block], Task] = {}
+    try:
+        for task in missing:
+            future = crew.submit(task)
+            pending[future] = task
+            future.add_done_callback(finished.put)
+        while pending:
+            future = _next(finished)
+            block = _result(pending[future], future)
+            shelf.put(pending[future], block)
+            watch(pending.pop(future), block)
+    except BaseException:
+        crew.close(list(pending))
+        _save_finished(pending, shelf)
+        raise
+    crew.close()
+
+
+def _next(finished: queue.SimpleQueue[Future[Block]]) -> Future[Block]:
+    while True:
+        try:
+            return finished.get(timeout=_PATIENCE)
+        except queue.Empty:
+            continue
+
+
+def _result(task: Task, future: Future[Block]) -> Block:
+    try:
+        return future.result()
+    except BrokenExecutor as error:
+        raise RuntimeError(
+            f"a worker died while computing {task.name}; what is finished is kept.  (A script that "
+            "runs a policy of its own must start under `if __name__ == '__main__':`)"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{task.name}: {error}") from error
+
+
+def _save_finished(pending: dict[Future[Block], Task], shelf: Shelf) -> None:
+    """Keep blocks that were finished but not looked at before the run was stopped."""
+    for future, task in pending.items():
+        if future.done() and not future.cancelled() and future.exception() is None:
+            shelf.put(task, future.result())

@@ -1,0 +1,54 @@
+"""What decided the numbers besides the specification: the sources that computed them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+
+from sightline.jit import source_hash
+from sightline.policies.base import Policy
+from sightline.problems.bandit import LinearBandit
+from sightline.problems.noise import Sampler
+
+__all__ = ["sources_of"]
+
+# The lab is not among them: it repeats and stores, and the seeds it chose are in every block.
+_PARTS = ("core", "engine", "policies", "problems", "jit.py", "validation.py")
+
+
+def sources_of(problem: LinearBandit, policy: Policy) -> str:
+    """Hash of the sources behind one cell: ours, and the files of a policy of one's own.
+
+    Modules that a policy of one's own imports are not looked into.
+    """
+    digest = hashlib.sha256()
+    for part in (source_hash(*_PARTS), np.__version__, numba.__version__):
+        digest.update(part.encode() + b"\0")
+    for module in _modules(problem, policy):
+        digest.update(_content(module))
+    return digest.hexdigest()[:16]
+
+
+def _modules(problem: LinearBandit, policy: Policy) -> list[str]:
+    """Modules outside this package that define the policy, its state or the noise."""
+    state = policy.start(np.array(problem.actions), problem.noise_std)
+    noise = problem.noise.draw if isinstance(problem.noise, Sampler) else type(problem.noise)
+    names = {part.__module__ for part in (type(policy), type(state), noise)}
+    return sorted(name for name in names if name.split(".")[0] != __name__.split(".")[0])
+
+
+@functools.cache
+def _content(module: str) -> bytes:
+    path = getattr(sys.modules.get(module), "__file__", None)
+    try:
+        return Path(str(path)).read_bytes()
+    except OSError:
+        raise ValueError(
+            f"results of code that is in no file cannot be kept in a store: put what is in module "
+            f"{module!r} into a file"
+        ) from None

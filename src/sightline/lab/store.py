@@ -1,0 +1,201 @@
+"""Results on disk: a directory that belongs to one experiment and to the sources that computed it.
+
+    manifest.json      specification hash, versions, sources, cells, checkpoints, seeds
+    experiment.toml    the specification, for people and for `sightline simulate --config`
+    00-problem--policy/000000-000009.parquet, ...      finished blocks
+
+Every file is written atomically, and a block's file carries the hashes it belongs to.  So whatever
+is there is whole, however a run ended; and several processes on one store at worst compute the
+same block twice, to the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import time
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from sightline.engine.checkpoints import parse_rounds, rounds_text
+from sightline.files import write_atomically
+from sightline.lab.block import Block, Task
+from sightline.lab.experiment import Cell, Experiment, Plan
+from sightline.lab.parquet import read_block, read_header, write_block
+from sightline.lab.sources import sources_of
+from sightline.version import __version__
+
+__all__ = ["Store"]
+
+FORMAT = "sightline-experiment"
+VERSION = 1
+_OWN = ("manifest.json", "experiment.toml")
+_LARGEST_EXACT = 2**53  # integer that every reader of JSON gets right
+
+
+class Store:
+    """A directory of finished blocks; make one with :meth:`create` or :meth:`open`."""
+
+    keeps_sources = True
+
+    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+        self.path = path
+        self._manifest = manifest
+        self.plan = Plan(
+            cells=tuple(Cell(*cell) for cell in manifest["cells"]),
+            rounds=tuple(parse_rounds("checkpoints", t) for t in manifest["checkpoints"]),
+            seeds=tuple(int(seed) for seed in manifest["seeds"]),
+        )
+
+    @classmethod
+    def open(cls, path: str | PathLike[str]) -> Store:
+        """Open a store that exists, whichever sources computed it."""
+        directory = Path(path)
+        if not (directory / "manifest.json").is_file():
+            raise ValueError(f"{directory} is not a store of results: it has no manifest.json")
+        try:
+            manifest = json.loads((directory / "manifest.json").read_text())
+            if manifest["format"] != FORMAT or manifest["version"] > VERSION:
+                raise ValueError("of another format or a later version")
+            return cls(directory, manifest)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{directory / 'manifest.json'} is not readable: {error}") from None
+
+    @classmethod
+    def create(cls, path: str | PathLike[str], experiment: Experiment) -> Store:
+        """Open the store of an experiment, or make it.
+
+        Raises
+        ------
+        ValueError
+            If the directory belongs to another experiment or other sources, or holds other files.
+        """
+        directory = Path(path)
+        manifest = _manifest(experiment)
+        if not (directory / "manifest.json").exists():
+            _make(directory)
+            _write(directory / "experiment.toml", experiment.to_toml())
+            _write(directory / "manifest.json", json.dumps(manifest, indent=1))
+        store = cls.open(directory)
+        store._check_same(manifest)
+        return store
+
+    def _check_same(self, manifest: dict[str, Any]) -> None:
+        if self._manifest["digest"] != manifest["digest"]:
+            raise ValueError(
+                f"{self.path} holds the results of another experiment (see its experiment.toml): "
+                "choose another directory"
+            )
+        for cell, sources in manifest["sources"].items():
+            there = self._manifest["sources"].get(cell)
+            if there != sources:
+                raise ValueError(
+                    f"{self.path} was computed by other sources than these ({cell}: {there} there, "
+                    f"{sources} here): choose another directory, so that numbers do not mix"
+                )
+
+    def holds(self, task: Task) -> bool:
+        """Whether a block is there; refuses one that cannot be read."""
+        path = self._path(task.cell_index, task.cell, task.first, len(task.seeds))
+        if not path.exists():
+            return False
+        self._check(path, _readable(path, read_header, path))
+        return True
+
+    def put(self, task: Task, block: Block) -> None:
+        """Write a block, if the same sources computed it."""
+        here = self._manifest["sources"][block.cell.id]
+        if block.sources != here:
+            raise ValueError(
+                f"the worker on {block.machine} computed {task.name} from other sources "
+                f"({block.sources}) than those here ({here}): install the same versions there"
+            )
+        header = {name: self._manifest[name] for name in ("format", "version", "digest", "package")}
+        path = self._path(task.cell_index, task.cell, task.first, len(task.seeds))
+        path.parent.mkdir(exist_ok=True)
+        write_block(path, block, self.plan.rounds, header)
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, in the order of the plan."""
+        for index, cell in enumerate(self.plan.cells):
+            for path in sorted(self._folder(index, cell).glob("*.parquet")):
+                block, header = _readable(path, read_block, path, len(self.plan.rounds))
+                self._check(path, header)
+                yield block
+
+    def _folder(self, index: int, cell: Cell) -> Path:
+        name = f"{cell.problem}--{cell.policy}"
+        return self.path / f"{index:02d}-{re.sub(r'[^A-Za-z0-9._=-]+', '-', name)[:80]}"
+
+    def _path(self, index: int, cell: Cell, first: int, count: int) -> Path:
+        return self._folder(index, cell) / f"{first:06d}-{first + count - 1:06d}.parquet"
+
+    def _check(self, path: Path, header: dict[str, Any]) -> None:
+        """Refuse a block that does not belong here, however it got here."""
+        try:
+            cell, first, seeds = Cell(*header["cell"]), header["first"], tuple(header["seeds"])
+            index = self.plan.cells.index(cell)
+            belongs = (
+                header["digest"] == self._manifest["digest"]
+                and header["sources"] == self._manifest["sources"][cell.id]
+                and seeds == self.plan.seeds[first : first + len(seeds)]
+                and path == self._path(index, cell, first, len(seeds))
+            )
+        except (KeyError, TypeError, ValueError):
+            belongs = False
+        if not belongs:
+            raise ValueError(f"{path} does not belong to this store: remove it")
+
+
+def _manifest(experiment: Experiment) -> dict[str, Any]:
+    plan = experiment.plan
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "digest": experiment.digest,
+        "package": __version__,
+        "sources": {
+            cell.id: sources_of(experiment.problems[cell.problem], experiment.policies[cell.policy])
+            for cell in plan.cells
+        },
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "machine": f"{platform.node()} {platform.platform()}, {os.cpu_count()} cores",
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "cells": plan.cells,
+        "checkpoints": [t if t <= _LARGEST_EXACT else rounds_text(t) for t in plan.rounds],
+        "seeds": [str(seed) for seed in plan.seeds],
+    }
+
+
+def _make(directory: Path) -> None:
+    """Make the directory, or accept one that is empty but for what a killed run left."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise ValueError(f"store must be a directory, and {directory} is a file") from None
+    for path in directory.iterdir():
+        if not path.name.endswith(".tmp") and path.name not in _OWN:
+            raise ValueError(f"{directory} holds other files ({path.name}): choose a new directory")
+
+
+def _write(path: Path, text: str) -> None:
+    write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def _readable(path: Path, read: Any, *arguments: Any) -> Any:
+    try:
+        return read(*arguments)
+    except Exception as error:  # a damaged file can raise nearly anything
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"{path} is damaged ({reason}): delete it, and run again to compute it anew"
+        ) from error

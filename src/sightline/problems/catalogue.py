@@ -1,0 +1,81 @@
+"""Every named problem, and problems as plain dictionaries for files and the command line."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from sightline.problems.bandit import LinearBandit
+from sightline.problems.instances import (
+    end_of_optimism,
+    end_of_optimism_family,
+    large_gaps,
+    unit_sphere,
+)
+from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.validation import one_of
+
+__all__ = ["PROBLEMS", "build", "describe"]
+
+PROBLEMS: dict[str, Callable[..., LinearBandit]] = {
+    make.__name__: make
+    for make in (end_of_optimism, end_of_optimism_family, large_gaps, unit_sphere)
+}
+
+_NOISES: dict[str, Callable[..., Any]] = {
+    cls.__name__: cls for cls in (Bernoulli, Gaussian, TwoPoint, Uniform)
+}
+
+
+def describe(problem: LinearBandit) -> dict[str, Any]:
+    """Problem as a plain dictionary: by name and parameters if it has them, else in full."""
+    if problem.origin is not None:
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in problem.origin.items()
+        }
+    return {
+        "type": "LinearBandit",
+        "name": problem.name,
+        "actions": problem.actions.tolist(),
+        "theta": problem.theta.tolist(),
+        "noise": _describe_noise(problem.noise),
+    }
+
+
+def _describe_noise(noise: Any) -> dict[str, Any]:
+    if isinstance(noise, Sampler):
+        function = noise.draw
+        name = f"{function.__module__}:{getattr(function, '__qualname__', '<')}"
+        if "<" in name:  # a closure's name does not say what it encloses
+            raise ValueError(
+                f"rewards from {function!r} cannot be described: "
+                "define the function at the top level of a module"
+            )
+        return {"type": "Sampler", "draw": name, "std": noise.std}
+    return {"type": type(noise).__name__, **noise._asdict()}
+
+
+def build(description: Mapping[str, Any]) -> LinearBandit:
+    """Inverse of :func:`describe` for what the library knows."""
+    fields = dict(description)
+    if isinstance(fields.get("noise"), Mapping):
+        fields["noise"] = _build(_NOISES, "type of noise", fields["noise"])
+    problem: LinearBandit = _build(PROBLEMS | {"LinearBandit": LinearBandit}, "type", fields)
+    return problem
+
+
+def _build(known: Mapping[str, Callable[..., Any]], what: str, description: Any) -> Any:
+    fields = dict(description)
+    kind = one_of(what, fields.pop("type", None), known)
+    make = known[kind]
+    parameters = inspect.signature(make).parameters
+    for name in fields:
+        one_of(f"field of {kind}", name, parameters)
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in fields:
+            raise ValueError(f"{kind} needs a value for {name}")
+    return make(**fields)

@@ -1,0 +1,313 @@
+"""Results of an experiment: tidy data, summaries, comparisons and the picture."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.engine.checkpoints import parse_rounds, round_array, rounds_text
+from sightline.lab.block import Block
+from sightline.lab.experiment import Cell, Plan
+from sightline.lab.run import Shelf
+from sightline.lab.store import Store
+from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
+from sightline.validation import number, one_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Results"]
+
+Array = NDArray[np.float64]
+_COLUMNS = "problem policy replication seed log_t t regret explorations pulls"
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+class Results:
+    """What an experiment found.
+
+    Attributes
+    ----------
+    plan : Plan
+        Cells, checkpoints and seeds.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self.plan: Plan = shelf.plan
+        self._log_t = np.array([math.log(t) for t in self.plan.rounds])
+
+    @classmethod
+    def load(cls, store: str | PathLike[str]) -> Results:
+        """Read the results in a store, finished or not, whichever version computed them."""
+        return cls(Store.open(store))
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Ids of the problems."""
+        return tuple(dict.fromkeys(cell.problem for cell in self.plan.cells))
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Labels of the policies."""
+        return tuple(dict.fromkeys(cell.policy for cell in self.plan.cells))
+
+    @functools.cached_property
+    def _regret(self) -> dict[Cell, dict[int, Array]]:
+        """Regret of every finished run, by cell and replication."""
+        regret: dict[Cell, dict[int, Array]] = {cell: {} for cell in self.plan.cells}
+        for block in self._shelf.blocks():
+            regret[block.cell].update(enumerate(block.regret, block.first))
+        return regret
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run is there."""
+        return all(len(runs) == len(self.plan.seeds) for runs in self._regret.values())
+
+    @functools.cached_property
+    def seconds(self) -> dict[Cell, float]:
+        """Time that workers spent on every cell, without compilation."""
+        seconds = dict.fromkeys(self.plan.cells, 0.0)
+        for block in self._shelf.blocks():
+            seconds[block.cell] += block.seconds
+        return seconds
+
+    def regret(self, problem: str, policy: str) -> Array:
+        """Regret of all finished runs of a cell, shape (replications, checkpoints)."""
+        problem = one_of("problem", problem, self.problems)
+        runs = self._regret[Cell(problem, one_of("policy", policy, self.policies))]
+        return np.array([runs[i] for i in sorted(runs)]).reshape(-1, len(self.plan.rounds))
+
+    @functools.cached_property
+    def frame(self) -> pd.DataFrame:
+        """Tidy data: one row per problem, policy, replication and checkpoint.
+
+        ``t`` holds Python integers where rounds exceed 64 bits; ``pulls`` is a list per row, one
+        entry per arm.  ``sl.simulate(problem, policy, horizon, seed)`` gives the same run.
+        """
+        import pandas as pd
+
+        parts = [self._part(block) for block in self._shelf.blocks()]
+        frame = (
+            pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS.split())
+        )
+        for name, values in (("problem", self.problems), ("policy", self.policies)):
+            frame[name] = pd.Categorical(frame[name], categories=values)
+        return frame
+
+    def _part(self, block: Block) -> pd.DataFrame:
+        import pandas as pd
+        import pyarrow as pa
+
+        replications, marks, k = block.pulls.shape
+        offsets = np.arange(0, block.pulls.size + 1, k, dtype=np.int32)
+        pulls = pa.ListArray.from_arrays(offsets, block.pulls.ravel())
+        return pd.DataFrame(
+            {
+                "problem": block.cell.problem,
+                "policy": block.cell.policy,
+                "replication": np.repeat(np.arange(replications) + block.first, marks),
+                "seed": np.repeat(np.array(block.seeds), marks),
+                "log_t": np.tile(self._log_t, replications),
+                "t": np.tile(round_array(self.plan.rounds), replications),
+                "regret": block.regret.ravel(),
+                "explorations": block.explorations.ravel(),
+                "pulls": pd.Series(pulls, dtype=pd.ArrowDtype(pulls.type)),
+            }
+        )
+
+    def summary(
+        self,
+        checkpoints: Iterable[int | str] | str = "last",
+        quantiles: Iterable[float] = QUANTILES,
+    ) -> pd.DataFrame:
+        """Mean regret, its standard error and quantiles over replications.
+
+        Parameters
+        ----------
+        checkpoints : {"last", "all"} or iterable of int
+            Rounds to report on.
+        quantiles : iterable of float
+            Levels in [0, 1].
+        """
+        levels = [number("quantiles", q, at_least=0) for q in quantiles]
+        if any(q > 1 for q in levels):
+            raise ValueError(f"quantiles must be at most 1, got {max(levels)!r}")
+
+        def describe(regret: Array) -> dict[str, Any]:
+            mean, error = mean_and_error(regret)
+            columns = {"replications": len(regret), "mean": mean, "standard_error": error}
+            with np.errstate(invalid="ignore"):
+                rows = np.quantile(regret, levels, axis=0)
+            return columns | {f"q{q:g}": row for q, row in zip(levels, rows, strict=True)}
+
+        return self._table(checkpoints, self._cells(), describe)
+
+    def compare(
+        self, first: str, second: str, checkpoints: Iterable[int | str] | str = "last"
+    ) -> pd.DataFrame:
+        """Regret of one policy minus that of another, run by run under the same noise.
+
+        ``wins`` is the share of runs in which the first has less regret, ties counting half.
+
+        Parameters
+        ----------
+        first, second : str
+            Labels of policies.
+        checkpoints : {"last", "all"} or iterable of int
+            Rounds to report on.
+        """
+        for label in (first, second):
+            one_of("policy", label, self.policies)
+        pairs: dict[tuple[str, ...], Array] = {}
+        for problem in self.problems:
+            a, b = (self._regret[Cell(problem, label)] for label in (first, second))
+            both = sorted(a.keys() & b.keys())
+            if both:
+                pairs[problem,] = np.array([a[i] - b[i] for i in both])
+
+        def describe(change: Array) -> dict[str, Any]:
+            mean, error = mean_and_error(change)
+            wins = (change < 0).mean(axis=0) + 0.5 * (change == 0).mean(axis=0)
+            return {
+                "replications": len(change),
+                "difference": mean,
+                "standard_error": error,
+                "wins": wins,
+            }
+
+        return self._table(checkpoints, pairs, describe)
+
+    def slopes(self, since: int | None = None) -> pd.DataFrame:
+        """Slope of regret against log t, to be held against c* sigma^2.
+
+        A line is fitted to every run by least squares; the mean over runs has an honest standard
+        error, because runs are independent.
+
+        Parameters
+        ----------
+        since : int, optional
+            First round to look at; the square root of the last one by default.
+        """
+        import pandas as pd
+
+        last = self.plan.rounds[-1]
+        start = math.isqrt(last) if since is None else parse_rounds("since", since)
+        late = np.array([t >= start for t in self.plan.rounds])
+        if late.sum() < 2:
+            raise ValueError(f"a slope needs two checkpoints from round {start} on")
+        rows = []
+        for (problem, policy), regret in self._cells().items():
+            slope, error = mean_and_error(log_slopes(self._log_t[late], regret[:, late]))
+            rows.append((problem, policy, start, last, len(regret), float(slope), float(error)))
+        names = ["problem", "policy", "since", "until", "replications", "slope", "standard_error"]
+        return pd.DataFrame(rows, columns=names)
+
+    def pulls(self, checkpoints: Iterable[int | str] | str = "last") -> pd.DataFrame:
+        """Mean pulls of every arm and their standard error, in long form."""
+        import pandas as pd
+
+        marks = self._marks(checkpoints)
+        runs: dict[Cell, list[Array]] = {}
+        for block in self._shelf.blocks():
+            runs.setdefault(block.cell, []).extend(block.pulls[:, marks])
+        parts = []
+        for cell, pulls in runs.items():
+            mean, error = mean_and_error(np.array(pulls))
+            count, k = mean.shape
+            columns = {
+                **cell._asdict(),
+                "t": np.repeat(self._t(marks), k),
+                "arm": np.tile(np.arange(k), count),
+                "mean": mean.ravel(),
+                "standard_error": error.ravel(),
+            }
+            parts.append(pd.DataFrame(columns))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    def curves(self, problem: str) -> dict[str, Curve]:
+        """Mean regret of every policy on a problem."""
+        one_of("problem", problem, self.problems)
+        return {
+            label: regret_curve(self._log_t, regret)
+            for (name, label), regret in self._cells().items()
+            if name == problem
+        }
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        bounds: Mapping[str, float] | None = None,
+        early: int | None = None,
+    ) -> Figure:
+        """Draw mean regret with 2 standard errors: early rounds linear, all rounds logarithmic.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; its suffix decides the format.
+        bounds : mapping of problem id to float, optional
+            c* sigma^2 of problems, whose line c* sigma^2 log n is drawn for reference.
+        early : int, optional
+            Last round of the linear panels.
+        """
+        from sightline.report.figures import regret_figure
+
+        for problem in bounds or {}:
+            one_of("problem of bounds", problem, self.problems)
+        panels = {problem: self.curves(problem) for problem in self.problems}
+        return regret_figure(panels, bounds or {}, early, path)
+
+    def _cells(self) -> dict[tuple[str, ...], Array]:
+        """Regret of all cells with at least one finished run."""
+        return {tuple(c): self.regret(*c) for c in self.plan.cells if self._regret[c]}
+
+    def _table(
+        self,
+        checkpoints: Iterable[int | str] | str,
+        groups: Mapping[tuple[str, ...], Array],
+        describe: Callable[[Array], dict[str, Any]],
+    ) -> pd.DataFrame:
+        """Describe the columns of every group at some checkpoints."""
+        import pandas as pd
+
+        marks = self._marks(checkpoints)
+        parts = []
+        for names, values in groups.items():
+            keys = dict(zip(("problem", "policy"), names, strict=False))
+            columns = {**keys, "t": self._t(marks), "log_t": self._log_t[marks]}
+            parts.append(pd.DataFrame(columns | describe(values[:, marks])))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    def _t(self, marks: list[int]) -> NDArray[Any]:
+        return round_array([self.plan.rounds[i] for i in marks])
+
+    def _marks(self, checkpoints: Iterable[int | str] | str) -> list[int]:
+        if isinstance(checkpoints, str):
+            choice = one_of("checkpoints", checkpoints, ("last", "all"))
+            return list(range(len(self.plan.rounds)))[-1 if choice == "last" else 0 :]
+        marks = []
+        for t in (parse_rounds("checkpoints", t) for t in checkpoints):
+            if t not in self.plan.rounds:
+                raise ValueError(f"round {rounds_text(t)} is not a checkpoint of this experiment")
+            marks.append(self.plan.rounds.index(t))
+        if not marks:
+            raise ValueError("checkpoints must not be empty")
+        return marks
+
+    def __repr__(self) -> str:
+        done = sum(map(len, self._regret.values()))
+        return (
+            f"Results({len(self.problems)} problems, {len(self.policies)} policies, "
+            f"{done} of {len(self.plan.cells) * len(self.plan.seeds)} runs "
+            f"to {rounds_text(self.plan.rounds[-1])} rounds)"
+        )

@@ -1,0 +1,47 @@
+"""Running an experiment: the lab computes and stores, results report."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from os import PathLike
+
+from sightline.lab.experiment import Experiment
+from sightline.lab.progress import shown
+from sightline.lab.run import Memory, Shelf, execute
+from sightline.lab.store import Store
+from sightline.report.results import Results
+
+__all__ = ["run"]
+
+
+def run(
+    experiment: Experiment,
+    store: str | PathLike[str] | None = None,
+    executor: Executor | None = None,
+    *,
+    progress: bool | None = None,
+) -> Results:
+    """Run an experiment, or what is missing of it.
+
+    The results are the same bits for any executor and any number of workers.  An error or Ctrl-C
+    keeps what is finished in the store, and the next call with the same store goes on from there.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What is run.
+    store : path, optional
+        Directory for the results, made if missing; one experiment each.  Without it the results
+        are kept in memory only.
+    executor : concurrent.futures.Executor, optional
+        Who computes: process pools, loky, MPI, ``dask.distributed.Client(...).get_executor()``.
+        By default threads over all cores, and processes for policies in plain Python.
+    progress : bool, optional
+        Whether to show progress on stderr; by default if that is a terminal.
+    """
+    if not isinstance(experiment, Experiment):
+        raise ValueError(f"experiment must be an Experiment, got {experiment!r}")
+    shelf: Shelf = Memory(experiment.plan) if store is None else Store.create(store, experiment)
+    with shown(progress) as watch:
+        execute(experiment, shelf, executor, watch)
+    return Results(shelf)

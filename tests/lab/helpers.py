@@ -1,0 +1,33 @@
+"""Small experiments, and what it means that two results are the same."""
+
+from __future__ import annotations
+
+import sightline as sl
+from sightline.lab.run import Shelf
+
+EOO = sl.problems.end_of_optimism()
+SPHERE = sl.problems.unit_sphere(k=6, d=2, seed=3)
+
+
+def small(**changes: object) -> sl.Experiment:
+    """Two problems, two policies, one of which never commits; six blocks per cell."""
+    arguments: dict[str, object] = {
+        "problems": {"eoo": EOO, "sphere": SPHERE},
+        "policies": {"IDS": sl.IDS(), "LinUCB": sl.LinUCB()},
+        "horizon": 200,
+        "replications": 6,
+        "seed": 1,
+    }
+    return sl.Experiment(**(arguments | changes))  # type: ignore[arg-type]
+
+
+def bits(results: sl.Results) -> list[object]:
+    """Everything that was computed, to the last bit; not how long it took."""
+    return shelf_bits(results._shelf)
+
+
+def shelf_bits(shelf: Shelf) -> list[object]:
+    return [
+        (b.cell, b.first, b.seeds, b.regret.tobytes(), b.explorations.tobytes(), b.pulls.tobytes())
+        for b in shelf.blocks()
+    ]
