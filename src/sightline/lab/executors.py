@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
 import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
@@ -60,7 +61,8 @@ class Crew:
                 self._processes = ProcessPoolExecutor(
                     cores(), _CONTEXT, _prepare_process, (self._stop_processes,)
                 )
-            return self._processes.submit(_compute_in_process, task)
+            with _no_interrupts():
+                return self._processes.submit(_compute_in_process, task)
         threads = self._given or self._threads
         if threads is None:
             threads = self._threads = ThreadPoolExecutor(cores())
@@ -96,6 +98,19 @@ def _can_be_sent(task: Task) -> bool:
         type(task.policy).__module__,
         type(task.problem.noise).__module__,
     }
+
+
+@contextlib.contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Keep Ctrl-C from a process that is started here, before it can do so itself."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _stop: Stop | None = None

@@ -80,15 +80,15 @@ def read_header(path: Path) -> dict[str, Any]:
     return header
 
 
-def read_block(path: Path, marks: int) -> tuple[Block, dict[str, Any]]:
-    """Block with so many checkpoints, and its header; any damage raises one error or another."""
+def read_block(path: Path, header: dict[str, Any], marks: int) -> Block:
+    """Block with this header and so many checkpoints; any damage raises one error or another."""
     import pyarrow.parquet as pq
 
-    header = read_header(path)
-    table = pq.ParquetFile(path, page_checksum_verification=True).read()
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        table = file.read()
     shape = (len(header["seeds"]), marks)
     pulls = table["pulls"].combine_chunks().flatten().to_numpy()
-    block = Block(
+    return Block(
         cell=Cell(*header["cell"]),
         first=header["first"],
         seeds=tuple(header["seeds"]),
@@ -100,4 +100,3 @@ def read_block(path: Path, marks: int) -> tuple[Block, dict[str, Any]]:
         began=header["began"],
         seconds=header["seconds"],
     )
-    return block, header

@@ -106,7 +106,7 @@ class Store:
         path = self._path(task.cell_index, task.cell, task.first, len(task.seeds))
         if not path.exists():
             return False
-        self._check(path, _readable(path, read_header, path))
+        self._header(path)
         return True
 
     def put(self, task: Task, block: Block) -> None:
@@ -126,9 +126,8 @@ class Store:
         """All blocks, in the order of the plan."""
         for index, cell in enumerate(self.plan.cells):
             for path in sorted(self._folder(index, cell).glob("*.parquet")):
-                block, header = _readable(path, read_block, path, len(self.plan.rounds))
-                self._check(path, header)
-                yield block
+                header = self._header(path)
+                yield _readable(path, read_block, path, header, len(self.plan.rounds))
 
     def _folder(self, index: int, cell: Cell) -> Path:
         name = f"{cell.problem}--{cell.policy}"
@@ -137,8 +136,9 @@ class Store:
     def _path(self, index: int, cell: Cell, first: int, count: int) -> Path:
         return self._folder(index, cell) / f"{first:06d}-{first + count - 1:06d}.parquet"
 
-    def _check(self, path: Path, header: dict[str, Any]) -> None:
-        """Refuse a block that does not belong here, however it got here."""
+    def _header(self, path: Path) -> dict[str, Any]:
+        """Header of a block; refuses one that does not belong here, however it got here."""
+        header: dict[str, Any] = _readable(path, read_header, path)
         try:
             cell, first, seeds = Cell(*header["cell"]), header["first"], tuple(header["seeds"])
             index = self.plan.cells.index(cell)
@@ -152,6 +152,7 @@ class Store:
             belongs = False
         if not belongs:
             raise ValueError(f"{path} does not belong to this store: remove it")
+        return header
 
 
 def _manifest(experiment: Experiment) -> dict[str, Any]:

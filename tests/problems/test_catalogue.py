@@ -1,0 +1,60 @@
+"""Problems as plain dictionaries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sightline as sl
+from sightline import problems
+from sightline.problems import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.catalogue import PROBLEMS, build, describe
+
+ALL = [
+    problems.end_of_optimism(0.1),
+    problems.end_of_optimism_family(4, slope=3.0),
+    problems.unit_sphere(5, 3, seed=7),
+    problems.large_gaps(),
+    sl.LinearBandit(np.eye(2), [0.5, 0.2], 0.3, name="mine"),
+    *(
+        sl.LinearBandit(np.eye(2), [0.5, 0.2], noise=noise)
+        for noise in (Gaussian(0.1), TwoPoint(2.0), Uniform(0.5), Bernoulli())
+    ),
+]
+
+
+@pytest.mark.parametrize("problem", ALL, ids=str)
+def test_build_is_the_inverse_of_describe(problem: sl.LinearBandit) -> None:
+    assert build(describe(problem)) == problem
+
+
+def test_every_named_problem_is_in_the_catalogue() -> None:
+    functions = {name for name in problems.__all__ if name[0].islower()}
+    assert set(PROBLEMS) == functions
+
+
+def test_problems_are_equal_if_their_contents_are() -> None:
+    assert problems.unit_sphere(seed=3) == problems.unit_sphere(seed=3)
+    assert hash(problems.unit_sphere(seed=3)) == hash(problems.unit_sphere(seed=3))
+    different = [
+        *ALL,
+        problems.unit_sphere(seed=4),
+        sl.LinearBandit(np.eye(2), [0.5, 0.2], 0.4, name="mine"),
+        sl.LinearBandit(np.eye(2), [0.5, 0.2], 0.3, name="yours"),
+        sl.LinearBandit(np.eye(2), [0.5, 0.2], noise=TwoPoint(0.3), name="mine"),
+        sl.LinearBandit([[1.0], [0.0]], [0.5], 0.3, name="mine"),
+    ]
+    assert len(set(different)) == len(different)
+    assert different[0] != "end_of_optimism"
+
+
+def draw_nothing(mean: float, rng: np.random.Generator) -> float:
+    return mean
+
+
+def test_a_function_at_the_top_of_a_module_has_a_name() -> None:
+    problem = sl.LinearBandit([[1.0]], [1.0], noise=Sampler(draw_nothing, 1.0))
+    described = describe(problem)["noise"]
+    assert described == {"type": "Sampler", "draw": f"{__name__}:draw_nothing", "std": 1.0}
+    with pytest.raises(ValueError, match="type of noise must be one of"):
+        build(describe(problem))

@@ -1,0 +1,190 @@
+"""Tidy data and summaries, against plain NumPy."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sightline as sl
+from tests.lab.helpers import SPHERE, small
+from tests.lab.test_run import Recorder
+from tests.own_policies import Stubborn
+
+EXPERIMENT = small(replications=8, checkpoints=[10, 50, 100, 200])
+
+
+@pytest.fixture(scope="module")
+def results() -> sl.Results:
+    return sl.run(EXPERIMENT, executor=Recorder())
+
+
+def regret(problem: str, policy: str) -> np.ndarray:
+    world, rival = EXPERIMENT.problems[problem], EXPERIMENT.policies[policy]
+    runs = [sl.simulate(world, rival, 200, s, [10, 50, 100, 200]) for s in EXPERIMENT.seeds]
+    return np.array([run.regret for run in runs])
+
+
+def test_the_frame_is_tidy(results: sl.Results) -> None:
+    frame = results.frame
+    assert list(frame.columns) == [
+        "problem", "policy", "replication", "seed", "log_t", "t", "regret", "explorations", "pulls",
+    ]  # fmt: skip
+    assert len(frame) == 2 * 2 * 8 * 4
+    assert not frame.duplicated(["problem", "policy", "replication", "t"]).any()
+    assert frame.t.tolist() == [10, 50, 100, 200] * 32
+    assert np.allclose(frame.log_t, np.log(frame.t))
+    assert frame.groupby("replication").seed.nunique().eq(1).all()
+    assert [sum(pulls) for pulls in frame.pulls] == frame.t.tolist()
+    gaps = {"eoo": EXPERIMENT.problems["eoo"].gaps, "sphere": SPHERE.gaps}
+    for row in frame.itertuples():
+        assert row.regret == pytest.approx(np.dot(list(row.pulls), gaps[row.problem]))
+
+
+def test_the_summary_is_that_of_numpy(results: sl.Results) -> None:
+    table = results.summary("all", quantiles=(0.1, 0.5)).set_index(["problem", "policy", "t"])
+    for cell in EXPERIMENT.cells:
+        truth = regret(*cell)
+        for i, t in enumerate((10, 50, 100, 200)):
+            row = table.loc[(*cell, t)]
+            assert row["mean"] == pytest.approx(truth[:, i].mean())
+            error = truth[:, i].std(ddof=1) / math.sqrt(8)
+            assert row["standard_error"] == pytest.approx(error)
+            assert row["q0.1"] == pytest.approx(np.quantile(truth[:, i], 0.1))
+            assert row["q0.5"] == pytest.approx(np.median(truth[:, i]))
+            assert row["replications"] == 8
+    assert results.summary().t.tolist() == [200] * 4
+    assert results.summary([50, "1e2"]).t.tolist() == [50, 100] * 4
+
+
+def test_comparisons_are_paired(results: sl.Results) -> None:
+    table = results.compare("IDS", "LinUCB").set_index("problem")
+    for problem in ("eoo", "sphere"):
+        change = regret(problem, "IDS")[:, -1] - regret(problem, "LinUCB")[:, -1]
+        assert table.loc[problem, "difference"] == pytest.approx(change.mean())
+        error = change.std(ddof=1) / math.sqrt(8)
+        assert table.loc[problem, "standard_error"] == pytest.approx(error)
+        assert table.loc[problem, "wins"] == np.mean((change < 0) + 0.5 * (change == 0))
+    same = results.compare("IDS", "IDS")
+    assert (same.difference == 0).all()
+    assert (same.standard_error == 0).all()
+    assert (same.wins == 0.5).all()
+
+
+def test_slopes(results: sl.Results) -> None:
+    table = results.slopes(since=50).set_index(["problem", "policy"])
+    log_t = np.log([50, 100, 200])
+    slopes = [np.polyfit(log_t, run[1:], 1)[0] for run in regret("sphere", "LinUCB")]
+    row = table.loc[("sphere", "LinUCB")]
+    assert row["slope"] == pytest.approx(np.mean(slopes))
+    assert row["standard_error"] == pytest.approx(np.std(slopes, ddof=1) / math.sqrt(8))
+    assert set(results.slopes().since) == {14}, "from the square root of the horizon on"
+
+
+def test_a_constant_policy_has_the_slope_of_its_gap() -> None:
+    """Regret t * gap: the least squares line through (log t, t) has a known slope."""
+    experiment = small(policies={"third": Stubborn(arm=2)}, checkpoints=[100, 200])
+    table = sl.run(experiment, executor=Recorder()).slopes().set_index("problem")
+    assert table.loc["eoo", "slope"] == pytest.approx(100 / math.log(2))
+    assert table.loc["eoo", "standard_error"] == pytest.approx(0, abs=1e-12)
+
+
+def test_mean_pulls(results: sl.Results) -> None:
+    table = results.pulls([200])
+    assert len(table) == 2 * (3 + 6)
+    assert table.groupby(["problem", "policy"])["mean"].sum().tolist() == pytest.approx([200.0] * 4)
+
+
+def test_one_replication_has_no_error() -> None:
+    results = sl.run(small(replications=1), executor=Recorder())
+    assert results.summary().standard_error.isna().all()
+    assert results.slopes().standard_error.isna().all()
+
+
+def test_infinite_regret_stays_infinite() -> None:
+    experiment = small(
+        policies={"wrong": Stubborn(arm=2)}, horizon=10**400, checkpoints=[10, 10**200, 10**400]
+    )
+    results = sl.run(experiment, executor=Recorder())
+    summary = results.summary().set_index("problem")
+    assert summary.loc["eoo", "mean"] == math.inf
+    assert not np.isfinite(results.slopes().slope).any()
+    results.plot()
+
+
+def test_seconds_are_those_of_the_blocks(results: sl.Results) -> None:
+    assert set(results.seconds) == set(EXPERIMENT.cells)
+    assert all(seconds > 0 for seconds in results.seconds.values())
+
+
+def test_results_say_what_they_are(results: sl.Results) -> None:
+    assert repr(results) == "Results(2 problems, 2 policies, 32 of 32 runs to 200 rounds)"
+    assert results.complete
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_the_figure(results: sl.Results, suffix: str, tmp_path: Path) -> None:
+    figure: Any = results.plot(tmp_path / f"regret.{suffix}", bounds={"eoo": 0.8}, early=100)
+    assert (tmp_path / f"regret.{suffix}").stat().st_size > 1000
+    grid = figure.get_axes()
+    assert len(grid) == 4
+    assert [axes.get_xscale() for axes in grid] == ["linear", "log"] * 2
+    assert [len(axes.get_lines()) for axes in grid] == [3, 3, 2, 2], "a bound for one problem"
+    early, late = (axes.get_lines()[0].get_xdata() for axes in grid[:2])
+    assert list(early) == pytest.approx([10, 50, 100])
+    assert list(late) == pytest.approx([10, 50, 100, 200])
+    bound = grid[1].get_lines()[2]
+    assert list(bound.get_ydata()) == pytest.approx(0.8 * np.log([10, 50, 100, 200]))
+    band = grid[1].collections[0].get_paths()[0].vertices
+    truth = regret("eoo", "IDS")[:, -1]
+    top = truth.mean() + 2 * truth.std(ddof=1) / math.sqrt(8)
+    assert band[band[:, 0] > 199, 1].max() == pytest.approx(top)
+
+
+def test_a_figure_beyond_floats() -> None:
+    experiment = small(policies={"IDS": Stubborn(arm=0)}, horizon=10**1000)
+    figure: Any = sl.run(experiment, executor=Recorder()).plot(bounds={"eoo": 0.8})
+    axes = figure.get_axes()[1]
+    assert axes.get_lines()[0].get_xdata()[-1] == pytest.approx(1000)
+    assert axes.get_xlabel() == r"$\log_{10} n$"
+    figure.canvas.draw()
+
+
+def test_incomplete_results_can_be_read(tmp_path: Path) -> None:
+    sl.run(EXPERIMENT, tmp_path, Recorder())
+    for path in tmp_path.glob("0[13]*/00000[0-5]*.parquet"):
+        path.unlink()
+    results = sl.Results.load(tmp_path)
+    assert not results.complete
+    assert results.summary().replications.tolist() == [8, 2, 8, 2]
+    assert results.compare("IDS", "LinUCB").replications.tolist() == [2, 2]
+    for path in tmp_path.glob("*/*.parquet"):
+        path.unlink()
+    empty = sl.Results.load(tmp_path)
+    assert (
+        len(empty.frame) == len(empty.summary()) == len(empty.pulls()) == len(empty.slopes()) == 0
+    )
+    assert list(empty.frame.columns) == list(results.frame.columns)
+    empty.plot()
+
+
+def test_bad_questions(results: sl.Results) -> None:
+    with pytest.raises(ValueError, match=r"policy must be one of .*did you mean 'LinUCB'"):
+        results.compare("IDS", "LinUBC")
+    with pytest.raises(ValueError, match="problem must be one of"):
+        results.regret("eo", "IDS")
+    with pytest.raises(ValueError, match=r"problem of bounds must be one of .*'eoo'"):
+        results.plot(bounds={"eo": 1.0})
+    with pytest.raises(ValueError, match="round 10\\^3 is not a checkpoint of this experiment"):
+        results.summary([1000])
+    with pytest.raises(ValueError, match="checkpoints must be one of 'last', 'all', got 'first'"):
+        results.summary("first")
+    with pytest.raises(ValueError, match="quantiles must be at most 1"):
+        results.summary(quantiles=[50])
+    with pytest.raises(ValueError, match="a slope needs two checkpoints from round 150 on"):
+        results.slopes(since=150)
+    with pytest.raises(ValueError, match="early must be at least 1"):
+        results.plot(early=0)
