@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sightline import __version__
+from sightline.cli.bound import bound
 from sightline.cli.demo import demo
 from sightline.cli.simulate import simulate
 
@@ -17,6 +18,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command()(bound)
 app.command()(demo)
 app.command()(simulate)
 

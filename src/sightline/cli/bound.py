@@ -1,0 +1,101 @@
+"""``sightline bound``."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sightline.cli.errors import in_a_sentence
+
+if TYPE_CHECKING:
+    from sightline.bounds.asymptotic import LowerBound
+    from sightline.problems.bandit import LinearBandit
+
+__all__ = ["bound"]
+
+
+def bound(
+    problem: Annotated[
+        str,
+        typer.Argument(
+            help="Problem, such as end_of_optimism:slope=4, or a .json, .npz or .csv file with "
+            "actions and theta."
+        ),
+    ],
+    noise_std: Annotated[
+        float | None, typer.Option(help="Noise of a problem from a file; 1 by default.")
+    ] = None,
+    box: Annotated[
+        float | None, typer.Option(help="Restrict the parameters to [-B, B] in each coordinate.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="Relative gap to reach.")] = 1e-8,
+    figure: Annotated[
+        Path | None, typer.Option(help="Picture to write, for problems in two dimensions.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
+) -> None:
+    """Compute c*, the regret per log n that no consistent policy can beat, with a certificate.
+
+    Example: sightline bound end_of_optimism:slope=2,noise_variance=1 --figure bound.png
+    """
+    with in_a_sentence(f"cannot read {problem}" if _is_file(problem) else ""):
+        found = _bound(_problem(problem, noise_std), box, tolerance)
+        if as_json:
+            typer.echo(json.dumps(_plain(found)))
+        else:
+            from sightline.report.bound import print_bound
+
+            print_bound(found)
+    if figure is not None:
+        with in_a_sentence(f"cannot write {figure}"):
+            from sightline.report.bound import bound_figure
+
+            bound_figure(found, figure)
+
+
+def _is_file(text: str) -> bool:
+    from sightline.cli.problem_files import SUFFIXES
+
+    return text.lower().endswith(SUFFIXES)
+
+
+def _problem(text: str, noise_std: float | None) -> LinearBandit:
+    from sightline.cli.arguments import parse_problems
+    from sightline.cli.problem_files import read_problem
+
+    if _is_file(text):
+        return read_problem(Path(text), noise_std)
+    if noise_std is not None:
+        raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
+    (problem,) = parse_problems([text]).values()
+    return problem
+
+
+def _bound(problem: LinearBandit, box: float | None, tolerance: float) -> LowerBound:
+    from sightline.bounds.asymptotic import lower_bound
+    from sightline.core.parameter_set import Polytope
+
+    parameter_set = None
+    if box is not None:
+        parameter_set = Polytope.box([-box] * problem.d, [box] * problem.d)
+    return lower_bound(problem, parameter_set, tolerance=tolerance)
+
+
+def _plain(found: LowerBound) -> dict[str, Any]:
+    return {
+        "problem": found.problem.name,
+        "lower": found.lower,
+        "upper": found.upper,
+        "value": found.value,
+        "gap": found.gap,
+        "converged": found.converged,
+        "optimal_arms": found.optimal_arms.tolist(),
+        # JSON has no infinity: the allocation of optimal arms is null
+        "allocation": [a if math.isfinite(a) else None for a in found.allocation.tolist()],
+        "alternatives": found.alternatives.tolist(),
+        "multipliers": found.multipliers.tolist(),
+    }

@@ -1,0 +1,76 @@
+"""Problems from files: JSON, NPZ or CSV with arms and the parameter."""
+
+from __future__ import annotations
+
+import csv
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sightline.problems.bandit import LinearBandit
+from sightline.validation import one_of
+
+__all__ = ["SUFFIXES", "read_problem"]
+
+SUFFIXES = (".json", ".npz", ".csv")
+_FIELDS = ("actions", "theta", "noise_std")
+
+
+def read_problem(path: Path, noise_std: float | None) -> LinearBandit:
+    """Read a problem.
+
+    JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
+    names; CSV: a name and d numbers per row, the row named ``theta`` being the parameter.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its suffix says what it is.
+    noise_std : float, optional
+        Takes precedence over the file; 1 if neither says.
+    """
+    read = {".json": _read_json, ".npz": _read_npz, ".csv": _read_csv}[path.suffix.lower()]
+    try:
+        fields = read(path)
+        for name in fields:
+            one_of("field", name, _FIELDS)
+        for name in ("actions", "theta"):
+            if name not in fields:
+                raise ValueError(f"{name} is missing")
+        if noise_std is not None:
+            fields["noise_std"] = noise_std
+        return LinearBandit(**fields, name=path.stem)
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise ValueError(f"must be an object with {', '.join(_FIELDS)}")
+    return content
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as arrays:
+        fields = dict(arrays.items())
+    if "noise_std" in fields:
+        fields["noise_std"] = float(fields["noise_std"])
+    return fields
+
+
+def _read_csv(path: Path) -> dict[str, Any]:
+    fields: dict[str, Any] = {"actions": []}
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.reader(file):
+            if not row:
+                continue
+            name, numbers = row[0].strip(), [float(cell) for cell in row[1:]]
+            if name == "theta":
+                fields["theta"] = numbers
+            else:
+                fields["actions"].append(numbers)
+    return fields

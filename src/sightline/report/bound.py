@@ -1,0 +1,143 @@
+"""A lower bound for people: its table, and its picture in two dimensions."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.bounds.asymptotic import LowerBound
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["binding", "bound_figure", "print_bound"]
+
+# Shares of the cost, or of the multipliers, from which arms and alternatives are shown.
+_VISIBLE = 1e-6
+
+
+def binding(bound: LowerBound) -> NDArray[np.int64]:
+    """Alternatives that carry the bound, the heaviest first."""
+    order = np.argsort(-bound.multipliers)
+    return order[bound.multipliers[order] > _VISIBLE * bound.lower]
+
+
+def print_bound(bound: LowerBound) -> None:
+    """Print the bracket, the allocation by arm and the binding alternatives."""
+    from rich.console import Console
+    from rich.table import Table
+
+    problem = bound.problem
+    console = Console()
+    console.print(f"{bound.lower:.10g} <= c* <= {bound.upper:.10g}", markup=False)
+    console.print(str(problem), markup=False, soft_wrap=True)
+    reached = "" if bound.converged else f"; {bound.tolerance:.0e} was asked for"
+    console.print(f"relative gap {bound.gap:.1e}{reached}", markup=False)
+    if len(bound.optimal_arms) > 1:
+        arms = ", ".join(map(str, bound.optimal_arms))
+        console.print(f"Arms {arms} are all optimal, and all of them cost nothing.", markup=False)
+    table = Table(title="Allocation: pulls per log n")
+    for name in ("arm", "gap", "pulls / log n", "regret / log n"):
+        table.add_column(name, justify="right")
+    paid = np.where(np.isfinite(bound.allocation), bound.allocation, 0.0)
+    costs = paid * problem.gaps
+    for arm in np.argsort(-costs):
+        if arm in bound.optimal_arms:
+            table.add_row(str(arm), "0", "free", "0")
+        elif costs[arm] > _VISIBLE * bound.upper:
+            cells = (problem.gaps[arm], bound.allocation[arm], costs[arm])
+            table.add_row(str(arm), *(f"{cell:.6g}" for cell in cells))
+    console.print(table)
+    console.print(_alternatives(bound))
+
+
+def _alternatives(bound: LowerBound) -> object:
+    from rich.table import Table
+
+    table = Table(title="Binding alternatives: multipliers sum to the lower side")
+    for name in ("best arm there", "multiplier", "parameter"):
+        table.add_column(name, justify="right")
+    for j in binding(bound):
+        nu = bound.alternatives[j]
+        table.add_row(
+            str(_best_under(bound, nu)),
+            f"{bound.multipliers[j]:.6g}",
+            "(" + ", ".join(f"{value:.4g}" for value in nu) + ")",
+        )
+    return table
+
+
+def _best_under(bound: LowerBound, nu: NDArray[np.float64]) -> int:
+    """Suboptimal arm that is as good as the optimal ones under an alternative."""
+    means = bound.problem.actions @ nu
+    means[bound.optimal_arms] = -np.inf
+    return int(means.argmax())
+
+
+def bound_figure(bound: LowerBound, path: str | PathLike[str] | None = None) -> Figure:
+    """Draw arms, cells, theta and the binding alternatives of a problem in the plane.
+
+    Parameters
+    ----------
+    bound : LowerBound
+        Of a problem in two dimensions.
+    path : path, optional
+        File to write; its suffix decides the format.
+    """
+    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
+
+    problem = bound.problem
+    if problem.d != 2:
+        raise ValueError(f"only problems in 2 dimensions can be drawn, this one has {problem.d}")
+    figure = Figure(figsize=(6.4, 6.0), layout="constrained")
+    axes = figure.subplots()
+    shown = np.vstack([problem.actions, problem.theta, bound.alternatives[binding(bound)]])
+    reach = 1.25 * max(np.abs(shown).max(), 1e-300)
+    _draw_cells(axes, problem.actions, reach)
+    _draw_arms(axes, bound)
+    axes.plot(*problem.theta, "k*", markersize=13, label=r"$\theta$")
+    for number, j in enumerate(binding(bound)):
+        label = r"binding alternatives $\nu$" if number == 0 else None
+        axes.plot(*bound.alternatives[j], "kX", markersize=8, markerfacecolor="w", label=label)
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    axes.set_title(f"{problem.name}: $c^* = {bound.value:.5g}$")
+    axes.legend(loc="lower left")
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _draw_cells(axes: Axes, actions: NDArray[np.float64], reach: float) -> None:
+    """Colour every parameter by its best arm."""
+    from matplotlib import colormaps
+
+    grid = np.linspace(-reach, reach, 600)
+    parameters = np.stack(np.meshgrid(grid, grid), axis=-1)
+    best = (parameters @ actions.T).argmax(axis=-1)
+    colours = colormaps["tab10"](best % 10)
+    axes.imshow(colours, origin="lower", extent=(-reach, reach, -reach, reach), alpha=0.25)
+
+
+def _draw_arms(axes: Axes, bound: LowerBound) -> None:
+    from matplotlib import colormaps
+
+    for arm, (x, y) in enumerate(bound.problem.actions):
+        alpha = bound.allocation[arm]
+        paid = (
+            bound.problem.gaps[arm] > 0 and alpha * bound.problem.gaps[arm] > _VISIBLE * bound.upper
+        )
+        text = "free" if np.isinf(alpha) else f"{alpha:.3g}" if paid else "0"
+        axes.plot(x, y, "o", color=colormaps["tab10"](arm % 10), markeredgecolor="k")
+        below = arm % 2 == 0  # neighbours are often close
+        axes.annotate(
+            f"{arm}: {text}",
+            (x, y),
+            textcoords="offset points",
+            xytext=(6, -14 if below else 6),
+            fontsize=9,
+        )
+    axes.plot([], [], "o", color="0.6", markeredgecolor="k", label=r"arm: $\alpha^*$")

@@ -1,0 +1,97 @@
+"""``sightline bound``: named problems and files in, a certificate out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import sightline as sl
+from sightline.cli import app
+
+runner = CliRunner()
+ARMS, THETA = [[1.0, 0.0], [0.99, 0.02], [0.0, 1.0]], [1.0, 0.0]
+
+
+def write(path: Path, kind: str) -> Path:
+    path = path / f"problem.{kind}"
+    if kind == "json":
+        path.write_text(json.dumps({"actions": ARMS, "theta": THETA}))
+    elif kind == "npz":
+        np.savez(path, actions=ARMS, theta=THETA)
+    else:
+        path.write_text("theta,1,0\nx1,1,0\nx2,0.99,0.02\n\nx3,0,1\n")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["json", "npz", "csv"])
+def test_files_give_the_bound_of_the_problem_they_hold(tmp_path: Path, kind: str) -> None:
+    result = runner.invoke(app, ["bound", str(write(tmp_path, kind)), "--json"])
+    assert result.exit_code == 0
+    found = json.loads(result.output)
+    assert found["lower"] <= 8.0 <= found["upper"]
+    assert found["converged"]
+    assert found["allocation"][0] is None
+    assert found["allocation"][2] == pytest.approx(8.0, rel=1e-6)
+
+
+def test_noise_of_a_file_problem_scales_the_bound(tmp_path: Path) -> None:
+    path = str(write(tmp_path, "npz"))
+    result = runner.invoke(app, ["bound", path, "--noise-std", "0.5", "--json"])
+    assert json.loads(result.output)["value"] == pytest.approx(2.0, rel=1e-6)
+
+
+def test_the_table_names_the_allocation_and_the_alternative(tmp_path: Path) -> None:
+    figure = tmp_path / "bound.png"
+    arguments = ["bound", "end_of_optimism:noise_variance=1", "--figure", str(figure)]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 0
+    for text in ("8 <= c* <= 8.0", "free", "(1, 0.5)", "relative gap"):
+        assert text in result.output
+    assert figure.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_small_parameter_set_lowers_the_bound() -> None:
+    result = runner.invoke(app, ["bound", "large_gaps", "--box", "1.2", "--json"])
+    bound = sl.lower_bound(sl.problems.large_gaps())
+    assert 0 < json.loads(result.output)["upper"] < bound.lower
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["end_of_optimsm"], 2, "did you mean 'end_of_optimism'"),
+        (["missing.json"], 1, "cannot read missing.json"),
+        (["large_gaps", "--noise-std", "1"], 2, "--noise-std is for problems from files"),
+        (["large_gaps", "--box", "0.5"], 2, "parameter_set must contain theta"),
+        (["large_gaps", "--tolerance", "0"], 2, "tolerance must be finite and > 0"),
+        (["unit_sphere:d=3", "--figure", "x.png"], 2, "only problems in 2 dimensions"),
+        (["large_gaps", "--figure", "no/such/folder/x.png"], 1, "cannot write"),
+    ],
+)
+def test_bad_arguments(arguments: list[str], code: int, message: str) -> None:
+    result = runner.invoke(app, ["bound", *arguments])
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([1, 2], "must be an object"),
+        ({"actions": ARMS}, "theta is missing"),
+        ({"actions": ARMS, "theta": [1.0]}, "theta must have shape"),
+        ({"actions": ARMS, "theta": THETA, "noise": 1}, "did you mean 'noise_std'"),
+    ],
+)
+def test_bad_files(tmp_path: Path, content: Any, message: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(content))
+    result = runner.invoke(app, ["bound", str(path)])
+    assert result.exit_code == 2
+    assert f"{path}: " in result.stderr
+    assert message in result.stderr
