@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.least_squares import LeastSquares
+from sightline.core.vectors import inner_products
 from sightline.jit import compiled, generic
 
 __all__ = [
@@ -93,14 +94,13 @@ def compare_to_best(
             total += inverse[i, j] * actions[best, j]
         w[i] = total
         own += actions[best, i] * total
+    products, widths = estimate.products, estimate.squared_widths
+    inner_products(estimate.columns, w, products)
     for z in range(k):
-        cross = 0.0
-        for i in range(d):
-            cross += actions[z, i] * w[i]
-        other = estimate.squared_widths[z]
-        separations[z] = own - 2.0 * cross + other
+        separations[z] = own - 2.0 * products[z] + widths[z]
         shortfalls[z] = estimate.means[best] - estimate.means[z]
-        if separations[z] <= CANCELLATION * (own + other):
+    for z in range(k):
+        if separations[z] <= CANCELLATION * (own + widths[z]):
             _compare_close(estimate, best, z, separations, shortfalls)
 
 

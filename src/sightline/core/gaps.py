@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.least_squares import LeastSquares
+from sightline.core.vectors import inner_products
 from sightline.jit import compiled
 
 __all__ = [
@@ -50,12 +51,13 @@ def upper_bound(estimate: LeastSquares, beta: float, arm: int) -> float:
 @compiled
 def optimistic_arm(estimate: LeastSquares, beta: float) -> int:
     """Arm with the largest upper confidence bound; the first one among equals."""
+    bounds = estimate.products
+    for x in range(bounds.shape[0]):
+        bounds[x] = upper_bound(estimate, beta, x)
     best = 0
-    highest = -math.inf
-    for x in range(estimate.means.shape[0]):
-        bound = upper_bound(estimate, beta, x)
-        if bound > highest:
-            best, highest = x, bound
+    for x in range(1, bounds.shape[0]):
+        if bounds[x] > bounds[best]:
+            best = x
     return best
 
 
@@ -71,6 +73,7 @@ def value_gaps(estimate: LeastSquares, beta: float, ucb_arm: int, gaps: Array) -
 def difference_gaps(estimate: LeastSquares, beta: float, gaps: Array) -> None:
     """Write max_z <z - x, theta-hat> + sqrt(beta) |z - x| for every arm x: O(k^2 d)."""
     actions, inverse, w = estimate.actions, estimate.gram_inverse, estimate.direction
+    products = estimate.products
     k, d = actions.shape
     for x in range(k):
         for i in range(d):
@@ -79,11 +82,9 @@ def difference_gaps(estimate: LeastSquares, beta: float, gaps: Array) -> None:
                 total += inverse[i, j] * actions[x, j]
             w[i] = total
         gaps[x] = 0.0
+        inner_products(estimate.columns, w, products)
         for z in range(k):
-            cross = 0.0
-            for i in range(d):
-                cross += actions[z, i] * w[i]
-            norm = estimate.squared_widths[x] + estimate.squared_widths[z] - 2.0 * cross
+            norm = estimate.squared_widths[x] + estimate.squared_widths[z] - 2.0 * products[z]
             bound = estimate.means[z] - estimate.means[x] + math.sqrt(beta * max(norm, 0.0))
             gaps[x] = max(gaps[x], bound)
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives import shift_to
 from sightline.core.least_squares import LeastSquares
+from sightline.core.vectors import inner_products
 from sightline.jit import compiled
 
 __all__ = [
@@ -48,6 +49,7 @@ class Workspace(NamedTuple):
     weights: Array  # (k,)
     gaps: Array  # (k,)
     gains: Array  # (k,)
+    optimism: Array  # (k,)
     shift: Array  # (d,)
     form: Array  # (d, d)
 
@@ -58,6 +60,7 @@ def workspace(k: int, d: int) -> Workspace:
         weights=np.zeros(k),
         gaps=np.zeros(k),
         gains=np.zeros(k),
+        optimism=np.zeros(k),
         shift=np.zeros(d),
         form=np.zeros((d, d)),
     )
@@ -76,18 +79,20 @@ def optimistic_gain(
     alternatives: Any, estimate: LeastSquares, best: int, beta: float, work: Workspace
 ) -> None:
     """I(x) = 1/2 sum_z q(z) (|<shift(z), x>| + sqrt(beta) |x|)^2 for all x: O(k d) per z."""
-    actions, gains, shift = estimate.actions, work.gains, work.shift
-    k = actions.shape[0]
+    gains, shift, products, optimism = work.gains, work.shift, estimate.products, work.optimism
+    k = gains.shape[0]
     for x in range(k):
         gains[x] = 0.0
+        optimism[x] = math.sqrt(beta * max(estimate.squared_widths[x], 0.0))
     for z in range(k):
         if work.weights[z] < NEGLIGIBLE_WEIGHT:
             continue
         shift_to(alternatives, estimate, best, z, shift)
+        inner_products(estimate.columns, shift, products)
+        half = 0.5 * work.weights[z]
         for x in range(k):
-            optimism = math.sqrt(beta * max(estimate.squared_widths[x], 0.0))
-            term = abs(_inner(actions, x, shift)) + optimism
-            gains[x] += 0.5 * work.weights[z] * term * term
+            term = abs(products[x]) + optimism[x]
+            gains[x] += half * term * term
 
 
 @compiled
@@ -104,6 +109,7 @@ def quadratic_gain(
     With W = sum_z q(z) shift(z) shift(z)^T the gain of every other arm is x^T W x / 2.
     """
     actions, gains, shift, form = estimate.actions, work.gains, work.shift, work.form
+    products = estimate.products
     k, d = actions.shape
     optimistic_gain = 0.0
     for i in range(d):
@@ -119,13 +125,11 @@ def quadratic_gain(
         term = abs(_inner(actions, optimist, shift)) + optimism
         optimistic_gain += 0.5 * work.weights[z] * term * term
     for x in range(k):
-        total = 0.0
-        for i in range(d):
-            row = 0.0
-            for j in range(d):
-                row += form[i, j] * actions[x, j]
-            total += actions[x, i] * row
-        gains[x] = 0.5 * total
+        gains[x] = 0.0
+    for i in range(d):
+        inner_products(estimate.columns, form[i], products)
+        for x in range(k):
+            gains[x] += 0.5 * estimate.columns[i, x] * products[x]
     gains[optimist] = optimistic_gain
 
 
@@ -139,7 +143,7 @@ def log_det_gain(estimate: LeastSquares, gains: Array) -> None:
 @compiled
 def directional_gain(estimate: LeastSquares, direction: Array, gains: Array) -> None:
     """Write by how much the log of the squared width in one direction would fall: O(k d)."""
-    actions, inverse, w = estimate.actions, estimate.gram_inverse, estimate.direction
+    inverse, w, products = estimate.gram_inverse, estimate.direction, estimate.products
     d = direction.shape[0]
     norm = 0.0
     for i in range(d):
@@ -148,11 +152,12 @@ def directional_gain(estimate: LeastSquares, direction: Array, gains: Array) -> 
             total += inverse[i, j] * direction[j]
         w[i] = total
         norm += direction[i] * total
+    inner_products(estimate.columns, w, products)
     for x in range(gains.shape[0]):
         gains[x] = 0.0
         if norm > 0.0:
-            inner = _inner(actions, x, w)
-            share = inner * inner / (norm * (1.0 + max(estimate.squared_widths[x], 0.0)))
+            width = max(estimate.squared_widths[x], 0.0)
+            share = products[x] * products[x] / (norm * (1.0 + width))
             gains[x] = -math.log1p(-min(share, 1.0 - 1e-16))
 
 

@@ -2,7 +2,7 @@
 
 | symbol            | here                   | shape  |
 |-------------------|------------------------|--------|
-| X                 | ``actions``            | (k, d) |
+| X                 | ``actions``, and transposed ``columns`` | (k, d) |
 | V_s = lambda I + sum x x^T | ``pulls`` of every arm | (k,) |
 | sum x y           | ``rewards`` of every arm, summed | (k,) |
 | V_s^-1            | ``gram_inverse``       | (d, d) |
@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.cholesky import rank_one_update, solve, solve_transposed
+from sightline.core.vectors import inner_products
 from sightline.jit import compiled
 
 __all__ = ["LeastSquares", "best_arm", "least_squares", "observe", "refresh"]
@@ -58,7 +59,9 @@ class LeastSquares(NamedTuple):
     squared_widths: Array
     log_det: Array  # now, and at the last refresh
     counts: NDArray[np.int64]  # observations, and of these since the last refresh
+    columns: Array  # (d, k)
     direction: Array  # workspace (d,): w = V^-1 x
+    products: Array  # workspace (k,): <z, w>
     factor: Array  # workspace (d, d): Cholesky factor of V
 
 
@@ -90,7 +93,9 @@ def least_squares(actions: Array, regulariser: float, reduce: bool = True) -> Le
         squared_widths=np.empty(k),
         log_det=np.empty(2),
         counts=np.zeros(2, dtype=np.int64),
+        columns=np.ascontiguousarray(actions.T),
         direction=np.empty(d),
+        products=np.empty(k),
         factor=np.zeros((d, d)),
     )
     refresh(state)
@@ -100,7 +105,7 @@ def least_squares(actions: Array, regulariser: float, reduce: bool = True) -> Le
 @compiled
 def observe(state: LeastSquares, arm: int, reward: float) -> None:
     """Learn from one reward of one arm."""
-    actions, w = state.actions, state.direction
+    actions, w, products = state.actions, state.direction, state.products
     k, d = actions.shape
     x = actions[arm]
     q = 1.0
@@ -114,16 +119,12 @@ def observe(state: LeastSquares, arm: int, reward: float) -> None:
     step = (reward - state.means[arm]) * shrink
     for i in range(d):
         state.theta[i] += w[i] * step
-        for j in range(i + 1):
-            entry = state.gram_inverse[i, j] - w[i] * w[j] * shrink
-            state.gram_inverse[i, j] = entry
-            state.gram_inverse[j, i] = entry
+        for j in range(d):  # w_i w_j = w_j w_i: symmetric to the last bit
+            state.gram_inverse[i, j] -= w[i] * w[j] * shrink
+    inner_products(state.columns, w, products)
     for z in range(k):
-        c = 0.0
-        for i in range(d):
-            c += actions[z, i] * w[i]
-        state.means[z] += c * step
-        state.squared_widths[z] -= c * c * shrink
+        state.means[z] += products[z] * step
+        state.squared_widths[z] -= products[z] * products[z] * shrink
     state.pulls[arm] += 1.0
     state.rewards[arm] += reward
     state.log_det[0] += math.log(q)

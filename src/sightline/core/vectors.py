@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled
 
-__all__ = ["norm"]
+__all__ = ["inner_products", "norm"]
 
 
 @compiled
@@ -19,3 +19,22 @@ def norm(vector: NDArray[np.float64]) -> float:
     for i in range(vector.shape[0]):
         total += vector[i] * vector[i]
     return math.sqrt(total)
+
+
+@compiled
+def inner_products(
+    columns: NDArray[np.float64], vector: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
+    """Write <x, vector> for all arms x, given by the columns of a (d, k) array.
+
+    The inner loop runs over arms, not over the terms of one sum: it becomes vector instructions
+    without changing the order in which anything is added.
+    """
+    d, k = columns.shape
+    first = vector[0]
+    for x in range(k):
+        out[x] = columns[0, x] * first
+    for i in range(1, d):
+        factor = vector[i]
+        for x in range(k):
+            out[x] += columns[i, x] * factor
