@@ -36,6 +36,9 @@ CONFIGURATIONS = [
     sl.IDS(information="cell-ucb"),
     sl.IDS(information="laplace"),
     sl.LinUCB(confidence=sl.LogDet(norm_bound=2.0, factor=0.3), regulariser=0.01),
+    sl.PrimalDual(optimism="all", gaps="empirical", learning_rate="algorithm"),
+    sl.PrimalDual(candidates="all", regulariser="matched"),
+    sl.PrimalDual(optimism="ucb", gaps="value", confidence=sl.LogLog(), learning_rate=0.5),
     sl.ThompsonSampling(prior_std=0.3),
     sl.LinIMED(variant=1, confidence=sl.LogLog(), regulariser=0.1),
     sl.LinMED(empirical=0.5, design=0.25, confidence=sl.LogLog(), staleness=0.0),
@@ -177,6 +180,16 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.LinMED(empirical=-0.1), "empirical must be finite and >= 0, got -0.1"),
         (lambda: sl.LinMED(design=0.1), r"empirical \+ design must be below 1.* got 0.9 \+ 0.1"),
         (lambda: sl.LinMED(staleness="5%"), "staleness must be a number"),  # type: ignore[arg-type]
+        (lambda: sl.PrimalDual(optimism="al"), "optimism must be one of 'none', 'all', 'ucb'"),
+        (lambda: sl.PrimalDual(gaps="floor"), "did you mean 'floored'"),
+        (lambda: sl.PrimalDual(candidates="other"), "did you mean 'others'"),
+        (
+            lambda: sl.PrimalDual(candidates="all", gaps="empirical"),
+            'candidates="all" needs gaps="floored" or "value", got "empirical"',
+        ),
+        (lambda: sl.PrimalDual(learning_rate="pape"), "did you mean 'paper'"),
+        (lambda: sl.PrimalDual(regulariser=0.0), "regulariser must be finite and > 0"),
+        (lambda: sl.PrimalDual(confidence=None), "confidence must be LogDet"),  # type: ignore[arg-type]
         (lambda: build({"type": "IDSS"}), "did you mean 'IDS'"),
         (lambda: build({"type": "IDS", "informaton": "x"}), "did you mean 'information'"),
     ],

@@ -30,6 +30,7 @@ from sightline.jit import compiled
 __all__ = [
     "best_difference_gaps",
     "difference_gaps",
+    "empirical_gaps",
     "lift_gaps",
     "optimistic_arm",
     "upper_bound",
@@ -97,6 +98,13 @@ def best_difference_gaps(beta: float, separations: Array, shortfalls: Array, gap
         delta = max(delta, math.sqrt(beta * separations[z]) - shortfalls[z])
     for x in range(gaps.shape[0]):
         gaps[x] = delta + shortfalls[x]
+
+
+@compiled
+def empirical_gaps(shortfalls: Array, least: float, gaps: Array) -> None:
+    """Write <x-hat - x, theta-hat>, but at least ``least``, for every arm x: O(k)."""
+    for x in range(gaps.shape[0]):
+        gaps[x] = max(shortfalls[x], least)
 
 
 @compiled

@@ -22,6 +22,7 @@ from sightline.jit import compiled
 
 __all__ = [
     "Mixture",
+    "cheapest_arm",
     "deterministic_mixture",
     "exact_mixture",
     "greedy_mixture",
@@ -62,6 +63,17 @@ def _pair(gaps: Array, gains: Array, x: int, z: int) -> Mixture:
 
 
 @compiled
+def cheapest_arm(gaps: Array, gains: Array, otherwise: int) -> int:
+    """Arm of least gap per gain among those with a gain, the first one among equals: O(k)."""
+    cheapest = otherwise
+    price = math.inf
+    for x in range(gaps.shape[0]):
+        if gains[x] > 0.0 and gaps[x] < price * gains[x]:
+            cheapest, price = x, gaps[x] / gains[x]
+    return cheapest
+
+
+@compiled
 def _price_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
     """Limit of the IDS distribution as the gap of x-hat falls to zero.
 
@@ -70,12 +82,7 @@ def _price_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
     the other arm of the mixture tends to the one of least gap per gain; it is played directly,
     which skips the rounds that change nothing.
     """
-    cheapest = best
-    price = math.inf
-    for x in range(gaps.shape[0]):
-        if gains[x] > 0.0 and gaps[x] < price * gains[x]:
-            cheapest, price = x, gaps[x] / gains[x]
-    return Mixture(best, cheapest, 1.0, 0.0)
+    return Mixture(best, cheapest_arm(gaps, gains, best), 1.0, 0.0)
 
 
 @compiled

@@ -34,6 +34,7 @@ __all__ = [
     "GAPS",
     "INFORMATION",
     "LEAST_M",
+    "PLAIN",
     "SAMPLING",
     "LearningRate",
     "Rules",
@@ -45,7 +46,8 @@ __all__ = [
 ]
 
 # Codes of the gains that weigh alternatives come first; half-spaces and cells share them.
-_OPTIMISTIC, _UCB, _LAPLACE, _LOG_DET, _UCB_DIRECTED, _DIRECTED = range(6)
+# PLAIN is the gain without any optimistic term, which the proofs for IDS need but SPL does not.
+_OPTIMISTIC, _UCB, PLAIN, _LAPLACE, _LOG_DET, _UCB_DIRECTED, _DIRECTED = range(7)
 INFORMATION = {
     "halfspace": _OPTIMISTIC,
     "halfspace-ucb": _UCB,
@@ -144,10 +146,11 @@ def _weigh_alternatives(state: Any, best: int, beta: float, ucb_arm: int) -> Non
     if state.rules.information == _OPTIMISTIC:
         optimistic_gain(alternatives, estimate, best, beta, work)
         return
-    optimism = math.sqrt(beta * max(estimate.squared_widths[ucb_arm], 0.0))
+    optimism = 0.0
+    if state.rules.information == _UCB:
+        optimism = math.sqrt(beta * max(estimate.squared_widths[ucb_arm], 0.0))
     if laplace:
         # q(z) log(q(x-hat) / q(z)) = q(z) distance(z) / 2, the derivative of the entropy
-        optimism = 0.0
         for z in range(work.weights.shape[0]):
             if work.weights[z] > 0.0:
                 work.weights[z] *= 0.5 * alternatives.distances[z] / variance

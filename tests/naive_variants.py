@@ -1,0 +1,102 @@
+"""Brute-force truths for the relatives of IDS, LinUCB and Thompson sampling, round by round."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tests import naive, naive_family
+from tests.naive import Array
+
+
+class Now(NamedTuple):
+    """What an exploration round of a policy that commits knows."""
+
+    s: int
+    theta: Array
+    V: Array
+    xhat: int
+    shifts: Array
+    distances: Array
+    largest_m: float
+
+
+def commit_or_explore(
+    world: naive.World, beta: naive.Beta, rounds: int, explore: Callable[[Now], int]
+) -> naive.Trace:
+    """Play x-hat while m_s >= beta_{s, t log t} / 2, else learn from what `explore` plays."""
+    actions = world.actions
+    played: list[int] = []
+    rewards: list[float] = []
+    arms = np.zeros(rounds, dtype=np.int64)
+    explored: npt.NDArray[np.bool_] = np.zeros(rounds, dtype=np.bool_)
+    largest_m = 0.0
+    for t in range(1, rounds + 1):
+        xs, ys = actions[played], np.array(rewards)
+        V, theta = naive.covariance(xs, beta.regulariser), naive.ridge(xs, ys, beta.regulariser)
+        xhat = int(np.argmax(actions @ theta))
+        shifts, distances = naive.alternatives(actions, theta, V, xhat)
+        m = 0.5 * distances.min()
+        largest_m = max(largest_m, m)
+        arms[t - 1] = xhat
+        if m < 0.5 * beta.exploitation(V, t):
+            now = Now(len(played) + 1, theta, V, xhat, shifts, distances, largest_m)
+            arms[t - 1], explored[t - 1] = explore(now), True
+            played.append(int(arms[t - 1]))
+            rewards.append(world.pull(played[-1]))
+    xs = actions[played]
+    estimate = naive.ridge(xs, np.array(rewards), beta.regulariser)
+    covariance = naive.covariance(xs, beta.regulariser)
+    return naive.Trace(arms, explored, np.zeros(0), estimate, covariance)
+
+
+# --- primal-dual --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PrimalDual:
+    """The choices of the primal-dual method."""
+
+    beta: naive.Beta
+    optimism: str = "none"
+    gaps: str = "floored"
+    candidates: str = "others"
+    learning_rate: str | float = "paper"
+
+
+def _gains(actions: Array, now: Now, rules: PrimalDual, local: float, noise_std: float) -> Array:
+    """Return 1/2 sum_z q(z) (|<nu(z) - theta, x>| + optimism(x))^2, or log det if that is zero."""
+    q = naive_family.weights(rules.learning_rate, now.distances, now.largest_m, local, noise_std)
+    optimism = np.zeros(len(actions))
+    if rules.optimism != "none":
+        kind = "halfspace" if rules.optimism == "all" else "ucb"
+        optimism = naive.corrections(actions, now.theta, now.V, local, kind)
+    gains = naive.information_gain(actions, now.shifts, q, optimism, now.xhat)
+    if gains.max() > 0.0:
+        return gains
+    return np.log1p([naive.squared_norm(x, now.V) for x in actions])
+
+
+def primal_dual(world: naive.World, rules: PrimalDual, rounds: int) -> naive.Trace:
+    """Explore the arm of least gap per gain."""
+    actions = world.actions
+
+    def explore(now: Now) -> int:
+        local = rules.beta.local(now.V, now.s)
+        gains = _gains(actions, now, rules, local, world.noise_std)
+        gaps = (actions[now.xhat] - actions) @ now.theta
+        if rules.gaps == "value":
+            gaps = naive.value_gaps(actions, now.theta, now.V, local)
+        elif rules.gaps == "floored":
+            gaps = np.maximum(gaps, world.noise_std / math.sqrt(now.s))
+        prices = {
+            x: gaps[x] / gains[x]
+            for x in range(len(actions))
+            if gains[x] > 0.0 and (rules.candidates == "all" or x != now.xhat)
+        }
+        return min(prices, key=lambda x: prices[x]) if prices else now.xhat
+
+    return commit_or_explore(world, rules.beta, rounds, explore)
