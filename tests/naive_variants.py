@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests import naive, naive_family
-from tests.naive import Array
+from tests.naive import Array, Ints
 
 
 class Now(NamedTuple):
@@ -100,3 +100,27 @@ def primal_dual(world: naive.World, rules: PrimalDual, rounds: int) -> naive.Tra
         return min(prices, key=lambda x: prices[x]) if prices else now.xhat
 
     return commit_or_explore(world, rules.beta, rounds, explore)
+
+
+# --- policies that learn from every round -------------------------------------------------------
+
+
+def rarely_switching(
+    world: naive.World, beta: naive.Beta, growth: float, rounds: int
+) -> tuple[Ints, int]:
+    """Keep the UCB arm until det V is (1 + growth) times what it was; also count computations."""
+    played: list[int] = []
+    rewards: list[float] = []
+    computed: list[Array] = []
+    for t in range(1, rounds + 1):
+        xs = world.actions[played]
+        V = naive.covariance(xs, beta.regulariser)
+        det = float(np.linalg.det(V))
+        if not computed or det >= (1.0 + growth) * float(np.linalg.det(computed[-1])):
+            computed.append(V)
+            theta = naive.ridge(xs, np.array(rewards), beta.regulariser)
+            scores = naive.ucb_scores(world.actions, theta, V, beta.exploitation(V, t))
+            arm = int(np.argmax(scores))
+        played.append(arm)
+        rewards.append(world.pull(arm))
+    return np.array(played), len(computed)

@@ -36,6 +36,7 @@ CONFIGURATIONS = [
     sl.IDS(information="cell-ucb"),
     sl.IDS(information="laplace"),
     sl.LinUCB(confidence=sl.LogDet(norm_bound=2.0, factor=0.3), regulariser=0.01),
+    sl.LinUCB(switch_growth=0.5),
     sl.PrimalDual(optimism="all", gaps="empirical", learning_rate="algorithm"),
     sl.PrimalDual(candidates="all", regulariser="matched"),
     sl.PrimalDual(optimism="ucb", gaps="value", confidence=sl.LogLog(), learning_rate=0.5),
@@ -180,6 +181,8 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.LinMED(empirical=-0.1), "empirical must be finite and >= 0, got -0.1"),
         (lambda: sl.LinMED(design=0.1), r"empirical \+ design must be below 1.* got 0.9 \+ 0.1"),
         (lambda: sl.LinMED(staleness="5%"), "staleness must be a number"),  # type: ignore[arg-type]
+        (lambda: sl.LinUCB(switch_growth=0.0), "switch_growth must be finite and > 0, got 0.0"),
+        (lambda: sl.LinUCB(switch_growth=True), "switch_growth must be a number, got True"),
         (lambda: sl.PrimalDual(optimism="al"), "optimism must be one of 'none', 'all', 'ucb'"),
         (lambda: sl.PrimalDual(gaps="floor"), "did you mean 'floored'"),
         (lambda: sl.PrimalDual(candidates="other"), "did you mean 'others'"),

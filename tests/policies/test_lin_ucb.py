@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline import FixedBeta, LinearBandit, LinUCB, LogDet, LogLog, simulate
+from sightline import FixedBeta, LinearBandit, LinUCB, LogDet, LogLog, choose, simulate, update
+from sightline.core.clock import clock_at
 from sightline.engine.simulate import Run, streams
 from sightline.problems import end_of_optimism, large_gaps
-from tests import naive
+from tests import naive, naive_variants
 
 
 def gaussian_arms(k: int, d: int, noise_std: float, seed: int) -> LinearBandit:
@@ -92,3 +93,48 @@ def test_the_unit_of_reward_changes_nothing(seed: int, c: float) -> None:
     one = every_round(problem, LinUCB(LogDet(norm_bound=2.0)), 100, seed=1)
     two = every_round(other, LinUCB(LogDet(norm_bound=2.0 * c)), 100, seed=1)
     np.testing.assert_array_equal(one.pulls, two.pulls)
+
+
+# det V is an integer where arms and lambda are: these factors never meet a ratio of two exactly
+@pytest.mark.parametrize("growth", [0.0973, 0.4517, 2.7183])
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+def test_rarely_switching_as_all_data_at_once(problem: LinearBandit, growth: float) -> None:
+    rounds = 300
+    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(6))
+    beta = naive.Beta(noise_std=problem.noise_std)
+    truth, computed = naive_variants.rarely_switching(world, beta, growth, rounds)
+    run = every_round(problem, LinUCB(switch_growth=growth), rounds, seed=6)
+    arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
+    differ = np.flatnonzero(arms != truth)
+    assert differ.size == 0, f"first difference in round {differ[0] + 1}"
+    # log det is at most d log(1 + n max |x|^2 / (d lambda)), and each computation but the first
+    # takes its share of it
+    d, longest = problem.d, float((problem.actions**2).sum(axis=1).max())
+    most = 1 + d * math.log1p(rounds * longest / d) / math.log1p(growth)
+    assert 1 < computed <= most
+
+
+def test_a_held_arm_outlasts_evidence_against_it_and_then_yields() -> None:
+    """Also if asked twice, or never told the reward of an arm."""
+    state = LinUCB(switch_growth=2.9).start(np.array([[1.0, 0.0], [0.0, 0.9]]), 0.1)
+    rng = np.random.default_rng(0)
+    assert choose(state, clock_at(1), rng).arm == 0
+    update(state, 0, -5.0)  # det V = 2
+    assert [choose(state, clock_at(t), rng).arm for t in (2, 2, 3)] == [0, 0, 0]
+    update(state, 0, -5.0)  # 3
+    assert choose(state, clock_at(4), rng).arm == 0
+    update(state, 0, -5.0)  # 4, more than 1 + 2.9 times what it was
+    assert choose(state, clock_at(5), rng).arm == 1
+    assert choose(state, clock_at(5), rng).arm == 1
+
+
+@pytest.mark.slow
+def test_rarely_switching_costs_little() -> None:
+    """The bound allows a factor sqrt(1 + C); within that, paired over seeds."""
+    problem, horizon, growth = PROBLEMS["plane"], 3000, 0.5
+    always, seldom = (
+        np.array([simulate(problem, policy, horizon, s, [horizon]).regret[-1] for s in range(30)])
+        for policy in (LinUCB(), LinUCB(switch_growth=growth))
+    )
+    excess = seldom - math.sqrt(1 + growth) * always
+    assert excess.mean() < 4 * excess.std(ddof=1) / math.sqrt(30)
