@@ -124,3 +124,31 @@ def rarely_switching(
         played.append(arm)
         rewards.append(world.pull(arm))
     return np.array(played), len(computed)
+
+
+def inflation(rule: str | float, V: Array, t: int, beta: naive.Beta) -> float:
+    """Return the standard deviation of a draw along V^-1/2, in units of the reward."""
+    if rule == "agrawal-goyal":
+        tau = max(t, 2)
+        delta = 1.0 / (tau * math.log(tau))
+        return beta.noise_std * math.sqrt(9.0 * len(V) * math.log(tau / delta))
+    if rule == "abeille-lazaric":
+        return math.sqrt(beta.exploitation(V, t))
+    return beta.noise_std * float(rule)
+
+
+def inflated_thompson(world: naive.World, rule: str | float, beta: naive.Beta, rounds: int) -> Ints:
+    """Play the best arm of theta-hat + v V^-1/2 eta, the root being the inverse factor of V."""
+    played: list[int] = []
+    rewards: list[float] = []
+    for t in range(1, rounds + 1):
+        xs = world.actions[played]
+        V = naive.covariance(xs, beta.regulariser)
+        eta = world.decisions.standard_normal(len(V))
+        root = np.asarray(np.linalg.cholesky(V).T, dtype=np.float64)
+        spread = naive.solve(root, eta)
+        theta = naive.ridge(xs, np.array(rewards), beta.regulariser)
+        theta = theta + inflation(rule, V, t, beta) * spread
+        played.append(int(np.argmax(world.actions @ theta)))
+        rewards.append(world.pull(played[-1]))
+    return np.array(played)

@@ -45,6 +45,9 @@ CONFIGURATIONS = [
     sl.LinMED(empirical=0.5, design=0.25, confidence=sl.LogLog(), staleness=0.0),
     sl.PhasedElimination(horizon=300),
     sl.PhasedElimination(horizon=10**400, gap_bound=3.0),
+    sl.ThompsonSampling(inflation="agrawal-goyal"),
+    sl.ThompsonSampling(inflation="abeille-lazaric", confidence=sl.LogLog()),
+    sl.ThompsonSampling(inflation=0.5),
 ]
 every_policy = pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
 
@@ -183,6 +186,13 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.LinMED(staleness="5%"), "staleness must be a number"),  # type: ignore[arg-type]
         (lambda: sl.LinUCB(switch_growth=0.0), "switch_growth must be finite and > 0, got 0.0"),
         (lambda: sl.LinUCB(switch_growth=True), "switch_growth must be a number, got True"),
+        (
+            lambda: sl.ThompsonSampling(inflation="agrawal"),
+            "inflation must be one of 'none', 'agrawal-goyal', 'abeille-lazaric', got 'agrawal'",
+        ),
+        (lambda: sl.ThompsonSampling(inflation=0.0), "inflation must be finite and > 0, got 0.0"),
+        (lambda: sl.ThompsonSampling(inflation=None), "inflation must be a number, got None"),  # type: ignore[arg-type]
+        (lambda: sl.ThompsonSampling(confidence=1.0), "confidence must be LogDet"),  # type: ignore[arg-type]
         (lambda: sl.PrimalDual(optimism="al"), "optimism must be one of 'none', 'all', 'ucb'"),
         (lambda: sl.PrimalDual(gaps="floor"), "did you mean 'floored'"),
         (lambda: sl.PrimalDual(candidates="other"), "did you mean 'others'"),

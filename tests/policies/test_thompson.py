@@ -7,12 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline import LinearBandit, ThompsonSampling, choose, simulate, update
+from sightline import (
+    FixedBeta,
+    LinearBandit,
+    LogDet,
+    LogLog,
+    ThompsonSampling,
+    choose,
+    simulate,
+    update,
+)
 from sightline.core.clock import clock_at
 from sightline.engine.simulate import Run, streams
 from sightline.policies.thompson import ThompsonState
 from sightline.problems import end_of_optimism, unit_sphere
-from tests import naive
+from tests import naive, naive_variants
 from tests.naive import Array
 
 PROBLEMS = {
@@ -126,3 +135,70 @@ def test_the_unit_of_reward_changes_nothing(seed: int, c: float) -> None:
     other = LinearBandit(actions, c * theta, c * 0.25)
     two = every_round(other, ThompsonSampling(1.5 * c), 100, seed=1)
     np.testing.assert_array_equal(one.pulls, two.pulls)
+
+
+INFLATED: dict[str, tuple[ThompsonSampling, dict[str, object]]] = {
+    "agrawal-goyal": (ThompsonSampling(inflation="agrawal-goyal"), {}),
+    "abeille-lazaric": (ThompsonSampling(inflation="abeille-lazaric"), {}),
+    "abeille-lazaric, tuned": (
+        ThompsonSampling(0.5, "abeille-lazaric", LogDet(norm_bound=2.0, factor=0.3)),
+        {"norm_bound": 2.0, "factor": 0.3},
+    ),
+    "abeille-lazaric, log-log": (
+        ThompsonSampling(3.0, "abeille-lazaric", LogLog()),
+        {"kind": "log-log"},
+    ),
+    "abeille-lazaric, fixed": (
+        ThompsonSampling(1.0, "abeille-lazaric", FixedBeta(0.7)),
+        {"kind": "fixed", "fixed": 0.7},
+    ),
+    "fixed": (ThompsonSampling(2.0, 0.3), {}),
+}
+
+
+@pytest.mark.parametrize("name", INFLATED)
+@pytest.mark.parametrize("problem", ["end of optimism", "sphere"])  # whose arms span the space
+def test_inflated_draws_as_all_data_at_once(problem: str, name: str) -> None:
+    policy, coefficients = INFLATED[name]
+    assert_inflated(PROBLEMS[problem], policy, coefficients)
+
+
+def assert_inflated(
+    problem: LinearBandit, policy: ThompsonSampling, coefficients: dict[str, object]
+) -> None:
+    noise_std = problem.noise_std
+    regulariser = (noise_std / policy.prior_std) ** 2
+    beta = naive.Beta(noise_std=noise_std, regulariser=regulariser, **coefficients)  # type: ignore[arg-type]
+    world = naive.World(problem.actions, problem.theta, noise_std, *streams(8))
+    truth = naive_variants.inflated_thompson(world, policy.inflation, beta, 300)
+    run = every_round(problem, policy, 300, 8)
+    arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
+    differ = np.flatnonzero(arms != truth)
+    assert differ.size == 0, f"first difference in round {differ[0] + 1}"
+
+
+def test_no_inflation_is_the_posterior_itself() -> None:
+    problem = PROBLEMS["sphere"]
+    one, two = (every_round(problem, ThompsonSampling(inflation=v), 200, 1) for v in ("none", 1.0))
+    np.testing.assert_array_equal(one.pulls, two.pulls)
+
+
+@pytest.mark.parametrize("rule", ["agrawal-goyal", "abeille-lazaric"])
+def test_dimensions_without_arms_do_not_inflate(rule: str) -> None:
+    """The spread of draws depends on the span of the arms, not on how they are written."""
+    flat, wide = (
+        PROBLEMS["sphere"].actions,
+        np.hstack([PROBLEMS["sphere"].actions, np.zeros((6, 4))]),
+    )
+    spreads = []
+    for actions in (flat, wide):
+        state = ThompsonSampling(inflation=rule).start(np.ascontiguousarray(actions), 0.3)
+        update(state, 2, 1.0)
+        rng = np.random.default_rng(0)
+        thetas = []
+        for _ in range(3000):
+            choose(state, clock_at(50), rng)
+            thetas.append(state.draw[0])
+        spreads.append(np.std(thetas))
+    # a standard deviation from n draws has relative error 1 / sqrt(2 n)
+    assert abs(spreads[1] / spreads[0] - 1.0) < 4 * math.sqrt(2 / (2 * 3000))

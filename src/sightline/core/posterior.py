@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 from sightline.core.cholesky import rank_one_update, solve_transposed
 from sightline.jit import compiled
 
-__all__ = ["Posterior", "absorb", "best_under", "gaussian_posterior", "whitened_mean"]
+__all__ = [
+    "Posterior",
+    "absorb",
+    "best_under",
+    "gaussian_posterior",
+    "log_det_ratio",
+    "whitened_mean",
+]
 
 Array = NDArray[np.float64]
 
@@ -59,6 +66,16 @@ def whitened_mean(posterior: Posterior, result: Array) -> None:
     for i in range(result.shape[0]):
         result[i] = posterior.moment[i]
     solve_transposed(posterior.factor, result)
+
+
+@compiled
+def log_det_ratio(posterior: Posterior, prior_std: float) -> float:
+    """Compute log det(V / lambda) of least squares with lambda = sigma^2 / prior_std^2."""
+    total = 0.0
+    for i in range(posterior.factor.shape[0]):
+        total += 2.0 * math.log(posterior.factor[i, i] * prior_std)
+    # rotations never shorten the diagonal, but 1 / prior_std * prior_std may round to below 1
+    return max(total, 0.0)
 
 
 @compiled
