@@ -102,6 +102,41 @@ def primal_dual(world: naive.World, rules: PrimalDual, rounds: int) -> naive.Tra
     return commit_or_explore(world, rules.beta, rounds, explore)
 
 
+# --- top-two ------------------------------------------------------------------------------------
+
+
+def top_two(
+    world: naive.World, beta: naive.Beta, p: float, redraws: int, rounds: int
+) -> tuple[naive.Trace, Ints]:
+    """Explore leader or challenger; also count challengers: none, drawn, fallen back on."""
+    actions, sigma = world.actions, world.noise_std
+    kinds = np.zeros(3, dtype=np.int64)
+
+    def explore(now: Now) -> int:
+        root = np.asarray(np.linalg.cholesky(now.V).T, dtype=np.float64)
+
+        def best_of_draw() -> int:
+            eta = world.decisions.standard_normal(len(now.V))
+            return int(np.argmax(actions @ (now.theta + sigma * naive.solve(root, eta))))
+
+        leader = best_of_draw()
+        if world.decisions.random() < p:
+            kinds[0] += 1
+            return leader
+        r = now.distances / sigma**2
+        chance = len(actions) / 2 * math.exp(-r.min() / 2)
+        if leader != now.xhat or redraws * chance >= 2.0**-53:
+            for _ in range(redraws):
+                arm = best_of_draw()
+                if arm != leader:
+                    kinds[1] += 1
+                    return arm
+        kinds[2] += 1
+        return int(np.argmin(r)) if leader == now.xhat else now.xhat
+
+    return commit_or_explore(world, beta, rounds, explore), kinds
+
+
 # --- policies that learn from every round -------------------------------------------------------
 
 

@@ -48,6 +48,8 @@ CONFIGURATIONS = [
     sl.ThompsonSampling(inflation="agrawal-goyal"),
     sl.ThompsonSampling(inflation="abeille-lazaric", confidence=sl.LogLog()),
     sl.ThompsonSampling(inflation=0.5),
+    sl.TopTwo(leader_probability=0.9, redraws=3, regulariser=1.0),
+    sl.TopTwo(redraws=0, confidence=sl.LogLog()),
 ]
 every_policy = pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
 
@@ -203,6 +205,12 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.PrimalDual(learning_rate="pape"), "did you mean 'paper'"),
         (lambda: sl.PrimalDual(regulariser=0.0), "regulariser must be finite and > 0"),
         (lambda: sl.PrimalDual(confidence=None), "confidence must be LogDet"),  # type: ignore[arg-type]
+        (lambda: sl.TopTwo(leader_probability=0.0), "leader_probability must be finite and > 0"),
+        (lambda: sl.TopTwo(leader_probability=1.0), "leader_probability must be below 1, got 1.0"),
+        (lambda: sl.TopTwo(redraws=-1), "redraws must be at least 0, got -1"),
+        (lambda: sl.TopTwo(redraws=1.5), "redraws must be an integer"),  # type: ignore[arg-type]
+        (lambda: sl.TopTwo(regulariser="match"), "did you mean 'matched'"),
+        (lambda: sl.TopTwo(confidence=2.0), "confidence must be LogDet"),  # type: ignore[arg-type]
         (lambda: build({"type": "IDSS"}), "did you mean 'IDS'"),
         (lambda: build({"type": "IDS", "informaton": "x"}), "did you mean 'information'"),
     ],

@@ -19,13 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.cholesky import rank_one_update, solve_transposed
+from sightline.core.cholesky import rank_one_update, solve, solve_transposed
 from sightline.jit import compiled
 
 __all__ = [
     "Posterior",
     "absorb",
     "best_under",
+    "draw_parameter",
     "gaussian_posterior",
     "log_det_ratio",
     "whitened_mean",
@@ -66,6 +67,17 @@ def whitened_mean(posterior: Posterior, result: Array) -> None:
     for i in range(result.shape[0]):
         result[i] = posterior.moment[i]
     solve_transposed(posterior.factor, result)
+
+
+@compiled
+def draw_parameter(
+    posterior: Posterior, scale: float, theta: Array, rng: np.random.Generator
+) -> None:
+    """Write mean + scale R^-1 eta, eta standard normal: a draw from the posterior at scale 1."""
+    whitened_mean(posterior, theta)
+    for i in range(theta.shape[0]):
+        theta[i] += scale * rng.standard_normal()
+    solve(posterior.factor, theta)
 
 
 @compiled

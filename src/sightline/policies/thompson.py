@@ -36,6 +36,7 @@ from sightline.core.posterior import (
     Posterior,
     absorb,
     best_under,
+    draw_parameter,
     gaussian_posterior,
     log_det_ratio,
     whitened_mean,
@@ -134,11 +135,7 @@ def _inflation(state: ThompsonState, clock: Clock) -> float:
 def choose_thompson(state: ThompsonState, clock: Clock, rng: np.random.Generator) -> Choice:
     """Best arm of one posterior draw; its probability has no closed form."""
     theta = state.draw
-    scale = _inflation(state, clock)
-    whitened_mean(state.posterior, theta)
-    for i in range(theta.shape[0]):
-        theta[i] += scale * rng.standard_normal()
-    solve(state.posterior.factor, theta)
+    draw_parameter(state.posterior, _inflation(state, clock), theta, rng)
     return Choice(best_under(state.posterior.actions, theta), math.nan, clock)
 
 

@@ -1,0 +1,187 @@
+"""Top-two Thompson sampling as the exploration of a policy that commits like IDS.
+
+Top-two sampling (Russo, COLT 2016) identifies a best arm: draw a parameter, let its best arm I be
+the leader and play it with probability p; else redraw until another arm J is best and play that
+challenger.  Here the exploitation test and the handling of data are those of IDS: commit to x-hat
+while m_s >= beta/2, and learn from exploration rounds only, which play leader or challenger.
+
+Once the posterior is concentrated, redraws would rarely differ.  After ``redraws`` of them the
+challenger is the arm of the nearest alternative: P(z is best) falls like exp(-distance(z) / 2), the
+distance in units of the noise variance, so the law of J given J != I concentrates on that arm.
+Where the bound k/2 exp(-distance/2) on the chance of a different redraw is below the resolution of
+random numbers, none is made.  If the leader is not x-hat, the fallback is x-hat, by the same law.
+
+Guarantees: what it commits to is as sure as with IDS, and exploration ends, because both arms of
+the nearest comparison are played.  None on regret.  The challenger is played whatever its gap, in a
+share 1 - p of all rounds until the test succeeds: regret grows linearly until then.  And it is
+played even if a third arm tells the two apart better.  On the end-of-optimism problem the cost
+per log n is 1 / (p epsilon slope^2) times c*: 50 times at p = 1/2, epsilon = 0.01, slope 2.
+
+Cost per exploration round: O(k d + d^2) per draw.  A stretch of exploitation costs one test.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
+from sightline.core.clock import Clock, is_before
+from sightline.core.confidence import (
+    Confidence,
+    ConfidenceRule,
+    LogDet,
+    next_exploration,
+    ridge,
+    valid_regulariser,
+    valid_rule,
+)
+from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.posterior import (
+    Posterior,
+    absorb,
+    best_under,
+    draw_parameter,
+    gaussian_posterior,
+)
+from sightline.jit import compiled
+from sightline.policies.base import Choice, Policy, choose, inspect, update
+from sightline.policies.ids import inspect_ids
+from sightline.validation import integer, number
+
+__all__ = ["TopTwo", "TopTwoState"]
+
+Array = NDArray[np.float64]
+
+# What a random number cannot resolve: redraws that differ less often are not made.
+_NEVER = 2.0**-53
+
+
+class TopTwoState(NamedTuple):
+    """Estimates from exploration rounds, and the posterior that goes with them."""
+
+    estimate: LeastSquares
+    confidence: Confidence
+    alternatives: HalfSpaces
+    posterior: Posterior
+    leader_probability: float
+    redraws: int
+    draw: Array  # workspace (d,)
+
+
+@dataclass(frozen=True)
+class TopTwo(Policy):
+    """Top-two Thompson sampling, until the best arm is settled.
+
+    Parameters
+    ----------
+    leader_probability : float
+        p, in (0, 1): probability of playing the leader.  1/2 is the usual choice; more costs less
+        regret and more rounds.
+    redraws : int
+        Most redraws for a challenger.  100 by default: of what differs less often than in one
+        draw of a hundred, the nearest alternative is nearly all.
+    confidence : LogDet, LogLog or FixedBeta
+        Confidence coefficient of the exploitation test; the paper's, as for IDS.
+    regulariser : float or "matched"
+        lambda of the least squares estimate, which is the posterior mean under the prior
+        N(0, sigma^2 / lambda I).  ``"matched"``, the default, is sigma^2 / S^2, and the prior
+        N(0, S^2 I).
+    """
+
+    leader_probability: float = 0.5
+    redraws: int = 100
+    confidence: ConfidenceRule = field(default_factory=LogDet)
+    regulariser: float | str = "matched"
+
+    @property
+    def commits(self) -> bool:
+        """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""
+        return True
+
+    def __post_init__(self) -> None:
+        if number("leader_probability", self.leader_probability, above=0) >= 1.0:
+            raise ValueError(
+                f"leader_probability must be below 1, got {self.leader_probability!r}: the leader "
+                "alone would be explored for ever"
+            )
+        integer("redraws", self.redraws, at_least=0)
+        valid_rule(self.confidence)
+        valid_regulariser(self.regulariser)
+
+    def start(self, actions: Array, noise_std: float) -> TopTwoState:
+        """State before any data."""
+        regulariser = ridge(self.regulariser, self.confidence, noise_std)
+        estimate = least_squares(actions, regulariser)
+        k, d = estimate.actions.shape
+        prior_std = noise_std / math.sqrt(regulariser)  # posterior mean = theta-hat
+        return TopTwoState(
+            estimate=estimate,
+            confidence=self.confidence.build(d, noise_std, regulariser),
+            alternatives=half_spaces(k),
+            posterior=gaussian_posterior(estimate.actions, noise_std, prior_std),
+            leader_probability=float(self.leader_probability),
+            redraws=int(self.redraws),
+            draw=np.zeros(d),
+        )
+
+
+@compiled
+def _nearest(state: TopTwoState, least: float) -> int:
+    """Arm of the nearest alternative, after ``least_distance``; the first one among equals."""
+    distances = state.alternatives.distances
+    z = 0
+    while distances[z] > least:
+        z += 1
+    return z
+
+
+@compiled
+def _leader_or_challenger(
+    state: TopTwoState, best: int, least: float, rng: np.random.Generator
+) -> int:
+    """Play the leader or look for a challenger; all draws are made in one place, compiled once."""
+    # P(another arm than x-hat is best) <= sum_z P(<x-hat - z, theta> < 0) <= k/2 exp(-least/2)
+    units = least / state.confidence.noise_variance
+    differ = 0.5 * state.estimate.means.shape[0] * math.exp(-0.5 * units) * state.redraws
+    leader = -1
+    for _ in range(state.redraws + 1):
+        draw_parameter(state.posterior, 1.0, state.draw, rng)
+        arm = best_under(state.posterior.actions, state.draw)
+        if leader < 0:
+            leader = arm
+            if rng.random() < state.leader_probability:
+                return leader
+            if leader == best and differ < _NEVER:
+                break
+        elif arm != leader:
+            return arm
+    return _nearest(state, least) if leader == best else best
+
+
+@choose.register(TopTwoState)
+@compiled
+def choose_top_two(state: TopTwoState, clock: Clock, rng: np.random.Generator) -> Choice:
+    """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
+    estimate = state.estimate
+    best = best_arm(estimate)
+    least = least_distance(state.alternatives, estimate, best)
+    wake = next_exploration(state.confidence, estimate.log_det[0], least, clock)
+    if is_before(clock, wake):
+        return Choice(best, 1.0, wake)
+    return Choice(_leader_or_challenger(state, best, least, rng), math.nan, clock)
+
+
+@update.register(TopTwoState)
+@compiled
+def update_top_two(state: TopTwoState, arm: int, reward: float) -> None:
+    """Learn from an exploration round; exploitation rounds are never told."""
+    observe(state.estimate, arm, reward)
+    absorb(state.posterior, arm, reward)
+
+
+inspect.register(TopTwoState)(inspect_ids)
