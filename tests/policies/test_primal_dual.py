@@ -28,12 +28,12 @@ PROBLEMS = {
 # policy beside the coefficients of the truth; the noise is that of the problem
 POLICIES: dict[str, tuple[PrimalDual, dict[str, object]]] = {
     "default": (PrimalDual(), {}),
-    "all arms": (PrimalDual(candidates="all"), {}),
-    "empirical": (PrimalDual(gaps="empirical", learning_rate="algorithm"), {}),
+    "other arms": (PrimalDual(candidates="others"), {}),
+    "empirical": (PrimalDual(candidates="others", gaps="empirical", learning_rate="algorithm"), {}),
     "value": (PrimalDual(gaps="value", learning_rate="inverse-sqrt-beta"), {}),
-    "optimistic": (PrimalDual(optimism="all"), {}),
+    "optimistic": (PrimalDual(optimism="all", candidates="others"), {}),
     "optimistic, all arms": (PrimalDual(optimism="all", candidates="all", gaps="value"), {}),
-    "optimistic for the UCB arm": (PrimalDual(optimism="ucb", learning_rate=0.7), {}),
+    "optimistic for the UCB arm": (PrimalDual("ucb", candidates="others", learning_rate=0.7), {}),
     "log-log": (
         PrimalDual(confidence=LogLog(factor=0.5), regulariser=0.1),
         {"kind": "log-log", "factor": 0.5, "regulariser": 0.1},
@@ -111,7 +111,7 @@ def test_the_unit_of_reward_changes_nothing(seed: int, c: float) -> None:
 def test_x_hat_is_explored_only_where_no_other_arm_informs() -> None:
     """Beside the zero arm there is nobody else to ask."""
     problem = LinearBandit([[1.0, 0.5], [0.0, 0.0]], [1.0, 0.0], 0.3)
-    run = every_round(problem, PrimalDual(), 500, seed=0)
+    run = every_round(problem, PrimalDual(candidates="others"), 500, seed=0)
     assert 1 < run.explorations[-1] < 250
     assert run.pulls[-1, 0] > 490
 
@@ -120,7 +120,8 @@ def test_twins_of_x_hat_are_not_other_arms() -> None:
     alone = LinearBandit([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.2], 0.3)
     both = LinearBandit([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1.0, 0.2], 0.3)
     # a fixed rate, because the paper's depends on the number of arms
-    one, two = (every_round(p, PrimalDual(learning_rate=1.0), 400, seed=0) for p in (alone, both))
+    policy = PrimalDual(candidates="others", learning_rate=1.0)
+    one, two = (every_round(p, policy, 400, seed=0) for p in (alone, both))
     np.testing.assert_array_equal(one.pulls[:, 1], two.pulls[:, 1])
 
 

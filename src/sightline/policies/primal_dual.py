@@ -1,9 +1,9 @@
 """The primal-dual method: play the arm of least gap per information gain.
 
-The form in which the paper states SPL (Degenne, Shao, Koolen, ICML 2020), beside which it sets
-IDS: estimator, alternatives, weights q and exploitation test are those of IDS, but an exploration
-round plays argmin_x gap(x) / I(x) among the arms other than x-hat, where IDS draws from x-hat and
-that arm.  SPL itself, a learner over arms whose shares are tracked, is another algorithm.
+The form in which the paper states SPL (Degenne, Shao, Koolen, ICML 2020), beside which it sets IDS:
+estimator, alternatives, weights q and exploitation test are those of IDS, but an exploration round
+plays argmin_x gap(x) / I(x), where IDS draws from x-hat and that arm.  SPL itself, a learner over
+arms whose shares are tracked, is another algorithm.
 
 Guarantees: given the gaps, and finitely many alternatives that x* does not tell from theta*, the
 same rule costs c* beta_n + O(sqrt(beta_n)) (paper, appendix on the oracle).  In the bandit none is
@@ -16,7 +16,7 @@ is c*.
 
 Cost per exploration round: O(k d^2), or that of IDS if the gain is optimistic; a whole stretch of
 exploitation costs one test.  Exploration takes fewer rounds than that of IDS, O(log n) on that
-problem, because no round goes to x-hat.
+problem, because hardly any round goes to x-hat.
 """
 
 from __future__ import annotations
@@ -93,8 +93,9 @@ class PrimalDual(Policy):
         is noise, and an arm whose gap came out as zero would be played for nothing; the upper
         estimate keeps the width of x-hat, which never shrinks if x-hat is not played.
     candidates : {"others", "all"}
-        Arms to explore: all but x-hat (the paper's appendix, and the default), or x-hat as well
-        (as its main text prints it).  If no other arm informs, x-hat is explored in either case.
+        Arms to explore: all but x-hat (the paper's appendix), or x-hat as well (as its main text
+        prints it, and the default, because only then is the limit c*).  If no other arm informs,
+        x-hat is explored in either case.
     confidence : LogDet, LogLog or FixedBeta
         Confidence coefficient beta; the paper's, so that it is compared with IDS at equal beta.
     learning_rate : {"paper", "algorithm", "inverse-sqrt-beta"} or float
@@ -105,7 +106,7 @@ class PrimalDual(Policy):
 
     optimism: str = "none"
     gaps: str = "floored"
-    candidates: str = "others"
+    candidates: str = "all"
     confidence: ConfidenceRule = field(default_factory=LogDet)
     learning_rate: str | float = "paper"
     regulariser: float | str = 1.0
