@@ -50,6 +50,17 @@ CONFIGURATIONS = [
     sl.ThompsonSampling(inflation=0.5),
     sl.TopTwo(leader_probability=0.9, redraws=3, regulariser=1.0),
     sl.TopTwo(redraws=0, confidence=sl.LogLog()),
+    sl.SOLID(reset=False),
+    sl.SOLID(
+        constraint_bonus=0.1,
+        primal_step=0.5,
+        dual_step="phase",
+        first_normaliser=5.0,
+        first_multiplier=0.5,
+        multiplier_bound=10.0,
+        confidence=sl.LogLog(),
+        regulariser="matched",
+    ),
 ]
 every_policy = pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
 
@@ -211,6 +222,18 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.TopTwo(redraws=1.5), "redraws must be an integer"),  # type: ignore[arg-type]
         (lambda: sl.TopTwo(regulariser="match"), "did you mean 'matched'"),
         (lambda: sl.TopTwo(confidence=2.0), "confidence must be LogDet"),  # type: ignore[arg-type]
+        (lambda: sl.SOLID(reset=1), r"reset must be True \(SOLID\) or False"),  # type: ignore[arg-type]
+        (lambda: sl.SOLID(constraint_bonus=-1.0), "constraint_bonus must be finite and >= 0"),
+        (lambda: sl.SOLID(primal_step="phases"), "primal_step must be one of 'phase'"),
+        (lambda: sl.SOLID(dual_step=0.0), "dual_step must be finite and > 0, got 0.0"),
+        (lambda: sl.SOLID(first_normaliser=0.5), "first_normaliser must be finite and >= 1"),
+        (lambda: sl.SOLID(first_multiplier=-0.1), "first_multiplier must be finite and >= 0"),
+        (
+            lambda: sl.SOLID(first_multiplier=2.0, multiplier_bound=1.0),
+            "multiplier_bound must be finite and > 0 and >= 2, got 1.0",
+        ),
+        (lambda: sl.SOLID(confidence=1.0), "confidence must be LogDet"),  # type: ignore[arg-type]
+        (lambda: sl.SOLID(regulariser=0.0), "regulariser must be finite and > 0"),
         (lambda: build({"type": "IDSS"}), "did you mean 'IDS'"),
         (lambda: build({"type": "IDS", "informaton": "x"}), "did you mean 'information'"),
     ],

@@ -15,6 +15,7 @@ from sightline.policies.lin_med import LinMED as LinMED
 from sightline.policies.lin_ucb import LinUCB as LinUCB
 from sightline.policies.phased_elimination import PhasedElimination as PhasedElimination
 from sightline.policies.primal_dual import PrimalDual as PrimalDual
+from sightline.policies.solid import SOLID as SOLID
 from sightline.policies.thompson import ThompsonSampling as ThompsonSampling
 from sightline.policies.top_two import TopTwo as TopTwo
 from sightline.validation import one_of
