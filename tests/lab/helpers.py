@@ -10,7 +10,7 @@ SPHERE = sl.problems.unit_sphere(k=6, d=2, seed=3)
 
 
 def small(**changes: object) -> sl.Experiment:
-    """Two problems, two policies, one of which never commits; six blocks per cell."""
+    """Two problems, two policies, one of which never commits."""
     arguments: dict[str, object] = {
         "problems": {"eoo": EOO, "sphere": SPHERE},
         "policies": {"IDS": sl.IDS(), "LinUCB": sl.LinUCB()},
@@ -28,6 +28,7 @@ def bits(results: sl.Results) -> list[object]:
 
 def shelf_bits(shelf: Shelf) -> list[object]:
     return [
-        (b.cell, b.first, b.seeds, b.regret.tobytes(), b.explorations.tobytes(), b.pulls.tobytes())
-        for b in shelf.blocks()
+        (block.cell, block.first + i, seed, *(x[i].tobytes() for x in block[3:6]))
+        for block in shelf.blocks()
+        for i, seed in enumerate(block.seeds)
     ]

@@ -254,9 +254,9 @@ if __name__ == "__main__":
 
 
 def long() -> sl.Experiment:
-    """A few seconds of work in some forty blocks."""
+    """A few seconds of work in 24 blocks, or more where they are small."""
     policies = {"IDS": sl.IDS(), "LinUCB": sl.LinUCB()}
-    return sl.Experiment({"eoo": EOO}, policies, 3 * 10**5, 20, seed=4)
+    return sl.Experiment({"eoo": EOO}, policies, 3 * 10**5, 60, seed=4)
 
 
 def start(directory: Path) -> subprocess.Popen[str]:
@@ -266,20 +266,23 @@ def start(directory: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_kill_9_at_any_moment_loses_only_what_was_in_flight(tmp_path: Path) -> None:
+def test_kill_9_at_any_moment_loses_only_what_was_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # blocks as large as in the process that is killed
     whole = sl.run(long())
     expected = bits(whole)
     rng = random.Random(2)
     for attempt in range(3):
         directory = tmp_path / str(attempt)
-        enough = rng.randrange(1, 30)
+        enough = rng.randrange(1, 18)
         with start(directory) as process:
             while process.poll() is None and len(files(directory)) < enough:
                 time.sleep(0.001)
             process.send_signal(signal.SIGKILL)
         done = files(directory)
         stamps = {path: path.stat().st_mtime_ns for path in done}
-        assert 0 < len(done) < len(expected), "it was killed in mid-run"
+        assert 0 < len(done) < 24, "it was killed in mid-run"
         resumed = sl.run(long(), directory)
         assert bits(resumed) == expected
         assert {path: path.stat().st_mtime_ns for path in done} == stamps, "nothing is redone"

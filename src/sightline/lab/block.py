@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import time
 from collections.abc import Iterator
@@ -18,13 +19,14 @@ from sightline.problems.bandit import LinearBandit
 
 __all__ = ["Block", "Task", "compute", "tasks"]
 
-# Rounds per block: about a second of work, so that a crash costs little, and little is written.
-_ROUNDS = 10**7
-_LARGEST = 50
-# Blocks per cell, if there are so many replications, so that a few workers are busy to the end.
+# A cell is split into so many blocks, to keep many workers busy to the end; but a block has at
+# least so many rounds of work, or writing it would take as long, and at most so many, about a
+# second, for that is what a crash may cost.
 _BLOCKS = 16
-# What a run of a policy that commits is taken to cost at most: its exploration rounds.
-_EXPLORATIONS = 10**6
+_FEWEST_ROUNDS, _MOST_ROUNDS = 10**6, 10**7
+_MOST_REPLICATIONS = 50
+# Exploration rounds per factor of ten, generously, of a policy that commits.
+_EXPLORATIONS = 10**4
 
 
 class Task(NamedTuple):
@@ -74,8 +76,7 @@ def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
     """
     for index, cell in enumerate(experiment.cells):
         policy = experiment.policies[cell.policy]
-        cost = min(experiment.horizon, _EXPLORATIONS) if policy.commits else experiment.horizon
-        size = max(1, min(_LARGEST, _ROUNDS // cost, experiment.replications // _BLOCKS))
+        size = _block_size(experiment, policy)
         for first in range(0, experiment.replications, size):
             yield Task(
                 cell=cell,
@@ -88,6 +89,14 @@ def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
                 rounds=experiment.rounds,
                 keeps_sources=keeps_sources,
             )
+
+
+def _block_size(experiment: Experiment, policy: Policy) -> int:
+    cost = experiment.horizon
+    if policy.commits:
+        cost = min(cost, _EXPLORATIONS * max(1, round(math.log10(cost))))
+    size = max(experiment.replications // _BLOCKS, _FEWEST_ROUNDS // cost)
+    return max(1, min(size, _MOST_ROUNDS // cost, _MOST_REPLICATIONS))
 
 
 def compute(task: Task, stop: Stop | None = None) -> Block:

@@ -44,7 +44,7 @@ def write_block(path: Path, block: Block, rounds: tuple[int, ...], header: dict[
     def write(file: BinaryIO) -> None:
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)
 
-    write_atomically(path, write)
+    write_atomically(path, write, lasting=False)  # a block that is lost is computed again
 
 
 def _columns(block: Block, rounds: tuple[int, ...]) -> dict[str, Any]:
