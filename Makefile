@@ -21,6 +21,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.plain_c
 	$(BIN)/python -m benchmarks.projection
 	$(BIN)/python -m benchmarks.bayesian_ids
+	$(BIN)/python -m benchmarks.lab
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

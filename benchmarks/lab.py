@@ -82,6 +82,7 @@ def memory(small: bool) -> None:
 
 def overhead(small: bool) -> None:
     horizon, replications = (10**5, 16) if small else (10**6, 32)
+    totals = [0.0, 0.0]
     for label, policy in POLICIES.items():
         experiment = sl.Experiment(PROBLEMS, {label: policy}, horizon, replications)
 
@@ -95,10 +96,14 @@ def overhead(small: bool) -> None:
         def ours(experiment: sl.Experiment = experiment) -> object:
             return lab(experiment, 1)
 
-        plain, mine = fastest([bare, ours], repeats=3)
-        print(
-            f"{label:8} bare {plain:7.3f} s, lab {mine:7.3f} s: {100 * (mine / plain - 1):+.1f} %"
-        )
+        times = fastest([bare, ours], repeats=3)
+        totals = [total + seconds for total, seconds in zip(totals, times, strict=True)]
+        print_overhead(label, *times)
+    print_overhead("all", *totals)
+
+
+def print_overhead(label: str, bare: float, lab: float) -> None:
+    print(f"{label:8} bare {bare:7.3f} s, lab {lab:7.3f} s: {100 * (lab / bare - 1):+.1f} %")
 
 
 CHILD = """

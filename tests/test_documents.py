@@ -48,7 +48,7 @@ def test_the_examples_of_the_readme_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     for example in examples:
         exec(example, {})
     output = capsys.readouterr().out

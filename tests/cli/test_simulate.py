@@ -60,10 +60,10 @@ def test_json(tmp_path: Path) -> None:
 
 
 def test_json_has_no_infinities_and_no_large_integers(tmp_path: Path) -> None:
-    options = ["--horizon", "10^400", "--replications", "1", "--threads", "1", "--json"]
+    options = ["--horizon", "10^30", "--replications", "1", "--threads", "1", "--json"]
     result = invoke(*RUN, *options, "--store", str(tmp_path / "store"))
     content = json.loads(result.stdout, parse_constant=lambda name: pytest.fail(name))
-    assert content["summary"][0]["t"] == str(10**400)
+    assert content["summary"][0]["t"] == str(10**30)
     assert content["summary"][0]["standard_error"] is None
 
 

@@ -136,6 +136,30 @@ def test_what_is_no_executor_is_refused(executor: Any) -> None:
         sl.run(small(), executor=executor)
 
 
+class Odd(Executor):
+    """Fails in a way of its own."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(LookupError("lost"))
+        return future
+
+
+def test_any_other_failure_names_the_cell() -> None:
+    with pytest.raises(RuntimeError, match=r"eoo / IDS, replications 0 to 0: LookupError: lost"):
+        sl.run(small(), executor=Odd())
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sightline.report.run.execute", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        sl.run(small(), tmp_path / "store")
+    assert "run again to go on" in caught.value.__notes__[0]
+
+
 def test_what_is_no_experiment_is_refused() -> None:
     with pytest.raises(ValueError, match="experiment must be an Experiment, got 'eoo'"):
         sl.run("eoo")  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ import sightline as sl
 from sightline.lab import sources, store
 from tests.lab.helpers import EOO, bits, small
 from tests.lab.test_run import ROOT, Recorder, local_bits
-from tests.own_policies import EpsilonGreedy
+from tests.own_policies import EpsilonGreedy, Stubborn
 
 
 def files(directory: Path) -> list[Path]:
@@ -76,7 +76,7 @@ def test_blocks_are_tidy_for_any_reader(tmp_path: Path) -> None:
 def test_rounds_beyond_64_bits(tmp_path: Path) -> None:
     experiment = small(
         problems={"eoo": EOO},
-        policies=[sl.IDS()],
+        policies=[Stubborn(arm=0)],
         horizon=10**400,
         checkpoints=[10, 10**400 - 1, 10**400],
         replications=1,

@@ -58,12 +58,12 @@ def simulate(
     Example: sightline simulate --problem end_of_optimism --policy ids --policy lin-ucb
     --policy "IDS-UCB=ids:information=halfspace-ucb" --horizon 10^6 --replications 100
     """
-    from sightline.report.run import run
-
     options = {"horizon": horizon, "replications": replications, "seed": seed}
     resume = f"sightline simulate --config {shlex.quote(str(store / 'experiment.toml'))} "
     resume += f"--store {shlex.quote(str(store))}"
     with in_a_sentence(interrupted=f"stopped; what is finished is kept.  Resume with: {resume}"):
+        from sightline.report.run import run
+
         experiment = _experiment(problem or [], policy or [], config, options)
         with _executor(threads, dask) as executor:
             results = run(experiment, store, executor)

@@ -25,8 +25,8 @@ __all__ = ["Block", "Task", "compute", "tasks"]
 _BLOCKS = 16
 _FEWEST_ROUNDS, _MOST_ROUNDS = 10**6, 10**7
 _MOST_REPLICATIONS = 50
-# Exploration rounds per factor of ten, generously, of a policy that commits.
-_EXPLORATIONS = 10**4
+# Cost of a policy that commits, in rounds of one that does not, per factor of ten: generously.
+_PER_DECADE = 3000
 
 
 class Task(NamedTuple):
@@ -94,7 +94,7 @@ def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
 def _block_size(experiment: Experiment, policy: Policy) -> int:
     cost = experiment.horizon
     if policy.commits:
-        cost = min(cost, _EXPLORATIONS * max(1, round(math.log10(cost))))
+        cost = min(cost, _PER_DECADE * max(1, round(math.log10(cost))))
     size = max(experiment.replications // _BLOCKS, _FEWEST_ROUNDS // cost)
     return max(1, min(size, _MOST_ROUNDS // cost, _MOST_REPLICATIONS))
 

@@ -122,6 +122,8 @@ def _result(task: Task, future: Future[Block]) -> Block:
         ) from error
     except ValueError as error:
         raise ValueError(f"{task.name}: {error}") from error
+    except Exception as error:
+        raise RuntimeError(f"{task.name}: {type(error).__name__}: {error}") from error
 
 
 def _save_finished(pending: dict[Future[Block], Task], shelf: Shelf) -> None:

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -29,26 +30,28 @@ def sources_of(problem: LinearBandit, policy: Policy) -> str:
     digest = hashlib.sha256()
     for part in (source_hash(*_PARTS), np.__version__, numba.__version__):
         digest.update(part.encode() + b"\0")
-    for module in _modules(problem, policy):
-        digest.update(_content(module))
+    for part in _own_parts(problem, policy):
+        digest.update(_content(part))
     return digest.hexdigest()[:16]
 
 
-def _modules(problem: LinearBandit, policy: Policy) -> list[str]:
-    """Modules outside this package that define the policy, its state or the noise."""
+def _own_parts(problem: LinearBandit, policy: Policy) -> list[Any]:
+    """Classes of the policy and its state, and the noise, if they are not part of this package."""
     state = policy.start(np.array(problem.actions), problem.noise_std)
     noise = problem.noise.draw if isinstance(problem.noise, Sampler) else type(problem.noise)
-    names = {part.__module__ for part in (type(policy), type(state), noise)}
-    return sorted(name for name in names if name.split(".")[0] != __name__.split(".")[0])
+    package = __name__.split(".")[0]
+    parts = (type(policy), type(state), noise)
+    return [part for part in parts if part.__module__.split(".")[0] != package]
 
 
-@functools.cache
-def _content(module: str) -> bytes:
-    path = getattr(sys.modules.get(module), "__file__", None)
+@functools.cache  # by class: the file may be edited while the code that runs is still the old one
+def _content(part: Any) -> bytes:
+    """Content of the file that defines a class or function."""
+    path = getattr(sys.modules.get(part.__module__), "__file__", None)
     try:
         return Path(str(path)).read_bytes()
     except OSError:
         raise ValueError(
             f"results of code that is in no file cannot be kept in a store: put what is in module "
-            f"{module!r} into a file"
+            f"{part.__module__!r} into a file"
         ) from None

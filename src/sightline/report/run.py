@@ -42,6 +42,11 @@ def run(
     if not isinstance(experiment, Experiment):
         raise ValueError(f"experiment must be an Experiment, got {experiment!r}")
     shelf: Shelf = Memory(experiment.plan) if store is None else Store.create(store, experiment)
-    with shown(progress) as watch:
-        execute(experiment, shelf, executor, watch)
+    try:
+        with shown(progress) as watch:
+            execute(experiment, shelf, executor, watch)
+    except KeyboardInterrupt as interrupt:
+        if store is not None:
+            interrupt.add_note(f"What is finished is kept in {store}: run again to go on.")
+        raise
     return Results(shelf)
