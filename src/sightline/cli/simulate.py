@@ -59,9 +59,7 @@ def simulate(
     --policy "IDS-UCB=ids:information=halfspace-ucb" --horizon 10^6 --replications 100
     """
     options = {"horizon": horizon, "replications": replications, "seed": seed}
-    resume = f"sightline simulate --config {shlex.quote(str(store / 'experiment.toml'))} "
-    resume += f"--store {shlex.quote(str(store))}"
-    with in_a_sentence(interrupted=f"stopped; what is finished is kept.  Resume with: {resume}"):
+    with in_a_sentence(interrupted=_how_to_resume(store, threads, dask)):
         from sightline.report.run import run
 
         experiment = _experiment(problem or [], policy or [], config, options)
@@ -73,6 +71,13 @@ def simulate(
             typer.echo(json.dumps(_plain(results, store, picture)))
         else:
             _print(results, store, picture)
+
+
+def _how_to_resume(store: Path, threads: int | None, dask: str | None) -> str:
+    command = ["simulate", "--config", str(store / "experiment.toml"), "--store", str(store)]
+    command += ["--threads", str(threads)] if threads is not None else []
+    command += ["--dask", dask] if dask is not None else []
+    return f"stopped; what is finished is kept.  Resume with: sightline {shlex.join(command)}"
 
 
 def _experiment(

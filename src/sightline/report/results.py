@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.checkpoints import parse_rounds, round_array, rounds_text
-from sightline.lab.block import Block
 from sightline.lab.experiment import Cell, Plan
 from sightline.lab.run import Shelf
 from sightline.lab.store import Store
+from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
 from sightline.validation import number, one_of
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Results"]
 
 Array = NDArray[np.float64]
-_COLUMNS = "problem policy replication seed log_t t regret explorations pulls"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -93,36 +92,7 @@ class Results:
         ``t`` holds Python integers where rounds exceed 64 bits; ``pulls`` is a list per row, one
         entry per arm.  ``sl.simulate(problem, policy, horizon, seed)`` gives the same run.
         """
-        import pandas as pd
-
-        parts = [self._part(block) for block in self._shelf.blocks()]
-        frame = (
-            pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS.split())
-        )
-        for name, values in (("problem", self.problems), ("policy", self.policies)):
-            frame[name] = pd.Categorical(frame[name], categories=values)
-        return frame
-
-    def _part(self, block: Block) -> pd.DataFrame:
-        import pandas as pd
-        import pyarrow as pa
-
-        replications, marks, k = block.pulls.shape
-        offsets = np.arange(0, block.pulls.size + 1, k, dtype=np.int32)
-        pulls = pa.ListArray.from_arrays(offsets, block.pulls.ravel())
-        return pd.DataFrame(
-            {
-                "problem": block.cell.problem,
-                "policy": block.cell.policy,
-                "replication": np.repeat(np.arange(replications) + block.first, marks),
-                "seed": np.repeat(np.array(block.seeds), marks),
-                "log_t": np.tile(self._log_t, replications),
-                "t": np.tile(round_array(self.plan.rounds), replications),
-                "regret": block.regret.ravel(),
-                "explorations": block.explorations.ravel(),
-                "pulls": pd.Series(pulls, dtype=pd.ArrowDtype(pulls.type)),
-            }
-        )
+        return tidy_frame(self._shelf.blocks(), self.plan)
 
     def summary(
         self,
