@@ -21,7 +21,10 @@ from sightline.policies.bayesian_ids import (
     current_bayesian_gains,
 )
 from sightline.policies.ids import IDS, IDSState
-from sightline.policies.ids_rules import INFORMATION, current_gains
+from sightline.policies.ids_options import (
+    INFORMATION,
+)
+from sightline.policies.ids_rules import current_gains
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import draw
 from sightline.validation import integer, one_of

@@ -44,16 +44,16 @@ from sightline.policies.base import (
     inspect,
     update,
 )
-from sightline.policies.ids_rules import (
+from sightline.policies.ids_options import (
     GAPS,
     INFORMATION,
     LEAST_M,
     SAMPLING,
     Rules,
     alternatives_for,
-    ids_distribution,
     learning_rate_rule,
 )
+from sightline.policies.ids_rules import ids_distribution
 from sightline.validation import one_of
 
 __all__ = ["IDS", "IDSState"]

@@ -47,14 +47,14 @@ from sightline.core.ratio import cheapest_arm
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose, inspect, update
 from sightline.policies.ids import inspect_ids, update_ids
-from sightline.policies.ids_rules import (
+from sightline.policies.ids_options import (
     INFORMATION,
     LEAST_M,
-    PLAIN,
+    PlainGain,
     Rules,
-    evaluate_gains,
     learning_rate_rule,
 )
+from sightline.policies.ids_rules import evaluate_gains
 from sightline.validation import one_of
 
 __all__ = ["PrimalDual", "PrimalDualState"]
@@ -63,7 +63,11 @@ _GAPS = {"floored": 0, "empirical": 1, "value": 2}
 _FLOORED, _VALUE = _GAPS["floored"], _GAPS["value"]
 _CANDIDATES = {"others": 0, "all": 1}
 _OTHERS = _CANDIDATES["others"]
-_OPTIMISM = {"none": PLAIN, "all": INFORMATION["halfspace"], "ucb": INFORMATION["halfspace-ucb"]}
+_OPTIMISM = {
+    "none": PlainGain(),
+    "all": INFORMATION["halfspace"],
+    "ucb": INFORMATION["halfspace-ucb"],
+}
 
 
 class PrimalDualState(NamedTuple):
