@@ -17,8 +17,10 @@ from sightline.jit import has_kernel
 from sightline.policies.base import choose, inspect, update
 from sightline.policies.catalogue import POLICIES, build, describe
 
+# those that need no horizon, which has no default
+ANYTIME = [cls for cls in POLICIES.values() if "horizon" not in cls.__annotations__]
 CONFIGURATIONS = [
-    *(cls() for cls in POLICIES.values() if cls not in (sl.BayesianIDS, sl.PhasedElimination)),
+    *(cls() for cls in ANYTIME if cls is not sl.BayesianIDS),
     sl.BayesianIDS(samples=500),
     sl.BayesianIDS(samples=200, information="mutual-information", sampling="exact"),
     pytest.param(sl.BayesianIDS(), marks=pytest.mark.slow, id="BayesianIDS()"),
@@ -61,6 +63,8 @@ CONFIGURATIONS = [
         confidence=sl.LogLog(),
         regulariser="matched",
     ),
+    sl.OAM(horizon=300),
+    sl.OAM(horizon=30, constant=0.1, forced_exploration=0.01, determinant_growth=0.0),
 ]
 every_policy = pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
 
@@ -234,6 +238,12 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         ),
         (lambda: sl.SOLID(confidence=1.0), "confidence must be LogDet"),  # type: ignore[arg-type]
         (lambda: sl.SOLID(regulariser=0.0), "regulariser must be finite and > 0"),
+        (lambda: sl.OAM(2), "horizon must be at least 3, got 2"),
+        (lambda: sl.OAM(100.0), "horizon must be an integer"),  # type: ignore[arg-type]
+        (lambda: sl.OAM(9, constant=-1.0), "constant must be finite and >= 0"),
+        (lambda: sl.OAM(9, forced_exploration="1"), "forced_exploration must be one of 'theory'"),
+        (lambda: sl.OAM(9, forced_exploration=-0.1), "forced_exploration must be finite and >= 0"),
+        (lambda: sl.OAM(9, determinant_growth=-1.0), "determinant_growth must be finite and >= 0"),
         (lambda: build({"type": "IDSS"}), "did you mean 'IDS'"),
         (lambda: build({"type": "IDS", "informaton": "x"}), "did you mean 'information'"),
     ],

@@ -1,0 +1,52 @@
+"""Least squares without a regulariser, for methods that first play arms that span the space.
+
+Unregularised estimates do not depend on the basis in which arms are written.  Here it is a
+barycentric spanner: arms become vectors with entries in [-2, 2], whatever the units of the
+features, and once every member has been played V >= I.  The regulariser that :class:`LeastSquares`
+needs before is so small that it then vanishes in rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.design import SPANNER_FACTOR
+from sightline.core.least_squares import LeastSquares, least_squares, refresh
+from sightline.core.spanner import barycentric_spanner, spanner
+from sightline.jit import compiled
+
+__all__ = ["first_unplayed", "forget", "unregularised"]
+
+# Less than a rounding of V >= I.
+_VANISHING = 1e-18
+
+
+def unregularised(actions: NDArray[np.float64]) -> tuple[LeastSquares, NDArray[np.int64]]:
+    """Estimates before any data, and the members of the spanner in which arms are written."""
+    k, d = actions.shape
+    work = spanner(k, d)
+    barycentric_spanner(work, actions, np.ones(k), SPANNER_FACTOR)
+    rank = int(work.rank[0])
+    # with all arms zero there is one coordinate, which is zero
+    coordinates = np.ascontiguousarray(work.coordinates[:, : max(rank, 1)])
+    return least_squares(coordinates, _VANISHING, reduce=False), work.members[:rank].copy()
+
+
+@compiled
+def first_unplayed(estimate: LeastSquares, arms: NDArray[np.int64], times: float) -> int:
+    """First of some arms with fewer pulls than ``times``; -1 if there is none."""
+    for i in range(arms.shape[0]):
+        if estimate.pulls[arms[i]] < times:
+            return int(arms[i])
+    return -1
+
+
+@compiled
+def forget(estimate: LeastSquares) -> None:
+    """Discard all data."""
+    for x in range(estimate.pulls.shape[0]):
+        estimate.pulls[x] = 0.0
+        estimate.rewards[x] = 0.0
+    estimate.counts[0] = 0
+    refresh(estimate)

@@ -1,0 +1,155 @@
+"""Brute-force truths for policies that follow an allocation, from the whole data in plain NumPy.
+
+Allocations and spanners are not unique, so these are the product's; that they are what they should
+be is checked where they are made.  Everything else is written as the sources have it, in the
+coordinates of the arms, without regularisation: G = sum x x^T.
+"""
+
+import functools
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sightline.core.allocation import optimal_allocation
+from sightline.core.spanner import barycentric_spanner, spanner
+from tests import naive
+from tests.naive import Array, Ints
+
+
+class Record(NamedTuple):
+    """Arms by round, and whether the round was learnt from."""
+
+    arms: Ints
+    learnt: npt.NDArray[np.bool_]
+
+
+@dataclass
+class Data:
+    """All that was seen."""
+
+    world: naive.World
+    played: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+
+    @functools.cached_property
+    def arms(self) -> Array:
+        """Arms in a basis of their span."""
+        return naive.spanning(self.world.actions, self.world.theta)[0]
+
+    def pull(self, arm: int) -> None:
+        """Play an arm and learn."""
+        self.played.append(arm)
+        self.rewards.append(self.world.pull(arm))
+
+    @property
+    def pulls(self) -> Ints:
+        """Pulls of every arm."""
+        return np.bincount(self.played, minlength=len(self.world.actions))
+
+    @property
+    def gram(self) -> Array:
+        """Return sum x x^T, from the counts."""
+        X = self.arms
+        G: Array = (X.T * self.pulls) @ X
+        return G
+
+    def means(self) -> Array:
+        """Return <x, theta-hat> for every arm."""
+        X = self.arms
+        means: Array = X @ naive.solve(self.gram, X[self.played].T @ np.array(self.rewards))
+        return means
+
+    def squared_widths(self) -> Array:
+        """Return ||x||^2 in G^-1 for every arm."""
+        return np.array([naive.squared_norm(x, self.gram) for x in self.arms])
+
+
+def members(actions: Array) -> list[int]:
+    """Return a barycentric spanner."""
+    work = spanner(*actions.shape)
+    barycentric_spanner(work, actions, np.ones(len(actions)), 2.0)
+    return [int(x) for x in work.members[: work.rank[0]]]
+
+
+def f(horizon: int, log_inverse_delta: float, d: int, constant: float) -> float:
+    """Return f_{n, delta} = 2 (1 + 1/log n) log(1/delta) + c d log(d log n)."""
+    log_n = math.log(horizon)
+    growth = 2.0 * (1.0 + 1.0 / log_n) * log_inverse_delta
+    return growth + constant * d * math.log(d * log_n)
+
+
+def allocation(X: Array, means: Array) -> Array:
+    """Return alpha at the estimated gaps, with ties as far behind as the second-best arm."""
+    best = int(np.argmax(means))
+    gaps = means[best] - means
+    if not np.any(gaps > 0.0):
+        return np.full(len(means), math.inf)
+    alpha = np.zeros(len(means))
+    optimal_allocation(X, best, np.maximum(gaps, gaps[gaps > 0.0].min()), 1e-3, alpha)
+    return alpha
+
+
+@dataclass
+class Lazily:
+    """An allocation found anew when det G has grown by 1 + zeta or the best arm has changed."""
+
+    zeta: float
+    alpha: Array | None = None
+    best: int = -1
+    log_det: float = 0.0
+
+    def at(self, data: Data) -> Array:
+        """Return the allocation for these data."""
+        means, log_det = data.means(), float(np.linalg.slogdet(data.gram)[1])
+        best = int(np.argmax(means))
+        grown = log_det - self.log_det >= math.log1p(self.zeta)
+        if self.alpha is None or grown or best != self.best:
+            self.alpha, self.best, self.log_det = allocation(data.arms, means), best, log_det
+        return self.alpha
+
+
+# --- optimal allocation matching ----------------------------------------------------------------
+
+
+class OAM(NamedTuple):
+    """Parameters; `rate` is e_t, or None for 1 / log log t."""
+
+    horizon: int
+    constant: float = 1.0
+    rate: float | None = 0.0
+    zeta: float = 0.1
+
+
+def oam(world: naive.World, rule: OAM, rounds: int) -> Record:
+    """Match the optimal allocation, learning from every round."""
+    data, lazily, s = Data(world), Lazily(rule.zeta), 0
+    for arm in members(world.actions)[:rounds]:
+        data.pull(arm)
+    variance, d = world.noise_std**2, data.arms.shape[1]
+    f_n = variance * f(rule.horizon, math.log(rule.horizon), d, rule.constant)
+    while len(data.played) < rounds:
+        means, N, widths = data.means(), data.pulls, data.squared_widths()
+        alpha = lazily.at(data)
+        gaps = means.max() - means
+        d_min = gaps[gaps > 0.0].min() if np.any(gaps > 0.0) else 0.0
+        if np.all(widths * f_n <= np.maximum(gaps, d_min) ** 2):
+            data.pull(int(np.argmax(means)))
+            continue
+        s += 1
+        if d_min == 0.0:
+            data.pull(int(np.argmin(N)))
+            continue
+        shares = np.minimum(f_n * alpha, f_n / d_min**2)
+        if np.any(shares > N):
+            relative = np.divide(N, shares, out=np.full(len(N), math.inf), where=shares > 0.0)
+            t = max(len(data.played) + 1, 16)
+            rate = 1.0 / math.log(math.log(t)) if rule.rate is None else rule.rate
+            forced = N.min() <= rate * s
+            data.pull(int(np.argmin(N) if forced else np.argmin(relative)))
+        else:
+            beta = variance * f(rule.horizon, 2.0 * math.log(s), d, rule.constant)
+            data.pull(int(np.argmax(means + np.sqrt(beta * widths))))
+    return Record(np.array(data.played), np.ones(rounds, dtype=np.bool_))

@@ -1,0 +1,23 @@
+"""What tests of several policies need."""
+
+import numpy as np
+
+import sightline as sl
+from sightline.engine.simulate import Run
+from tests.naive_allocation_policies import Record
+
+
+def every_round(problem: sl.LinearBandit, policy: sl.Policy, rounds: int, seed: int) -> Run:
+    """Return a run recorded after each round."""
+    return sl.simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
+
+
+def assert_same_rounds(
+    problem: sl.LinearBandit, policy: sl.Policy, seed: int, truth: Record
+) -> None:
+    """Compare arms and explorations, round by round."""
+    run = every_round(problem, policy, len(truth.arms), seed)
+    arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
+    differ = np.flatnonzero(arms != truth.arms)
+    assert differ.size == 0, f"first difference in round {differ[0] + 1}"
+    np.testing.assert_array_equal(run.explorations, np.cumsum(truth.learnt))

@@ -1,0 +1,130 @@
+"""OAM against the same rule with all data at once, and its edges."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline import OAM, LinearBandit, choose, inspect, simulate, update
+from sightline.core.clock import clock_at
+from sightline.engine.simulate import streams
+from sightline.problems import end_of_optimism, large_gaps, unit_sphere
+from tests import naive
+from tests import naive_allocation_policies as truth
+from tests.policies.helpers import assert_same_rounds, every_round
+
+PROBLEMS = {
+    "end of optimism": end_of_optimism(0.1, 2.0, 0.1),
+    "large gaps": large_gaps(0.3),
+    "plane": unit_sphere(6, 2, 0.1, seed=3),
+    "space": unit_sphere(12, 4, 0.1, seed=2),
+    "fewer arms than dimensions": unit_sphere(2, 4, 0.05, seed=5),
+    "flat": LinearBandit([[0.5, 0.5, 0.0], [1.0, 1.0, 0.0], [-1.0, 0.0, 0.0]], [1.0, 0, 0], 0.2),
+    "duplicates": LinearBandit([[0, 1.0], [1.0, 0], [1.0, 0], [0, 1.0]], [1.0, 0.3], 0.2),
+    "best arm zero": LinearBandit([[1.0, 0.0], [0.0, 0.0], [0.5, 0.5]], [-0.5, -0.2], 0.2),
+}
+# the policy beside the parameters of the truth
+CONFIGURATIONS = {
+    "default": (OAM(10**4), truth.OAM(10**4)),
+    "theory": (OAM(500, forced_exploration="theory"), truth.OAM(500, rate=None)),
+    "tuned": (
+        OAM(50, constant=0.2, forced_exploration=0.05, determinant_growth=1.0),
+        truth.OAM(50, 0.2, 0.05, 1.0),
+    ),
+}
+seeds = st.integers(0, 2**32 - 1)
+
+
+def compare(problem: LinearBandit, configuration: str, rounds: int, seed: int) -> None:
+    policy, rule = CONFIGURATIONS[configuration]
+    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(seed))
+    assert_same_rounds(problem, policy, seed, truth.oam(world, rule, rounds))
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+def test_same_arms_as_all_data_at_once(problem: LinearBandit, configuration: str) -> None:
+    compare(problem, configuration, rounds=250, seed=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize("problem", ["end of optimism", "plane"])
+def test_same_arms_as_all_data_at_once_for_long(problem: str, configuration: str) -> None:
+    """Far beyond the horizon of the tuned configuration: the rule stays the same."""
+    compare(PROBLEMS[problem], configuration, rounds=1500, seed=1)
+
+
+def ending(problem: LinearBandit, policy: OAM, rounds: int) -> tuple[float, float, float]:
+    """Return evidence and threshold after so many rounds, and the share of exploration."""
+    state = policy.start(np.array(problem.actions), problem.noise_std)
+    decisions, noise = streams(1)
+    for t in range(1, rounds + 1):
+        arm = choose(state, clock_at(t), decisions).arm
+        update(state, arm, problem.means[arm] + problem.noise_std * noise.standard_normal())
+    report = inspect(state, clock_at(rounds + 1))
+    assert report.best == problem.best
+    return report.evidence, report.threshold, state.counts[2] / rounds
+
+
+def test_exploitation_begins_where_the_report_says_so() -> None:
+    problem = PROBLEMS["large gaps"]
+    policy = OAM(1000)
+    ends = [ending(problem, policy, rounds) for rounds in (8, 3000)]
+    assert ends[0][0] < ends[0][1]
+    assert ends[0][2] > 0.5
+    assert ends[1][0] >= ends[1][1]
+    assert ends[1][2] < 0.5
+    f_n = truth.f(1000, math.log(1000), 2, 1.0)
+    assert ends[1][1] == pytest.approx(0.5 * problem.noise_std**2 * f_n, rel=1e-12)
+
+
+def test_runs_may_be_longer_than_the_horizon() -> None:
+    """The horizon is a level of confidence: nothing happens when it has passed."""
+    problem = PROBLEMS["large gaps"]
+    short, long = (simulate(problem, OAM(100), n, 1, [50, 100]) for n in (100, 400))
+    np.testing.assert_array_equal(short.pulls, long.pulls)
+    run = simulate(problem, OAM(100), 20000, 1, [1000, 20000])
+    assert run.regret[0] == run.regret[1], "it exploits, trusting what it knew at round 1000"
+
+
+def test_far_horizons_in_the_configuration() -> None:
+    problem = PROBLEMS["large gaps"]
+    near, far = (simulate(problem, OAM(n), 3000, 1, [3000]).regret[0] for n in (3000, 10**400))
+    assert near < far, "a far horizon asks for more evidence"
+
+
+@settings(deadline=None, max_examples=15)
+@given(seeds, st.sampled_from([2.0**-20, 0.5, 4.0, 2.0**30]))
+def test_the_unit_of_reward_changes_nothing(seed: int, c: float) -> None:
+    """Powers of two scale without rounding, so the runs agree to the last bit."""
+    problem = unit_sphere(5, 3, 0.0625, seed)
+    other = LinearBandit(problem.actions, c * problem.theta, c * 0.25)
+    one, two = (every_round(p, OAM(200), 200, seed=1) for p in (problem, other))
+    np.testing.assert_array_equal(one.pulls, two.pulls)
+
+
+@settings(deadline=None, max_examples=15)
+@given(seeds)
+def test_the_units_of_features_change_nothing(seed: int) -> None:
+    """Any basis is as good, since there is no regulariser."""
+    problem = unit_sphere(5, 3, 0.0625, seed)
+    basis = np.diag([1e6, 1.0, 1e-3])
+    other = LinearBandit(problem.actions @ basis, np.linalg.solve(basis, problem.theta), 0.25)
+    one, two = (every_round(p, OAM(100), 100, seed=1) for p in (problem, other))
+    np.testing.assert_array_equal(one.pulls, two.pulls)
+
+
+def test_ties_of_all_means_are_broken_by_playing_the_arm_played_least() -> None:
+    """Rewards of zero teach nothing about the best arm; the next one that is not zero does."""
+    state = OAM(1000).start(np.eye(3), 1.0)
+    decisions = streams(0)[0]
+    arms = []
+    for t in range(1, 10):
+        arms.append(choose(state, clock_at(t), decisions).arm)
+        update(state, arms[-1], 0.0)
+    assert sorted(arms) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    update(state, 1, 5.0)
+    assert inspect(state, clock_at(10)).best == 1
