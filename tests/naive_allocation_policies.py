@@ -86,7 +86,8 @@ def allocation(X: Array, means: Array) -> Array:
     best = int(np.argmax(means))
     gaps = means[best] - means
     if not np.any(gaps > 0.0):
-        return np.full(len(means), math.inf)
+        twins = np.all(X[best] == X, axis=1) & (np.arange(len(X)) != best)
+        return np.where(twins, 0.0, math.inf)
     alpha = np.zeros(len(means))
     optimal_allocation(X, best, np.maximum(gaps, gaps[gaps > 0.0].min()), 1e-3, alpha)
     return alpha
@@ -152,4 +153,28 @@ def oam(world: naive.World, rule: OAM, rounds: int) -> Record:
         else:
             beta = variance * f(rule.horizon, 2.0 * math.log(s), d, rule.constant)
             data.pull(int(np.argmax(means + np.sqrt(beta * widths))))
+    return Record(np.array(data.played), np.ones(rounds, dtype=np.bool_))
+
+
+# --- optimal sampling for structured bandits ----------------------------------------------------
+
+
+def ossb(world: naive.World, epsilon: float, gamma: float, zeta: float, rounds: int) -> Record:
+    """Sample as the lower bound at the least-squares means asks, learning from every round."""
+    data, lazily, s = Data(world), Lazily(zeta), 0
+    k = len(world.actions)
+    for arm in range(min(k, rounds)):
+        data.pull(arm)
+    while len(data.played) < rounds:
+        t, N, best = len(data.played) + 1, data.pulls, int(np.argmax(data.means()))
+        c = 2.0 * world.noise_std**2 * lazily.at(data)
+        others = [x for x in range(k) if x != best and c[x] > 0.0]
+        if all(N[x] >= (1.0 + gamma) * c[x] * math.log(t) for x in others):
+            data.pull(best)
+            continue
+        s += 1
+        if N.min() <= epsilon * s or np.isinf(c[others]).any():
+            data.pull(int(np.argmin(N)))
+        else:
+            data.pull(min(others, key=lambda x: float(N[x] / c[x])))
     return Record(np.array(data.played), np.ones(rounds, dtype=np.bool_))

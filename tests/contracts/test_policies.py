@@ -63,6 +63,7 @@ CONFIGURATIONS = [
         confidence=sl.LogLog(),
         regulariser="matched",
     ),
+    sl.OSSB(epsilon=0.0, gamma=0.5, determinant_growth=0.0),
     sl.OAM(horizon=300),
     sl.OAM(horizon=30, constant=0.1, forced_exploration=0.01, determinant_growth=0.0),
 ]
@@ -244,6 +245,9 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.OAM(9, forced_exploration="1"), "forced_exploration must be one of 'theory'"),
         (lambda: sl.OAM(9, forced_exploration=-0.1), "forced_exploration must be finite and >= 0"),
         (lambda: sl.OAM(9, determinant_growth=-1.0), "determinant_growth must be finite and >= 0"),
+        (lambda: sl.OSSB(epsilon=-0.1), "epsilon must be finite and >= 0, got -0.1"),
+        (lambda: sl.OSSB(gamma=math.inf), "gamma must be finite and >= 0"),
+        (lambda: sl.OSSB(determinant_growth=-1), "determinant_growth must be finite and >= 0"),
         (lambda: build({"type": "IDSS"}), "did you mean 'IDS'"),
         (lambda: build({"type": "IDS", "informaton": "x"}), "did you mean 'information'"),
     ],

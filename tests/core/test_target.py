@@ -89,6 +89,8 @@ def test_with_all_tied_all_allocations_are_infinite() -> None:
     estimate, _ = unregularised(np.eye(3))
     assert least_gap(estimate, 0, np.zeros(3)) == 0.0
     assert np.isinf(aimed(estimate).allocation).all()
+    with_twin, _ = unregularised(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
+    assert aimed(with_twin).allocation.tolist() == [math.inf, math.inf, 0.0]
 
 
 def test_fewest_pulls_takes_the_first_among_equals() -> None:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation import optimal_allocation
 from sightline.core.least_squares import LeastSquares, best_arm
+from sightline.core.vectors import equal_rows
 from sightline.jit import compiled, compiled_apart
 
 __all__ = ["Target", "aim", "fewest_pulls", "follow", "least_gap", "target"]
@@ -71,7 +72,8 @@ def aim(goal: Target, estimate: LeastSquares) -> None:
     """Find the allocation for the present estimates.
 
     An arm that ties with x-hat would have to be told from it at any cost; it gets the gap D_min.
-    If all arms tie, nothing is known yet, and all allocations are infinite.
+    If all arms tie, nothing is known yet, and all allocations are infinite but those of arms
+    equal to x-hat, which never need any.
     """
     best = best_arm(estimate)
     goal.best[0] = best
@@ -83,7 +85,8 @@ def aim(goal: Target, estimate: LeastSquares) -> None:
         optimal_allocation(estimate.actions, best, goal.gaps, TOLERANCE, goal.allocation)
     else:
         for x in range(goal.gaps.shape[0]):
-            goal.allocation[x] = math.inf
+            twin = x != best and equal_rows(estimate.actions, x, best)
+            goal.allocation[x] = 0.0 if twin else math.inf
 
 
 @compiled

@@ -3,7 +3,7 @@
 Unregularised estimates do not depend on the basis in which arms are written.  Here it is a
 barycentric spanner: arms become vectors with entries in [-2, 2], whatever the units of the
 features, and once every member has been played V >= I.  The regulariser that :class:`LeastSquares`
-needs before is so small that it then vanishes in rounding.
+needs before is then a change of 1e-8, relatively, and of ever less as data come in.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from sightline.jit import compiled
 
 __all__ = ["first_unplayed", "forget", "unregularised"]
 
-# Less than a rounding of V >= I.
-_VANISHING = 1e-18
+# Far below the noise beside V >= I.  Not smaller: a direction that is not played yet has the width
+# 1 / this, whose rounding errors reach all others until the next refresh.
+_VANISHING = 1e-8
 
 
 def unregularised(actions: NDArray[np.float64]) -> tuple[LeastSquares, NDArray[np.int64]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled
 
-__all__ = ["inner_products", "norm"]
+__all__ = ["equal_rows", "inner_products", "norm"]
 
 
 @compiled
@@ -38,3 +38,12 @@ def inner_products(
         factor = vector[i]
         for x in range(k):
             out[x] += columns[i, x] * factor
+
+
+@compiled
+def equal_rows(matrix: NDArray[np.float64], i: int, j: int) -> bool:
+    """Whether two rows are equal to the last bit."""
+    equal = True
+    for column in range(matrix.shape[1]):
+        equal = equal and matrix[i, column] == matrix[j, column]
+    return equal

@@ -14,6 +14,7 @@ from sightline.policies.lin_imed import LinIMED as LinIMED
 from sightline.policies.lin_med import LinMED as LinMED
 from sightline.policies.lin_ucb import LinUCB as LinUCB
 from sightline.policies.oam import OAM as OAM
+from sightline.policies.ossb import OSSB as OSSB
 from sightline.policies.phased_elimination import PhasedElimination as PhasedElimination
 from sightline.policies.primal_dual import PrimalDual as PrimalDual
 from sightline.policies.solid import SOLID as SOLID

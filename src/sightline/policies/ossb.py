@@ -1,0 +1,150 @@
+"""OSSB, optimal sampling for structured bandits, with least-squares means (OSSB-LS).
+
+It solves the lower bound's program at the estimates and exploits while every arm but the best has
+its c(x) log t pulls; else it plays the arm that lags most behind, or, to protect the estimates,
+the one played least.
+
+Guarantees: with per-arm empirical means, as epsilon and gamma go to 0, regret C log n + o(log n)
+with the constant C of the lower bound (Combes, Magureanu, Proutiere, NeurIPS 2017).  Such means
+ignore linearity and cost every one of k arms its own estimate; with least-squares means, as here,
+nothing is proved.  It is anytime.
+
+It learns from every round: exploitation feeds the means that the next allocation is found from,
+so it cannot be made a commitment without changing the method.
+
+Cost per round: O(k d + d^2); now and then an allocation, O(k d^4 + d^6), whenever det G has grown.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.clock import Clock
+from sightline.core.least_squares import LeastSquares, best_arm, observe
+from sightline.core.target import Target, fewest_pulls, follow, target
+from sightline.core.unregularised import unregularised
+from sightline.jit import compiled
+from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.validation import number
+
+__all__ = ["OSSB", "OSSBState"]
+
+
+class OSSBState(NamedTuple):
+    """Estimates from all rounds, and the arm for the next one."""
+
+    estimate: LeastSquares
+    goal: Target
+    epsilon: float
+    level: float  # 2 sigma^2 (1 + gamma): alpha times this and log t is what an arm needs
+    counts: NDArray[np.int64]  # next arm, whether it explores, exploration rounds before
+
+
+@dataclass(frozen=True)
+class OSSB(Policy):
+    """Optimal sampling for structured bandits, in the linear structure.
+
+    Rounds are counted by rewards told: t is one more than these.
+
+    Parameters
+    ----------
+    epsilon : float
+        The arm played least is played while it has at most epsilon s of s exploration rounds.
+        0.01: at 0 one run in five never left a wrong best arm (end of optimism with epsilon 0.1,
+        slope 2, unit noise; 150 runs of 20 000 rounds), at 0.01 none; more costs early regret.
+    gamma : float
+        Every arm gets 1 + gamma times the pulls of the lower bound.  0 as in published code: the
+        theorem wants any positive value, but 0.1 and 1 cost more and prevented no such run.
+    determinant_growth : float
+        The allocation is found anew when det G has grown by 1 + this, or the best arm has changed.
+        0.1 as in the experiments with OAM.
+    """
+
+    epsilon: float = 0.01
+    gamma: float = 0.0
+    determinant_growth: float = 0.1
+
+    def __post_init__(self) -> None:
+        number("epsilon", self.epsilon, at_least=0)
+        number("gamma", self.gamma, at_least=0)
+        number("determinant_growth", self.determinant_growth, at_least=0)
+
+    def start(self, actions: NDArray[np.float64], noise_std: float) -> OSSBState:
+        """State before any data."""
+        estimate, _ = unregularised(actions)
+        return OSSBState(
+            estimate=estimate,
+            goal=target(len(actions), self.determinant_growth),
+            epsilon=float(self.epsilon),
+            level=2.0 * noise_std**2 * (1.0 + self.gamma),
+            counts=np.zeros(3, dtype=np.int64),
+        )
+
+
+@choose.register(OSSBState)
+@compiled
+def choose_ossb(state: OSSBState, clock: Clock, rng: np.random.Generator) -> Choice:
+    """Play what the last update has planned."""
+    return Choice(state.counts[0], 1.0, clock)
+
+
+@update.register(OSSBState)
+@compiled
+def update_ossb(state: OSSBState, arm: int, reward: float) -> None:
+    """Learn from every round, and plan the next."""
+    observe(state.estimate, arm, reward)
+    state.counts[2] += state.counts[1]
+    _plan(state)
+
+
+@inspect.register(OSSBState)
+@compiled
+def inspect_ossb(state: OSSBState, clock: Clock) -> Evidence:
+    """Report what OSSB tests: half of min_x N(x) / alpha(x) against (1 + gamma) sigma^2 log t."""
+    best = best_arm(state.estimate)
+    lag = _furthest(state, best)[1]
+    return Evidence(best, 0.5 * lag, 0.5 * state.level * _log_round(state), clock)
+
+
+@compiled
+def _log_round(state: OSSBState) -> float:
+    return math.log(state.estimate.counts[0] + 1)
+
+
+@compiled
+def _plan(state: OSSBState) -> None:
+    """Find the next arm, and whether it explores."""
+    estimate, counts = state.estimate, state.counts
+    counts[1] = 0
+    fewest = fewest_pulls(estimate)
+    if estimate.pulls[fewest] == 0.0:  # every arm once
+        counts[0] = fewest
+        return
+    follow(state.goal, estimate)
+    best = best_arm(estimate)
+    furthest, lag = _furthest(state, best)
+    if lag >= state.level * _log_round(state):
+        counts[0] = best
+        return
+    counts[1] = 1
+    rate = state.epsilon * float(counts[2] + 1)
+    # with all means equal all allocations are infinite, and no arm lags more than others
+    forced = estimate.pulls[fewest] <= rate or lag == 0.0
+    counts[0] = fewest if forced else furthest
+
+
+@compiled
+def _furthest(state: OSSBState, best: int) -> tuple[int, float]:
+    """Arm of least N(x) / alpha(x) but the best one, and that ratio: inf if none needs pulls."""
+    arm, least = -1, math.inf
+    for x in range(state.goal.allocation.shape[0]):
+        if x != best and state.goal.allocation[x] > 0.0:
+            ratio = state.estimate.pulls[x] / state.goal.allocation[x]
+            if ratio < least:
+                arm, least = x, ratio
+    return arm, least

@@ -1,0 +1,95 @@
+"""OSSB against the same rule with all data at once, and what its parameters are for."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline import OSSB, LinearBandit, choose, inspect, simulate, update
+from sightline.core.clock import clock_at
+from sightline.engine.simulate import streams
+from sightline.problems import end_of_optimism, unit_sphere
+from tests import naive
+from tests import naive_allocation_policies as truth
+from tests.policies.helpers import assert_same_rounds, every_round
+from tests.policies.test_oam import PROBLEMS
+
+CONFIGURATIONS = [OSSB(), OSSB(0.0, 0.1), OSSB(0.1, 2.0, determinant_growth=0.7)]
+seeds = st.integers(0, 2**32 - 1)
+
+
+def compare(problem: LinearBandit, policy: OSSB, rounds: int, seed: int) -> None:
+    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(seed))
+    zeta = policy.determinant_growth
+    record = truth.ossb(world, policy.epsilon, policy.gamma, zeta, rounds)
+    assert_same_rounds(problem, policy, seed, record)
+
+
+@pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+def test_same_arms_as_all_data_at_once(problem: LinearBandit, policy: OSSB) -> None:
+    compare(problem, policy, rounds=250, seed=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
+@pytest.mark.parametrize("problem", ["end of optimism", "plane"])
+def test_same_arms_as_all_data_at_once_for_long(problem: str, policy: OSSB) -> None:
+    compare(PROBLEMS[problem], policy, rounds=1500, seed=1)
+
+
+def test_exploitation_is_where_the_report_says_so() -> None:
+    """The best arm is planned exactly while evidence suffices, after every arm was played once."""
+    problem = PROBLEMS["large gaps"]
+    state = OSSB().start(np.array(problem.actions), problem.noise_std)
+    decisions, noise = streams(1)
+    exploited = 0
+    for t in range(1, 500):
+        arm = choose(state, clock_at(t), decisions).arm
+        if t > problem.k:
+            report = inspect(state, clock_at(t))
+            assert report.threshold == pytest.approx(problem.noise_std**2 * math.log(t))
+            assert (report.evidence >= report.threshold) == (state.counts[1] == 0)
+            if state.counts[1] == 0:
+                assert arm == report.best
+                exploited += 1
+        update(state, arm, problem.means[arm] + problem.noise_std * noise.standard_normal())
+    assert 0 < exploited < 499 - problem.k
+    assert state.counts[2] == 499 - problem.k - exploited
+
+
+@pytest.mark.slow
+def test_forced_exploration_keeps_runs_from_staying_with_a_wrong_arm() -> None:
+    """Without it some of these 20 runs lose the gap in every late round, with it none does."""
+    problem = end_of_optimism(0.1, 2.0, 1.0)
+
+    def late_regret(epsilon: float) -> list[float]:
+        runs = [simulate(problem, OSSB(epsilon), 20000, s, [10000, 20000]) for s in range(20)]
+        return [float(run.regret[1] - run.regret[0]) for run in runs]
+
+    assert max(late_regret(0.0)) > 0.9 * 0.1 * 10000
+    assert max(late_regret(0.01)) < 0.9 * 0.1 * 10000
+
+
+@settings(deadline=None, max_examples=15)
+@given(seeds, st.sampled_from([2.0**-20, 0.5, 4.0, 2.0**30]))
+def test_the_unit_of_reward_changes_nothing(seed: int, c: float) -> None:
+    """Powers of two scale without rounding, so the runs agree to the last bit."""
+    problem = unit_sphere(5, 3, 0.0625, seed)
+    other = LinearBandit(problem.actions, c * problem.theta, c * 0.25)
+    one, two = (every_round(p, OSSB(), 200, seed=1) for p in (problem, other))
+    np.testing.assert_array_equal(one.pulls, two.pulls)
+
+
+def test_ties_of_all_means_are_broken_by_playing_the_arm_played_least() -> None:
+    state = OSSB().start(np.eye(3), 1.0)
+    decisions = streams(0)[0]
+    arms = []
+    for t in range(1, 10):
+        arms.append(choose(state, clock_at(t), decisions).arm)
+        update(state, arms[-1], 0.0)
+    assert arms == [0, 1, 2] * 3
+    update(state, 1, 5.0)
+    assert inspect(state, clock_at(10)).best == 1
