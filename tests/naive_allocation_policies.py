@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from sightline.core.allocation import optimal_allocation
 from sightline.core.spanner import barycentric_spanner, spanner
-from tests import naive
+from sightline.core.unregularised import unregularised
+from tests import naive, naive_design, naive_rivals
 from tests.naive import Array, Ints
 
 
@@ -178,3 +179,89 @@ def ossb(world: naive.World, epsilon: float, gamma: float, zeta: float, rounds: 
         else:
             data.pull(min(others, key=lambda x: float(N[x] / c[x])))
     return Record(np.array(data.played), np.ones(rounds, dtype=np.bool_))
+
+
+# --- E4 -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Batches:
+    """E4 in the making: the data, the arms that are left and the parameters."""
+
+    data: Data
+    left: list[int]
+    horizon: int
+    gamma: float
+
+    def design(self, length: float) -> Array:
+        """Return ceil(2 pi g length / r) pulls, g the largest leverage, r the dimension."""
+        arms = unregularised(self.data.world.actions)[0].actions
+        weights = naive_rivals.a_design(arms, self.left, 0.01)
+        rank = np.linalg.matrix_rank(arms[self.left])
+        basis = np.linalg.svd(arms[self.left])[2][:rank]
+        worst = naive_design.leverages(arms[self.left] @ basis.T, weights[self.left]).max()
+        return np.asarray(np.ceil(2.0 * weights * worst * length / rank), dtype=np.float64)
+
+    def matched(self) -> Array:
+        """Return ceil(min(w a log T, (log T)^(1 + gamma), T / (2 k))) pulls."""
+        k, d = self.data.arms.shape
+        log_t = math.log(self.horizon)
+        a = (1.0 + 1.0 / math.log(log_t)) * (1.0 + d * math.log(log_t) / log_t)
+        w = 2.0 * self.data.world.noise_std**2 * allocation(self.data.arms, self.data.means())
+        most = min(log_t ** (1.0 + self.gamma), self.horizon / (2.0 * k))
+        return np.asarray(np.ceil(np.minimum(w * a * log_t, most)), dtype=np.float64)
+
+    def play(self, plan: Array, rounds: int) -> None:
+        """Play a plan, arm by arm, until the end of the run."""
+        for x, times in enumerate(plan):
+            while times > 0 and len(self.data.played) < rounds:
+                self.data.pull(x)
+                times -= 1
+
+    def passes(self) -> bool:
+        """Return whether Z > log(t^(d/2) T) / 2, Z = min gap^2 / (2 sigma^2 ||x - x-hat||^2)."""
+        data, (d, t) = self.data, (self.data.arms.shape[1], len(self.data.played))
+        means, best = data.means(), int(np.argmax(data.means()))
+        apart = [z for z in range(len(means)) if np.any(data.arms[z] != data.arms[best])]
+        variance = data.world.noise_std**2
+        Z = min(
+            (means[best] - means[z]) ** 2
+            / (2.0 * variance * naive.squared_norm(data.arms[z] - data.arms[best], data.gram))
+            for z in apart
+        )
+        return bool(0.5 * d * math.log(t) + math.log(self.horizon) < 2.0 * Z)
+
+    def drop(self, length: float) -> None:
+        """Drop arms more than 2 eps below the best."""
+        (k, d), means = self.data.arms.shape, self.data.means()
+        variance = self.data.world.noise_std**2
+        eps = math.sqrt(variance * d * math.log(k * self.horizon**2) / length)
+        best = max(means[x] for x in self.left)
+        self.left = [x for x in self.left if means[x] >= best - 2.0 * eps]
+
+    def is_settled(self) -> bool:
+        """Return whether only equal arms are left."""
+        return len({tuple(self.data.world.actions[x]) for x in self.left}) == 1
+
+
+def e4(world: naive.World, horizon: int, gamma: float, rounds: int) -> Record:
+    """Explore, estimate, eliminate, exploit; after the horizon, play the best of what is left."""
+    batches = Batches(Data(world), list(range(len(world.actions))), horizon, gamma)
+    data, most = batches.data, min(rounds, horizon)
+    if not batches.is_settled():
+        batches.play(batches.design(math.sqrt(horizon)), most)
+        if len(data.played) < most:
+            batches.play(batches.matched(), most)
+        if len(data.played) < most and batches.passes():
+            batches.left = [int(np.argmax(data.means()))]
+    length, phase = math.log(horizon) ** (1.0 + gamma), 0
+    while len(data.played) < most and not batches.is_settled():
+        batches.play(batches.design(length), most)
+        if len(data.played) < most:
+            batches.drop(length)
+        phase += 1
+        length = horizon ** (1.0 - 0.5**phase)
+    learnt = len(data.played)
+    means = data.means() if learnt else np.zeros(len(world.actions))
+    last = max(batches.left, key=lambda x: float(means[x]))
+    return Record(np.array(data.played + [last] * (rounds - learnt)), np.arange(rounds) < learnt)

@@ -1,0 +1,294 @@
+"""E4: explore, estimate, eliminate, exploit, in a handful of batches.
+
+Batch 1 plays an optimal design of 2 sqrt(T) pulls, and batch 2 the optimal allocation for the
+gaps estimated from it.  If the evidence then passes Chernoff's test, the best arm is played for
+ever; else batches of designs of growing length drop arms until one is left.
+
+Guarantees, as its authors state them: minimax optimal up to logarithms in O(log log T) batches,
+and asymptotically optimal with three (Ren, Jin, Xu, ICML 2024).  This follows their published code,
+with its semidefinite program solved for infinite mass on the best arm, unregularised least squares
+in place of a ridge of 1, and any noise level in place of 1.
+
+The horizon T sets the lengths of all batches and the levels of all tests.  A run may be longer: a
+commitment holds for ever, and if there is none after T rounds, the best of the arms that are left
+is played from then on, for further designs would be paid for without any accuracy in prospect.
+
+Cost per round: O(k d + d^2); at the end of a batch, a design or an allocation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
+from sightline.core.clock import FAR, Clock, never
+from sightline.core.design import Design, design, optimal_design
+from sightline.core.least_squares import LeastSquares, best_arm, observe
+from sightline.core.target import Target, aim, target
+from sightline.core.threshold import SMALLEST_HORIZON
+from sightline.core.unregularised import unregularised
+from sightline.core.vectors import equal_rows
+from sightline.jit import compiled, compiled_apart
+from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.validation import integer, number
+
+__all__ = ["E4", "E4State"]
+
+Array = NDArray[np.float64]
+
+# Pulls are counted by the largest leverage: a rougher design costs 1 % of them, and no accuracy.
+DESIGN_TOLERANCE = 0.01
+# Batches too long for any run need no exact length, only a finite one.
+_LARGEST_EXPONENT = 700.0
+
+
+class Schedule(NamedTuple):
+    """What lengths of batches and levels of tests depend on."""
+
+    horizon: float  # inf if too large for a float
+    log_horizon: float
+    gamma: float
+    noise_variance: float
+
+
+class E4State(NamedTuple):
+    """Estimates from all batches, and the plan of the current one."""
+
+    estimate: LeastSquares
+    schedule: Schedule
+    goal: Target
+    alternatives: HalfSpaces
+    design: Design
+    remaining: Array  # (k,) 1 for an arm that may be best, else 0
+    planned: Array  # (k,) pulls in this batch
+    told: Array  # (k,) rewards told in this batch
+    length: Array  # (1,) of the current design
+    counts: NDArray[np.int64]  # the batch, the arm to play, 1 if settled
+
+
+@dataclass(frozen=True)
+class E4(Policy):
+    """Batches of designs and one of the optimal allocation, then a commitment.
+
+    In live use only what was told counts: questions asked before the reward of the last one of an
+    arm is told are answered with that arm again.
+
+    Parameters
+    ----------
+    horizon : int
+        T, at least 3.  No default is right: the method is not anytime.
+    gamma : float
+        No arm gets more than (log T)^(1 + gamma) pulls in batch 2, nor more than T / (2 k), and
+        batch 3 is a design of 2 (log T)^(1 + gamma) pulls.  1, not the 10 of the published code:
+        (log T)^11 exceeds T for every T below 10^17, so that a failed test would leave designs
+        until T.  Measured at T = 10^5 on 20 arms in 4 dimensions with unit noise, that is 8 times
+        the regret; where the test passes, 1 and 10 differ by at most 15 %.
+    """
+
+    horizon: int
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        integer("horizon", self.horizon, at_least=SMALLEST_HORIZON)
+        number("gamma", self.gamma, at_least=0)
+
+    @property
+    def commits(self) -> bool:
+        """Whether choices can reach ahead: they do once the best arm is settled."""
+        return True
+
+    @property
+    def reaches_far(self) -> bool:
+        """Whether batches end within 2^53 rounds: they do at T."""
+        return self.horizon < FAR
+
+    def start(self, actions: Array, noise_std: float) -> E4State:
+        """State before any data."""
+        estimate, _ = unregularised(actions)
+        k, d = estimate.actions.shape
+        log_horizon = math.log(self.horizon)
+        horizon = float(self.horizon) if log_horizon < _LARGEST_EXPONENT else math.inf
+        state = E4State(
+            estimate=estimate,
+            schedule=Schedule(horizon, log_horizon, float(self.gamma), noise_std**2),
+            goal=target(k, 0.0),
+            alternatives=half_spaces(k),
+            design=design(k, d),
+            remaining=np.ones(k),
+            planned=np.zeros(k),
+            told=np.zeros(k),
+            length=np.zeros(1),
+            counts=np.zeros(3, dtype=np.int64),
+        )
+        _begin_batch(state)
+        return state
+
+
+@choose.register(E4State)
+@compiled
+def choose_e4(state: E4State, clock: Clock, rng: np.random.Generator) -> Choice:
+    """Next arm of the plan, or the settled one for ever."""
+    return Choice(state.counts[1], 1.0, never() if state.counts[2] == 1 else clock)
+
+
+@update.register(E4State)
+@compiled
+def update_e4(state: E4State, arm: int, reward: float) -> None:
+    """Learn, and count towards the plan; end the batch with it."""
+    if state.counts[2] == 1:
+        return
+    observe(state.estimate, arm, reward)
+    if state.estimate.counts[0] >= state.schedule.horizon:
+        _settle(state, _best_remaining(state))
+        return
+    state.told[arm] += 1.0
+    _find_next(state)
+    if state.counts[1] == state.told.shape[0]:
+        _end_batch(state)
+
+
+@inspect.register(E4State)
+@compiled
+def inspect_e4(state: E4State, clock: Clock) -> Evidence:
+    """Report what batch 2 ends with: m_s against sigma^2 (d/2 log t + log T) / 2.
+
+    With nothing left but the best arm and its equals, evidence is infinite.
+    """
+    best = _best_remaining(state)
+    evidence = 0.5 * least_distance(state.alternatives, state.estimate, best)
+    if _is_alone(state, best):
+        evidence = math.inf
+    wake = never() if state.counts[2] == 1 else clock
+    return Evidence(best, evidence, _level(state), wake)
+
+
+@compiled
+def _best_remaining(state: E4State) -> int:
+    """Empirically best of the arms that are left; the first one among equals."""
+    best = -1
+    for x in range(state.remaining.shape[0]):
+        if state.remaining[x] > 0.0 and (
+            best < 0 or state.estimate.means[x] > state.estimate.means[best]
+        ):
+            best = x
+    return best
+
+
+@compiled
+def _is_alone(state: E4State, best: int) -> bool:
+    """Whether all remaining arms equal the best one."""
+    for x in range(state.remaining.shape[0]):
+        if state.remaining[x] > 0.0 and not equal_rows(state.estimate.actions, x, best):
+            return False
+    return True
+
+
+@compiled
+def _level(state: E4State) -> float:
+    """sigma^2 log(t^(d/2) T) / 2, t rounds having been played."""
+    rounds = float(max(state.estimate.counts[0], 1))
+    growth = 0.5 * state.estimate.actions.shape[1] * math.log(rounds)
+    level: float = 0.5 * state.schedule.noise_variance * (growth + state.schedule.log_horizon)
+    return level
+
+
+@compiled
+def _find_next(state: E4State) -> None:
+    """First arm of the plan from the current one on that lacks pulls; k if none does."""
+    arm = state.counts[1]
+    while arm < state.told.shape[0] and state.told[arm] >= state.planned[arm]:
+        arm += 1
+    state.counts[1] = arm
+
+
+@compiled_apart
+def _begin_batch(state: E4State) -> None:
+    """Plan the next batch, or settle if one arm is left."""
+    best = _best_remaining(state)
+    if _is_alone(state, best):
+        _settle(state, best)
+        return
+    state.counts[0] += 1
+    if state.counts[0] == 2:
+        _plan_allocation(state)
+    else:
+        _plan_design(state)
+    for x in range(state.told.shape[0]):
+        state.told[x] = 0.0
+    state.counts[1] = 0
+    _find_next(state)
+
+
+@compiled
+def _settle(state: E4State, best: int) -> None:
+    state.counts[1] = best
+    state.counts[2] = 1
+
+
+@compiled
+def _polylogarithm(schedule: Schedule) -> float:
+    """Logarithm of (log T)^(1 + gamma)."""
+    return (1.0 + schedule.gamma) * math.log(schedule.log_horizon)
+
+
+@compiled
+def _plan_design(state: E4State) -> None:
+    """2 pi(x) g / d times sqrt(T) pulls in batch 1, (log T)^(1 + gamma) in 3, then T^(1 - 2^-l)."""
+    batch = state.counts[0]
+    log_length = 0.5 * state.schedule.log_horizon
+    if batch == 3:
+        log_length = _polylogarithm(state.schedule)
+    elif batch > 3:
+        log_length = (1.0 - math.pow(0.5, batch - 3)) * state.schedule.log_horizon
+    state.length[0] = math.exp(min(log_length, _LARGEST_EXPONENT))
+    actions = state.estimate.actions
+    worst = optimal_design(state.design, actions, state.remaining, DESIGN_TOLERANCE)
+    scale = 2.0 * worst / state.design.spanner.rank[0] * state.length[0]
+    for x in range(state.planned.shape[0]):
+        state.planned[x] = np.ceil(scale * state.design.weights[x])
+
+
+@compiled
+def _plan_allocation(state: E4State) -> None:
+    """Plan the allocation at level 2 a log T, at most min((log T)^(1 + gamma), T / (2 k)) each."""
+    schedule = state.schedule
+    k, d = state.estimate.actions.shape
+    log_t = schedule.log_horizon
+    log_log_t = math.log(log_t)
+    slack = (1.0 + 1.0 / log_log_t) * (1.0 + d * log_log_t / log_t)
+    level = 2.0 * schedule.noise_variance * slack * log_t
+    log_most = min(_polylogarithm(schedule), log_t - math.log(2.0 * k))
+    most = math.exp(min(log_most, _LARGEST_EXPONENT))
+    aim(state.goal, state.estimate)
+    for x in range(k):
+        state.planned[x] = np.ceil(min(level * state.goal.allocation[x], most))
+
+
+@compiled_apart
+def _end_batch(state: E4State) -> None:
+    """Test after batch 2, drop arms after later ones, and go on."""
+    if state.counts[0] == 2:
+        best = best_arm(state.estimate)
+        if 0.5 * least_distance(state.alternatives, state.estimate, best) > _level(state):
+            _settle(state, best)
+            return
+    elif state.counts[0] > 2:
+        _drop(state)
+    _begin_batch(state)
+
+
+@compiled
+def _drop(state: E4State) -> None:
+    """Drop arms that fall short of the best by more than 2 eps, eps^2 = d log(k T^2) / length."""
+    k, d = state.estimate.actions.shape
+    level = d * (math.log(k) + 2.0 * state.schedule.log_horizon)
+    margin = 2.0 * math.sqrt(state.schedule.noise_variance * level / state.length[0])
+    best = _best_remaining(state)
+    for x in range(k):
+        if state.estimate.means[x] < state.estimate.means[best] - margin:
+            state.remaining[x] = 0.0
