@@ -265,3 +265,44 @@ def e4(world: naive.World, horizon: int, gamma: float, rounds: int) -> Record:
     means = data.means() if learnt else np.zeros(len(world.actions))
     last = max(batches.left, key=lambda x: float(means[x]))
     return Record(np.array(data.played + [last] * (rounds - learnt)), np.arange(rounds) < learnt)
+
+
+# --- explore, then allocate, then recover -------------------------------------------------------
+
+
+def explore_then_allocate(world: naive.World, horizon: int, constant: float, rounds: int) -> Record:
+    """Warm up, play the allocation in turn, commit; recover by LinUCB."""
+    data, log_n = Data(world), math.log(horizon)
+    k, d = data.arms.shape
+    variance = world.noise_std**2
+    for arm in np.repeat(members(world.actions), math.ceil(math.sqrt(log_n)))[:rounds].tolist():
+        data.pull(arm)
+    g_n = variance * f(horizon, math.log(log_n), d, constant)
+    f_n = variance * f(horizon, log_n, d, constant)
+    means, best = data.means(), int(np.argmax(data.means()))
+    tolerance = 2.0 * math.sqrt(data.squared_widths().max() * g_n)
+    shares, last = f_n * allocation(data.arms, means), k - 1
+    while len(data.played) < rounds and np.abs(data.means() - means).max() <= tolerance:
+        lacking = [x for x in range(k) if data.pulls[x] <= shares[x]]
+        if lacking == [best]:
+            learnt = len(data.played)
+            arms = np.array(data.played + [best] * (rounds - learnt))
+            return Record(arms, np.arange(rounds) < learnt)
+        last = min(lacking, key=lambda x: (x - last - 1) % k)
+        data.pull(last)
+    recovery = Data(world)
+    while len(data.played) + len(recovery.played) < rounds:
+        recovery.pull(widest_or_optimistic(recovery, f_n))
+    return Record(np.array(data.played + recovery.played), np.ones(rounds, dtype=np.bool_))
+
+
+def widest_or_optimistic(data: Data, beta: float) -> int:
+    """Return the UCB arm; before arms span the space, that of a vanishing ridge.
+
+    The ridge is one in the coordinates of the spanner, which the limit depends on.
+    """
+    coordinates = unregularised(data.world.actions)[0].actions
+    xs = coordinates[data.played]
+    V = naive.covariance(xs, 1e-8)
+    theta = naive.solve(V, xs.T @ np.array(data.rewards))
+    return int(np.argmax(naive.ucb_scores(coordinates, theta, V, beta)))

@@ -66,6 +66,8 @@ CONFIGURATIONS = [
     sl.OSSB(epsilon=0.0, gamma=0.5, determinant_growth=0.0),
     sl.E4(horizon=300),
     sl.E4(horizon=50, gamma=0.5),
+    sl.ExploreThenAllocate(horizon=300),
+    sl.ExploreThenAllocate(horizon=10**400, constant=0.0),
     sl.OAM(horizon=300),
     sl.OAM(horizon=30, constant=0.1, forced_exploration=0.01, determinant_growth=0.0),
 ]
@@ -253,6 +255,8 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.E4(2), "horizon must be at least 3, got 2"),
         (lambda: sl.E4(1e5), "horizon must be an integer"),  # type: ignore[arg-type]
         (lambda: sl.E4(9, gamma=-1.0), "gamma must be finite and >= 0, got -1.0"),
+        (lambda: sl.ExploreThenAllocate(2), "horizon must be at least 3, got 2"),
+        (lambda: sl.ExploreThenAllocate(9, constant=-1.0), "constant must be finite and >= 0"),
         (lambda: build({"type": "IDSS"}), "did you mean 'IDS'"),
         (lambda: build({"type": "IDS", "informaton": "x"}), "did you mean 'information'"),
     ],

@@ -10,6 +10,7 @@ from sightline.core.parameter_set import Polytope
 from sightline.policies.base import Policy
 from sightline.policies.bayesian_ids import BayesianIDS as BayesianIDS
 from sightline.policies.e4 import E4 as E4
+from sightline.policies.explore_then_allocate import ExploreThenAllocate as ExploreThenAllocate
 from sightline.policies.ids import IDS as IDS
 from sightline.policies.lin_imed import LinIMED as LinIMED
 from sightline.policies.lin_med import LinMED as LinMED
