@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sightline as sl
+from tests.contracts.test_policies import CONFIGURATIONS
 from tests.lab.helpers import EOO, SPHERE, small
 from tests.own_policies import EpsilonGreedy
 
@@ -202,3 +203,9 @@ def test_what_a_closure_does_cannot_be_described() -> None:
     experiment = small(problems=[sl.LinearBandit([[1.0]], [1.0], noise=noise)])
     with pytest.raises(ValueError, match="cannot be described: define the function at the top"):
         experiment.to_toml()
+
+
+@pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
+def test_every_policy_of_the_library_survives_the_file(policy: sl.Policy) -> None:
+    experiment = small(policies=[policy])
+    assert sl.Experiment.from_toml(experiment.to_toml()) == experiment

@@ -72,14 +72,19 @@ def to_toml(experiment: Experiment) -> str:
     """Text of a TOML file."""
     description = describe(experiment)
     lines = ["# Experiment of Sightline: run it with `sightline simulate --config FILE`."]
-    for name in ("horizon", "replications", "seed", "checkpoints"):
-        if description[name] is not None:
-            lines.append(f"{name} = {_value(description[name])}")
+    for name in ("horizon", "replications", "seed"):
+        lines.append(f"{name} = {_rounds(description[name])}")
+    if description["checkpoints"] is not None:
+        lines.append(f"checkpoints = [{', '.join(map(_rounds, description['checkpoints']))}]")
     for group in ("problems", "policies"):
         for name, fields in description[group]:
             lines.append(f"\n[{group}.{_key(name)}]")
             lines += [f"{_key(k)} = {_value(v)}" for k, v in fields.items() if v is not None]
     return "\n".join(lines) + "\n"
+
+
+def _rounds(value: int) -> str:
+    return repr(value) if value <= _LARGEST else f'"{rounds_text(value)}"'
 
 
 def _key(name: str) -> str:
@@ -89,8 +94,6 @@ def _key(name: str) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) and abs(value) > _LARGEST:
-        return f'"{rounds_text(value)}"'
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str):
