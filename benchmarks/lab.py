@@ -34,14 +34,17 @@ POLICIES = {
     "TS": sl.ThompsonSampling(),
 }
 PEAK = """
-import resource, sys
+import re, sys
 from concurrent.futures import ThreadPoolExecutor
 import sightline as sl
 experiment = sl.Experiment([sl.problems.end_of_optimism()], [sl.IDS()], 10 ** int(sys.argv[1]),
                            int(sys.argv[2]))
 with ThreadPoolExecutor(2) as pool:
     results = sl.run(experiment, sys.argv[3], pool)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(results.plan.rounds))
+results.summary()
+# not ru_maxrss, which a process inherits from the one that started it
+print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+print(len(results.plan.rounds))
 """
 
 
