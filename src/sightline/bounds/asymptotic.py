@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.certificate import Bracket, bracket, optimal_arms
+from sightline.bounds.certificate import Bracket, Scaled, bracket, optimal_arms, scaled
 from sightline.bounds.constrained import solve_within
-from sightline.core.allocation import MOST_STEPS, costly_arms, optimal_shares, reduced_points
+from sightline.core.allocation import MOST_STEPS, optimal_shares
 from sightline.core.parameter_set import Polytope
+from sightline.core.reduced_points import costly_arms, reduced_points
 from sightline.problems.bandit import LinearBandit
 from sightline.validation import number
 
@@ -73,7 +74,7 @@ class LowerBound:
     @property
     def gap(self) -> float:
         """Width of the bracket relative to its upper side."""
-        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+        return 1.0 - self.lower / self.upper if self.upper > 0 else 0.0
 
     @property
     def converged(self) -> bool:
@@ -129,23 +130,22 @@ def lower_bound(
     if not isinstance(problem, LinearBandit):
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     number("tolerance", tolerance, above=0)
-    free = optimal_arms(problem)
-    points, functionals = reduced_points(np.array(problem.actions), free, np.array(problem.gaps))
+    free, own = optimal_arms(problem), scaled(problem)
+    points, functionals = reduced_points(own.actions, free, own.gaps)
     arms = costly_arms(points)
-    points, gaps = np.ascontiguousarray(points[arms]), problem.gaps[arms]
+    points, gaps = np.ascontiguousarray(points[arms]), own.gaps[arms]
     if parameter_set is None:
         shares, shifts, multipliers = _solve(points, gaps, tolerance)
     else:
-        rows, room = _faces(problem, parameter_set)
+        rows, room = _faces(problem, parameter_set, own)
         shares, shifts, multipliers = solve_within(
             points, gaps, rows @ functionals, room, tolerance
         )
     allocation = np.where(free, np.inf, 0.0)
-    scale = 2.0 * problem.noise_std**2
-    allocation[arms] = scale * shares / gaps
+    allocation[arms] = own.price / own.unit * shares / gaps
     kept = multipliers > _NEGLIGIBLE * multipliers.sum()
-    alternatives = problem.theta + shifts[kept] @ functionals.T
-    certificate = (allocation, alternatives, scale * multipliers[kept])
+    alternatives = problem.theta + shifts[kept] @ functionals.T * own.unit / own.units
+    certificate = (allocation, alternatives, own.price * multipliers[kept])
     lower, upper = bracket(problem, *certificate, parameter_set)
     return LowerBound(problem, parameter_set, *certificate, lower, upper, tolerance)
 
@@ -163,20 +163,22 @@ def _solve(points: Array, gaps: Array, tolerance: float) -> tuple[Array, Array, 
     return shares, shifts, multipliers
 
 
-def _faces(problem: LinearBandit, parameter_set: Polytope) -> tuple[Array, Array]:
-    """Return A and b - A theta of M, which must contain theta."""
+def _faces(problem: LinearBandit, parameter_set: Polytope, own: Scaled) -> tuple[Array, Array]:
+    """Return A and b - A theta of M, which must contain theta, in the problem's own units."""
     if not isinstance(parameter_set, Polytope):
         raise ValueError(f"parameter_set must be a Polytope or None, got {parameter_set!r}")
     normals, offsets = parameter_set.arrays(problem.d)
     room = offsets - normals @ problem.theta
-    if room.min() < 0:
+    rounding = 1e-15 * (np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets))
+    if (room < -rounding).any():
         raise ValueError(
             f"parameter_set must contain theta, but constraint {int(room.argmin())} is violated "
             f"by {-room.min():g}"
         )
-    if np.linalg.matrix_rank(problem.actions) < problem.d:
+    rank = np.linalg.matrix_rank(own.actions)
+    if rank < problem.d:
         raise ValueError(
             "with a parameter_set the actions must span all dimensions, got rank "
-            f"{np.linalg.matrix_rank(problem.actions)} in {problem.d}"
+            f"{rank} in {problem.d}"
         )
-    return normals, room
+    return normals / own.units, np.maximum(room, 0.0) / own.unit

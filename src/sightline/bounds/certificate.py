@@ -1,18 +1,21 @@
 """Both sides of a bracket around c*, recomputed by plain arithmetic from a certificate.
 
-| symbol                           | here              | shape  |
-|----------------------------------|-------------------|--------|
-| alpha                            | ``allocation``    | (k,)   |
-| nu_j                             | ``alternatives``  | (m, d) |
-| lambda_j >= 0                    | ``multipliers``   | (m,)   |
-| Delta(x) = 0: the optimal arms   | ``optimal``       | (k,)   |
-| M = {nu : A nu <= b}             | ``parameter_set`` |        |
+| symbol                                        | here              | shape   |
+|-----------------------------------------------|-------------------|---------|
+| alpha                                         | ``allocation``    | (k,)    |
+| nu_j                                          | ``alternatives``  | (m, d)  |
+| lambda_j >= 0                                 | ``multipliers``   | (m,)    |
+| M = {nu : A nu <= b}                          | ``parameter_set`` |         |
+| x - x*, for arms x that cost something        | ``differences``   | (k', d) |
+| orthonormal e that vanish at the optimal arms | ``basis``         | (d, r)  |
+| p_x: their values at x                        | ``points``        | (k', r) |
 
-Upper side: an allocation that collects enough evidence against every alternative costs at least
-c*.  Lower side: if sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma^2) <= Delta(x) for all arms, then
-every allocation that refutes all nu_j costs at least sum_j lambda_j.  Nothing here uses a solver
-of the product: what a solver claims is checked, and a claim that fails costs the bound that
-rested on it, not its truth.
+Upper side: alpha, scaled until it collects enough evidence against every alternative, costs at
+least c*.  Lower side: if sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma^2) <= Delta(x) for all arms,
+then every allocation that refutes all nu_j costs at least sum_j lambda_j; the lambda_j are scaled
+until that holds, and nu_j - theta is made orthogonal to the optimal arms and scaled until it just
+makes another arm as good.  Any numbers give true bounds, then, and good ones give close bounds.
+Nothing here uses a solver of the product.
 """
 
 from __future__ import annotations
@@ -26,13 +29,13 @@ from numpy.typing import NDArray
 from sightline.core.parameter_set import Polytope
 from sightline.problems.bandit import LinearBandit
 
-__all__ = ["Bracket", "bracket", "optimal_arms"]
+__all__ = ["Bracket", "Scaled", "bracket", "optimal_arms", "scaled"]
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
-# Means are known to a few roundings of |x| |theta|: arms closer than that are all optimal.
-_TIE = 8 * np.finfo(np.float64).eps
-# What counts as rounding, relative to the size of the terms of a sum.
+_EPS = float(np.finfo(np.float64).eps)
+# What may be the violation of a constraint of M, relative to the terms of the sum.
 _ROUNDING = 1e-9
 
 
@@ -43,11 +46,39 @@ class Bracket(NamedTuple):
     upper: float
 
 
-def optimal_arms(problem: LinearBandit) -> NDArray[np.bool_]:
-    """Arms whose gap is zero up to rounding."""
-    scale = (np.abs(problem.actions) @ np.abs(problem.theta)).max()
-    optimal: NDArray[np.bool_] = problem.gaps <= _TIE * scale
+class Scaled(NamedTuple):
+    """A problem in units of its own, powers of two: features, gaps and 2 sigma^2 are about 1."""
+
+    actions: Array
+    gaps: Array
+    units: Array  # (d,): of the features
+    unit: float  # of the gaps
+    price: float  # c* of the problem is so many times c* in these units
+
+
+def optimal_arms(problem: LinearBandit) -> Mask:
+    """Arms whose gap is zero up to rounding: means are known to roundings of |x| |theta|."""
+    sizes = np.abs(problem.actions) @ np.abs(problem.theta)
+    optimal: Mask = problem.gaps <= 4 * _EPS * (sizes + sizes[problem.best])
     return optimal
+
+
+def scaled(problem: LinearBandit) -> Scaled:
+    """Change units such that no square over- or underflows."""
+    units = _power_of_two(np.abs(problem.actions).max(axis=0))
+    unit = float(_power_of_two(problem.gaps.max()))
+    price = 2.0 * problem.noise_std / unit * problem.noise_std
+    if not 1e-250 < price < 1e250 or not 1e-250 < price / unit < 1e250:
+        raise ValueError(
+            "(noise_std / gap)^2 must be between 1e-250 and 1e250, got a noise_std of "
+            f"{problem.noise_std:g} and gaps up to {problem.gaps.max():g}"
+        )
+    return Scaled(problem.actions / units, problem.gaps / unit, units, unit, price)
+
+
+def _power_of_two(size: NDArray[np.floating] | float) -> Array:
+    _, exponents = np.frexp(np.maximum(size, 1e-300))
+    return np.where(np.asarray(size) > 0, np.ldexp(1.0, exponents), 1.0)
 
 
 def bracket(
@@ -58,93 +89,124 @@ def bracket(
     parameter_set: Polytope | None,
 ) -> Bracket:
     """Recompute what an allocation and a set of alternatives prove about c*."""
-    lower = _lower(problem, alternatives, multipliers, parameter_set)
-    return Bracket(lower, _upper(problem, allocation, parameter_set))
+    view = _view(problem, parameter_set)
+    if not view.refutable.any():
+        return Bracket(0.0, 0.0)
+    price = scaled(problem).price
+    lower = _lower(problem, view, alternatives, multipliers)
+    return Bracket(price * lower, price * _upper(view, allocation))
 
 
-def _lower(
-    problem: LinearBandit,
-    alternatives: Array,
-    multipliers: Array,
-    parameter_set: Polytope | None,
-) -> float:
-    if len(multipliers) == 0:
-        return 0.0
-    optimal = optimal_arms(problem)
-    shifts = alternatives - problem.theta
-    values = shifts @ problem.actions.T
-    sizes = np.abs(shifts) @ np.abs(problem.actions.T)
-    # theta + e makes z as good as x* where <e, z> reaches Delta(z): e is scaled to do so exactly
-    reach = (values[:, ~optimal] / problem.gaps[~optimal]).max(axis=1)
-    rounding = _ROUNDING * sizes[:, optimal] + _TIE * np.abs(problem.actions[optimal]).max()
-    valid = (np.abs(values[:, optimal]) <= rounding).all(axis=1) & (reach > 0)
-    if parameter_set is not None:
-        normals, offsets = parameter_set.arrays(problem.d)
-        excess = alternatives @ normals.T - offsets
-        size = np.abs(alternatives) @ np.abs(normals.T) + np.abs(offsets)
-        valid &= (excess <= _ROUNDING * size).all(axis=1) & (reach > 1 - _ROUNDING)
-    valid &= multipliers >= 0
-    if not valid.any():
-        return 0.0
-    weights = multipliers[valid] / (2.0 * problem.noise_std**2)
-    scaled = values[valid][:, ~optimal] / reach[valid, None]
-    spent = (weights @ scaled**2) / problem.gaps[~optimal]
-    return float(multipliers[valid].sum() / spent.max())
+class _View(NamedTuple):
+    """What the arms that cost something look like to parameters that agree on the others."""
+
+    costly: Mask  # (k,)
+    differences: Array
+    points: Array
+    gaps: Array
+    refutable: Mask  # (k',): arms that some alternative makes best
+    basis: Array  # (d, r)
+    rows: Array  # (m, d): of M around theta, no rows for all of R^d
+    room: Array  # (m,)
+    rounding: Array  # (m,): of the room
 
 
-def _upper(problem: LinearBandit, allocation: Array, parameter_set: Polytope | None) -> float:
+def _view(problem: LinearBandit, parameter_set: Polytope | None) -> _View:
+    own = scaled(problem)
     optimal = optimal_arms(problem)
     costly = ~optimal
-    basis = _complement(problem.actions[optimal])
-    points = problem.actions[costly] @ basis
-    noise = 1e-12 * np.abs(problem.actions[costly]) @ np.abs(basis)
-    refutable = (np.abs(points) > noise).any(axis=1)  # else no alternative has this arm best
-    if not refutable.any():
-        return 0.0
-    if not (allocation[costly] >= 0).all():
-        return math.inf
-    gaps, shares = problem.gaps[costly], allocation[costly]
-    evidence = _evidence(np.sqrt(shares)[:, None] * points, points[refutable], gaps[refutable])
+    differences = own.actions[costly] - own.actions[problem.best]
+    basis = _complement(own.actions[optimal])
+    points = differences @ basis
+    # what is left of an arm after cancellation, below the rounding of its features
+    noise = 4 * problem.d * _EPS * np.abs(own.actions[costly]) @ np.abs(basis)
+    refutable = (np.abs(points) > noise).any(axis=1)
+    if refutable.any():  # directions in which no arm differs matter to no arm
+        _, singular, directions = np.linalg.svd(points[refutable], full_matrices=False)
+        smallest = max(points.shape) * _EPS * singular[0]
+        basis = basis @ directions[singular > smallest].T
+        points = differences @ basis
+    rows, room, rounding = np.zeros((0, problem.d)), np.zeros(0), np.zeros(0)
     if parameter_set is not None:
         normals, offsets = parameter_set.arrays(problem.d)
-        rows, room = normals @ basis, offsets - normals @ problem.theta
-        evidence = _evidence_within(
-            np.sqrt(shares)[:, None] * points, points[refutable], gaps[refutable], rows, room
-        )
-    least = evidence.min() / (2.0 * problem.noise_std**2)
-    return float(shares @ gaps / least) if least > 0 else math.inf
+        rows, room = normals / own.units, (offsets - normals @ problem.theta) / own.unit
+        sizes = np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets)
+        rounding = 4 * _EPS * sizes / own.unit
+        room = np.maximum(room, 0.0)
+    view = _View(
+        costly, differences, points, own.gaps[costly], refutable, basis, rows, room, rounding
+    )
+    if len(rows) and refutable.any():
+        refutable[refutable] = _reachable(view)
+    return view
 
 
 def _complement(vectors: Array) -> Array:
     """Orthonormal basis of what is orthogonal to all of these vectors: (d, r)."""
     _, singular, basis = np.linalg.svd(vectors)
-    smallest = singular[0] * max(vectors.shape) * np.finfo(np.float64).eps
+    smallest = singular[0] * max(vectors.shape) * _EPS
     return np.ascontiguousarray(basis[int((singular > smallest).sum()) :].T)
 
 
-def _evidence(weighted: Array, points: Array, gaps: Array) -> Array:
-    """Squared distance to the nearest alternative for each arm: Delta^2 / |p|^2 in V^-1.
+def _lower(problem: LinearBandit, view: _View, alternatives: Array, multipliers: Array) -> float:
+    own = scaled(problem)
+    finite = np.isfinite(alternatives).all(axis=1) & np.isfinite(multipliers)
+    used = finite & (multipliers > 0)
+    shifts = (alternatives[used] - problem.theta) * own.units / own.unit
+    shifts = (shifts @ view.basis) @ view.basis.T
+    values = shifts @ view.differences.T
+    noise = 4 * problem.d * _EPS * np.abs(shifts) @ np.abs(view.differences.T)
+    # theta + e makes z as good as x* where <e, z> reaches Delta(z): e is scaled to do so exactly
+    reach = np.where((values > noise) & view.refutable, values / view.gaps, 0.0).max(axis=1)
+    valid = reach > 0
+    if len(view.rows):  # M is convex: e may be shortened, not lengthened
+        changes = shifts @ view.rows.T
+        size = np.abs(shifts) @ np.abs(view.rows.T) + view.room
+        inside = changes - view.room <= _ROUNDING * size + view.rounding
+        valid &= inside.all(axis=1) & (reach > 1 - _ROUNDING)
+    if not valid.any():
+        return 0.0
+    weights = multipliers[used][valid]
+    weights = weights / weights.max()
+    spent = weights @ (values[valid] / reach[valid, None]) ** 2 / view.gaps
+    return float(weights.sum() / spent.max())
 
-    Through an orthogonal factor of the weighted arms: V itself would have the squared condition
-    number.  Zero for an arm in a direction that no weight supports.
+
+def _upper(view: _View, allocation: Array) -> float:
+    shares = allocation[view.costly]
+    if not (np.isfinite(shares) & (shares >= 0)).all() or not shares.any():
+        return math.inf
+    shares = shares / shares.max()
+    least = _evidence(np.sqrt(shares)[:, None] * view.points, view).min()
+    return float(shares @ view.gaps / least) if least > 0 else math.inf
+
+
+def _evidence(weighted: Array, view: _View) -> Array:
+    """Squared distance to the nearest alternative for each arm that has one.
+
+    Without M it is Delta^2 / |p|^2 in V^-1, through an orthogonal factor of the weighted arms: V
+    itself would have the squared condition number.  Zero if weight is missing in a direction.
     """
-    # columns are scaled first, so that the units of the features do not matter
+    points, gaps = view.points[view.refutable], view.gaps[view.refutable]
+    zero = np.zeros(len(points))
+    # columns are scaled first: the shares of the directions may be of different size
     units = np.abs(weighted).max(axis=0)
-    if not (units > 0).all():
-        return np.zeros(len(points))
+    if not (units > 0).all() or len(weighted) < len(units):
+        return zero
     factor = np.linalg.qr(weighted / units)[1]
-    try:
-        whitened = np.linalg.solve(factor.T, (points / units).T)
-    except np.linalg.LinAlgError:
-        return np.zeros(len(points))
-    distances: Array = gaps**2 / (whitened**2).sum(axis=0)
-    return distances
+    if not (np.abs(np.diag(factor)) > 0).all():
+        return zero
+    whitened = np.linalg.solve(factor.T, (points / units).T).T
+    rows = np.linalg.solve(factor.T, (view.rows @ view.basis / units).T).T
+    distances: Array = gaps**2 / (whitened**2).sum(axis=1)
+    if len(rows) == 0:
+        return distances
+    within = [_distance_within(rows, view.room, p, g) for p, g in zip(whitened, gaps, strict=True)]
+    return np.maximum(distances, within)
 
 
-def _evidence_within(
-    weighted: Array, points: Array, gaps: Array, rows: Array, room: Array
-) -> Array:
-    """Lower bounds on the same distances within M, by the duals of the quadratic programs.
+def _distance_within(rows: Array, room: Array, point: Array, gap: float) -> float:
+    """Lower bound on the squared distance within M, by the dual of the quadratic program.
 
     For any u >= 0, a y with R y <= o has |R^T u| |y| >= -<u, o>.  The u come from non-negative
     least squares (Lawson, Hanson: least distance programming), and only that inequality is
@@ -152,24 +214,36 @@ def _evidence_within(
     """
     from scipy.optimize import nnls
 
-    units = np.abs(weighted).max(axis=0)
-    if not (units > 0).all():
-        return np.zeros(len(points))
-    factor = np.linalg.qr(weighted / units)[1]
-    whitened_rows = np.linalg.solve(factor.T, (rows / units).T).T
-    whitened_points = np.linalg.solve(factor.T, (points / units).T).T
-    distances = np.zeros(len(points))
-    for z, (point, gap) in enumerate(zip(whitened_points, gaps, strict=True)):
-        constraints, offsets = np.vstack([whitened_rows, -point]), np.append(room, -gap)
-        lengths = np.linalg.norm(constraints, axis=1) + np.abs(offsets)
-        used = lengths > 0
-        constraints = constraints[used] / lengths[used, None]
-        offsets = offsets[used] / lengths[used]
-        distance = gap / np.linalg.norm(point)  # without M, for the scale
-        system = -np.vstack([constraints.T * distance, offsets])
+    constraints, offsets = np.vstack([rows, -point]), np.append(room, -gap)
+    lengths = np.linalg.norm(constraints, axis=1) + np.abs(offsets)
+    used = lengths > 0
+    constraints = constraints[used] / lengths[used, None]
+    offsets = offsets[used] / lengths[used]
+    distance = gap / np.linalg.norm(point)  # without M, for the scale
+    system = -np.vstack([constraints.T * distance, offsets])
+    try:
         u = nnls(system, np.append(np.zeros(constraints.shape[1]), 1.0))[0]
-        against, combined = -(u @ offsets), constraints.T @ u
-        if against > 0:
-            squared = combined @ combined
-            distances[z] = against**2 / squared if squared > 0 else math.inf
-    return distances
+    except RuntimeError:  # no answer after as many steps as it allows
+        return 0.0
+    against, combined = -(u @ offsets), constraints.T @ u
+    if not against > 0:
+        return 0.0
+    squared = max(combined @ combined, (_EPS * np.abs(u).sum()) ** 2)
+    return float(against**2 / squared)
+
+
+def _reachable(view: _View) -> Mask:
+    """Which arms are best somewhere in M: at a distance that M contains, for equal shares."""
+    from scipy.optimize import linprog
+
+    distances = _evidence(view.points, view)
+    factor = np.linalg.qr(view.points)[1]
+    rows = np.linalg.solve(factor.T, (view.rows @ view.basis).T).T
+    farthest = 0.0
+    for axis in np.eye(rows.shape[1]):
+        ends = [
+            linprog(sign * axis, rows, view.room, bounds=(None, None)).fun for sign in (1.0, -1.0)
+        ]
+        farthest += min(ends) ** 2
+    reachable: Mask = distances <= (1 + 1e-6) * farthest
+    return reachable

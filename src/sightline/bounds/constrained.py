@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 
 from sightline.core.projection import INFEASIBLE, project_rows, projection
 
-__all__ = ["solve_within"]
+__all__ = ["cover", "solve_within"]
 
 Array = NDArray[np.float64]
 
 _MOST_ROUNDS = 400
+# The best allocation comes nearer by half in every round; after so many without, by rounding.
+_PATIENCE = 10
 # Alternatives this much farther than the nearest one become cuts as well: they bind soon.
 _NEAR = 1.5
 
@@ -40,20 +42,21 @@ def solve_within(
     """Shares, alternatives in the coordinates of the points, and multipliers, within M."""
     k, d = points.shape
     shifts, multipliers, used = np.zeros((0, d)), np.zeros(0), np.zeros((0, d))
-    upper, lower = math.inf, 0.0
+    upper, lower, patience = math.inf, 0.0, _PATIENCE
     best = query = np.ones(k)
     for _ in range(_MOST_ROUNDS if k else 0):
         found, distances = _nearest(points, gaps, rows, room, query)
         if not np.isfinite(distances).any():
             return np.zeros(k), used, multipliers  # no other arm is best anywhere in M
-        least = distances.min()
+        least, before = distances.min(), upper - lower
         if query.sum() / least < upper:
             upper, best = query.sum() / least, query / least
         shifts = np.vstack([shifts, found[distances <= _NEAR * least]])
-        solution, dual = _covering(np.square(shifts @ points.T))
+        solution, dual = cover(np.square(shifts @ points.T))
         if dual.sum() > lower:
             lower, used, multipliers = dual.sum(), shifts, dual
-        if upper - lower <= 0.5 * tolerance * upper:
+        patience = _PATIENCE if upper - lower < 0.9 * before else patience - 1
+        if upper - lower <= 0.5 * tolerance * upper or patience == 0:
             break
         query = 0.5 * (best + solution)
     return best, used, multipliers
@@ -76,17 +79,23 @@ def _nearest(
     return np.linalg.solve(factor, found.T).T, distances
 
 
-def _covering(cuts: Array) -> tuple[Array, Array]:
-    """Solve the linear program; multipliers scaled so that they are feasible beyond doubt."""
+def cover(cuts: Array) -> tuple[Array, Array]:
+    """Minimise sum a subject to cuts @ a >= 1, each row with a positive entry.
+
+    The multipliers are scaled so that they are feasible beyond doubt.
+    """
     from scipy.optimize import linprog
 
     scale = cuts.max(axis=1)
+    unit = scale.min()  # with a right-hand side of at most 1 the solver's tolerances are relative
     result = linprog(
         np.ones(cuts.shape[1]),
         A_ub=-cuts / scale[:, None],
-        b_ub=-1.0 / scale,
+        b_ub=-unit / scale,
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
+    if result.x is None:  # rounding errors are too large: the last answers stand
+        return np.ones(cuts.shape[1]), np.zeros(len(cuts))
     dual = np.maximum(-result.ineqlin.marginals, 0.0) / scale
-    return result.x, dual / (dual @ cuts).max()
+    return result.x / unit, dual / (dual @ cuts).max()

@@ -24,11 +24,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.bounds.asymptotic import LowerBound
+from sightline.bounds.constrained import cover
 from sightline.core.ratio import exact_mixture
 from sightline.jit import compiled_apart
 from sightline.validation import finite_array, number
@@ -36,6 +38,9 @@ from sightline.validation import finite_array, number
 __all__ = ["CoveringProgram", "OracleRun", "online_allocation", "oracle_ids"]
 
 Array = NDArray[np.float64]
+
+# Rounds between two visits to the interpreter.
+_ROUNDS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +93,16 @@ class CoveringProgram:
 
     def solve(self) -> tuple[float, Array]:
         """Value and an optimal allocation, without the mass on x* that docile constraints need."""
-        from scipy.optimize import linprog
-
-        binding = self.constraints[~self.docile]
+        allocation = np.zeros(len(self.gaps))
+        binding, costly = self.constraints[~self.docile], self.gaps > 0
         if len(binding) == 0:
-            return 0.0, np.zeros(len(self.gaps))
-        result = linprog(self.gaps, A_ub=-binding, b_ub=-np.ones(len(binding)), method="highs")
-        return float(result.fun), result.x
+            return 0.0, allocation
+        # what an arm covers per cost: entries of comparable size, whatever the gaps and the noise
+        cuts = binding[:, costly] / self.gaps[costly]
+        shares, _ = cover(cuts)
+        shares /= (cuts @ shares).min()
+        allocation[costly] = shares / self.gaps[costly]
+        return float(shares.sum()), allocation
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +140,8 @@ def online_allocation(program: CoveringProgram, beta: Iterable[float]) -> Oracle
     docile = program.docile
     levels = _levels(beta)
     binding = program.constraints[~docile]
-    allocation, rounds = np.zeros((len(levels), len(program.gaps))), np.zeros(len(levels), np.int64)
-    if len(binding):
-        _play(program.gaps, binding, levels, -1.0, allocation, rounds)
+    progress = _run(program.gaps, binding, levels, -1.0)
+    allocation, rounds = progress.allocations, progress.rounds
     if docile.any():
         free = program.constraints[docile] * (program.gaps == 0)
         arms = free.argmax(axis=1)  # for each constraint the arm that meets it soonest
@@ -160,9 +167,9 @@ def oracle_ids(program: CoveringProgram, beta: Iterable[float], *, error: float 
     """
     number("error", error, above=0)
     levels = _levels(beta)
-    allocation, rounds = np.zeros((len(levels), len(program.gaps))), np.zeros(len(levels), np.int64)
-    _play(program.gaps, program.constraints, levels, float(error), allocation, rounds)
-    return OracleRun(levels, allocation @ program.gaps, allocation, rounds)
+    progress = _run(program.gaps, program.constraints, levels, float(error))
+    allocation = progress.allocations
+    return OracleRun(levels, allocation @ program.gaps, allocation, progress.rounds)
 
 
 def _levels(beta: Iterable[float]) -> Array:
@@ -170,6 +177,31 @@ def _levels(beta: Iterable[float]) -> Array:
     if levels[0] <= 0 or (np.diff(levels) <= 0).any():
         raise ValueError(f"beta must be positive and increasing, got {levels.tolist()}")
     return levels
+
+
+class _Progress(NamedTuple):
+    """How far a strategy is, and what it had allocated at the levels reached."""
+
+    losses: Array  # (l,): h_j(alpha)
+    allocation: Array  # (k,)
+    counts: NDArray[np.int64]  # rounds, levels reached
+    allocations: Array  # (levels, k)
+    rounds: NDArray[np.int64]  # (levels,)
+
+
+def _run(gaps: Array, constraints: Array, levels: Array, error: float) -> _Progress:
+    """Play until every level is reached; without constraints none needs a round."""
+    count, k, m = len(constraints), len(gaps), len(levels)
+    progress = _Progress(
+        losses=np.zeros(count),
+        allocation=np.zeros(k),
+        counts=np.zeros(2, dtype=np.int64),
+        allocations=np.zeros((m, k)),
+        rounds=np.zeros(m, dtype=np.int64),
+    )
+    while count and progress.counts[1] < m:
+        _play(progress, gaps, constraints, levels, error)
+    return progress
 
 
 @compiled_apart
@@ -218,32 +250,29 @@ def _add(constraints: Array, arm: int, mass: float, losses: Array, allocation: A
 
 @compiled_apart
 def _play(
-    gaps: Array,
-    constraints: Array,
-    levels: Array,
-    error: float,
-    allocations: Array,
-    rounds: NDArray[np.int64],
+    progress: _Progress, gaps: Array, constraints: Array, levels: Array, error: float
 ) -> None:
-    """Add to the allocation until every level is reached; a negative error means no IDS."""
-    count, k = constraints.shape
+    """Play for a while, so that Ctrl-C is seen; a negative error means no IDS."""
+    losses, allocation, counts = progress.losses, progress.allocation, progress.counts
+    k = gaps.shape[0]
     best = int(gaps.argmin())
-    losses, gains, raised, allocation = np.zeros(count), np.zeros(k), np.zeros(k), np.zeros(k)
-    level, t = 0, 0
-    while level < levels.shape[0]:
-        t += 1
+    gains, raised = np.zeros(k), np.zeros(k)
+    for _ in range(_ROUNDS_AT_ONCE):
+        counts[0] += 1
         _combine(constraints, losses, gains)
         if error < 0.0:
             _add(constraints, _cheapest(gaps, gains), 1.0, losses, allocation)
         else:
             for x in range(k):
-                raised[x] = gaps[x] + error / math.sqrt(t)
+                raised[x] = gaps[x] + error / math.sqrt(counts[0])
             mixture = exact_mixture(raised, gains, best)
             p = mixture.probability
             _add(constraints, mixture.first, 1.0 - p, losses, allocation)
             _add(constraints, mixture.second, p, losses, allocation)
-        while level < levels.shape[0] and losses.min() >= levels[level]:
+        while losses.min() >= levels[counts[1]]:
             for x in range(k):
-                allocations[level, x] = allocation[x]
-            rounds[level] = t
-            level += 1
+                progress.allocations[counts[1], x] = allocation[x]
+            progress.rounds[counts[1]] = counts[0]
+            counts[1] += 1
+            if counts[1] == levels.shape[0]:
+                return

@@ -39,9 +39,10 @@ from numpy.typing import NDArray
 from sightline.core.allocation_step import Program, direction, newton_system, square_points
 from sightline.core.cholesky import factorise, solve_transposed
 from sightline.core.dense import add_gram
+from sightline.core.reduced_points import costly_arms, reduced_points
 from sightline.jit import compiled_apart
 
-__all__ = ["optimal_allocation", "optimal_shares", "reduced_points"]
+__all__ = ["MOST_STEPS", "optimal_allocation", "optimal_shares"]
 
 Array = NDArray[np.float64]
 
@@ -51,8 +52,6 @@ _REACH = 0.99
 _SHORTEST = 1e-6
 # Some 20 steps are usual; this many mean that rounding errors allow no more.
 MOST_STEPS = 60
-# Relative error of a difference of two numbers that went through a few operations.
-_ROUNDING = 1e-14
 
 
 @compiled_apart
@@ -70,19 +69,19 @@ def _start(points: Array, gaps: Array) -> Program:
         residuals=np.zeros((2, k)),
         targets=np.zeros((2, k)),
     )
-    a, s, y, t = program.iterate
+    iterate = program.iterate
     _whiten(program)
     least = _least_evidence(program)
     for x in range(k):
-        a[x] *= 2.0 / least
+        iterate[0, x] = 2.0 / least
     _whiten(program)
     steepest = _gradient(program)
     for x in range(k):
-        y[x] = 0.5 / steepest
+        iterate[2, x] = 0.5 / steepest
     _gradient(program)
     for x in range(k):
-        s[x] += program.residuals[0, x]
-        t[x] = gaps[x] / program.norms[x] - 1.0
+        iterate[1, x] += program.residuals[0, x]
+        iterate[3, x] = gaps[x] / program.norms[x] - 1.0
     return program
 
 
@@ -107,7 +106,8 @@ def _whiten(program: Program) -> None:
 def _least_evidence(program: Program) -> float:
     least = math.inf
     for z in range(program.gaps.shape[0]):
-        least = min(least, program.gaps[z] / program.norms[z])
+        if not program.gaps[z] / program.norms[z] >= least:  # what is no number is passed on
+            least = program.gaps[z] / program.norms[z]
     return least
 
 
@@ -116,10 +116,10 @@ def _gradient(program: Program) -> float:
     """Write the residuals; return the largest gradient of sum_z y_z h_z."""
     points = program.points
     k, d = points.shape
-    s, y, t = program.iterate[1], program.iterate[2], program.iterate[3]
+    iterate = program.iterate
     weights, dual = np.empty(k), np.zeros((d, d))
     for z in range(k):
-        weights[z] = y[z] * program.slopes[z]
+        weights[z] = iterate[2, z] * program.slopes[z]
     add_gram(points, weights, dual)
     steepest = 0.0
     for x in range(k):
@@ -128,70 +128,76 @@ def _gradient(program: Program) -> float:
             for j in range(d):
                 gradient += points[x, i] * dual[i, j] * points[x, j]
         steepest = max(steepest, gradient)
-        program.residuals[0, x] = 1.0 - gradient - s[x]
-        program.residuals[1, x] = program.gaps[x] / program.norms[x] - 1.0 - t[x]
+        program.residuals[0, x] = 1.0 - gradient - iterate[1, x]
+        program.residuals[1, x] = program.gaps[x] / program.norms[x] - 1.0 - iterate[3, x]
     return steepest
 
 
 @compiled_apart
-def _longest(values: Array, changes: Array) -> float:
-    """How many times the change can be added before a value becomes negative."""
-    longest = math.inf
-    for x in range(values.shape[0]):
-        if changes[x] < 0.0:
-            longest = min(longest, -values[x] / changes[x])
-    return longest
-
-
-@compiled_apart
 def _lengths(program: Program, reach: float) -> tuple[float, float]:
-    """Lengths of the primal and the dual step."""
+    """Lengths of the primal and the dual step, at most 1, that keep everything positive."""
     iterate, change = program.iterate, program.change
-    primal = min(_longest(iterate[0], change[0]), _longest(iterate[3], change[3]))
-    dual = min(_longest(iterate[1], change[1]), _longest(iterate[2], change[2]))
-    return min(1.0, reach * primal), min(1.0, reach * dual)
+    longest = np.full(4, math.inf)
+    for row in range(4):
+        for x in range(iterate.shape[1]):
+            if change[row, x] < 0.0:
+                longest[row] = min(longest[row], -reach * iterate[row, x] / change[row, x])
+    return min(longest[0], longest[3], 1.0), min(longest[1], longest[2], 1.0)
 
 
 @compiled_apart
 def _complementarity(program: Program, primal: float, dual: float) -> float:
     """Mean of the products a s and y t after a step of these lengths."""
-    (a, s, y, t), (da, ds, dy, dt) = program.iterate, program.change
+    iterate, change = program.iterate, program.change
+    k = program.gaps.shape[0]
     total = 0.0
-    for x in range(a.shape[0]):
-        total += (a[x] + primal * da[x]) * (s[x] + dual * ds[x])
-        total += (y[x] + dual * dy[x]) * (t[x] + primal * dt[x])
-    mean: float = total / (2 * a.shape[0])
+    for x in range(k):
+        a, s = iterate[0, x] + primal * change[0, x], iterate[1, x] + dual * change[1, x]
+        y, t = iterate[2, x] + dual * change[2, x], iterate[3, x] + primal * change[3, x]
+        total += a * s + y * t
+    mean: float = total / (2 * k)
     return mean
 
 
 @compiled_apart
 def _advance(program: Program) -> bool:
     """Predict, correct, step; False if there is no step worth taking."""
+    change, targets = program.change, program.targets
     k = program.gaps.shape[0]
     square_points(program)
     system = newton_system(program)
     if not system.regular:
         return False
     for x in range(k):
-        program.targets[0, x] = 0.0
-        program.targets[1, x] = 0.0
+        targets[0, x] = 0.0
+        targets[1, x] = 0.0
     direction(program, system)
     now = _complementarity(program, 0.0, 0.0)
     primal, dual = _lengths(program, 1.0)
     centre = now * (_complementarity(program, primal, dual) / now) ** 3
-    da, ds, dy, dt = program.change
     for x in range(k):
-        program.targets[0, x] = centre - da[x] * ds[x]
-        program.targets[1, x] = centre - dy[x] * dt[x]
+        targets[0, x] = centre - change[0, x] * change[1, x]
+        targets[1, x] = centre - change[2, x] * change[3, x]
     direction(program, system)
     primal, dual = _lengths(program, _REACH)
     if not max(primal, dual) > _SHORTEST:
         return False
-    for row in range(4):
-        length = primal if row in (0, 3) else dual
-        for x in range(k):
-            program.iterate[row, x] += length * program.change[row, x]
+    for x in range(k):
+        program.iterate[0, x] += primal * change[0, x]
+        program.iterate[1, x] += dual * change[1, x]
+        program.iterate[2, x] += dual * change[2, x]
+        program.iterate[3, x] += primal * change[3, x]
     return True
+
+
+@compiled_apart
+def _scaled(values: Array, factor: float, out: Array) -> float:
+    """Write the values times a factor; return their sum."""
+    total = 0.0
+    for x in range(values.shape[0]):
+        out[x] = factor * values[x]
+        total += out[x]
+    return total
 
 
 @compiled_apart
@@ -224,115 +230,26 @@ def optimal_shares(
     """
     k = gaps.shape[0]
     program = _start(points, gaps)
-    shares, multipliers, base = np.zeros(k), np.zeros(k), np.ones(k)
+    shares, multipliers, base, trial = np.zeros(k), np.zeros(k), np.ones(k), np.zeros(k)
     upper, lower = math.inf, 0.0
     for _ in range(steps):
         _whiten(program)
         steepest = _gradient(program)
         least = _least_evidence(program)
-        a, y = program.iterate[0], program.iterate[2]
-        if a.sum() / least < upper:
-            upper = a.sum() / least
-            shares = a / least
-        if y.sum() / steepest > lower:
-            lower = y.sum() / steepest
-            multipliers = y / steepest
-            base = a.copy()
+        if not 0.0 < least * steepest < math.inf:  # rounding errors have spoilt M
+            break
+        cost = _scaled(program.iterate[0], 1.0 / least, trial)
+        if cost < upper:
+            upper = cost
+            _scaled(trial, 1.0, shares)
+        cost = _scaled(program.iterate[2], 1.0 / steepest, trial)
+        if cost > lower:
+            lower = cost
+            _scaled(trial, 1.0, multipliers)
+            _scaled(program.iterate[0], 1.0, base)
         if upper - lower <= tolerance * upper or not _advance(program):
             break
     return shares, multipliers, base, upper, lower
-
-
-@compiled_apart
-def reduced_points(actions: Array, free: NDArray[np.bool_], gaps: Array) -> tuple[Array, Array]:
-    """u_x for all arms, and the functionals e in which they are expressed.
-
-    A column of ``actions`` holds the values of one functional at all arms.  Elimination leaves
-    combinations of columns that vanish at the free arms; orthogonalising what is left makes
-    M = I at equal shares.  Neither depends on the units of the features, and what remains of a
-    column after cancellation counts as zero below its rounding error.  Arms at which nothing
-    remains cannot be told from the free ones; they have u_x = 0.
-
-    Returns
-    -------
-    points : ndarray, shape (k, rank)
-    functionals : ndarray, shape (d, rank)
-        points[x] = x @ functionals / sqrt(gaps[x]) for every arm that is not free.
-    """
-    k, d = actions.shape
-    values, functionals, left = actions.copy(), np.eye(d), np.ones(d, dtype=np.bool_)
-    for x in range(k):
-        if free[x]:
-            _eliminate_arm(values, functionals, left, x)
-    for x in range(k):
-        scale = 0.0 if free[x] else 1.0 / math.sqrt(gaps[x])
-        for j in range(d):
-            values[x, j] *= scale
-    rank = _orthogonalise(values, functionals, left)
-    return values[:, :rank].copy(), functionals[:, :rank].copy()
-
-
-@compiled_apart
-def _eliminate_arm(values: Array, functionals: Array, left: NDArray[np.bool_], arm: int) -> None:
-    """Subtract one functional from all others such that these vanish at an arm; drop it."""
-    k, d = values.shape
-    pivot = -1
-    largest = 0.0
-    for j in range(d):
-        norm = 0.0
-        for x in range(k):
-            norm = max(norm, abs(values[x, j]))
-        if left[j] and abs(values[arm, j]) > largest * norm:
-            pivot, largest = j, abs(values[arm, j]) / norm
-    if pivot < 0:
-        return
-    left[pivot] = False
-    for j in range(d):
-        if left[j]:
-            factor = values[arm, j] / values[arm, pivot]
-            for i in range(d):
-                functionals[i, j] -= factor * functionals[i, pivot]
-            for x in range(k):
-                subtracted = factor * values[x, pivot]
-                difference = values[x, j] - subtracted
-                noise = _ROUNDING * (abs(values[x, j]) + abs(subtracted))
-                values[x, j] = 0.0 if x == arm or abs(difference) <= noise else difference
-
-
-@compiled_apart
-def _orthogonalise(values: Array, functionals: Array, left: NDArray[np.bool_]) -> int:
-    """Make the columns that are left orthonormal, and move them to the front; return the rank."""
-    k, d = values.shape
-    rank = 0
-    for j in range(d):
-        if not left[j]:
-            continue
-        before = _column_norm(values, j)
-        for _ in range(2):  # the second pass removes what rounding left of the first
-            for m in range(rank):
-                inner = 0.0
-                for x in range(k):
-                    inner += values[x, m] * values[x, j]
-                for x in range(k):
-                    values[x, j] -= inner * values[x, m]
-                for i in range(d):
-                    functionals[i, j] -= inner * functionals[i, m]
-        norm = _column_norm(values, j)
-        if norm > d * _ROUNDING * before:
-            for x in range(k):
-                values[x, rank] = values[x, j] / norm
-            for i in range(d):
-                functionals[i, rank] = functionals[i, j] / norm
-            rank += 1
-    return rank
-
-
-@compiled_apart
-def _column_norm(values: Array, column: int) -> float:
-    total = 0.0
-    for x in range(values.shape[0]):
-        total += values[x, column] * values[x, column]
-    return math.sqrt(total)
 
 
 @compiled_apart
@@ -356,14 +273,3 @@ def optimal_allocation(
     for i in range(arms.shape[0]):
         allocation[arms[i]] = shares[i] / gaps[arms[i]]
     return cost
-
-
-@compiled_apart
-def costly_arms(points: Array) -> NDArray[np.int64]:
-    """Arms that are told from the free ones by an alternative."""
-    costly = np.zeros(points.shape[0], dtype=np.bool_)
-    for x in range(points.shape[0]):
-        for j in range(points.shape[1]):
-            if points[x, j] != 0.0:
-                costly[x] = True
-    return np.flatnonzero(costly)

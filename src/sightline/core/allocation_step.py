@@ -21,7 +21,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.dense import add_gram, apply_transposed, eliminate, product, substitute
+from sightline.core.dense import (
+    add_gram,
+    apply,
+    apply_transposed,
+    eliminate,
+    product,
+    substitute,
+)
 from sightline.jit import compiled_apart
 
 __all__ = ["Program", "direction", "newton_system", "square_points"]
@@ -108,22 +115,23 @@ def square_points(program: Program) -> None:
 
 
 @compiled_apart
-def _kept(value: Array, slack: Array, most: int) -> NDArray[np.int64]:
+def _kept(values: Array, slacks: Array, most: int) -> NDArray[np.int64]:
     """Find the indices at which the value outweighs its slack: the ones not to be eliminated."""
-    total = value.sum()
-    threshold = 1.0
+    total = 0.0
+    for x in range(values.shape[0]):
+        total += values[x]
+    threshold = 0.25 * total
     count = most + 1
     while count > most:
-        count = 0
-        for x in range(value.shape[0]):
-            if value[x] > threshold * total * slack[x]:
-                count += 1
         threshold *= 4.0
-    threshold *= 0.25
+        count = 0
+        for x in range(values.shape[0]):
+            if values[x] > threshold * slacks[x]:
+                count += 1
     indices = np.empty(count, dtype=np.int64)
     count = 0
-    for x in range(value.shape[0]):
-        if value[x] > threshold * total * slack[x]:
+    for x in range(values.shape[0]):
+        if values[x] > threshold * slacks[x]:
             indices[count] = x
             count += 1
     return indices
@@ -134,119 +142,136 @@ class System(NamedTuple):
 
     factors: Array
     order: NDArray[np.int64]
-    regular: bool
     arms: NDArray[np.int64]
     constraints: NDArray[np.int64]
     shares: Array  # (k,): a/s where eliminated, else 0
     multipliers: Array  # (k,): y/t where eliminated, else 0
     by_arms: Array  # (r, r): E
     by_constraints: Array  # (r, r): G
+    regular: bool
 
 
 @compiled_apart
-def _scaled(program: Program, constraints: NDArray[np.int64]) -> Array:
-    """g_z K_z of the constraints that are kept."""
-    r = program.squares.shape[1]
-    rows = np.empty((constraints.shape[0], r))
-    for i in range(constraints.shape[0]):
-        z = constraints[i]
-        for j in range(r):
-            rows[i, j] = program.slopes[z] * program.squares[z, j]
-    return rows
+def _quotients(values: Array, slacks: Array, kept: NDArray[np.int64]) -> Array:
+    """Value over slack where it is eliminated, else 0."""
+    quotients = np.empty(values.shape[0])
+    for x in range(values.shape[0]):
+        quotients[x] = values[x] / slacks[x]
+    for i in range(kept.shape[0]):
+        quotients[kept[i]] = 0.0
+    return quotients
 
 
 @compiled_apart
 def newton_system(program: Program) -> System:
     """Set up and factorise the equations in v, da of ``arms`` and dy of ``constraints``."""
-    a, s, y, t = program.iterate
-    r = program.squares.shape[1]
-    arms, constraints = _kept(a, s, 2 * r), _kept(y, t, 2 * r)
-    shares, multipliers = a / s, y / t
-    for x in arms:
-        shares[x] = 0.0
-    for z in constraints:
-        multipliers[z] = 0.0
+    iterate, squares = program.iterate, program.squares
+    r = squares.shape[1]
+    arms = _kept(iterate[0], iterate[1], 2 * r)
+    constraints = _kept(iterate[2], iterate[3], 2 * r)
+    shares = _quotients(iterate[0], iterate[1], arms)
+    multipliers = _quotients(iterate[2], iterate[3], constraints)
     by_arms = np.zeros((r, r))
-    add_gram(program.squares, shares, by_arms)
+    add_gram(squares, shares, by_arms)
     by_constraints = _by_constraints(program, multipliers)
     size = r + arms.shape[0] + constraints.shape[0]
-    matrix = np.zeros((size, size))
-    _fill(program, arms, constraints, by_arms, by_constraints, matrix)
-    order = np.empty(size, dtype=np.int64)
+    matrix, order = np.zeros((size, size)), np.empty(size, dtype=np.int64)
+    system = System(
+        matrix, order, arms, constraints, shares, multipliers, by_arms, by_constraints, True
+    )
+    _fill(program, system)
     regular = eliminate(matrix, order)
     return System(
-        matrix, order, regular, arms, constraints, shares, multipliers, by_arms, by_constraints
+        matrix, order, arms, constraints, shares, multipliers, by_arms, by_constraints, regular
     )
 
 
 @compiled_apart
-def _fill(
-    program: Program,
-    arms: NDArray[np.int64],
-    constraints: NDArray[np.int64],
-    by_arms: Array,
-    by_constraints: Array,
-    matrix: Array,
-) -> None:
-    a, s, y, t = program.iterate
-    r, first = by_arms.shape[0], by_arms.shape[0] + arms.shape[0]
-    squares = program.squares[arms]
-    scaled = _scaled(program, constraints)
-    product(by_arms, by_constraints, matrix[:r, :r])
-    product(by_arms, -scaled.T, matrix[:r, first:])
-    product(squares, by_constraints, matrix[r:first, :r])
-    product(squares, -scaled.T, matrix[r:first, first:])
+def _fill(program: Program, system: System) -> None:
+    """Write the matrix of the equations."""
+    iterate, squares, matrix = program.iterate, program.squares, system.factors
+    arms, constraints = system.arms, system.constraints
+    r = squares.shape[1]
+    first = r + arms.shape[0]
+    kept = np.empty((arms.shape[0], r))  # K of the arms
+    against = np.empty((r, constraints.shape[0]))  # -g K of the constraints, as columns
+    for i in range(arms.shape[0]):
+        x = arms[i]
+        matrix[r + i, r + i] = iterate[1, x] / iterate[0, x]
+        for j in range(r):
+            kept[i, j] = squares[x, j]
+            matrix[j, r + i] = -squares[x, j]
+    for i in range(constraints.shape[0]):
+        z = constraints[i]
+        matrix[first + i, first + i] = iterate[3, z] / iterate[2, z]
+        for j in range(r):
+            against[j, i] = -program.slopes[z] * squares[z, j]
+            matrix[first + i, j] = -against[j, i]
+    product(system.by_arms, system.by_constraints, matrix[:r, :r])
+    product(system.by_arms, against, matrix[:r, first:])
+    product(kept, system.by_constraints, matrix[r:first, :r])
+    product(kept, against, matrix[r:first, first:])
     for j in range(r):
         matrix[j, j] += 1.0
-        for i in range(arms.shape[0]):
-            matrix[j, r + i] = -squares[i, j]
-        for i in range(constraints.shape[0]):
-            matrix[first + i, j] = scaled[i, j]
-    for i in range(arms.shape[0]):
-        matrix[r + i, r + i] = s[arms[i]] / a[arms[i]]
-    for i in range(constraints.shape[0]):
-        matrix[first + i, first + i] = t[constraints[i]] / y[constraints[i]]
 
 
 @compiled_apart
 def direction(program: Program, system: System) -> None:
     """Write the change that Newton's equations ask for, given the targets."""
-    a, s, y, t = program.iterate
-    da, ds, dy, dt = program.change
-    squares, slopes = program.squares, program.slopes
+    iterate, change, squares = program.iterate, program.change, program.squares
+    targets, residuals, slopes = program.targets, program.residuals, program.slopes
+    k = squares.shape[0]
+    rho, c, values = np.empty(k), np.empty(k), np.empty(k)
+    for x in range(k):
+        a, s, y, t = iterate[0, x], iterate[1, x], iterate[2, x], iterate[3, x]
+        rho[x] = (targets[0, x] - a * s) / a - residuals[0, x]
+        c[x] = (targets[1, x] - y * t - y * residuals[1, x]) / t
+        change[0, x] = system.shares[x] * rho[x]
+        change[2, x] = 0.0 if system.multipliers[x] == 0.0 else -slopes[x] * c[x]
+    w = _unknowns(program, system, rho, c)
+    apply(squares, w, values)
+    for x in range(k):
+        if system.shares[x] != 0.0:
+            change[0, x] = system.shares[x] * (rho[x] - values[x])
+    apply_transposed(squares, change[0], w)
+    apply(squares, w, values)
+    for x in range(k):
+        a, s, y, t = iterate[0, x], iterate[1, x], iterate[2, x], iterate[3, x]
+        change[1, x] = (targets[0, x] - a * s - s * change[0, x]) / a
+        change[3, x] = residuals[1, x] + slopes[x] * values[x]
+        if system.multipliers[x] != 0.0:
+            change[2, x] = (targets[1, x] - y * t - y * change[3, x]) / t
+
+
+@compiled_apart
+def _unknowns(program: Program, system: System, rho: Array, c: Array) -> Array:
+    """Solve for v, and for da and dy that were kept, which are written; return w."""
+    iterate, change, squares = program.iterate, program.change, program.squares
     k, r = squares.shape
     first = r + system.arms.shape[0]
-    rho = (program.targets[0] - a * s) / a - program.residuals[0]
-    c = (program.targets[1] - y * t - y * program.residuals[1]) / t
-    offset, v, w = np.empty(r), np.empty(r), np.empty(r)
-    for z in range(k):
-        dy[z] = 0.0 if system.multipliers[z] == 0.0 else -slopes[z] * c[z]
-    apply_transposed(squares, dy, offset)
-    apply_transposed(squares, system.shares * rho, v)
+    offset, w, v, values = np.empty(r), np.empty(r), np.empty(r), np.empty(k)
     unknown = np.empty(system.order.shape[0])
+    apply_transposed(squares, change[2], offset)
+    apply_transposed(squares, change[0], v)
+    apply(system.by_arms, offset, unknown)
+    apply(squares, offset, values)
     for i in range(r):
-        unknown[i] = v[i] - (system.by_arms[i] * offset).sum()
+        unknown[i] = v[i] - unknown[i]
     for i in range(system.arms.shape[0]):
         x = system.arms[i]
-        unknown[r + i] = rho[x] - (squares[x] * offset).sum()
+        unknown[r + i] = rho[x] - values[x]
     for i in range(system.constraints.shape[0]):
         z = system.constraints[i]
-        unknown[first + i] = c[z] * t[z] / y[z]
+        unknown[first + i] = c[z] * iterate[3, z] / iterate[2, z]
     substitute(system.factors, system.order, unknown)
+    apply(system.by_constraints, unknown, w)
     for i in range(r):
-        w[i] = (system.by_constraints[i] * unknown[:r]).sum() + offset[i]
+        w[i] += offset[i]
+    for i in range(system.arms.shape[0]):
+        change[0, system.arms[i]] = unknown[r + i]
     for i in range(system.constraints.shape[0]):
         z = system.constraints[i]
+        change[2, z] = unknown[first + i]
         for j in range(r):
-            w[j] -= slopes[z] * unknown[first + i] * squares[z, j]
-    for x in range(k):
-        da[x] = system.shares[x] * (rho[x] - (squares[x] * w).sum())
-    for i in range(system.arms.shape[0]):
-        da[system.arms[i]] = unknown[r + i]
-    apply_transposed(squares, da, v)
-    for x in range(k):
-        ds[x] = (program.targets[0, x] - a[x] * s[x] - s[x] * da[x]) / a[x]
-        dt[x] = program.residuals[1, x] + slopes[x] * (squares[x] * v).sum()
-        dy[x] = (program.targets[1, x] - y[x] * t[x] - y[x] * dt[x]) / t[x]
-    for i in range(system.constraints.shape[0]):
-        dy[system.constraints[i]] = unknown[first + i]
+            w[j] -= program.slopes[z] * unknown[first + i] * squares[z, j]
+    return w

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled_apart
 
-__all__ = ["add_gram", "apply_transposed", "eliminate", "product", "substitute"]
+__all__ = ["add_gram", "apply", "apply_transposed", "eliminate", "product", "substitute"]
 
 Array = NDArray[np.float64]
 
@@ -45,6 +45,16 @@ def product(left: Array, right: Array, out: Array) -> None:
             scale = left[i, m]
             for j in range(right.shape[1]):
                 out[i, j] += scale * right[m, j]
+
+
+@compiled_apart
+def apply(rows: Array, vector: Array, out: Array) -> None:
+    """Write the inner product of every row with the first entries of ``vector``."""
+    for x in range(rows.shape[0]):
+        total = 0.0
+        for j in range(rows.shape[1]):
+            total += rows[x, j] * vector[j]
+        out[x] = total
 
 
 @compiled_apart
