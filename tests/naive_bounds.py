@@ -107,22 +107,20 @@ def in_the_plane(
 ) -> float:
     """c* for d = 2 and one optimal arm, which leaves a line of parameters theta + s q.
 
-    Arm z is best beyond s = Delta(z) / <q, z>.  ``reach`` are the ends of the line within M.
+    Arm z is best beyond s = Delta(z) / <q, z>; none is parallel to the best.  ``reach`` are the
+    ends of the line within M.
     """
     means = actions @ theta
     best = int(means.argmax())
     gaps = means[best] - means
     q = np.array([-actions[best, 1], actions[best, 0]])
-    values = actions @ q
+    values = np.delete(actions @ q, best)
+    gaps = np.delete(gaps, best)
     low, high = (-math.inf, math.inf) if reach is None else reach
-    needed = [
-        gaps[z] / values[z]
-        for z in range(len(actions))
-        if z != best and values[z] != 0 and low <= gaps[z] / values[z] <= high
-    ]
+    needed = [s for s in gaps / values if low <= s <= high]
     if not needed:
         return 0.0
-    price = min(gaps[x] / values[x] ** 2 for x in range(len(actions)) if values[x] != 0)
+    price = (gaps / values**2).min()
     return float(2.0 * noise_std**2 * price / min(abs(s) for s in needed) ** 2)
 
 
