@@ -193,7 +193,7 @@ def test_edges_with_an_exact_answer(actions: Any, theta: Any, expected: float) -
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-8, 1e-12, 1e-14])
 @pytest.mark.parametrize("angle", [0.0, 0.7])
 def test_tiny_gaps(epsilon: float, angle: float) -> None:
-    """c* = 2 (p / Delta)^2 for the near-duplicate of the best arm, whatever rounding makes of it."""
+    """c* = 2 (p / Delta)^2 for the near-duplicate of the best arm, as rounding leaves it."""
     rotation = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
     actions = np.array([[1.0, 0.0], [1 - epsilon, 4 * epsilon], [0.0, 1.0]]) @ rotation
     problem = sl.LinearBandit(actions, rotation.T @ [1.0, 0.0], 1.0)
@@ -261,7 +261,7 @@ def test_what_it_says() -> None:
 def test_pulls_of_ids_approach_the_allocation() -> None:
     """At n = 10^1000, suboptimal pulls per log n agree with alpha, the rest being of lower order.
 
-    Pulls exceed alpha log n by a factor that falls like log^-1/2 n: at log n = 2300 some 15 %.
+    Pulls exceed alpha log n by a factor that falls like log^-1/2 n: at n = 10^1000 by some 11 %.
     """
     problem = sl.problems.end_of_optimism()
     bound = sl.lower_bound(problem)

@@ -62,7 +62,7 @@ def test_alternatives_that_differ_at_the_best_arm(seed: int, distance: float) ->
     rng = np.random.default_rng(seed)
     best, theta = np.array([0.6, 0.8]), np.array([0.6, 0.8])
     close = best + distance * np.array([-0.8, 0.6]) - 0.1 * distance * best
-    problem = sl.LinearBandit([best, close, [0.3, -0.2]], theta, 1.0)
+    problem = sl.LinearBandit(np.array([best, close, [0.3, -0.2]]), theta, 1.0)
     truth = naive_bounds.in_the_plane(problem.actions, theta, 1.0)
     alternatives = theta + 10.0 * rng.standard_normal((3, 2))
     alternatives[0] = theta + 1.1 * distance * best
@@ -77,7 +77,9 @@ def test_random_certificates(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = sl.LinearBandit(rng.standard_normal((6, 2)), rng.standard_normal(2), 1.0)
     truth = naive_bounds.in_the_plane(problem.actions, problem.theta, 1.0)
-    lower, upper = bracket(problem, rng.random(6), rng.standard_normal((4, 2)), rng.random(4), None)
+    nu = rng.standard_normal((4, 2))
+    alternatives = np.vstack([nu, 2 * problem.theta - nu])  # of opposite ones, one favours some arm
+    lower, upper = bracket(problem, rng.random(6), alternatives, rng.random(8), None)
     assert 0.0 < lower <= truth * (1 + ROUNDING)
     assert truth * (1 - ROUNDING) <= upper < math.inf
 

@@ -120,7 +120,7 @@ def test_costs_tend_to_c_star(strategy: Any, problem: sl.LinearBandit) -> None:
 @settings(max_examples=60, deadline=None)
 @given(seed=seeds, k=st.integers(2, 8), small=st.floats(0.01, 1.0))
 def test_lemma_on_the_ids_distribution(seed: int, k: int, small: float) -> None:
-    """With delta <= least gap and I(x*) = 0: support {x*, z}, z of least Delta / I, p = delta / Delta."""
+    """Support {x*, z}, z of least Delta / I, p = delta / Delta(z), if delta <= the least gap."""
     rng = np.random.default_rng(seed)
     gaps, gains = np.append(0.0, 0.1 + rng.random(k - 1)), np.append(0.0, rng.random(k - 1))
     delta = small * gaps[1:].min()

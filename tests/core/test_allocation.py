@@ -43,7 +43,7 @@ def test_newton_direction_solves_the_linearised_conditions(
     iterate[0] = 0.5 + rng.random(k)  # else finite differences say nothing
     a, s, y, t = iterate
     factor = np.linalg.cholesky((raw.T * a) @ raw)
-    points = np.linalg.solve(factor, raw.T).T.copy()
+    points = np.asarray(np.linalg.solve(factor, raw.T).T.copy(), dtype=np.float64)
     norms = (points**2).sum(axis=1)
     h = evidence(points, gaps, a)[0]
     residuals = np.array([1.0 - gradient(points, gaps, a, y) - s, h - 1.0 - t])
