@@ -112,7 +112,7 @@ def test_infinite_regret_stays_infinite() -> None:
     summary = results.summary().set_index("problem")
     assert summary.loc["eoo", "mean"] == math.inf
     assert not np.isfinite(results.slopes().slope).any()
-    results.plot()
+    results.plot(bounds={})
 
 
 def test_seconds_are_those_of_the_blocks(results: sl.Results) -> None:
@@ -142,6 +142,17 @@ def test_the_figure(results: sl.Results, suffix: str, tmp_path: Path) -> None:
     truth = regret("eoo", "IDS")[:, -1]
     top = truth.mean() + 2 * truth.std(ddof=1) / math.sqrt(8)
     assert band[band[:, 0] > 199, 1].max() == pytest.approx(top)
+
+
+def test_the_lower_bound_is_drawn_by_default() -> None:
+    figure: Any = sl.run(small(), executor=Recorder()).plot()
+    late = figure.get_axes()[1]
+    label, bound = late.get_lines()[-1].get_label(), late.get_lines()[-1].get_ydata()
+    assert "log n" in label
+    value = sl.lower_bound(small().problems["eoo"]).value
+    assert bound[-1] == pytest.approx(value * math.log(small().horizon))
+    none: Any = sl.run(small(), executor=Recorder()).plot(bounds={})
+    assert len(none.get_axes()[1].get_lines()) == len(late.get_lines()) - 1
 
 
 def test_a_figure_beyond_floats() -> None:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.bounds.asymptotic import lower_bound
 from sightline.engine.checkpoints import parse_rounds, round_array, rounds_text
-from sightline.lab.experiment import Cell, Plan
+from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.run import Shelf
 from sightline.lab.store import Store
+from sightline.problems.bandit import LinearBandit
 from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
 from sightline.validation import number, one_of
@@ -38,15 +40,21 @@ class Results:
         Cells, checkpoints and seeds.
     """
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, problems: Mapping[str, LinearBandit] | None = None) -> None:
         self._shelf = shelf
+        self._problems = problems or {}
         self.plan: Plan = shelf.plan
         self._log_t = np.array([math.log(t) for t in self.plan.rounds])
 
     @classmethod
     def load(cls, store: str | PathLike[str]) -> Results:
         """Read the results in a store, finished or not, whichever version computed them."""
-        return cls(Store.open(store))
+        shelf = Store.open(store)
+        try:
+            problems = Experiment.load(shelf.path / "experiment.toml").problems
+        except (OSError, ValueError):  # of another version: all but the lower bounds can be had
+            return cls(shelf)
+        return cls(shelf, problems)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -226,16 +234,19 @@ class Results:
         path : path, optional
             File to write; its suffix decides the format.
         bounds : mapping of problem id to float, optional
-            c* sigma^2 of problems, whose line c* sigma^2 log n is drawn for reference.
+            c* of problems, whose line c* log n is drawn for reference; by default those of
+            :func:`sightline.lower_bound`.  An empty mapping draws none.
         early : int, optional
             Last round of the linear panels.
         """
         from sightline.report.figures import regret_figure
 
-        for problem in bounds or {}:
+        if bounds is None:
+            bounds = {name: lower_bound(problem).value for name, problem in self._problems.items()}
+        for problem in bounds:
             one_of("problem of bounds", problem, self.problems)
         panels = {problem: self.curves(problem) for problem in self.problems}
-        return regret_figure(panels, bounds or {}, early, path)
+        return regret_figure(panels, bounds, early, path)
 
     def _cells(self) -> dict[tuple[str, ...], Array]:
         """Regret of all cells with at least one finished run."""

@@ -49,4 +49,4 @@ def run(
         if store is not None:
             interrupt.add_note(f"What is finished is kept in {store}: run again to go on.")
         raise
-    return Results(shelf)
+    return Results(shelf, experiment.problems)
