@@ -87,7 +87,7 @@ class E4(Policy):
         batch 3 is a design of 2 (log T)^(1 + gamma) pulls.  1, not the 10 of the published code:
         (log T)^11 exceeds T for every T below 10^17, so that a failed test would leave designs
         until T.  Measured at T = 10^5 on 20 arms in 4 dimensions with unit noise, that is 8 times
-        the regret; where the test passes, 1 and 10 differ by at most 15 %.
+        the regret; on six problems where it passes, 20 runs each, the two differ by at most 14 %.
     """
 
     horizon: int

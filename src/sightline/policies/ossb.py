@@ -55,8 +55,9 @@ class OSSB(Policy):
     ----------
     epsilon : float
         The arm played least is played while it has at most epsilon s of s exploration rounds.
-        0.01: at 0 one run in five never left a wrong best arm (end of optimism with epsilon 0.1,
-        slope 2, unit noise; 150 runs of 20 000 rounds), at 0.01 none; more costs early regret.
+        0.01: at 0 some runs never leave a wrong best arm, which at 0.01 did not happen (end of
+        optimism with epsilon 0.1, slope 2, unit noise, 150 runs of 20 000 rounds: mean regret 486
+        against 124); more costs early regret.
     gamma : float
         Every arm gets 1 + gamma times the pulls of the lower bound.  0 as in published code: the
         theorem wants any positive value, but 0.1 and 1 cost more and prevented no such run.
