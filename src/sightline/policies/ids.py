@@ -20,24 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives import least_distance
-from sightline.core.clock import Clock, is_before, log_round
+from sightline.core.clock import Clock, is_before
 from sightline.core.confidence import (
     Confidence,
     ConfidenceRule,
     LogDet,
-    global_beta,
     next_exploration,
     ridge,
     valid_regulariser,
     valid_rule,
 )
 from sightline.core.information import Workspace, workspace
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.least_squares import LeastSquares, best_arm, least_squares
 from sightline.core.parameter_set import Polytope
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
-    Evidence,
     Policy,
     choose,
     choose_from,
@@ -54,6 +52,7 @@ from sightline.policies.ids_options import (
     learning_rate_rule,
 )
 from sightline.policies.ids_rules import ids_distribution
+from sightline.policies.usual import learn, report_commitment
 from sightline.validation import one_of
 
 __all__ = ["IDS", "IDSState"]
@@ -169,21 +168,5 @@ def choose_ids(state: IDSState, clock: Clock, rng: np.random.Generator) -> Choic
     return choose_from(ids_distribution(state, best), clock, rng)
 
 
-@update.register(IDSState)
-@compiled
-def update_ids(state: IDSState, arm: int, reward: float) -> None:
-    """Learn from an exploration round; exploitation rounds are never told."""
-    observe(state.estimate, arm, reward)
-
-
-@inspect.register(IDSState)
-@compiled
-def inspect_ids(state: IDSState, clock: Clock) -> Evidence:
-    """m_s against beta_{s, t log t} / 2."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    least = least_distance(state.alternatives, estimate, best)
-    log_det = estimate.log_det[0]
-    beta = global_beta(state.confidence, log_det, log_round(clock))
-    wake = next_exploration(state.confidence, log_det, least, clock)
-    return Evidence(best, 0.5 * least, 0.5 * beta, wake)
+update.register(IDSState)(learn)
+inspect.register(IDSState)(report_commitment)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
+from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import (
     Confidence,
@@ -37,9 +37,10 @@ from sightline.core.confidence import (
     valid_rule,
 )
 from sightline.core.gaps import optimistic_arm, upper_bound
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.least_squares import LeastSquares, best_arm, least_squares
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.base import Choice, Policy, choose, inspect, update
+from sightline.policies.usual import learn, report
 from sightline.validation import number
 
 __all__ = ["LinIMED", "LinIMEDState"]
@@ -138,19 +139,5 @@ def _log_cap(state: LinIMEDState, largest_gap: float) -> float:
     return state.log_cap - 2.0 * math.log(largest_gap)
 
 
-@update.register(LinIMEDState)
-@compiled
-def update_lin_imed(state: LinIMEDState, arm: int, reward: float) -> None:
-    """Learn from every round."""
-    observe(state.estimate, arm, reward)
-
-
-@inspect.register(LinIMEDState)
-@compiled
-def inspect_lin_imed(state: LinIMEDState, clock: Clock) -> Evidence:
-    """Report what IDS would on the same data; LinIMED itself never acts on it."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    least = least_distance(state.alternatives, estimate, best)
-    beta = global_beta(state.confidence, estimate.log_det[0], log_round(clock))
-    return Evidence(best, 0.5 * least, 0.5 * beta, clock)
+update.register(LinIMEDState)(learn)
+inspect.register(LinIMEDState)(report)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
-from sightline.core.clock import Clock, log_round
+from sightline.core.clock import Clock
 from sightline.core.confidence import (
     Confidence,
     ConfidenceRule,
@@ -41,13 +41,13 @@ from sightline.core.least_squares import LeastSquares, best_arm, least_squares, 
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
-    Evidence,
     Policy,
     choose,
     choose_among,
     inspect,
     update,
 )
+from sightline.policies.usual import report
 from sightline.validation import number
 
 __all__ = ["LinMED", "LinMEDState"]
@@ -157,15 +157,7 @@ def update_lin_med(state: LinMEDState, arm: int, reward: float) -> None:
     _allocate(state)
 
 
-@inspect.register(LinMEDState)
-@compiled
-def inspect_lin_med(state: LinMEDState, clock: Clock) -> Evidence:
-    """Report what IDS would on the same data; LinMED itself never acts on it."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    least = least_distance(state.alternatives, estimate, best)
-    beta = global_beta(state.confidence, estimate.log_det[0], log_round(clock))
-    return Evidence(best, 0.5 * least, 0.5 * beta, clock)
+inspect.register(LinMEDState)(report)
 
 
 @compiled

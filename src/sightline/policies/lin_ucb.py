@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
+from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import (
     Confidence,
@@ -33,9 +33,10 @@ from sightline.core.confidence import (
     valid_rule,
 )
 from sightline.core.gaps import optimistic_arm
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.least_squares import LeastSquares, least_squares, observe
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.usual import learn, report
 from sightline.validation import number
 
 __all__ = ["LinUCB", "LinUCBState", "RareState"]
@@ -128,11 +129,8 @@ def choose_rarely(state: RareState, clock: Clock, rng: np.random.Generator) -> C
     return Choice(state.held_arm[0], 1.0, clock)
 
 
-@update.register(LinUCBState)
-@compiled
-def update_lin_ucb(state: LinUCBState, arm: int, reward: float) -> None:
-    """Learn from every round."""
-    observe(state.estimate, arm, reward)
+update.register(LinUCBState)(learn)
+inspect.register(LinUCBState)(report)
 
 
 @update.register(RareState)
@@ -142,19 +140,8 @@ def update_rarely(state: RareState, arm: int, reward: float) -> None:
     observe(state.always.estimate, arm, reward)
 
 
-@inspect.register(LinUCBState)
-@compiled
-def inspect_lin_ucb(state: LinUCBState, clock: Clock) -> Evidence:
-    """Report what IDS would on the same data; LinUCB itself never acts on it."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    least = least_distance(state.alternatives, estimate, best)
-    beta = global_beta(state.confidence, estimate.log_det[0], log_round(clock))
-    return Evidence(best, 0.5 * least, 0.5 * beta, clock)
-
-
 @inspect.register(RareState)
 @compiled
 def inspect_rarely(state: RareState, clock: Clock) -> Evidence:
     """Report the same."""
-    return inspect_lin_ucb(state.always, clock)
+    return report(state.always, clock)

@@ -46,7 +46,6 @@ from sightline.core.least_squares import LeastSquares, best_arm, least_squares
 from sightline.core.ratio import cheapest_arm
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.ids import inspect_ids, update_ids
 from sightline.policies.ids_options import (
     INFORMATION,
     LEAST_M,
@@ -55,6 +54,7 @@ from sightline.policies.ids_options import (
     learning_rate_rule,
 )
 from sightline.policies.ids_rules import evaluate_gains
+from sightline.policies.usual import learn, report_commitment
 from sightline.validation import one_of
 
 __all__ = ["PrimalDual", "PrimalDualState"]
@@ -188,5 +188,5 @@ def choose_primal_dual(state: PrimalDualState, clock: Clock, rng: np.random.Gene
     return Choice(_best_response(state, best), 1.0, clock)
 
 
-update.register(PrimalDualState)(update_ids)
-inspect.register(PrimalDualState)(inspect_ids)
+update.register(PrimalDualState)(learn)
+inspect.register(PrimalDualState)(report_commitment)

@@ -31,7 +31,6 @@ from sightline.core.confidence import (
     ConfidenceRule,
     LogDet,
     global_beta,
-    next_exploration,
     ridge,
     valid_regulariser,
     valid_rule,
@@ -40,7 +39,7 @@ from sightline.core.least_squares import LeastSquares, best_arm, least_squares, 
 from sightline.core.sampling import draw_arm
 from sightline.core.vectors import norm
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.base import Choice, Policy, choose, inspect, update
 from sightline.policies.solid_steps import (
     BY_PHASE,
     SaddlePoint,
@@ -48,6 +47,7 @@ from sightline.policies.solid_steps import (
     primal_dual,
     primal_dual_step,
 )
+from sightline.policies.usual import report_commitment
 from sightline.validation import number, one_of
 
 __all__ = ["SOLID", "SOLIDState"]
@@ -202,14 +202,4 @@ def update_solid(state: SOLIDState, arm: int, reward: float) -> None:
     observe(state.estimate, arm, reward)
 
 
-@inspect.register(SOLIDState)
-@compiled
-def inspect_solid(state: SOLIDState, clock: Clock) -> Evidence:
-    """Report m against beta_{s, t log t} / 2, and until when x-hat is settled as things stand."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    least = least_distance(state.alternatives, estimate, best)
-    log_det = estimate.log_det[0]
-    beta = global_beta(state.confidence, log_det, log_round(clock))
-    wake = next_exploration(state.confidence, log_det, least, clock)
-    return Evidence(best, 0.5 * least, 0.5 * beta, wake)
+inspect.register(SOLIDState)(report_commitment)

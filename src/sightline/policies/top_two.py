@@ -50,7 +50,7 @@ from sightline.core.posterior import (
 )
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.ids import inspect_ids
+from sightline.policies.usual import report_commitment
 from sightline.validation import integer, number
 
 __all__ = ["TopTwo", "TopTwoState"]
@@ -184,4 +184,4 @@ def update_top_two(state: TopTwoState, arm: int, reward: float) -> None:
     absorb(state.posterior, arm, reward)
 
 
-inspect.register(TopTwoState)(inspect_ids)
+inspect.register(TopTwoState)(report_commitment)
