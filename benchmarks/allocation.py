@@ -70,7 +70,7 @@ def main() -> None:
             axes.errorbar(EXPONENTS, ratio.mean(axis=0), 2 * errors, label=f"arm {x}, pulls")
         axes.plot(EXPONENTS, regret.mean(axis=0), "k:", label="regret / c*")
         axes.axhline(1.0, color="grey", linewidth=0.8)
-        axes.set(xscale="log", yscale="log", xlabel="log10 n", title=problem.name)
+        axes.set(xscale="log", xlabel="log10 n", title=problem.name)
         axes.set_ylabel("ratio to the lower bound, per log n")
         axes.legend()
     figure.savefig(path, dpi=110)

@@ -126,6 +126,24 @@ def test_alternatives_outside_m_prove_nothing() -> None:
     assert bracket(problem, bound.allocation, bound.alternatives, bound.multipliers, tiny) == (0, 0)
 
 
+@pytest.mark.parametrize("claimed", [[1.0, 0.5, 1.0], [1.0, 0.5, 0.75]])
+def test_alternatives_that_m_does_not_allow(claimed: list[float]) -> None:
+    """The first is outside M; the second is inside, but would have to be lengthened.
+
+    With nu_3 - nu_2 <= 1/4, c* is 5.5 (see the cases by hand); either would prove 6.
+    """
+    problem = sl.LinearBandit(np.eye(3), [1.0, 0.5, 0.0], 1.0)
+    box = [*np.eye(3).tolist(), *(-np.eye(3)).tolist()]
+    polytope = sl.Polytope([*box, [0.0, -1.0, 1.0]], [2.0] * 6 + [0.25])
+    alternatives = np.array([[1.0, 1.0, 0.0], claimed])
+    multipliers = np.array([4.0, 2.0])
+    allocation = np.array([np.inf, 8.0, 2.0])
+    assert bracket(problem, allocation, alternatives, multipliers, None).lower == pytest.approx(6.0)
+    within = bracket(problem, allocation, alternatives, multipliers, polytope)
+    assert within.lower == pytest.approx(4.0)
+    assert within.upper >= 5.5
+
+
 def test_ties_are_relative_to_the_arm() -> None:
     """A huge arm elsewhere does not make small gaps vanish."""
     actions = np.array([[1.0, 0.0], [1.0 - 1e-9, 1.0], [-1e9, 1.0]])

@@ -46,6 +46,8 @@ def test_newton_direction_solves_the_linearised_conditions(
     points = np.asarray(np.linalg.solve(factor, raw.T).T.copy(), dtype=np.float64)
     norms = (points**2).sum(axis=1)
     h = evidence(points, gaps, a)[0]
+    t *= np.maximum(np.abs(h - 1.0), 0.1)  # sizes as they occur on the way
+    y /= gradient(points, gaps, a, y).max()
     residuals = np.array([1.0 - gradient(points, gaps, a, y) - s, h - 1.0 - t])
     program = Program(
         gaps=gaps,
@@ -72,7 +74,7 @@ def test_newton_direction_solves_the_linearised_conditions(
 
     (slopes_up, h_up), (slopes_down, h_down) = moved(1.0), moved(-1.0)
     by_slopes, by_h = (slopes_up - slopes_down) / (2 * step), (h_up - h_down) / (2 * step)
-    size = 1.0 + np.abs(program.change).max()
+    size = 1.0 + np.abs(program.change).max() + np.abs(residuals).max()
     np.testing.assert_allclose(by_slopes + ds, residuals[0], atol=3e-6 * size)
     np.testing.assert_allclose(dt - by_h, residuals[1], atol=3e-6 * size)
     # relative to the terms: near the end, the products are small and their factors are not

@@ -29,8 +29,9 @@ __all__ = ["LowerBound", "lower_bound"]
 
 Array = NDArray[np.float64]
 
-# Alternatives with less than this fraction of all multipliers do not change the bound.
-_NEGLIGIBLE = 1e-14
+# Alternatives that carry less than this fraction of the tolerance, all of them together, are left
+# out: an interior point has a multiplier for every arm, and few of them matter.
+_NEGLIGIBLE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +144,9 @@ def lower_bound(
         )
     allocation = np.where(free, np.inf, 0.0)
     allocation[arms] = own.price / own.unit * shares / gaps
-    kept = multipliers > _NEGLIGIBLE * multipliers.sum()
+    order = np.argsort(multipliers)
+    negligible = _NEGLIGIBLE * min(tolerance, 1e-6) * multipliers.sum()
+    kept = order[np.cumsum(multipliers[order]) > negligible]
     alternatives = problem.theta + shifts[kept] @ functionals.T * own.unit / own.units
     certificate = (allocation, alternatives, own.price * multipliers[kept])
     lower, upper = bracket(problem, *certificate, parameter_set)
