@@ -295,3 +295,13 @@ def test_memory_and_disk_hold_the_same(tmp_path: Path) -> None:
 def test_one_problem_in_many_blocks_is_one_curve() -> None:
     results = sl.run(small(problems={"eoo": EOO}, replications=40), executor=Recorder())
     assert results.regret("eoo", "IDS").shape == (40, len(results.plan.rounds))
+
+
+@pytest.mark.slow
+def test_every_replication_draws_its_own_action_set() -> None:
+    problem = sl.problems.unit_spheres(5, 2, 0.1)
+    experiment = sl.Experiment([problem], {"IDS": sl.IDS()}, 200, 3, seed=4)
+    regret = sl.run(experiment).regret(problem.name, "IDS")
+    for i, seed in enumerate(experiment.seeds):
+        alone = sl.simulate(sl.problems.unit_sphere(5, 2, 0.1, seed=i), sl.IDS(), 200, seed)
+        assert np.array_equal(regret[i], alone.regret)

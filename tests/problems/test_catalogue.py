@@ -15,6 +15,7 @@ ALL = [
     problems.end_of_optimism_family(4, slope=3.0),
     problems.unit_sphere(5, 3, seed=7),
     problems.large_gaps(),
+    problems.unit_spheres(5, 3),
     sl.LinearBandit(np.eye(2), [0.5, 0.2], 0.3, name="mine"),
     *(
         sl.LinearBandit(np.eye(2), [0.5, 0.2], noise=noise)

@@ -104,8 +104,8 @@ def compute(task: Task, stop: Stop | None = None) -> Block:
     simulate(task.problem, task.policy, 1)  # compiles if need be, before the clock starts
     began, start = time.time(), time.perf_counter()
     runs = [
-        simulate(task.problem, task.policy, task.horizon, seed, task.rounds, stop=stop)
-        for seed in task.seeds
+        simulate(task.problem.member(i), task.policy, task.horizon, seed, task.rounds, stop=stop)
+        for i, seed in enumerate(task.seeds, task.first)
     ]
     return Block(
         cell=task.cell,

@@ -6,6 +6,7 @@ from sightline.problems.instances import (
     end_of_optimism_family,
     large_gaps,
     unit_sphere,
+    unit_spheres,
 )
 from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
 
@@ -20,4 +21,5 @@ __all__ = [
     "end_of_optimism_family",
     "large_gaps",
     "unit_sphere",
+    "unit_spheres",
 ]

@@ -67,6 +67,10 @@ class LinearBandit:
         for array in (self.actions, self.theta, self.means, self.gaps):
             array.setflags(write=False)
 
+    def member(self, replication: int) -> LinearBandit:
+        """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
+        return self
+
     @property
     def noise_std(self) -> float:
         """Sub-Gaussian parameter sigma of the rewards."""

@@ -14,6 +14,7 @@ from sightline.problems.instances import (
     end_of_optimism_family,
     large_gaps,
     unit_sphere,
+    unit_spheres,
 )
 from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
 from sightline.validation import one_of
@@ -22,7 +23,7 @@ __all__ = ["PROBLEMS", "build", "describe"]
 
 PROBLEMS: dict[str, Callable[..., LinearBandit]] = {
     make.__name__: make
-    for make in (end_of_optimism, end_of_optimism_family, large_gaps, unit_sphere)
+    for make in (end_of_optimism, end_of_optimism_family, large_gaps, unit_sphere, unit_spheres)
 }
 
 _NOISES: dict[str, Callable[..., Any]] = {

@@ -13,7 +13,13 @@ import numpy as np
 from sightline.problems.bandit import LinearBandit
 from sightline.validation import integer, number
 
-__all__ = ["end_of_optimism", "end_of_optimism_family", "large_gaps", "unit_sphere"]
+__all__ = [
+    "end_of_optimism",
+    "end_of_optimism_family",
+    "large_gaps",
+    "unit_sphere",
+    "unit_spheres",
+]
 
 
 P = ParamSpec("P")
@@ -112,6 +118,35 @@ def unit_sphere(k: int = 6, d: int = 2, noise_variance: float = 0.1, seed: int =
     actions /= np.linalg.norm(actions, axis=1, keepdims=True)
     name = f"unit-sphere-{k}-{d}-seed{seed}"
     return LinearBandit(actions, np.eye(d)[0], _std(noise_variance), name=name)
+
+
+class _UnitSpheres(LinearBandit):
+    """A new set of arms for every replication; by itself it is the first of them."""
+
+    def __init__(self, k: int, d: int, noise_variance: float) -> None:
+        self._arguments = k, d, noise_variance
+        first = unit_sphere(k, d, noise_variance)
+        super().__init__(
+            first.actions, first.theta, first.noise_std, name=f"unit-spheres-{first.k}-{first.d}"
+        )
+
+    def member(self, replication: int) -> LinearBandit:
+        """Arms of one replication."""
+        return unit_sphere(*self._arguments, seed=replication)
+
+
+@_named
+def unit_spheres(k: int = 6, d: int = 2, noise_variance: float = 0.1) -> LinearBandit:
+    """Random action sets: replication i of an experiment plays ``unit_sphere(seed=i)``.
+
+    Outside of experiments it is ``unit_sphere(seed=0)``.
+
+    Parameters
+    ----------
+    k, d, noise_variance
+        As in :func:`unit_sphere`.
+    """
+    return _UnitSpheres(k, d, noise_variance)
 
 
 @_named
