@@ -7,6 +7,7 @@ import pytest
 
 import sightline as sl
 from sightline.engine.simulate import streams
+from sightline.engine.trajectory import information_ratios
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
 NAMES = ["halfspace", "halfspace-ucb", "cell", "cell-ucb", "laplace", "log-det", "directed"]
@@ -49,3 +50,33 @@ def test_the_informative_arm_prevails_on_end_of_optimism() -> None:
 def test_unknown_gains_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'halfspace'"):
         sl.information_gains(EOO, ["halfspaces"], 10)
+
+
+def test_ratios_are_the_least_ones_and_the_run_is_that_of_simulate() -> None:
+    """Psi_s by brute force over mixtures, at every exploration round of a run."""
+    found = information_ratios(EOO, sl.IDS(), 40, seed=3)
+    run = sl.simulate(EOO, sl.IDS(), 40, seed=3)
+    assert len(found.log_t) == run.explorations[-1]
+    assert found.log_t == pytest.approx(np.log(np.arange(1, len(found.log_t) + 1)))
+    session = sl.Session(EOO.actions, sl.IDS(), EOO.noise_std, seed=3)
+    noise = streams(3)[1]
+    weights = np.linspace(0.0, 1.0, 10_001)
+    for ratio, gain in zip(found.ratio, found.gain, strict=True):
+        decision = session.ask()
+        gaps, gains = (np.array(a) for a in (session._state.work.gaps, session._state.work.gains))
+        best = int(session._state.estimate.means.argmax())
+        mixtures = [
+            ((1 - weights) * gaps[best] + weights * gaps[x]) ** 2
+            / ((1 - weights) * gains[best] + weights * gains[x])
+            for x in range(EOO.k)
+        ]
+        least = float(np.min(mixtures))
+        assert ratio <= least * (1.0 + 1e-12)
+        assert ratio == pytest.approx(least, rel=1e-6)
+        assert gain == gains[decision.arm]
+        session.tell(decision.id, EOO.means[decision.arm] + EOO.noise_std * noise.standard_normal())
+
+
+def test_the_ratio_of_all_distributions_is_refused() -> None:
+    with pytest.raises(ValueError, match="sampling must be one of 'pair', got 'exact'"):
+        information_ratios(EOO, sl.IDS(sampling="exact"), 10)

@@ -1,4 +1,4 @@
-"""Information gains side by side: several of them evaluated on one trajectory."""
+"""What a policy computed along one trajectory: information gains side by side, and the ratio."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.clock import clock_at, is_before, tick
+from sightline.core.clock import clock_at, is_before, log_round, tick
+from sightline.core.ratio import greedy_mixture
 from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.simulate import streams
+from sightline.jit import compiled
 from sightline.policies.base import choose, update
 from sightline.policies.bayesian_ids import (
     BAYESIAN_INFORMATION,
@@ -29,7 +31,7 @@ from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import draw
 from sightline.validation import integer, one_of
 
-__all__ = ["GainTrajectory", "information_gains"]
+__all__ = ["GainTrajectory", "RatioTrajectory", "information_gains", "information_ratios"]
 
 
 @dataclass(frozen=True)
@@ -133,3 +135,63 @@ def _normalised(probe: Any) -> NDArray[np.float64]:
         gains = probe.work.gains
     total = gains.sum()
     return gains / total if total > 0.0 else np.full_like(gains, np.nan)
+
+
+@dataclass(frozen=True)
+class RatioTrajectory:
+    """What the analysis of IDS bounds, at every exploration round of one run.
+
+    Attributes
+    ----------
+    log_t : ndarray, shape (s_n,)
+        Logarithm of the round.
+    ratio : ndarray, shape (s_n,)
+        Psi_s(mu_s), the information ratio of the distribution that was played.
+    gain : ndarray, shape (s_n,)
+        I_s(x_s), the information gain of the arm that was played.
+    """
+
+    log_t: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    gain: NDArray[np.float64]
+
+
+@compiled
+def _least_ratio(gaps: NDArray[np.float64], gains: NDArray[np.float64], best: int) -> float:
+    return greedy_mixture(gaps, gains, best).ratio
+
+
+def information_ratios(
+    problem: LinearBandit, policy: IDS, horizon: int, seed: int = 0
+) -> RatioTrajectory:
+    """Follow Psi_s and I_s along a run of IDS over pairs with the empirically best arm.
+
+    Parameters
+    ----------
+    problem : LinearBandit
+        The world.
+    policy : IDS
+        What plays, with ``sampling="pair"``.
+    horizon : int
+        Last round, a Python integer of any size.
+    seed : int
+        Seed of the run; ``sl.simulate`` with that seed makes the same one.
+    """
+    one_of("sampling", policy.sampling, ["pair"])
+    end = clock_at(integer("horizon", horizon, at_least=1) + 1)
+    state = policy.start(np.array(problem.actions), problem.noise_std)
+    decisions, noise = streams(seed)
+    clock = clock_at(1)
+    rows = []
+    while is_before(clock, end):
+        choice = choose(state, clock, decisions)
+        if is_before(clock, choice.wake):
+            clock = choice.wake
+            continue
+        work, best = state.work, int(state.estimate.means.argmax())
+        rows.append(
+            (log_round(clock), _least_ratio(work.gaps, work.gains, best), work.gains[choice.arm])
+        )
+        update(state, choice.arm, draw(problem.noise, problem.means[choice.arm], noise))
+        clock = tick(clock)
+    return RatioTrajectory(*np.array(rows).reshape(-1, 3).T)
