@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 .PHONY: demo test bench clean
 
 demo: $(VENV)/.installed
-	$(BIN)/sightline demo
+	$(BIN)/sightline reproduce --profile quick --out demo
 
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ import typer
 
 from sightline import __version__
 from sightline.cli.bound import bound
-from sightline.cli.demo import demo
+from sightline.cli.reproduce import reproduce
 from sightline.cli.simulate import simulate
 
 __all__ = ["app"]
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(bound)
-app.command()(demo)
+app.command()(reproduce)
 app.command()(simulate)
 
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import shlex
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sightline.cli.errors import in_a_sentence
+from sightline.cli.executors import chosen_executor
 
 if TYPE_CHECKING:
     from sightline.lab.experiment import Experiment
     from sightline.report.results import Results
 
 __all__ = ["simulate"]
-
-_DASK_PATIENCE = 10  # seconds to find the scheduler
 
 
 def simulate(
@@ -63,7 +59,7 @@ def simulate(
         from sightline.report.run import run
 
         experiment = _experiment(problem or [], policy or [], config, options)
-        with _executor(threads, dask) as executor:
+        with chosen_executor(threads, dask) as executor:
             results = run(experiment, store, executor)
         picture = figure or store / "regret.png"
         results.plot(picture)
@@ -97,31 +93,6 @@ def _experiment(
     values: dict[str, Any] = {"horizon": "10^6", "replications": 100, "seed": 0} | given
     values["horizon"] = parse_rounds("--horizon", values["horizon"])
     return Experiment(parse_problems(problems), parse_policies(policies), **values)
-
-
-@contextlib.contextmanager
-def _executor(threads: int | None, dask: str | None) -> Iterator[Executor | None]:
-    if threads is not None and dask is not None:
-        raise ValueError("give --threads or --dask, not both")
-    if dask is not None:
-        with _dask_client(dask) as client:
-            yield client.get_executor()
-    elif threads is not None:
-        with ThreadPoolExecutor(threads) as pool:
-            yield pool
-    else:
-        yield None
-
-
-def _dask_client(address: str) -> Any:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ImportError("--dask needs an extra: pip install 'sightline[dask]'") from None
-    try:
-        return Client(address, timeout=_DASK_PATIENCE)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        raise OSError(f"no Dask scheduler answers at {address}: {error}") from None
 
 
 def _print(results: Results, store: Path, figure: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["horizon_figure", "regret_figure"]
+__all__ = ["ratio_figure", "regret_figure"]
 
 _LOG_10 = math.log(10.0)
 _LARGEST_LOG = 700.0  # beyond, t does not fit a float, and its axis is labelled by log10 t
@@ -72,32 +71,35 @@ def _until(curves: Mapping[str, Curve], log_end: float) -> dict[str, Curve]:
     return parts
 
 
-def horizon_figure(
-    curves: Mapping[str, Curve], far: Curve, constant: float, title: str, path: Path
-) -> None:
-    """Draw regret beside the lower bound, and its ratio to the bound at extreme horizons.
+def ratio_figure(
+    curves: Mapping[str, Curve], constant: float, path: str | PathLike[str] | None = None
+) -> Figure:
+    """Draw the ratio of regret to the lower bound, to extreme horizons.
 
     Parameters
     ----------
     curves : mapping
-        Label to regret curve, for the left panel.
-    far : Curve
-        Regret to an extreme horizon, for the right panel.
+        Label to regret curve.
     constant : float
         c* sigma^2: no consistent policy has less regret than this times log n, asymptotically.
-    title : str
-        Name of the problem.
-    path : Path
+    path : path, optional
         File to write; its suffix decides the format.
     """
     from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
 
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    _draw_regret(left, curves, constant)
-    _draw_ratio(right, far, constant)
-    figure.suptitle(title)
-    figure.savefig(path, dpi=150)
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for label, curve in curves.items():
+        _draw_ratio(axes, label, curve, constant)
+    axes.axhline(1.0, color="k", linestyle="--", label="lower bound")
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel(r"$\log_{10} n$")
+    axes.set_ylabel(r"$R_n\,/\,(c^*\sigma^2\,\log n)$")
+    axes.legend()
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
 
 
 def _draw_regret(
@@ -120,23 +122,17 @@ def _draw_regret(
         axes.set_xscale("log")
     axes.set_xlabel(r"$\log_{10} n$" if far else "round n")
     axes.set_ylabel("regret (mean, 2 standard errors)")
-    if curves:
-        axes.legend()
+    if curves and not linear:  # beside a linear panel is a logarithmic one
+        axes.legend(loc="upper left")
 
 
-def _draw_ratio(axes: Axes, far: Curve, constant: float) -> None:
-    late = far.log_t > _LOG_10  # the ratio says nothing about the first rounds
-    log_t = far.log_t[late]
-    ratio = far.mean[late] / (constant * log_t)
-    error = 2.0 * far.standard_error[late] / (constant * log_t)
+def _draw_ratio(axes: Axes, label: str, curve: Curve, constant: float) -> None:
+    late = curve.log_t > 2.9 * _LOG_10  # the ratio says nothing about the first rounds
+    log_t = curve.log_t[late]
+    ratio = curve.mean[late] / (constant * log_t)
+    error = 2.0 * curve.standard_error[late] / (constant * log_t)
     exponent = log_t / _LOG_10
-    (line,) = axes.plot(exponent, ratio, label="IDS")
+    (line,) = axes.plot(exponent, ratio, label=label)
     axes.fill_between(
         exponent, ratio - error, ratio + error, color=line.get_color(), alpha=0.2, linewidth=0
     )
-    axes.axhline(1.0, color="k", linestyle="--", label="lower bound")
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0.0)
-    axes.set_xlabel(r"$\log_{10} n$")
-    axes.set_ylabel(r"$R_n\,/\,(c^*\sigma^2\,\log n)$")
-    axes.legend()

@@ -31,7 +31,7 @@ class Curve(NamedTuple):
 def mean_and_error(values: Array) -> tuple[Array, Array]:
     """Mean over the first axis, and its standard error (nan for a single value)."""
     count = len(values)
-    with np.errstate(invalid="ignore"):  # inf - inf, of regret beyond 1.8e308
+    with np.errstate(invalid="ignore", over="ignore"):  # of what exceeds 1.8e308
         mean = values.mean(axis=0)
         if count > 1:
             error = values.std(axis=0, ddof=1) / np.sqrt(count)

@@ -1,0 +1,106 @@
+"""``sightline reproduce``."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sightline.cli.errors import in_a_sentence
+from sightline.cli.executors import chosen_executor
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sightline.paper.item import Item
+    from sightline.paper.reproduce import Shelf
+
+__all__ = ["reproduce"]
+
+
+class Profile(StrEnum):
+    """Sizes of the experiments."""
+
+    QUICK = "quick"
+    PAPER = "paper"
+
+
+def reproduce(
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(help="all (default), or figure1 to figure8, table1, far-horizon, ..."),
+    ] = None,
+    profile: Annotated[
+        Profile, typer.Option(help="quick: minutes; paper: the settings of the paper.")
+    ] = Profile.QUICK,
+    out: Annotated[
+        Path, typer.Option(help="Directory for report, figures, curves and results.")
+    ] = Path("demo"),
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads; by default one per core.")
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")
+    ] = None,
+) -> None:
+    """Reproduce figures and tables of the paper, test its claims, and write a report.
+
+    What is finished is kept and never computed again; an interrupted run goes on from there.
+
+    Example: sightline reproduce figure1 figure8 --profile paper --out results
+    """
+    from rich.console import Console
+
+    names = items or ["all"]
+    again = f"sightline reproduce {' '.join(map(shlex.quote, names))} "
+    again += f"--profile {profile.value} --out {shlex.quote(str(out))}"
+    stopped = f"stopped; what is finished is kept.  Go on with: {again}"
+    with in_a_sentence(f"cannot reproduce into {out}", interrupted=stopped):
+        from sightline.paper.catalogue import ITEMS
+        from sightline.paper.reproduce import Shelf, selected
+
+        chosen = selected(names, ITEMS)
+        (out / "results").mkdir(parents=True, exist_ok=True)
+        with chosen_executor(threads, dask) as executor:
+            _reproduce(chosen, profile.value, out, Shelf(out / "results", executor), Console())
+
+
+def _reproduce(items: list[Item], profile: str, out: Path, shelf: Shelf, console: Console) -> None:
+    from sightline.paper.compilation import compile_kernels
+    from sightline.paper.document import write_report
+    from sightline.paper.duration import duration_text
+    from sightline.paper.reproduce import run_item, write_findings
+
+    compile_kernels(items, profile)
+    if profile == Profile.PAPER:
+        _announce(items, profile, shelf, console)
+    outcomes, findings, pictures = {}, {}, {}
+    for item in items:
+        began = time.perf_counter()
+        outcomes[item.name] = run_item(item, profile, shelf)
+        findings[item.name] = item.show(outcomes[item.name])
+        pictures[item.name] = write_findings(item, findings[item.name], out)
+        seconds = duration_text(time.perf_counter() - began)
+        console.print(f"{item.name}: {item.title} ({seconds})", markup=False, soft_wrap=True)
+    path = out / "report.html"
+    named = {item.name: item for item in items}
+    claims = write_report(path, profile, named, outcomes, findings, pictures)
+    for row in claims.rows:
+        console.print(f"{row[1].partition('|')[0]:>13}  {row[0]}", markup=False, soft_wrap=True)
+    console.print(f"Report: {path}", markup=False, soft_wrap=True)
+
+
+def _announce(items: list[Item], profile: str, shelf: Shelf, console: Console) -> None:
+    """Say how long it will take."""
+    from sightline.paper.duration import duration_text, estimate
+
+    console.print("Estimating from short runs of all that is missing.")
+    seconds = estimate(items, profile, shelf)
+    for name, value in seconds.items():
+        console.print(f"  {name}: about {duration_text(value)}", markup=False)
+    total = duration_text(sum(seconds.values()))
+    console.print(f"All that is missing: about {total} on this machine.", markup=False)

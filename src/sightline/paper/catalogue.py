@@ -1,0 +1,47 @@
+"""Every item of the paper, in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sightline.paper import (
+    allocation,
+    far_horizon,
+    figure1,
+    figure2,
+    figure3,
+    figure4,
+    figure5,
+    figure6,
+    figure7,
+    figure8,
+    information,
+    rates,
+    regulariser,
+    solid_bonus,
+    table1,
+)
+from sightline.paper.item import Item
+
+__all__ = ["ITEMS"]
+
+ITEMS: Mapping[str, Item] = {
+    module.ITEM.name: module.ITEM
+    for module in (
+        figure1,
+        figure2,
+        figure3,
+        figure4,
+        figure5,
+        figure6,
+        figure7,
+        figure8,
+        table1,
+        far_horizon,
+        solid_bonus,
+        regulariser,
+        allocation,
+        information,
+        rates,
+    )
+}

@@ -1,0 +1,163 @@
+"""Regret on random action sets and on the end of optimism, under both readings of the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sightline.lab.experiment import Experiment
+from sightline.paper.item import Findings, Item, Outcome, Size
+from sightline.paper.settings import (
+    EARLY,
+    FREQUENTIST,
+    IDS_H,
+    IDS_UCB,
+    RANDOM,
+    SHORT_LEVEL,
+    SLOPE_2,
+    SLOPE_4,
+    curve_frame,
+    log_constant,
+    marks,
+    problems,
+    regret_table,
+    renamed,
+)
+from sightline.policies.base import Policy
+from sightline.report.figures import regret_figure
+from sightline.report.page import Table
+from sightline.report.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CONVENTIONS", "ITEM", "PUBLISHED"]
+
+# What is added to the labels of IDS, and what it means.
+CONVENTIONS: Mapping[str, str] = {
+    "": "value gaps, delta = 1/s^2 (the text)",
+    ", short": "value gaps, delta = 1/(s log s)",
+    ", difference": "difference gaps, delta = 1/s^2",
+    ", difference, short": "difference gaps, delta = 1/(s log s)",
+}
+# Read off the published plots, within about 10 %; for comparison only.
+PUBLISHED: Mapping[str, Mapping[int, Mapping[str, float]]] = {
+    RANDOM: {
+        10**4: {"IDS-H": 40, "IDS-H-UCB": 31.5, "SOLID++": 31.5, "LinUCB": 31.5},
+        10**6: {"IDS-H": 155, "IDS-H-UCB": 110, "SOLID": 255, "SOLID++": 170, "LinUCB": 100},
+    },
+    SLOPE_4: {
+        10**4: {"IDS-H": 41, "IDS-H-UCB": 28, "SOLID++": 22, "LinUCB": 28},
+        10**6: {"IDS-H": 165, "IDS-H-UCB": 260, "SOLID": 215, "SOLID++": 530, "LinUCB": 560},
+    },
+}
+_RIVALS = ("SOLID", "SOLID++", "SOLID++, no bonus", "LinUCB")
+_IDS = ("IDS-H", "IDS-H-UCB")
+
+
+def _policies() -> dict[str, Policy]:
+    policies = dict(FREQUENTIST)
+    for label, policy in (("IDS-H", IDS_H), ("IDS-H-UCB", IDS_UCB)):
+        for suffix in CONVENTIONS:
+            gaps = "difference" if "difference" in suffix else "value"
+            level = SHORT_LEVEL if "short" in suffix else policy.confidence
+            policies[label + suffix] = replace(policy, gaps=gaps, confidence=level)
+    return policies
+
+
+def _experiments(size: Size) -> dict[str, Experiment]:
+    worlds = problems(RANDOM, SLOPE_2, SLOPE_4)
+    policies = _policies()
+    return {
+        "regret": Experiment(
+            worlds, policies, size.horizon, size.replications, checkpoints=marks(size.horizon)
+        )
+    }
+
+
+def _figure(results: Results, suffix: str, problem: str) -> Figure:
+    names = {label: label + suffix for label in _IDS} | {label: label for label in _RIVALS}
+    rows = (RANDOM, problem)
+    panels = {name: renamed(results.curves(name), names) for name in rows}
+    bounds = {name: log_constant(name, len(results.plan.seeds)) for name in rows}
+    figure = regret_figure(panels, bounds, EARLY)
+    for name, (left, right) in zip(rows, zip(*[iter(figure.axes)] * 2, strict=True), strict=True):
+        for t, values in PUBLISHED.get(name, {}).items():
+            for label, value in values.items():
+                for axes, last in ((left, EARLY), (right, results.plan.rounds[-1])):
+                    if t <= last:
+                        colour = f"C{list(names).index(label)}"
+                        axes.plot(t, value, "x", color=colour, markersize=8, markeredgewidth=2)
+    return figure
+
+
+def _comparison(results: Results) -> tuple[Table, str]:
+    """Every convention beside the published numbers, and which is closest."""
+    rows, distances = [], {}
+    for suffix, meaning in CONVENTIONS.items():
+        logs = []
+        for problem, times in PUBLISHED.items():
+            for t, values in times.items():
+                if t not in results.plan.rounds:
+                    continue
+                mark = results.plan.rounds.index(t)
+                cells = []
+                for label in _IDS:
+                    mean = float(results.regret(problem, label + suffix)[:, mark].mean())
+                    cells.append(f"{mean:.0f} ({values[label]:g})")
+                    logs.append(abs(math.log(mean / values[label])))
+                rows.append((meaning, problem, f"{t:,}", *cells))
+        distances[meaning] = math.exp(sum(logs) / len(logs))
+    closest = min(distances, key=lambda meaning: distances[meaning])
+    listed = "; ".join(f"{meaning}: {value:.2f}" for meaning, value in distances.items())
+    table = Table(
+        "IDS under four conventions: measured (published, read off the plot)",
+        ("convention", "problem", "n", "IDS-H", "IDS-H-UCB"),
+        tuple(rows),
+    )
+    return table, (
+        f"The convention closest to the published curves of IDS is: {closest}. Typical factor "
+        f"between measured and published regret (1 is perfect): {listed}."
+    )
+
+
+def _show(outcome: Outcome) -> Findings:
+    results = outcome.results["regret"]
+    rounds = [10**e for e in (3, 4, 5, 6)]
+    comparison, remark = _comparison(results)
+    return Findings(
+        figures={
+            "text": (
+                "As the text has it: value gaps, slope 2. Crosses: the published curves, "
+                "read off the plots.",
+                _figure(results, "", SLOPE_2),
+            ),
+            "plots": (
+                "As the plots appear to have been made: difference gaps, slope 4. Crosses: the "
+                "published curves, read off the plots.",
+                _figure(results, ", difference", SLOPE_4),
+            ),
+        },
+        tables=(
+            *(regret_table(results, problem, rounds) for problem in results.problems),
+            comparison,
+        ),
+        curves={"regret": curve_frame(results)},
+        remarks=(remark,),
+    )
+
+
+ITEM = Item(
+    name="figure1",
+    title="Figure 1: regret of IDS, SOLID and LinUCB",
+    where="Section 3, figure with all plots",
+    about="Six arms uniform on the unit sphere in the plane, a new set in every repetition, and "
+    "the end of optimism with epsilon = 0.01; noise variance 0.1. SOLID++ has the constraint bonus "
+    "of SOLID, as published; without that bonus it is the library's own version. The dashed line "
+    "is c* sigma^2 log n, for random sets with the average c* of the sets that were played.",
+    sizes={"quick": Size(10**5, 10), "paper": Size(10**6, 100)},
+    experiments=_experiments,
+    show=_show,
+)

@@ -1,0 +1,132 @@
+"""The end of optimism in two dimensions: arms, cells, and the confidence ellipsoid."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sightline.bounds.asymptotic import lower_bound
+from sightline.core.clock import clock_at, is_before, log_round, tick
+from sightline.engine.simulate import streams
+from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
+from sightline.paper.settings import IDS_H, SLOPE_2, problems
+from sightline.policies.base import choose, update
+from sightline.problems import end_of_optimism
+from sightline.problems.noise import draw
+from sightline.report.page import Table
+
+__all__ = ["ITEM", "constants", "first_commitment"]
+
+_EPSILON = 0.3  # the arms of epsilon = 0.01 cannot be told apart by eye
+
+
+def constants(epsilons: list[float], slopes: list[float]) -> list[list[float]]:
+    """c* at unit variance: epsilon, slope, and the certified sides of c*."""
+    rows = []
+    for slope in slopes:
+        for epsilon in epsilons:
+            bound = lower_bound(end_of_optimism(epsilon, slope, 1.0))
+            rows.append([epsilon, slope, bound.lower, bound.upper])
+    return rows
+
+
+def first_commitment(seed: int, early: int) -> list[dict[str, Any]]:
+    """Estimate and V after ``early`` explorations, and when IDS first settles on an arm."""
+    problem = problems(SLOPE_2)[SLOPE_2]
+    state = IDS_H.start(np.array(problem.actions), problem.noise_std)
+    decisions, noise = streams(seed)
+    clock, snapshots, explored = clock_at(1), [], 0
+    while True:
+        choice = choose(state, clock, decisions)
+        settled = is_before(clock, choice.wake) and explored > early
+        if explored == early or settled:
+            pulls = state.estimate.pulls
+            gram = np.eye(2) + (problem.actions.T * pulls) @ problem.actions
+            rounds = math.exp(log_round(clock))
+            snapshots.append(
+                {"t": rounds, "gram": gram.tolist(), "theta": state.estimate.theta.tolist()}
+            )
+        if settled:
+            return snapshots
+        if is_before(clock, choice.wake):
+            clock = choice.wake
+            continue
+        update(state, choice.arm, draw(problem.noise, problem.means[choice.arm], noise))
+        explored += 1
+        clock = tick(clock)
+
+
+def _calculations(size: Size) -> dict[str, Calculation]:
+    epsilons = [0.001, 0.01, 0.05, 0.1, 0.2]
+    return {
+        "constants": Calculation(constants, {"epsilons": epsilons, "slopes": [2.0, 4.0]}),
+        "ellipsoids": Calculation(first_commitment, {"seed": 0, "early": 4}),
+    }
+
+
+def _draw_world(axes: Any, actions: Any, reach: float) -> None:
+    from matplotlib.colors import ListedColormap
+
+    grid = np.linspace(-reach, reach, 500)
+    parameters = np.stack(np.meshgrid(grid, grid), axis=-1)
+    best = (parameters @ actions.T).argmax(axis=-1)
+    colours = ListedColormap(["#cfe3f7", "#fde0bf", "#d5efd0"])
+    axes.imshow(best, origin="lower", extent=(-reach, reach, -reach, reach), cmap=colours)
+    for arm, (x, y) in enumerate(actions, 1):
+        axes.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": f"C{arm - 1}"})
+        offset = (6, -16) if arm == 1 else (6, 8)
+        axes.annotate(f"$x_{arm}$", (x, y), textcoords="offset points", xytext=offset)
+    for arm in range(len(actions)):
+        middle = parameters[best == arm].mean(axis=0)
+        axes.annotate(rf"$\mathcal{{C}}_{arm + 1}$", middle, fontsize=15, ha="center")
+
+
+def _draw_ellipsoid(axes: Any, snapshot: dict[str, Any], level: float, **style: Any) -> None:
+    angles = np.linspace(0.0, 2.0 * np.pi, 200)
+    circle = np.array([np.cos(angles), np.sin(angles)]) * math.sqrt(level)
+    shape = np.linalg.inv(np.linalg.cholesky(np.array(snapshot["gram"]))).T
+    points = np.array(snapshot["theta"])[:, None] + shape @ circle
+    axes.plot(*points, **style)
+
+
+def _show(outcome: Outcome) -> Findings:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _draw_world(left, end_of_optimism(_EPSILON, 2.0).actions, 1.35)
+    left.plot(1.0, 0.0, "k*", markersize=13)
+    left.set_title(rf"arms and cells, drawn with $\epsilon$ = {_EPSILON}")
+    problem = problems(SLOPE_2)[SLOPE_2]
+    _draw_world(right, problem.actions, 1.6)
+    early, settled = outcome.values["ellipsoids"]
+    for snapshot, line in ((early, "--"), (settled, "-")):
+        level = 2.0 * problem.noise_std**2 * max(math.log(snapshot["t"]), 1.0)
+        label = f"$\\mathcal{{E}}_t$ before round {snapshot['t']:.0f}"
+        _draw_ellipsoid(right, snapshot, level, color="k", linestyle=line, label=label)
+    right.plot(1.0, 0.0, "k*", markersize=13, label=r"$\theta^*$")
+    right.set(title=r"$\epsilon$ = 0.01: one run of IDS-H, early and when it first settles")
+    right.legend(loc="lower right")
+    rows = tuple(
+        (f"{slope:g}", f"{epsilon:g}", f"{lower:.6f}", f"{upper:.6f}")
+        for epsilon, slope, lower, upper in outcome.values["constants"]
+    )
+    table = Table(
+        "c* at unit variance, certified from both sides", ("slope", "epsilon", "from", "to"), rows
+    )
+    caption = "Arms, cells C1 to C3, theta* (star) and confidence ellipsoids of radius 2 log t"
+    return Findings(figures={"cells": (caption, figure)}, tables=(table,))
+
+
+ITEM = Item(
+    name="figure2",
+    title="Figure 2: the end of optimism, and its c*",
+    where="Section 3, figure of the example; the constant in the text below it",
+    about="The best arm is settled when the ellipsoid lies inside the first cell. The constant "
+    "c* = min(2 slope^2, 2/epsilon) does not depend on epsilon once that is small.",
+    sizes={"quick": Size(1, 1), "paper": Size(1, 1)},
+    calculations=_calculations,
+    show=_show,
+)

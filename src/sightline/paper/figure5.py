@@ -1,0 +1,78 @@
+"""The simplified confidence coefficient sigma^2 (2 log t + d log log t)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sightline.core.confidence import LogLog
+from sightline.lab.experiment import Experiment
+from sightline.paper.item import Findings, Item, Outcome, Size
+from sightline.paper.settings import (
+    EARLY,
+    RANDOM,
+    SLOPE_2,
+    curve_frame,
+    log_constant,
+    marks,
+    problems,
+    regret_table,
+    renamed,
+)
+from sightline.policies.base import Policy
+from sightline.policies.catalogue import IDS, SOLID, LinUCB
+from sightline.report.figures import regret_figure
+
+__all__ = ["ITEM"]
+
+_SIMPLE = LogLog()
+SIMPLIFIED: Mapping[str, Policy] = {
+    "IDS-H": IDS(confidence=_SIMPLE),
+    "IDS-H-UCB": IDS(information="halfspace-ucb", confidence=_SIMPLE),
+    "SOLID": SOLID(confidence=_SIMPLE),
+    "SOLID++": SOLID(reset=False, constraint_bonus=2.0, confidence=_SIMPLE),
+    "LinUCB": LinUCB(confidence=_SIMPLE),
+}
+BESIDE: Mapping[str, Policy] = {
+    "IDS-H, log-det": IDS(),
+    "IDS-H-UCB, log-det": IDS(information="halfspace-ucb"),
+    "LinUCB, log-det": LinUCB(),
+}
+
+
+def _experiments(size: Size) -> dict[str, Experiment]:
+    policies = {**SIMPLIFIED, **BESIDE}
+    rounds = marks(size.horizon)
+    worlds = problems(RANDOM, SLOPE_2)
+    return {
+        "regret": Experiment(worlds, policies, size.horizon, size.replications, checkpoints=rounds)
+    }
+
+
+def _show(outcome: Outcome) -> Findings:
+    results = outcome.results["regret"]
+    bounds = {name: log_constant(name, outcome.size.replications) for name in results.problems}
+    shown = {label: label for label in SIMPLIFIED}
+    panels = {name: renamed(results.curves(name), shown) for name in results.problems}
+    rounds = [10**e for e in (3, 4, 5, 6)]
+    return Findings(
+        figures={
+            "regret": (
+                "All policies with the simplified coefficient",
+                regret_figure(panels, bounds, EARLY),
+            )
+        },
+        tables=tuple(regret_table(results, name, rounds) for name in results.problems),
+        curves={"regret": curve_frame(results)},
+    )
+
+
+ITEM = Item(
+    name="figure5",
+    title="Figure 5: the log-log confidence coefficient",
+    where="Appendix on the confidence coefficient, first figure",
+    about="beta_t = sigma^2 (2 log t + d log log t) for all policies; the tables have the "
+    "log-determinant coefficient beside it.",
+    sizes={"quick": Size(10**5, 10), "paper": Size(10**6, 100)},
+    experiments=_experiments,
+    show=_show,
+)

@@ -1,0 +1,28 @@
+"""Tuning of beta_s and eta_s on random action sets."""
+
+from __future__ import annotations
+
+from sightline.lab.experiment import Experiment
+from sightline.paper import tuning
+from sightline.paper.item import Item, Size
+from sightline.paper.settings import RANDOM
+
+__all__ = ["ITEM"]
+
+
+def _experiments(size: Size) -> dict[str, Experiment]:
+    return {"tuning": tuning.experiment(RANDOM, size)}
+
+
+ITEM = Item(
+    name="figure6",
+    title="Figure 6: tuning beta and eta on random action sets",
+    where="Appendix on the confidence coefficient, second figure",
+    about="Mean regret after n rounds (the paper has n = 10^4) with beta held "
+    "constant in gaps, gain and the test of exploitation, beside the log-determinant one; eta is "
+    "in units of the noise variance. A small beta can settle on a wrong arm for ever, at a cost "
+    "that grows with n.",
+    sizes={"quick": Size(10**4, 16), "paper": Size(10**4, 100)},
+    experiments=_experiments,
+    show=tuning.show,
+)

@@ -1,0 +1,258 @@
+"""Quantities that claims are decided by, where no general test in judge.py fits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.bounds.asymptotic import lower_bound
+from sightline.engine.checkpoints import rounds_text
+from sightline.paper import rates, table1, tuning
+from sightline.paper.figure3 import GAINS
+from sightline.paper.item import Outcome
+from sightline.paper.judge import Part, Verdict, below, below_by_resampling, together
+from sightline.paper.settings import SLOPE_2, log_constant, problems
+
+Array = NDArray[np.float64]
+
+
+def _decided(truth: bool) -> Verdict:
+    """Verdict on what is computed and not sampled."""
+    return Verdict.CONFIRMED if truth else Verdict.NOT_CONFIRMED
+
+
+def constant_is_64(outcome: Outcome) -> Part:
+    """c* at slope 2, epsilon 0.01, unit variance, certified from both sides."""
+    rows = {(e, slope): (low, high) for e, slope, low, high in outcome.values["constants"]}
+    low, high = rows[0.01, 2.0]
+    other = rows[0.01, 4.0]
+    text = f"slope 2: {low:.4f} <= c* <= {high:.4f} (slope 4: {other[0]:.4f} to {other[1]:.4f})"
+    return Part(text, _decided(low <= 64.0 <= high))
+
+
+def constant_is_constant(outcome: Outcome) -> Part:
+    """c* at slope 2 over epsilons up to 0.2."""
+    values = [
+        0.5 * (low + high) for e, slope, low, high in outcome.values["constants"] if slope < 3
+    ]
+    spread = max(values) / min(values) - 1.0
+    text = f"c* from {min(values):.6f} to {max(values):.6f} for epsilon 0.001 to 0.2"
+    return Part(text, _decided(spread < 1e-6))
+
+
+def _informative_share(outcome: Outcome, gain: str) -> Array:
+    """Share of the third arm in a gain, shape (runs, checkpoints)."""
+    row = list(GAINS).index(gain)
+    return np.array([np.array(run["gains"])[row, :, 2] for run in outcome.values.values()])
+
+
+def variance_turns_first(outcome: Outcome) -> Part:
+    """First checkpoint at which the third arm has more than half of the gain, I^VAR against I^H."""
+    t = np.array(outcome.values["seed1"]["t"], dtype=float)
+    logs = []
+    for gain in ("variance", "halfspace"):
+        most = _informative_share(outcome, gain) > 0.5
+        logs.append(np.log(np.where(most.any(axis=1), t[most.argmax(axis=1)], t[-1])))
+    text = f"median round: I^VAR {math.exp(np.median(logs[0])):.0f}, "
+    text += f"I^H {math.exp(np.median(logs[1])):.0f} (last round if never)"
+    return Part(text, below(logs[0] - logs[1]))
+
+
+def cells_are_half_spaces(outcome: Outcome) -> Part:
+    """Largest difference of the normalised gains from round 100 on."""
+    t = np.array(outcome.values["seed1"]["t"])
+    largest = 0.0
+    for run in outcome.values.values():
+        table = np.array(run["gains"])[:, t >= 100]
+        names = list(GAINS)
+        change = table[names.index("cell")] - table[names.index("halfspace")]
+        largest = max(largest, float(np.abs(change).max()))
+    text = f"largest difference of shares {largest:.2g} in {len(outcome.values)} runs; below 0.01?"
+    return Part(text, _decided(largest < 0.01))
+
+
+def _final(outcome: Outcome, label: str) -> Array:
+    results = outcome.results["tuning"]
+    return results.regret(results.problems[0], label)[:, -1]
+
+
+def small_beta_helps(outcome: Outcome) -> Part:
+    """Best fixed beta against the log-det coefficient, both with eta = 1/sqrt(beta).
+
+    The best one is chosen on one half of the runs and judged on the other.
+    """
+    eta = "1/sqrt(beta)"
+    fixed = [beta for beta in tuning.BETAS if beta != "log-det"]
+    theory = _final(outcome, tuning.ids_label("log-det", eta))
+    runs = {beta: _final(outcome, tuning.ids_label(beta, eta)) for beta in fixed}
+    best = min(fixed, key=lambda beta: runs[beta][::2].mean())
+    text = f"beta = {best}: {runs[best].mean():.1f}, log-det: {theory.mean():.1f}"
+    return Part(text, below((runs[best] - 0.5 * theory)[1::2]))
+
+
+def eta_matters_little(outcome: Outcome) -> Part:
+    """Worst against best eta at every beta; the two are chosen on one half of the runs."""
+    verdicts, widest = [], (1.0, "")
+    for beta in tuning.BETAS:
+        runs = [_final(outcome, tuning.ids_label(beta, eta)) for eta in tuning.ETAS]
+        order = sorted(range(len(runs)), key=lambda i: runs[i][::2].mean())
+        best, worst = runs[order[0]], runs[order[-1]]
+        widest = max(widest, (worst[1::2].mean() / best[1::2].mean(), beta))
+        verdicts.append(below((worst - 1.5 * best)[1::2]))
+    text = f"largest ratio worst/best eta: {widest[0]:.2f}, at beta = {widest[1]}"
+    return Part(text, together(verdicts))
+
+
+def suggested_eta_is_near_optimal(outcome: Outcome) -> Part:
+    """Best beta with eta = 1/sqrt(beta), against the best of the whole matrix."""
+    cells = {
+        (beta, eta): _final(outcome, tuning.ids_label(beta, eta))
+        for beta in tuning.BETAS
+        for eta in tuning.ETAS
+    }
+    half = {cell: runs[::2].mean() for cell, runs in cells.items()}
+    best = min(half, key=lambda cell: half[cell])
+    suggested = min((c for c in half if c[1] == "1/sqrt(beta)"), key=lambda cell: half[cell])
+    text = (
+        f"beta = {suggested[0]}: {cells[suggested].mean():.2f}; best of the matrix "
+        f"(beta {best[0]}, eta {best[1]}): {cells[best].mean():.2f}"
+    )
+    return Part(text, below((cells[suggested] - 1.2 * cells[best])[1::2]))
+
+
+def ids_beats_ucb_at_every_beta(outcome: Outcome) -> Part:
+    """IDS with eta = 1/sqrt(beta) against LinUCB, beta by beta."""
+    verdicts, texts = [], []
+    for beta in tuning.BETAS:
+        ids = _final(outcome, tuning.ids_label(beta, "1/sqrt(beta)"))
+        ucb = _final(outcome, tuning.ucb_label(beta))
+        verdicts.append(below(ids - ucb))
+        texts.append(f"{beta}: {ids.mean():.3g} against {ucb.mean():.3g}")
+    return Part("; ".join(texts), together(verdicts))
+
+
+def _slower(outcome: Outcome, first: str, second: str, d: int, factor: float) -> Verdict:
+    """Whether the first method takes more than a multiple of the second's time."""
+    seconds = [table1.seconds_of(outcome, method, d) for method in (first, second)]
+    return below(factor * seconds[1] - seconds[0])
+
+
+def runtime_order(outcome: Outcome) -> Part:
+    """Neighbours in the published order, at both shapes."""
+    methods = [*list(table1.METHODS)[1:5], "Thompson sampling"]
+    pairs = [("Bayesian IDS", "IDS-H-UCB, exact"), ("IDS-H-UCB, exact", "IDS-H-UCB")]
+    pairs += [("IDS-H-UCB", "LinUCB"), ("IDS-H-UCB", "Thompson sampling")]
+    verdicts, texts = [], []
+    for d, k in table1.SHAPES:
+        verdicts += [_slower(outcome, *pair, d, 1.0) for pair in pairs]
+        times = [f"{m} {table1.seconds_of(outcome, m, d).mean():.3g} s" for m in methods]
+        texts.append(f"d={d}, k={k}: " + ", ".join(times))
+    return Part("; ".join(texts), together(verdicts))
+
+
+def _runtime_ratio(outcome: Outcome) -> float:
+    means = [table1.seconds_of(outcome, m, 5).mean() for m in ("IDS-H-UCB", "Thompson sampling")]
+    return float(means[0] / means[1])
+
+
+def runtime_ratio_high(outcome: Outcome) -> Part:
+    """At most ten times slower."""
+    verdict = _slower(outcome, "Thompson sampling", "IDS-H-UCB", 5, 0.1)
+    return Part(f"{_runtime_ratio(outcome):.1f} times, at most 10?", verdict)
+
+
+def runtime_ratio_low(outcome: Outcome) -> Part:
+    """At least twice as slow."""
+    verdict = _slower(outcome, "IDS-H-UCB", "Thompson sampling", 5, 2.0)
+    return Part(f"{_runtime_ratio(outcome):.1f} times, at least 2?", verdict)
+
+
+def _exponent(values: Array, limit: float) -> Part:
+    text = f"exponent {np.median(values):.2f}, below {limit:.2f}?"
+    return Part(text, below_by_resampling(values, limit))
+
+
+def worst_case_rate(outcome: Outcome) -> Part:
+    """Power of n."""
+    results = outcome.results["regret"]
+    return _exponent(rates.worst_exponents(results), rates.worst_limit(results))
+
+
+def gap_rate(outcome: Outcome) -> Part:
+    """Power of 1/Delta_min."""
+    return _exponent(rates.gap_exponents(outcome.results["regret"]), 1.0)
+
+
+def log_rate(outcome: Outcome) -> Part:
+    """Power of log n."""
+    return _exponent(rates.log_exponents(outcome.results["regret"]), 2.0)
+
+
+def _ratios(outcome: Outcome) -> tuple[Array, tuple[int, ...]]:
+    """R_n / (c* sigma^2 log n), shape (runs, checkpoints)."""
+    results = outcome.results["far"]
+    log_t = np.array([math.log(t) for t in results.plan.rounds])
+    return results.regret(SLOPE_2, "IDS-H") / (
+        log_constant(SLOPE_2, 1) * log_t
+    ), results.plan.rounds
+
+
+def ratio_falls(outcome: Outcome) -> Part:
+    """Ratio at 10^6 against the last one."""
+    ratios, rounds = _ratios(outcome)
+    early = ratios[:, rounds.index(10**6)]
+    text = (
+        f"{early.mean():.2f} at n = 10^6, {ratios[:, -1].mean():.3f} at {rounds_text(rounds[-1])}"
+    )
+    return Part(text, below(ratios[:, -1] - early))
+
+
+def ratio_ends_near_one(outcome: Outcome) -> Part:
+    """Last ratio."""
+    ratios, rounds = _ratios(outcome)
+    text = f"{ratios[:, -1].mean():.3f} at n = {rounds_text(rounds[-1])}, below 1.2?"
+    return Part(text, below(ratios[:, -1], 1.2))
+
+
+def ratio_at_most_two(outcome: Outcome) -> Part:
+    """Largest information ratio of all runs; equality up to rounding is allowed."""
+    largest = max(max(run["largest_ratio"]) for run in outcome.values.values())
+    text = f"largest {largest:.12g} in {len(outcome.values)} runs"
+    return Part(text, _decided(largest <= 2.0 * (1.0 + 1e-9)))
+
+
+def gamma_falls(outcome: Outcome) -> Part:
+    """gamma_n / log n at 10^6 against the last one, and against 1."""
+    runs: list[Any] = list(outcome.values.values())
+    exponents = runs[0]["exponents"]
+    log_n = np.array(exponents) * math.log(10.0)
+    values = np.array([run["gamma"] for run in runs]) / log_n
+    early = values[:, exponents.index(6)]
+    text = f"{early.mean():.1f} at 10^6, {values[:, -1].mean():.2f} at 10^{exponents[-1]}"
+    return Part(text, below(values[:, -1] - 0.5 * early))
+
+
+def _informative_pulls(outcome: Outcome) -> tuple[Array, float]:
+    results = outcome.results["far"]
+    frame = results.frame
+    last = frame[frame.t == results.plan.rounds[-1]]
+    pulls = np.array([row[2] for row in last.pulls])
+    optimal = float(lower_bound(problems(SLOPE_2)[SLOPE_2]).allocation[2])
+    return pulls / math.log(results.plan.rounds[-1]), optimal
+
+
+def pulls_are_optimal_low(outcome: Outcome) -> Part:
+    """Not fewer than 0.75 alpha*."""
+    shares, optimal = _informative_pulls(outcome)
+    text = f"{shares.mean():.3f} pulls per log n, alpha* = {optimal:.3f}"
+    return Part(text, below(0.75 * optimal - shares))
+
+
+def pulls_are_optimal_high(outcome: Outcome) -> Part:
+    """Not more than 1.25 alpha*."""
+    shares, optimal = _informative_pulls(outcome)
+    text = f"{shares.mean() / optimal:.3f} times alpha*"
+    return Part(text, below(shares - 1.25 * optimal))

@@ -1,0 +1,147 @@
+"""Running items: results are kept on disk, resumed after an interruption, and never recomputed.
+
+report.html                the page
+figures/  curves/          every figure as PNG, PDF and SVG; every curve as CSV
+results/EXPERIMENT-SOURCES/    stores of the lab, shared by items that run the same
+results/calculations/          what is not an experiment, one JSON file each
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sightline.files import write_atomically
+from sightline.jit import source_hash
+from sightline.lab.experiment import Experiment
+from sightline.lab.sources import sources_of
+from sightline.paper.item import Calculation, Findings, Item, Outcome
+from sightline.report.page import svg_of
+from sightline.report.results import Results
+from sightline.report.run import run
+
+__all__ = ["Shelf", "run_item", "selected", "write_findings"]
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where results are kept, and who computes them."""
+
+    directory: Path
+    executor: Executor | None = None
+
+    def store_of(self, experiment: Experiment) -> Path:
+        """Directory of an experiment: another one whenever it or the sources have changed."""
+        cell = experiment.cells[0]
+        sources = sources_of(experiment.problems[cell.problem], experiment.policies[cell.policy])
+        return self.directory / f"{experiment.digest[:12]}-{sources[:8]}"
+
+    def results_of(self, experiment: Experiment) -> Results:
+        """Run what is missing."""
+        return run(experiment, self.store_of(experiment), self.executor)
+
+    def file_of(self, name: str, calculation: Calculation) -> Path:
+        """File of a calculation: another one whenever it or the sources have changed."""
+        function = calculation.function
+        text = json.dumps(
+            [function.__qualname__, _sources(function.__module__), calculation.arguments],
+            sort_keys=True,
+        )
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        safe = "".join(c if c.isalnum() else "-" for c in name)[:60]
+        return self.directory / "calculations" / f"{safe}-{digest}.json"
+
+    def value_of(self, name: str, calculation: Calculation) -> dict[str, Any]:
+        """Compute unless it is there: the value under "value", its seconds under "seconds"."""
+        path = self.file_of(name, calculation)
+        if not path.exists():
+            began = time.perf_counter()
+            value = calculation.function(**calculation.arguments)
+            seconds = time.perf_counter() - began
+            path.parent.mkdir(parents=True, exist_ok=True)
+            content = json.dumps({"value": value, "seconds": seconds}, allow_nan=False)
+            write_atomically(path, lambda file: file.write(content.encode()))
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+
+@functools.cache
+def _sources(module: str) -> str:
+    """Hash of what decides the value of a calculation besides its arguments."""
+    own = Path(str(sys.modules[module].__file__)).read_text()
+    parts = source_hash("bounds", "core", "engine", "policies", "problems", "jit.py")
+    text = json.dumps([module, own, parts, np.__version__])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def run_item(
+    item: Item,
+    profile: str,
+    shelf: Shelf,
+    watch: Callable[[str], None] = lambda line: None,
+) -> Outcome:
+    """Run what is missing of an item.
+
+    Parameters
+    ----------
+    item : Item
+        What to run.
+    profile : str
+        Which size.
+    shelf : Shelf
+        Where results are kept.
+    watch : callable
+        Told what is being run.
+    """
+    size = item.sizes[profile]
+    results, values, seconds = {}, {}, 0.0
+    for name, experiment in item.experiments(size).items():
+        watch(f"{item.name}: {name}")
+        results[name] = shelf.results_of(experiment)
+        seconds += sum(results[name].seconds.values())
+    for name, calculation in item.calculations(size).items():
+        watch(f"{item.name}: {name}")
+        found = shelf.value_of(f"{item.name}-{name}", calculation)
+        values[name] = found["value"]
+        seconds += found["seconds"]
+    return Outcome(size, results, values, seconds)
+
+
+def write_findings(item: Item, findings: Findings, out: Path) -> dict[str, str]:
+    """Write figures as PNG, PDF and SVG, and curves as CSV; return the figures as SVG."""
+    pictures = {}
+    for name, (_, figure) in findings.figures.items():
+        path = _made(out / "figures") / f"{item.name}-{name}"
+        figure.savefig(path.with_suffix(".png"), dpi=150)
+        figure.set_layout_engine("none")  # the layout stands, and finding it again takes as long
+        figure.savefig(path.with_suffix(".pdf"))
+        pictures[name] = svg_of(figure, path.name)
+        path.with_suffix(".svg").write_text(pictures[name], encoding="utf-8")
+    for name, frame in findings.curves.items():
+        frame.to_csv(_made(out / "curves") / f"{item.name}-{name}.csv", index=False)
+    return pictures
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def selected(names: Iterable[str], items: Mapping[str, Item]) -> list[Item]:
+    """Items by name, in their order; ``all`` is every one."""
+    wanted = set(names)
+    for name in wanted - {"all"}:
+        if name not in items:
+            listed = ", ".join(["all", *items])
+            raise ValueError(f"item must be one of {listed}, got {name!r}")
+    return [item for item in items.values() if "all" in wanted or item.name in wanted]

@@ -1,0 +1,91 @@
+"""Regret over a grid of confidence coefficients and learning rates: figures 6 and 7."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sightline.core.confidence import ConfidenceRule, FixedBeta, LogDet
+from sightline.lab.experiment import Experiment
+from sightline.paper.item import Findings, Outcome, Size
+from sightline.paper.settings import curve_frame, problems
+from sightline.policies.base import Policy
+from sightline.policies.catalogue import IDS, LinUCB
+from sightline.report.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["BETAS", "ETAS", "experiment", "ids_label", "show", "ucb_label"]
+
+_LEAST = 1e-2  # regret below this has the same colour
+
+BETAS: dict[str, ConfidenceRule] = {
+    **{f"{beta:g}": FixedBeta(beta) for beta in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)},
+    "log-det": LogDet(),
+}
+ETAS: dict[str, float | str] = {
+    "0.1": 0.1,
+    "0.3": 0.3,
+    "1": 1.0,
+    "3": 3.0,
+    "10": 10.0,
+    "1/sqrt(beta)": "inverse-sqrt-beta",
+    "log(k)/sqrt(m)": "paper",
+}
+
+
+def ids_label(beta: str, eta: str) -> str:
+    """Label of IDS in the experiment."""
+    return f"IDS-H, beta {beta}, eta {eta}"
+
+
+def ucb_label(beta: str) -> str:
+    """Label of LinUCB in the experiment."""
+    return f"LinUCB, beta {beta}"
+
+
+def experiment(problem: str, size: Size) -> Experiment:
+    """Every beta with every eta, and LinUCB with every beta."""
+    policies: dict[str, Policy] = {}
+    for beta, rule in BETAS.items():
+        for eta, rate in ETAS.items():
+            policies[ids_label(beta, eta)] = IDS(confidence=rule, learning_rate=rate)
+        policies[ucb_label(beta)] = LinUCB(confidence=rule)
+    decades = [10**e for e in range(2, len(str(size.horizon)))]
+    return Experiment(
+        problems(problem), policies, size.horizon, size.replications, checkpoints=decades
+    )
+
+
+def _matrix(results: Results, problem: str) -> Figure:
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+
+    columns = [*ETAS, "LinUCB"]
+    labels = [[*(ids_label(b, e) for e in ETAS), ucb_label(b)] for b in BETAS]
+    finals = [[results.regret(problem, label)[:, -1] for label in row] for row in labels]
+    means = np.array([[max(runs.mean(), _LEAST) for runs in row] for row in finals])
+    figure = Figure(figsize=(9.5, 5.2), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(means, norm=LogNorm(), cmap="YlOrRd", aspect="auto")
+    for i, row in enumerate(finals):
+        for j, runs in enumerate(row):
+            error = runs.std(ddof=1) / np.sqrt(len(runs))
+            dark = means[i, j] > np.exp(np.log(means).min() * 0.35 + np.log(means).max() * 0.65)
+            text, colour = f"{means[i, j]:.3g}\n±{error:.2g}", "w" if dark else "k"
+            axes.text(j, i, text, ha="center", va="center", fontsize=9, color=colour)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(BETAS)), list(BETAS))
+    axes.set(xlabel=r"learning rate $\eta_s$ of IDS-H; last column LinUCB", ylabel=r"$\beta_s$")
+    axes.set_title(f"{problem}: mean regret ± standard error")
+    return figure
+
+
+def show(outcome: Outcome) -> Findings:
+    """Draw the matrix."""
+    results = outcome.results["tuning"]
+    figure = _matrix(results, results.problems[0])
+    caption = "Regret for every beta and eta; beta in squared units of the reward"
+    return Findings(figures={"matrix": (caption, figure)}, curves={"regret": curve_frame(results)})

@@ -1,0 +1,207 @@
+"""Items: kept on disk, resumed, never computed twice; claims as data."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline as sl
+from sightline.paper import catalogue, claims, duration, reproduce
+from sightline.paper.catalogue import ITEMS
+from sightline.paper.document import write_report
+from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
+from sightline.paper.judge import Claim, Custom, Part, Verdict, decide
+from sightline.paper.reproduce import Shelf, run_item, selected, write_findings
+
+CALLS: list[int] = []
+
+
+def square(number: int) -> dict[str, int]:
+    CALLS.append(number)
+    if number < 0:
+        raise KeyboardInterrupt
+    return {"square": number * number}
+
+
+def calculations(size: Size) -> dict[str, Calculation]:
+    numbers = range(1, size.replications + 1)
+    return {f"n{i}": Calculation(square, {"number": i}, {"number": 1}, 0.5) for i in numbers}
+
+
+def experiments(size: Size) -> dict[str, sl.Experiment]:
+    policies = {"IDS": sl.IDS(), "LinUCB": sl.LinUCB()}
+    worlds = [sl.problems.end_of_optimism(0.1)]
+    return {"regret": sl.Experiment(worlds, policies, size.horizon, size.replications)}
+
+
+def show(outcome: Outcome) -> Findings:
+    results = outcome.results["regret"]
+    return Findings(
+        figures={"regret": ("Regret <of> two", results.plot())},
+        curves={"regret": results.summary("all")},
+        remarks=("A remark & more.",),
+    )
+
+
+ITEM = Item(
+    name="small",
+    title="A small item",
+    where="nowhere",
+    about="For tests.",
+    sizes={"quick": Size(300, 3), "paper": Size(1000, 4)},
+    show=show,
+    experiments=experiments,
+    calculations=calculations,
+)
+
+
+def test_every_item_has_a_name_for_the_command_line_and_both_profiles() -> None:
+    for name, item in ITEMS.items():
+        assert re.fullmatch(r"[a-z0-9-]+", name)
+        assert set(item.sizes) == {"quick", "paper"}
+        for profile, size in item.sizes.items():
+            runs = {**item.experiments(size), **item.calculations(size)}
+            assert runs, name
+            for part in item.experiments(size).values():
+                assert part.horizon == size.horizon, (name, profile)
+
+
+def test_the_profile_of_the_paper_has_the_settings_of_the_paper() -> None:
+    for name in ("figure1", "figure4", "figure5", "figure7", "figure8"):
+        assert ITEMS[name].sizes["paper"][:2] == (10**6, 100)
+    assert ITEMS["figure6"].sizes["paper"][:2] == (10**4, 100)
+    assert ITEMS["figure8"].sizes["paper"].samples == 10**4
+    assert ITEMS["table1"].sizes["paper"] == (10**5, 50, 10**4)
+
+
+def test_claims_are_distinct_and_about_items_that_exist() -> None:
+    statements = [claim.statement for claim in claims.CLAIMS]
+    assert len(set(statements)) == len(statements) >= 25
+    for claim in claims.CLAIMS:
+        assert claim.item in ITEMS
+        assert claim.tests
+
+
+def test_claims_name_policies_and_problems_that_are_run() -> None:
+    for claim in claims.CLAIMS:
+        item = ITEMS[claim.item]
+        experiments = item.experiments(item.sizes["quick"])
+        for test in claim.tests:
+            fields = vars(test)
+            if "problem" in fields:
+                experiment = experiments[fields.get("experiment", "regret")]
+                assert fields["problem"] in experiment.problems
+                for role in ("policy", "first", "second"):
+                    assert fields.get(role, "LinUCB") in {*experiment.policies, "LinUCB"}
+
+
+def test_selection_keeps_the_order_and_refuses_what_is_unknown() -> None:
+    assert [item.name for item in selected(["table1", "figure2"], ITEMS)] == ["figure2", "table1"]
+    assert selected(["all", "figure1"], ITEMS) == list(ITEMS.values())
+    with pytest.raises(ValueError, match=r"item must be one of all, figure1, .* got 'figure9'"):
+        selected(["figure9"], ITEMS)
+
+
+def test_a_calculation_is_done_once(tmp_path: Path) -> None:
+    CALLS.clear()
+    shelf = Shelf(tmp_path)
+    for _ in range(2):
+        assert shelf.value_of("a name/", Calculation(square, {"number": 3}))["value"] == {
+            "square": 9
+        }
+    assert CALLS == [3]
+    shelf.value_of("a name/", Calculation(square, {"number": 4}))
+    assert CALLS == [3, 4]
+
+
+def test_what_was_finished_before_an_interruption_is_kept(tmp_path: Path) -> None:
+    CALLS.clear()
+    work = {"a": Calculation(square, {"number": 5}), "b": Calculation(square, {"number": -1})}
+    item = replace(ITEM, experiments=lambda size: {}, calculations=lambda size: work)
+    with pytest.raises(KeyboardInterrupt):
+        run_item(item, "quick", Shelf(tmp_path))
+    work["b"] = Calculation(square, {"number": 6})
+    outcome = run_item(item, "quick", Shelf(tmp_path))
+    assert CALLS == [5, -1, 6]
+    assert outcome.values == {"a": {"square": 25}, "b": {"square": 36}}
+
+
+@pytest.mark.slow
+def test_an_item_runs_once_and_equal_experiments_share_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CALLS.clear()
+    first = run_item(ITEM, "quick", Shelf(tmp_path))
+    assert first.values["n3"] == {"square": 9}
+    assert first.results["regret"].complete
+    monkeypatch.setattr("sightline.lab.run.Crew.submit", None)  # nothing may be computed again
+    again = run_item(replace(ITEM, name="small"), "quick", Shelf(tmp_path))
+    assert CALLS == [1, 2, 3]
+    assert again.seconds == first.seconds
+    frames = (outcome.results["regret"].summary("all") for outcome in (first, again))
+    assert next(frames).equals(next(frames))
+
+
+@pytest.mark.slow
+def test_the_estimate_counts_only_what_is_missing(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    before = duration.estimate([ITEM], "paper", shelf)
+    assert before["small"] > 0.0
+    run_item(ITEM, "paper", shelf)
+    assert duration.estimate([ITEM], "paper", shelf) == {"small": 0.0}
+
+
+def test_durations_for_people() -> None:
+    texts = [duration.duration_text(s) for s in (3.21, 42.0, 600.0, 36000.0)]
+    assert texts == ["3.2 s", "42 s", "10 min", "10.0 h"]
+
+
+@pytest.mark.slow
+def test_findings_and_report_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_question(outcome: Outcome) -> Part:
+        return Part(f"{outcome.size.replications} runs <b>", Verdict.UNDECIDED)
+
+    claim = Claim("A claim", "page 1", "small", (Custom(open_question),))
+    monkeypatch.setattr("sightline.paper.document.CLAIMS", (claim, claims.CLAIMS[0]))
+    outcome = run_item(ITEM, "quick", Shelf(tmp_path / "results"))
+    findings = ITEM.show(outcome)
+    pictures = write_findings(ITEM, findings, tmp_path)
+    heads = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
+    for suffix, head in heads.items():
+        assert (tmp_path / f"figures/small-regret.{suffix}").read_bytes()[:4] == head
+    lines = (tmp_path / "curves/small-regret.csv").read_text().splitlines()
+    assert lines[0].startswith("problem,policy,t,")
+    path = tmp_path / "report.html"
+    args: tuple[Any, ...] = ({"small": ITEM}, {"small": outcome}, {"small": findings})
+    args += ({"small": pictures},)
+    table = write_report(path, "quick", *args)
+    assert [row[0] for row in table.rows] == ["A claim"]
+    text = path.read_text()
+    for word in ("1 undecided", "3 runs &lt;b&gt;", "A remark &amp; more.", "numba"):
+        assert word in text
+    assert "sightline reproduce small --profile quick" in text
+    assert "seeds spawned from seed 0" in text
+
+
+def test_runs_that_are_too_short_decide_nothing() -> None:
+    def sure(outcome: Outcome) -> Part:
+        return Part("sure", Verdict.NOT_CONFIRMED)
+
+    outcomes = {"small": Outcome(Size(100, 2), {}, {}, 0.0)}
+    claim = Claim("A claim", "page 1", "small", (Custom(sure),), horizon=1000)
+    verdict, parts = decide(claim, outcomes)
+    assert verdict is Verdict.UNDECIDED
+    assert "about n = 10^3" in parts[-1].measured
+    assert decide(replace(claim, horizon=100), outcomes)[0] is Verdict.NOT_CONFIRMED
+
+
+def test_every_module_of_an_item_is_in_the_catalogue() -> None:
+    folder = Path(reproduce.__file__).parent
+    files = {path.stem for path in folder.glob("*.py") if "ITEM = Item(" in path.read_text()}
+    listed = Path(catalogue.__file__).read_text()
+    assert len(files) == len(ITEMS)
+    assert all(f"{name},\n" in listed for name in files)
