@@ -1,0 +1,87 @@
+"""Every example runs and says what its docstring promises."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+IN_PROCESS = [
+    "adaptive_experiment.py",
+    "experiment_sweep.py",
+    "lower_bound.py",
+    "own_policy.py",
+    "quickstart.py",
+]
+IN_ITS_OWN = ["dask_cluster.py"]  # its workers are new processes, which import the main module
+
+
+def output_of(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    path = str(EXAMPLES / name)
+    monkeypatch.setattr(sys, "argv", [path, *arguments])
+    runpy.run_path(path, run_name="__main__")
+
+
+def test_every_example_is_tested_and_short() -> None:
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(IN_PROCESS + IN_ITS_OWN)
+    for path in EXAMPLES.glob("*.py"):
+        assert len(path.read_text().splitlines()) < 60, path.name
+
+
+@pytest.mark.slow
+def test_quickstart(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    output_of("quickstart.py", monkeypatch)
+    output = capsys.readouterr().out
+    assert "c* = 0.8000" in output
+    assert output.count("regret") == 4
+    (ratio,) = re.findall(r"([\d.]+) times c\* log n", output)
+    assert 1.0 < float(ratio) < 1.2
+
+
+@pytest.mark.slow
+def test_adaptive_experiment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output_of("adaptive_experiment.py", monkeypatch)
+    output = capsys.readouterr().out
+    assert "best page: large picture, green button; settled: True" in output
+
+
+@pytest.mark.slow
+def test_own_policy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    output_of("own_policy.py", monkeypatch)
+    plain, fast = re.findall(r"regret ([\d.]+)", capsys.readouterr().out)
+    assert plain == fast
+
+
+@pytest.mark.slow
+def test_lower_bound(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    output_of("lower_bound.py", monkeypatch)
+    output = capsys.readouterr().out
+    assert "lower side: 0.600000\nupper side: 0.600000" in output
+
+
+@pytest.mark.slow
+def test_experiment_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output_of("experiment_sweep.py", monkeypatch, str(tmp_path / "results"))
+    output = capsys.readouterr().out
+    assert output.count("IDS-UCB") == 3
+    assert (tmp_path / "results" / "regret.png").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_ITS_OWN)
+def test_dask_cluster(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the same bits without Dask: True" in done.stdout
