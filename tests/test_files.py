@@ -55,3 +55,13 @@ def test_what_killed_writers_left_is_removed_but_not_what_is_being_written(tmp_p
     os.utime(other, (hour_ago, hour_ago))
     write_atomically(tmp_path / "file", lambda file: file.write(b"new"))
     assert {path.name for path in tmp_path.iterdir()} == {"file", young.name, other.name}
+
+
+def test_errors_name_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    target = tmp_path / "missing" / "file"
+    with pytest.raises(FileNotFoundError) as caught:
+        write_atomically(target, lambda file: file.write(b"new"))
+    assert caught.value.filename == str(target)
+    with pytest.raises(OSError, match="directory") as blocked:
+        write_atomically(tmp_path, lambda file: file.write(b"new"))
+    assert blocked.value.filename == str(tmp_path)

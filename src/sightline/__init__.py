@@ -30,9 +30,11 @@ _HOME = {
     "tick": "sightline.core.clock",
     "Run": "sightline.engine.simulate",
     "simulate": "sightline.engine.simulate",
-    "Decision": "sightline.engine.session",
+    "Decision": "sightline.engine.decisions",
+    "Pending": "sightline.engine.decisions",
+    "Status": "sightline.engine.decisions",
+    "Estimates": "sightline.engine.estimates",
     "Session": "sightline.engine.session",
-    "Status": "sightline.engine.session",
     "Experiment": "sightline.lab.experiment",
     "Results": "sightline.report.results",
     "run": "sightline.report.run",
@@ -49,9 +51,11 @@ if TYPE_CHECKING:
     from sightline.core.confidence import LogDet as LogDet
     from sightline.core.confidence import LogLog as LogLog
     from sightline.core.parameter_set import Polytope as Polytope
-    from sightline.engine.session import Decision as Decision
+    from sightline.engine.decisions import Decision as Decision
+    from sightline.engine.decisions import Pending as Pending
+    from sightline.engine.decisions import Status as Status
+    from sightline.engine.estimates import Estimates as Estimates
     from sightline.engine.session import Session as Session
-    from sightline.engine.session import Status as Status
     from sightline.engine.simulate import Run as Run
     from sightline.engine.simulate import simulate as simulate
     from sightline.engine.trajectory import GainTrajectory as GainTrajectory

@@ -37,9 +37,12 @@ def write_atomically(
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == os.fspath(temporary):
+            # nobody knows the temporary file: name the one that was asked for
+            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
         raise
     if lasting:
         _sync_directory(target.parent)

@@ -10,6 +10,7 @@ from sightline import __version__
 from sightline.cli.bound import bound
 from sightline.cli.reproduce import reproduce
 from sightline.cli.simulate import simulate
+from sightline.cli.watch import watch
 
 __all__ = ["app"]
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command()(bound)
 app.command()(reproduce)
 app.command()(simulate)
+app.command()(watch)
 
 
 @app.callback(invoke_without_command=True)

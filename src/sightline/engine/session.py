@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -14,73 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.clock import FAR, Clock, clock_at, is_before, tick
 from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
 from sightline.engine.checkpoints import power_of_ten
+from sightline.engine.decisions import Decision, Pending, Status
+from sightline.engine.estimates import Estimates, estimates_in
 from sightline.engine.simulate import streams
 from sightline.policies.base import Choice, Policy, choose, inspect, update
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.validation import LARGEST, action_set, integer, number
 
-__all__ = ["Decision", "Session", "Status"]
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Answer to one question.
-
-    Attributes
-    ----------
-    id : int
-        Under which to tell the reward.
-    arm : int
-        Row of the actions.
-    action : ndarray, shape (d,)
-        Its features.
-    probability : float
-        With which this arm was drawn given all rewards told before; nan if unknown.
-    exploring : bool
-        Whether the policy will learn from the reward.
-    round : int
-        Number of the question, from 1.
-    """
-
-    id: int
-    arm: int
-    action: NDArray[np.float64]
-    probability: float
-    exploring: bool
-    round: int
-
-
-@dataclass(frozen=True)
-class Status:
-    """Where an experiment stands.
-
-    Attributes
-    ----------
-    best : int or None
-        Empirically best arm; None if the policy does not report one.
-    settled : bool or None
-        Whether ``evidence >= threshold``: at the confidence level 1 / (t log t) of the current
-        round t, no plausible parameter has another best arm.  None if the policy has no level.
-    evidence, threshold : float
-        m_s and beta_{s, t log t} / 2.
-    round : int
-        The next question.
-    next_exploration : int or None
-        First round at which the policy would learn again if nothing more is told; None: never.
-    explorations : int
-        Rewards learnt from.
-    pending : int
-        Questions whose reward has not been told.
-    """
-
-    best: int | None
-    settled: bool | None
-    evidence: float
-    threshold: float
-    round: int
-    next_exploration: int | None
-    explorations: int
-    pending: int
+__all__ = ["Session"]
 
 
 class _Lock:
@@ -242,6 +182,24 @@ class Session:
                 explorations=self._explorations,
                 pending=len(self._pending),
             )
+
+    def pending(self) -> list[Pending]:
+        """Decisions whose reward has not been told, the oldest first."""
+        with self._lock:
+            return [Pending(id_, arm, exploring) for id_, (arm, exploring) in self._pending.items()]
+
+    def estimates(self) -> Estimates | None:
+        """Estimated reward of every arm with its standard error; None if the policy keeps none."""
+        with self._lock:
+            return estimates_in(self._state, self._noise_std)
+
+    def __repr__(self) -> str:
+        k, d = self._actions.shape
+        return (
+            f"Session({k} arms in {d} dimensions, {self._policy}, noise_std={self._noise_std:g}, "
+            f"next round {self._clock.t}, {self._explorations} rewards learnt from, "
+            f"{len(self._pending)} decisions open)"
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the session to one file, all or nothing.
