@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test bench clean
+.PHONY: demo test docs bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sightline reproduce --profile quick --out demo
@@ -14,14 +14,19 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/pytest
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m "not slow"
+
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.plain_c
 	$(BIN)/python -m benchmarks.projection
 	$(BIN)/python -m benchmarks.bayesian_ids
 	$(BIN)/python -m benchmarks.lab
+	$(BIN)/python -m benchmarks.rounds
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -7,8 +7,8 @@ ones, it is played for ever.
 
 Guarantees: with probability 1 - 1/n the best arm is never dropped, and the regret until round n
 is O(sqrt(d n log(k n))), better than that of IDS or LinUCB if arms are few (Lattimore,
-Szepesvari, Bandit Algorithms, chapter 22).  Not asymptotically optimal: designs ignore what an arm
-costs.  The horizon n enters the confidence level and nothing else: a longer run goes on with
+Szepesvari, Bandit Algorithms, 2020, chapter 22).  Not asymptotically optimal: designs ignore what
+an arm costs.  The horizon n enters the confidence level and nothing else: a longer run goes on with
 the error probability 1/n, which may then cost a regret that grows with the run.
 
 Cost per round: O(1); at the end of a phase, a design: some 100 steps of O(k d).

@@ -1,0 +1,139 @@
+"""What the site takes from the code at build time, so that it cannot become stale.
+
+- notes in ``docs/`` that the navigation does not name are added to its Findings;
+- ``<!-- policies -->`` becomes a section for every policy of the catalogue;
+- ``<!-- commands -->`` becomes the help of every command.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from sightline.cli import app
+from sightline.policies.base import Policy
+from sightline.policies.catalogue import POLICIES
+
+DOCS = Path(__file__).parent
+REQUIRED = "..."  # a field without a default
+
+
+def on_config(config: Any) -> Any:
+    """Add unnamed notes to the navigation."""
+    named = set(re.findall(r"[\w/-]+\.md", str(config["nav"])))
+    notes = sorted(path.name for path in DOCS.glob("*.md") if path.name not in named)
+    for entry in config["nav"]:
+        if "Findings" in entry:
+            entry["Findings"] += notes
+    return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in what is generated."""
+    if "<!-- policies -->" in markdown:
+        markdown = markdown.replace("<!-- policies -->", policy_pages())
+    if "<!-- commands -->" in markdown:
+        markdown = markdown.replace("<!-- commands -->", command_pages())
+    return markdown
+
+
+def policy_pages() -> str:
+    """Return a table of all policies, then what is said about each where it is defined."""
+    rows = ["| policy | learns from | reaches 10^1000 | cost |", "|---|---|---|---|"]
+    sections = []
+    for name, cls in sorted(POLICIES.items(), key=lambda item: item[0].lower()):
+        said = paragraphs(cls)
+        cost = one_line(find(said, "Cost")).partition(":")[2].strip().split(". ")[0].rstrip(".")
+        commits = "its exploration rounds" if commits_by_default(cls) else "every round"
+        far = "yes" if commits_by_default(cls) else "no"
+        rows.append(f"| [{name}](#{name.lower()}) | {commits} | {far} | {cost} |")
+        sections.append(section(name, cls, said))
+    return "\n".join(rows) + "\n\n" + "\n\n".join(sections)
+
+
+def section(name: str, cls: type[Policy], said: list[str]) -> str:
+    """Docstring of the policy's file, its defaults, and its parameters."""
+    fields = ",\n".join(f"    {field}={value}" for field, value in defaults(cls).items())
+    lines = [
+        f"## {name}",
+        "",
+        *[text + "\n" for text in said],
+        "With all defaults written out:",
+        "",
+    ]
+    lines += [f"```text\nsl.{name}(\n{fields},\n)\n```", "", f"::: {cls.__module__}.{name}"]
+    lines += ["    options:", "      members: []", "      show_root_heading: false"]
+    lines += ["      show_root_toc_entry: false"]
+    return "\n".join(lines)
+
+
+def paragraphs(cls: type[Policy]) -> list[str]:
+    """Paragraphs of the docstring that opens the file of a policy, as Markdown."""
+    text = inspect.getdoc(importlib.import_module(cls.__module__)) or ""
+    text = re.sub(r":(?:class|mod|func|meth):`~?([^`]+)`", r"`\1`", text.replace("``", "`"))
+    parts = text.split("\n\n")
+    return [part if part.startswith("    ") else escape(part) for part in parts]
+
+
+def escape(text: str) -> str:
+    """Text in which stars and angle brackets mean themselves, but for what is code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    parts[::2] = [part.replace("*", r"\*").replace("<", "&lt;") for part in parts[::2]]
+    return "".join(parts)
+
+
+def find(said: list[str], word: str) -> str:
+    """Paragraph in which something is said, from that word on."""
+    for text in said:
+        found = re.search(rf"(?:^|[.\n] ?\s*)({word}s?\b[^:.]*:.*)", text, re.DOTALL)
+        if found:
+            return found.group(1)
+    raise ValueError(f"no paragraph says {word!r}: {said[0]}")
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks."""
+    return " ".join(text.split())
+
+
+def defaults(cls: type[Policy]) -> dict[str, str]:
+    """Fields of a policy with their defaults as one would write them."""
+    values = {}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        value = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            value = field.default_factory()
+        values[field.name] = REQUIRED if value is dataclasses.MISSING else repr(value)
+    return values
+
+
+def commits_by_default(cls: type[Policy]) -> bool:
+    """Whether the policy with its defaults, and some horizon if it needs one, commits."""
+    needed = {name: 1000 for name, value in defaults(cls).items() if value == REQUIRED}
+    return cls(**needed).reaches_far
+
+
+def command_pages() -> str:
+    """Help of every command."""
+    group: Any = typer.main.get_command(app)
+    sections = []
+    for name, command in sorted(group.commands.items()):
+        text, _, example = inspect.cleandoc(command.help).partition("Example:")
+        rows = ["| | |", "|---|---|"]
+        for option in command.params:
+            label = (
+                f"`{option.opts[0]}`" if option.param_type_name == "option" else option.name.upper()
+            )
+            shown = option.default
+            known = shown not in (None, False) and not callable(shown)
+            default = f" (default: `{shown}`)" if known else ""
+            rows.append(f"| {label} | {getattr(option, 'help', '') or ''}{default} |")
+        shell = f"```sh\n{one_line(example)}\n```"
+        sections.append("\n".join([f"## sightline {name}", "", text.strip(), "", shell, "", *rows]))
+    return "\n\n".join(sections)
