@@ -48,10 +48,18 @@ def test_the_examples_of_the_readme_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 2
     for example in examples:
         exec(example, {})
     output = capsys.readouterr().out
     ratio = float(re.findall(r"^(\d\.\d+)$", output, re.MULTILINE)[0])
     assert 1.0 < ratio < 1.2
     assert "Status(best=" in output
+    assert "Estimates(means=" in output
+
+
+def test_the_pictures_of_the_readme_and_its_links_exist() -> None:
+    targets = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
+    assert len(targets) > 4
+    for target in targets:
+        assert (ROOT / target).exists(), target

@@ -2,4 +2,5 @@
 
 from sightline.cli import app
 
-app(prog_name="sightline")
+if __name__ == "__main__":
+    app(prog_name="sightline")
