@@ -242,11 +242,16 @@ class Results:
         from sightline.report.figures import regret_figure
 
         if bounds is None:
-            bounds = {name: lower_bound(problem).value for name, problem in self._problems.items()}
+            bounds = {name: self._bound(problem) for name, problem in self._problems.items()}
         for problem in bounds:
             one_of("problem of bounds", problem, self.problems)
         panels = {problem: self.curves(problem) for problem in self.problems}
         return regret_figure(panels, bounds, early, path)
+
+    def _bound(self, problem: LinearBandit) -> float:
+        """c* of a problem, or its mean if every replication draws one of its own."""
+        members = {problem.member(i) for i in range(len(self.plan.seeds))}
+        return sum(lower_bound(member).value for member in members) / len(members)
 
     def _cells(self) -> dict[tuple[str, ...], Array]:
         """Regret of all cells with at least one finished run."""
