@@ -19,5 +19,5 @@ def test_every_policy_of_the_catalogue_is_public() -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'IDSS'"):
+    with pytest.raises(AttributeError, match="no attribute 'IDSS'; did you mean 'IDS'"):
         sl.IDSS  # type: ignore[attr-defined]  # noqa: B018

@@ -83,7 +83,12 @@ else:
 
         if name in POLICIES:
             return POLICIES[name]
-        raise AttributeError(f"module 'sightline' has no attribute {name!r}")
+        import difflib
+
+        spelt = {known.lower(): known for known in (*_HOME, *POLICIES, "problems")}
+        close = difflib.get_close_matches(name.lower(), spelt, n=1)
+        hint = f"; did you mean {spelt[close[0]]!r}?" if close else ""
+        raise AttributeError(f"module 'sightline' has no attribute {name!r}{hint}")
 
     def __dir__() -> list[str]:
         from sightline.policies.catalogue import POLICIES

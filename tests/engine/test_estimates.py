@@ -78,3 +78,11 @@ def test_a_session_describes_itself() -> None:
     for part in ("3 arms in 2 dimensions", "IDS(", "noise_std=0.5", "next round 6", "4 rewards"):
         assert part in text
     assert "1 decisions open" in text
+
+
+def test_a_decision_is_not_its_id() -> None:
+    session = sl.Session(ACTIONS, sl.IDS(), NOISE_STD)
+    decision = session.ask()
+    with pytest.raises(KeyError, match="give the id of the decision, 1"):
+        session.tell(decision, 0.0)  # type: ignore[arg-type]
+    session.tell(decision.id, 0.0)

@@ -8,6 +8,7 @@ import typer
 
 from sightline import __version__
 from sightline.cli.bound import bound
+from sightline.cli.list import list_names
 from sightline.cli.reproduce import reproduce
 from sightline.cli.simulate import simulate
 from sightline.cli.watch import watch
@@ -17,9 +18,11 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Linear bandits at the information-theoretic limit.",
     no_args_is_help=True,
+    epilog="Example: sightline list, for names; then sightline simulate --help.",
     pretty_exceptions_enable=False,
 )
 app.command()(bound)
+app.command("list")(list_names)
 app.command()(reproduce)
 app.command()(simulate)
 app.command()(watch)

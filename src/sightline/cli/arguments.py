@@ -1,6 +1,7 @@
 """Problems and policies as texts: ``ids:information=halfspace-ucb,confidence.factor=0.5``.
 
-A name, then fields after a colon.  Names may be written without capitals, with ``-`` or ``_``.
+A name, then fields after a colon.  Names may be written without capitals, with ``-`` or ``_``; a
+problem may also be a file, ``problem.json:noise_std=0.3``.
 Fields of a part are set with a dot; the part itself by its class, ``confidence=LogLog``.  Values
 are numbers, ``true``, ``false`` or text.  ``label=`` before the name gives a label.
 """
@@ -9,8 +10,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from sightline.cli.problem_files import is_problem_file, read_problem
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
@@ -20,28 +23,37 @@ from sightline.validation import one_of
 __all__ = ["parse_policies", "parse_problems"]
 
 
-def parse_problems(texts: Iterable[str]) -> dict[str, LinearBandit]:
-    """Problems by their labels or names."""
-    known: dict[str, LinearBandit] = _parse(
-        "--problem", texts, problems.PROBLEMS, problems.build, lambda problem, _: problem.name
-    )
+def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str, LinearBandit]:
+    """Problems by their labels or names; also from files."""
+
+    def build(kind: str, fields: dict[str, Any]) -> LinearBandit:
+        if is_problem_file(kind):
+            for field in fields:
+                one_of("field of a file", field, ["noise_std"])
+            return read_problem(Path(kind), fields.get("noise_std"))
+        return problems.build({"type": _find(kind, problems.PROBLEMS), **fields})
+
+    known: dict[str, LinearBandit] = _parse(option, texts, build, lambda problem, _: problem.name)
     return known
 
 
 def parse_policies(texts: Iterable[str]) -> dict[str, Policy]:
     """Policies by their labels, or by what was written."""
-    known: dict[str, Policy] = _parse(
-        "--policy", texts, policies.POLICIES, policies.build, lambda _, text: text
-    )
+
+    def build(kind: str, fields: dict[str, Any]) -> Policy:
+        policy: Policy = policies.build({"type": _find(kind, policies.POLICIES), **fields})
+        return policy
+
+    known: dict[str, Policy] = _parse("--policy", texts, build, lambda _, text: text)
     return known
 
 
-def _parse(option: str, texts: Iterable[str], known: Iterable[str], build: Any, name: Any) -> Any:
+def _parse(option: str, texts: Iterable[str], build: Any, name: Any) -> Any:
     members: dict[str, Any] = {}
     for text in texts:
         label, kind, fields = _split(text)
         try:
-            member = build({"type": _find(kind, known), **fields})
+            member = build(kind, fields)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{option} {text!r}: {error}") from None
         key = label or name(member, text)
@@ -71,8 +83,11 @@ def _set(fields: dict[str, Any], path: list[str], value: Any) -> None:
         if not isinstance(inner, dict):
             raise ValueError(f"{'.'.join(path)}: {part} has no fields, it is {inner!r}")
         fields = inner
-    if isinstance(value, str) and value in policies.PARTS:
-        value = {"type": value}
+    if isinstance(value, str):
+        # in any case, but to the letter: log-det is an information gain, LogDet a coefficient
+        by_letters = {name.lower(): name for name in policies.PARTS}
+        kind = by_letters.get(value.lower())
+        value = value if kind is None else {"type": kind}
     fields[last] = value
 
 

@@ -58,9 +58,9 @@ def bound(
 
 
 def _is_file(text: str) -> bool:
-    from sightline.cli.problem_files import SUFFIXES
+    from sightline.cli.problem_files import is_problem_file
 
-    return text.lower().endswith(SUFFIXES)
+    return is_problem_file(text)
 
 
 def _problem(text: str, noise_std: float | None) -> LinearBandit:
@@ -71,7 +71,7 @@ def _problem(text: str, noise_std: float | None) -> LinearBandit:
         return read_problem(Path(text), noise_std)
     if noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
-    (problem,) = parse_problems([text]).values()
+    (problem,) = parse_problems([text], "problem").values()
     return problem
 
 

@@ -28,9 +28,16 @@ def in_a_sentence(trouble: str = "", interrupted: str = "stopped") -> Iterator[N
     except ValueError as error:
         _leave(str(error), BAD_INPUT)
     except (OSError, RuntimeError, ImportError) as error:
-        _leave(f"{trouble}: {error}" if trouble else str(error), FAILURE)
+        _leave(f"{trouble}: {_reason(error)}" if trouble else _reason(error), FAILURE)
     except KeyboardInterrupt:
         _leave(interrupted, INTERRUPTED)
+
+
+def _reason(error: Exception) -> str:
+    """Say what went wrong, with the file but without the number of the error."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _leave(message: str, code: int) -> None:

@@ -13,10 +13,15 @@ import numpy as np
 from sightline.problems.bandit import LinearBandit
 from sightline.validation import one_of
 
-__all__ = ["SUFFIXES", "read_problem"]
+__all__ = ["is_problem_file", "read_problem"]
 
-SUFFIXES = (".json", ".npz", ".csv")
+_SUFFIXES = (".json", ".npz", ".csv")
 _FIELDS = ("actions", "theta", "noise_std")
+
+
+def is_problem_file(text: str) -> bool:
+    """Whether a text is the name of a file, by its suffix."""
+    return text.lower().endswith(_SUFFIXES)
 
 
 def read_problem(path: Path, noise_std: float | None) -> LinearBandit:
@@ -48,7 +53,10 @@ def read_problem(path: Path, noise_std: float | None) -> LinearBandit:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"this is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"must be an object with {', '.join(_FIELDS)}")
     return content
@@ -65,12 +73,22 @@ def _read_npz(path: Path) -> dict[str, Any]:
 def _read_csv(path: Path) -> dict[str, Any]:
     fields: dict[str, Any] = {"actions": []}
     with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.reader(file):
+        for line, row in enumerate(csv.reader(file), start=1):
             if not row:
                 continue
-            name, numbers = row[0].strip(), [float(cell) for cell in row[1:]]
+            name, numbers = row[0].strip(), [_number(cell, line) for cell in row[1:]]
             if name == "theta":
                 fields["theta"] = numbers
             else:
                 fields["actions"].append(numbers)
     return fields
+
+
+def _number(cell: str, line: int) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise ValueError(
+            f"row {line}: {cell.strip()!r} is not a number; a row is a name and d numbers, "
+            "without a header"
+        ) from None

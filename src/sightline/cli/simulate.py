@@ -23,7 +23,10 @@ __all__ = ["simulate"]
 def simulate(
     problem: Annotated[
         list[str] | None,
-        typer.Option(help="Problem, such as end_of_optimism:epsilon=0.01; may be repeated."),
+        typer.Option(
+            help="Problem, such as end_of_optimism:epsilon=0.01, or a file as for bound; may be "
+            "repeated."
+        ),
     ] = None,
     policy: Annotated[
         list[str] | None,

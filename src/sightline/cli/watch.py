@@ -32,7 +32,7 @@ def watch(
         from sightline.policies.ids import IDS
         from sightline.report.watch import write_watch_page
 
-        (world,) = parse_problems([problem]).values()
+        (world,) = parse_problems([problem], "problem").values()
         (watched,) = parse_policies([policy]).values()
         if not isinstance(watched, IDS):
             raise ValueError(f"--policy must be of the IDS family, such as ids, got {policy!r}")

@@ -126,6 +126,8 @@ class Session:
         if abs(value) > LARGEST:
             raise ValueError(f"reward must not exceed {LARGEST:g}, got {value:g}")
         with self._lock:
+            if isinstance(id, Decision):
+                raise KeyError(f"give the id of the decision, {id.id}, not the decision itself")
             whole = isinstance(id, int | np.integer)
             if not whole or id not in self._pending:
                 known = whole and 1 <= id < self._clock.t

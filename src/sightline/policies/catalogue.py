@@ -58,6 +58,10 @@ def build(description: dict[str, Any]) -> Any:
     known = [field.name for field in dataclasses.fields(cls)]
     for name in fields:
         one_of(f"field of {cls.__name__}", name, known)
+    for field in dataclasses.fields(cls):
+        needed = field.default is field.default_factory is dataclasses.MISSING
+        if needed and field.name not in fields:
+            raise ValueError(f"{cls.__name__} needs a value for {field.name}")
     return cls(
         **{
             name: build(value) if isinstance(value, dict) else value

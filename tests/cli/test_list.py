@@ -1,0 +1,35 @@
+"""``sightline list``."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from sightline.cli import app
+from sightline.cli.arguments import parse_policies, parse_problems
+from sightline.policies.catalogue import POLICIES
+from sightline.problems.catalogue import PROBLEMS
+
+
+def listed() -> str:
+    result = CliRunner().invoke(app, ["list"])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_all_names_are_listed_with_their_fields() -> None:
+    output = listed()
+    for name in (*PROBLEMS, *POLICIES):
+        assert f"\n  {name}: " in output
+    assert "horizon (required), gap_bound=1.0" in output
+
+
+@pytest.mark.parametrize("name", ["unit_sphere", "SOLID", "LinMED"])
+def test_what_is_listed_can_be_written(name: str) -> None:
+    """Every default is understood by the other commands, and means the default."""
+    line = listed().partition(f"\n  {name}: ")[2].splitlines()[1].strip()
+    fields = ",".join(field for field in line.split(", ") if "=" in field)
+    parse = parse_problems if name in PROBLEMS else parse_policies
+    (written,) = parse([f"{name}:{fields}"]).values()
+    (plain,) = parse([name]).values()
+    assert written == plain
