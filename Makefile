@@ -15,8 +15,8 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/pytest
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n auto
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n auto -m "not slow"
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
