@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import sightline as sl
 from sightline.cli import app
+from sightline.report.bound import oracle_figure
 
 runner = CliRunner()
 ARMS, THETA = [[1.0, 0.0], [0.99, 0.02], [0.0, 1.0]], [1.0, 0.0]
@@ -53,6 +54,25 @@ def test_the_table_names_the_allocation_and_the_alternative(tmp_path: Path) -> N
     for text in ("8 <= c* <= 8.0", "free", "(1, 0.5)", "relative gap"):
         assert text in result.output
     assert figure.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.slow
+def test_the_cost_of_both_oracles_tends_to_the_bound(tmp_path: Path) -> None:
+    picture = tmp_path / "oracle.png"
+    arguments = ["bound", "unit_sphere:noise_variance=1,seed=3", "--oracle", str(picture)]
+    assert runner.invoke(app, arguments).exit_code == 0
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    bound = sl.lower_bound(sl.problems.unit_sphere(noise_variance=1.0, seed=3))
+    figure: Any = oracle_figure(bound)
+    for line in figure.get_axes()[0].get_lines()[:2]:
+        ratios = line.get_ydata()
+        assert 1 - 1e-9 < ratios[-1] < 1.001 < ratios[0]
+
+
+def test_nothing_to_find_out() -> None:
+    result = runner.invoke(app, ["bound", "unit_sphere:k=1", "--oracle", "x.png"])
+    assert result.exit_code == 2
+    assert "nothing to find out" in result.stderr
 
 
 def test_a_small_parameter_set_lowers_the_bound() -> None:

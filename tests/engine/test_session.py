@@ -106,7 +106,9 @@ def test_repeated_and_unknown_ids_are_refused_and_change_nothing(tmp_path: Path)
         KeyError, match=f"the reward of decision {told.id} was told or given up before"
     ):
         session.tell(told.id, 0.5)
-    for unknown in (0, -1, 99, "x", None, 1.5, [1], open_):
+    with pytest.raises(KeyError, match=f"give the id of the decision, {open_.id}, not"):
+        session.tell(open_, 0.5)  # type: ignore[arg-type]
+    for unknown in (0, -1, 99, "x", None, 1.5, [1]):
         with pytest.raises(KeyError, match="no decision has the id"):
             session.tell(unknown, 0.5)  # type: ignore[arg-type]
     for reward in (math.nan, math.inf, "high", None, "0.7", 1e308):

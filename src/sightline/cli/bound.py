@@ -36,6 +36,10 @@ def bound(
     figure: Annotated[
         Path | None, typer.Option(help="Picture to write, for problems in two dimensions.")
     ] = None,
+    oracle: Annotated[
+        Path | None,
+        typer.Option(help="Picture to write: cost of the strategies that know the answer."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
 ) -> None:
     """Compute c*, the regret per log n that no consistent policy can beat, with a certificate.
@@ -55,6 +59,11 @@ def bound(
             from sightline.report.bound import bound_figure
 
             bound_figure(found, figure)
+    if oracle is not None:
+        with in_a_sentence(f"cannot write {oracle}"):
+            from sightline.report.bound import oracle_figure
+
+            oracle_figure(found, oracle)
 
 
 def _is_file(text: str) -> bool:

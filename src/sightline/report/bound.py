@@ -9,15 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import LowerBound
+from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["binding", "bound_figure", "print_bound"]
+__all__ = ["binding", "bound_figure", "oracle_figure", "print_bound"]
 
 # Shares of the cost, or of the multipliers, from which arms and alternatives are shown.
 _VISIBLE = 1e-6
+# Oracle IDS takes (cost / 2)^2 rounds: more cost than this takes minutes.
+_LARGEST_COST = 6000.0
 
 
 def binding(bound: LowerBound) -> NDArray[np.int64]:
@@ -141,3 +144,35 @@ def _draw_arms(axes: Axes, bound: LowerBound) -> None:
             fontsize=9,
         )
     axes.plot([], [], "o", color="0.6", markeredgecolor="k", label=r"arm: $\alpha^*$")
+
+
+def oracle_figure(bound: LowerBound, path: str | PathLike[str] | None = None) -> Figure:
+    """Draw the cost of the two oracle strategies over c* beta, which tends to 1, against beta.
+
+    Parameters
+    ----------
+    bound : LowerBound
+        Its alternatives are those of the covering program.
+    path : path, optional
+        File to write; its suffix decides the format.
+    """
+    from matplotlib.figure import Figure
+
+    if not bound.lower > 0:
+        raise ValueError(f"c* is {bound.upper:g}: an oracle has nothing to find out")
+    program = CoveringProgram.of(bound)
+    levels = np.geomspace(1.0, max(min(1000.0, _LARGEST_COST / bound.value), 2.0), 25)
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for label, run in (
+        ("online convex optimisation", online_allocation(program, levels)),
+        ("oracle IDS", oracle_ids(program, levels)),
+    ):
+        axes.plot(run.beta, run.cost / (bound.value * run.beta), label=label)
+    axes.axhline(1.0, color="k", linestyle="--", label="$c^*$")
+    axes.set(xscale="log", xlabel=r"evidence $\beta$", ylabel=r"cost / ($c^* \beta$)")
+    axes.set_title(bound.problem.name)
+    axes.legend()
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
