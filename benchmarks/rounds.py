@@ -19,7 +19,7 @@ from sightline.policies.catalogue import POLICIES
 
 SIZES = {(6, 2): 20_000, (50, 5): 5_000}
 REPEATS = 7
-SLOW = {"BayesianIDS": 100}  # rounds, for what takes many microseconds
+SLOW = {"BayesianIDS": 100, "OAM": 300, "OSSB": 300}  # rounds, where 20,000 take long
 
 
 def default(cls: type[Policy]) -> Policy:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sightline.cli.errors import in_a_sentence
+from sightline.cli.patience import mention_compilation
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
@@ -47,6 +48,7 @@ def bound(
     Example: sightline bound end_of_optimism:slope=2,noise_variance=1 --figure bound.png
     """
     with in_a_sentence(f"cannot read {problem}" if _is_file(problem) else ""):
+        mention_compilation()
         found = _bound(_problem(problem, noise_std), box, tolerance)
         if as_json:
             typer.echo(json.dumps(_plain(found)))
