@@ -2,7 +2,8 @@
 
 - notes in ``docs/`` that the navigation does not name are added to its Findings;
 - ``<!-- policies -->`` becomes a section for every policy of the catalogue;
-- ``<!-- commands -->`` becomes the help of every command.
+- ``<!-- commands -->`` becomes the help of every command;
+- roles of docstrings, such as ``:class:``, are dropped.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.preprocessors import Preprocessor
 
 from sightline.cli import app
 from sightline.policies.base import Policy
@@ -24,8 +28,26 @@ DOCS = Path(__file__).parent
 REQUIRED = "..."  # a field without a default
 
 
+class InnerProducts(Preprocessor):
+    """Let <x, theta> be an inner product, in documents and docstrings, and not a tag."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """Escape the bracket, but not in blocks of code, where it means itself."""
+        inner = re.compile(r"<(?=[^<>`]*, [^<>`]*>)")
+        return [line if line.startswith("    ") else inner.sub("&lt;", line) for line in lines]
+
+
+class SightlineExtension(Extension):
+    """What Markdown has to know about our documents."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name that is called
+        """Register, after snippets (32) and fences (25), before tags (20)."""
+        md.preprocessors.register(InnerProducts(md), "inner-products", 24)
+
+
 def on_config(config: Any) -> Any:
-    """Add unnamed notes to the navigation."""
+    """Add unnamed notes to the navigation, and our extension of Markdown."""
+    config["markdown_extensions"].append(SightlineExtension())
     named = set(re.findall(r"[\w/-]+\.md", str(config["nav"])))
     notes = sorted(path.name for path in DOCS.glob("*.md") if path.name not in named)
     for entry in config["nav"]:
@@ -41,6 +63,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     if "<!-- commands -->" in markdown:
         markdown = markdown.replace("<!-- commands -->", command_pages())
     return markdown
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Drop what docstrings say to another tool: the roles before names in code."""
+    html = re.sub(r":(?:attr|class|func|meth|mod):(?=<code>)", "", html)
+    return html.replace("<code>~sightline.", "<code>")
 
 
 def policy_pages() -> str:

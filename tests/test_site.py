@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from markdown import Markdown
 
 import sightline as sl
 from sightline.policies.catalogue import POLICIES
@@ -50,6 +51,15 @@ def test_nothing_that_is_said_becomes_markup() -> None:
     assert hooks.escape("c* of `a*b <c>` <x, y>") == r"c\* of `a*b <c>` &lt;x, y>"
 
 
+def test_inner_products_are_no_tags() -> None:
+    render = Markdown(extensions=[hooks.SightlineExtension()]).convert
+    assert render("for <e_j, x*> >= 0 and <b>x</b>") == (
+        "<p>for &lt;e_j, x*&gt; &gt;= 0 and <b>x</b></p>"
+    )
+    assert "&lt;x, y&gt;" in render("text\n\n    <x, y>")
+    assert "&amp;lt;" not in render("text\n\n    <x, y>")
+
+
 def test_every_command_has_help_and_an_example() -> None:
     page = hooks.command_pages()
     commands = re.findall(r"^## sightline (\w+)$", page, re.MULTILINE)
@@ -60,7 +70,10 @@ def test_every_command_has_help_and_an_example() -> None:
 
 
 def test_notes_that_nobody_named_are_findings() -> None:
-    config = {"nav": [{"Home": "index.md"}, {"Findings": [{"First": "findings.md"}]}]}
+    config = {
+        "markdown_extensions": [],
+        "nav": [{"Home": "index.md"}, {"Findings": [{"First": "findings.md"}]}],
+    }
     findings = hooks.on_config(config)["nav"][1]["Findings"]
     assert findings[0] == {"First": "findings.md"}
     assert {"ids-family.md", "solid.md"} <= set(findings[1:])
