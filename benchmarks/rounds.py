@@ -1,4 +1,4 @@
-"""Cost of a round of every policy, and of a policy in plain NumPy: python -m benchmarks.rounds.
+"""Cost of a round, also of a policy in plain NumPy: python -m benchmarks.rounds [NAME ...].
 
 Processor time per round that the policy learns from, the least of several runs: noise only ever
 adds.  theta = 0, so that no arm is better than another and exploration never ends.
@@ -7,6 +7,7 @@ adds.  theta = 0, so that no arm is better than another and exploration never en
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
 from typing import Any
 
@@ -50,9 +51,11 @@ def main() -> None:
     policies['IDS(information="halfspace-ucb")'] = sl.IDS(information="halfspace-ucb")
     policies['IDS(information="cell")'] = sl.IDS(information="cell")
     policies["in plain NumPy (epsilon-greedy)"] = EpsilonGreedy()
+    chosen = sys.argv[1:] or list(policies)
     print("| policy | " + " | ".join(f"k={k}, d={d}" for k, d in SIZES) + " |")
     print("|---|" + "---:|" * len(SIZES))
-    for name, policy in policies.items():
+    for name in chosen:
+        policy = policies[name]
         cells = []
         for (k, d), rounds in SIZES.items():
             actions = sl.problems.unit_sphere(k=k, d=d, seed=3).actions
