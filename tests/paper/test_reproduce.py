@@ -75,7 +75,7 @@ def test_the_profile_of_the_paper_has_the_settings_of_the_paper() -> None:
         assert ITEMS[name].sizes["paper"][:2] == (10**6, 100)
     assert ITEMS["figure6"].sizes["paper"][:2] == (10**4, 100)
     assert ITEMS["figure8"].sizes["paper"].samples == 10**4
-    assert ITEMS["table1"].sizes["paper"] == (10**5, 50, 10**4)
+    assert ITEMS["table1"].sizes["paper"][:3] == (10**5, 50, 10**4)
 
 
 def test_claims_are_distinct_and_about_items_that_exist() -> None:

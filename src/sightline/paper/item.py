@@ -23,6 +23,7 @@ class Size(NamedTuple):
     horizon: int
     replications: int
     samples: int = 0  # posterior samples per round, where there is a posterior
+    every_variant: bool = True  # else only those that claims are about: each has to be compiled
 
 
 class Calculation(NamedTuple):
