@@ -72,7 +72,7 @@ def _suboptimal(policy: str, problem: str) -> tuple[Test, ...]:
 
 SECTION_3: tuple[Claim, ...] = (
     *_under("text: value gaps, slope 2", "", SLOPE_2),
-    *_under("plots: difference gaps, slope 4", ", difference", SLOPE_4),
+    *_under("plots: difference gaps, slope 4", ", difference, short", SLOPE_4),
     Claim(
         "LinUCB has a suboptimal slope on the end of optimism, above twice the optimal one",
         _MAIN,
