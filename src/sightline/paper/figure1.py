@@ -135,8 +135,8 @@ def _show(outcome: Outcome) -> Findings:
                 _figure(results, "", SLOPE_2),
             ),
             "plots": (
-                "As the plots appear to have been made: difference gaps, delta = 1/(s log s), slope "
-                "4. Crosses: the published curves, read off the plots.",
+                "As the plots appear to have been made: difference gaps, delta = 1/(s log s), "
+                "slope 4. Crosses: the published curves, read off the plots.",
                 _figure(results, ", difference, short", SLOPE_4),
             ),
         },
