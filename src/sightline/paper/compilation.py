@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from typing import Any
 
 import numba
@@ -47,8 +47,11 @@ def compile_kernels(items: Iterable[Item], profile: str) -> None:
             *(pool.submit(simulate, *task, 1) for task in _distinct_runs(chosen, profile)),
             *(pool.submit(_compute, task) for task in _distinct_calculations(chosen, profile)),
         ]
-        for future in futures:
-            future.result()
+        try:
+            for future in futures:
+                future.result()
+        except BrokenExecutor:  # a worker was killed: each kernel is then compiled when needed
+            return
     for path in done:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
