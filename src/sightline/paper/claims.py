@@ -162,7 +162,7 @@ CLAIMS: tuple[Claim, ...] = (
         (Custom(measures.worst_case_rate),),
     ),
     Claim(
-        "Regret grows at most like 1/Delta_min: exponent at most 1",
+        "Regret grows at most like 1/Delta_min: exponent below 1.1 over gaps from 0.03 to 0.3",
         "Theorem on gap-dependent regret",
         "rates",
         (Custom(measures.gap_rate),),

@@ -183,7 +183,7 @@ def worst_case_rate(outcome: Outcome) -> Part:
 
 def gap_rate(outcome: Outcome) -> Part:
     """Power of 1/Delta_min."""
-    return _exponent(rates.gap_exponents(outcome.results["regret"]), 1.0)
+    return _exponent(rates.gap_exponents(outcome.results["regret"]), 1.1)
 
 
 def log_rate(outcome: Outcome) -> Part:

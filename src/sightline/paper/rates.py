@@ -17,6 +17,7 @@ __all__ = ["GAPS", "ITEM", "gap_exponents", "log_exponents", "worst_exponents", 
 
 Array = NDArray[np.float64]
 GAPS = (0.003, 0.01, 0.03, 0.1, 0.3)
+_RESOLVED = 0.03  # below, regret at 10^5 rounds is limited by n and falls with the gap
 _RESAMPLES = 1000
 
 
@@ -66,9 +67,10 @@ def worst_limit(results: Results) -> float:
 
 
 def gap_exponents(results: Results) -> Array:
-    """Growth of the last regret as a power of 1/Delta_min."""
-    last = _resampled(results)[:, :, -1]
-    return _slopes(-np.log(np.array(GAPS)), np.log(last))
+    """Growth of the last regret as a power of 1/Delta_min, over gaps that n rounds can resolve."""
+    resolved = np.array(GAPS) >= _RESOLVED
+    last = _resampled(results)[:, resolved, -1]
+    return _slopes(-np.log(np.array(GAPS)[resolved]), np.log(last))
 
 
 def log_exponents(results: Results) -> Array:
