@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.constrained import cover
-from sightline.core.ratio import exact_mixture
+from sightline.core.ratio import cheapest_arm, exact_mixture
 from sightline.jit import compiled_apart
 from sightline.validation import finite_array, number
 
@@ -231,17 +231,6 @@ def _combine(constraints: Array, losses: Array, gains: Array) -> None:
 
 
 @compiled_apart
-def _cheapest(gaps: Array, gains: Array) -> int:
-    """Arm of least cost per information."""
-    best = -1
-    price = math.inf
-    for x in range(gaps.shape[0]):
-        if gains[x] > 0.0 and gaps[x] < price * gains[x]:
-            best, price = x, gaps[x] / gains[x]
-    return best
-
-
-@compiled_apart
 def _add(constraints: Array, arm: int, mass: float, losses: Array, allocation: Array) -> None:
     allocation[arm] += mass
     for j in range(losses.shape[0]):
@@ -261,7 +250,7 @@ def _play(
         counts[0] += 1
         _combine(constraints, losses, gains)
         if error < 0.0:
-            _add(constraints, _cheapest(gaps, gains), 1.0, losses, allocation)
+            _add(constraints, cheapest_arm(gaps, gains, best), 1.0, losses, allocation)
         else:
             for x in range(k):
                 raised[x] = gaps[x] + error / math.sqrt(counts[0])
