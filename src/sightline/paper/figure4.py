@@ -7,18 +7,14 @@ from collections.abc import Mapping
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (
-    EARLY,
     RANDOM,
     SLOPE_2,
-    curve_frame,
-    log_constant,
     marks,
     problems,
-    regret_table,
+    regret_findings,
 )
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS
-from sightline.report.figures import regret_figure
 
 __all__ = ["ITEM"]
 
@@ -46,16 +42,7 @@ def _experiments(size: Size) -> dict[str, Experiment]:
 
 
 def _show(outcome: Outcome) -> Findings:
-    results = outcome.results["regret"]
-    bounds = {name: log_constant(name, outcome.size.replications) for name in results.problems}
-    panels = {name: results.curves(name) for name in results.problems}
-    figure = regret_figure(panels, bounds, EARLY)
-    rounds = [10**e for e in (3, 4, 5, 6)]
-    return Findings(
-        figures={"regret": ("Gains on half-spaces (H) and cells (C); pairs and exact", figure)},
-        tables=tuple(regret_table(results, name, rounds) for name in results.problems),
-        curves={"regret": curve_frame(results)},
-    )
+    return regret_findings(outcome, "Gains on half-spaces (H) and cells (C); pairs and exact")
 
 
 ITEM = Item(

@@ -8,19 +8,14 @@ from sightline.core.confidence import LogLog
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (
-    EARLY,
     RANDOM,
     SLOPE_2,
-    curve_frame,
-    log_constant,
     marks,
     problems,
-    regret_table,
-    renamed,
+    regret_findings,
 )
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, SOLID, LinUCB
-from sightline.report.figures import regret_figure
 
 __all__ = ["ITEM"]
 
@@ -49,21 +44,7 @@ def _experiments(size: Size) -> dict[str, Experiment]:
 
 
 def _show(outcome: Outcome) -> Findings:
-    results = outcome.results["regret"]
-    bounds = {name: log_constant(name, outcome.size.replications) for name in results.problems}
-    shown = {label: label for label in SIMPLIFIED}
-    panels = {name: renamed(results.curves(name), shown) for name in results.problems}
-    rounds = [10**e for e in (3, 4, 5, 6)]
-    return Findings(
-        figures={
-            "regret": (
-                "All policies with the simplified coefficient",
-                regret_figure(panels, bounds, EARLY),
-            )
-        },
-        tables=tuple(regret_table(results, name, rounds) for name in results.problems),
-        curves={"regret": curve_frame(results)},
-    )
+    return regret_findings(outcome, "All policies with the simplified coefficient", SIMPLIFIED)
 
 
 ITEM = Item(

@@ -5,20 +5,16 @@ from __future__ import annotations
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (
-    EARLY,
     IDS_H,
     IDS_UCB,
     RANDOM,
     SLOPE_2,
-    curve_frame,
-    log_constant,
     marks,
     problems,
-    regret_table,
+    regret_findings,
 )
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, LinUCB
-from sightline.report.figures import regret_figure
 
 __all__ = ["ITEM"]
 
@@ -40,17 +36,7 @@ def _experiments(size: Size) -> dict[str, Experiment]:
 
 
 def _show(outcome: Outcome) -> Findings:
-    results = outcome.results["regret"]
-    bounds = {name: log_constant(name, outcome.size.replications) for name in results.problems}
-    panels = {name: results.curves(name) for name in results.problems}
-    rounds = [10**e for e in (3, 4, 5, 6)]
-    return Findings(
-        figures={
-            "regret": ("lambda = 1 and lambda = sigma^2/S^2", regret_figure(panels, bounds, EARLY))
-        },
-        tables=tuple(regret_table(results, name, rounds) for name in results.problems),
-        curves={"regret": curve_frame(results)},
-    )
+    return regret_findings(outcome, "lambda = 1 and lambda = sigma^2/S^2")
 
 
 ITEM = Item(

@@ -9,9 +9,11 @@ import pandas as pd
 from sightline.bounds.asymptotic import lower_bound
 from sightline.core.confidence import LogDet
 from sightline.engine.checkpoints import log_spaced, rounds_text
+from sightline.paper.item import Findings, Outcome
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, SOLID, LinUCB
 from sightline.problems import LinearBandit, end_of_optimism, unit_spheres
+from sightline.report.figures import regret_figure
 from sightline.report.page import Table
 from sightline.report.results import Results
 from sightline.report.statistics import Curve, mean_and_error
@@ -30,6 +32,7 @@ __all__ = [
     "log_constant",
     "marks",
     "problems",
+    "regret_findings",
     "regret_table",
     "renamed",
 ]
@@ -114,3 +117,23 @@ def regret_table(
 def curve_frame(results: Results) -> pd.DataFrame:
     """All curves of an experiment as a table for people: mean, standard error and quantiles."""
     return results.summary("all")
+
+
+def regret_findings(
+    outcome: Outcome,
+    caption: str,
+    shown: Iterable[str] | None = None,
+    remarks: tuple[str, ...] = (),
+) -> Findings:
+    """Regret on every problem: a figure of the policies shown (by default all), and tables."""
+    results = outcome.results["regret"]
+    labels = {label: label for label in shown or results.policies}
+    panels = {name: renamed(results.curves(name), labels) for name in results.problems}
+    bounds = {name: log_constant(name, outcome.size.replications) for name in results.problems}
+    rounds = [10**e for e in (3, 4, 5, 6)]
+    return Findings(
+        figures={"regret": (caption, regret_figure(panels, bounds, EARLY))},
+        tables=tuple(regret_table(results, name, rounds) for name in results.problems),
+        curves={"regret": curve_frame(results)},
+        remarks=remarks,
+    )
