@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs bench clean
+.PHONY: demo test explore docs bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sightline reproduce --profile quick --out demo
@@ -17,6 +17,10 @@ test: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/pytest -n auto
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n auto -m "not slow"
+
+# Property tests on examples never drawn before; what fails becomes an @example.
+explore: $(VENV)/.installed-dev
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n auto
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
