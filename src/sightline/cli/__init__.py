@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sightline import __version__
+from sightline.cli.bench import bench
 from sightline.cli.bound import bound
 from sightline.cli.list import list_names
 from sightline.cli.reproduce import reproduce
@@ -21,6 +22,7 @@ app = typer.Typer(
     epilog="Example: sightline list, for names; then sightline simulate --help.",
     pretty_exceptions_enable=False,
 )
+app.command()(bench)
 app.command()(bound)
 app.command("list")(list_names)
 app.command()(reproduce)
