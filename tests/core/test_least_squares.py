@@ -58,6 +58,13 @@ def test_agrees_after_ten_thousand_updates(regulariser: float) -> None:
     assert_agrees(random_fed(3, 7, 3, 10_000, regulariser), 1e-10)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("regulariser", [1e-8, 1.0])
+def test_agrees_where_refreshes_are_rare(regulariser: float) -> None:
+    """Many dimensions: directions fall one after the other, most of them between refreshes."""
+    assert_agrees(random_fed(5, 200, 40, 3_000, regulariser), 1e-10)
+
+
 @pytest.mark.parametrize("regulariser", [0.05, 0.3, 1e-8, 1.0, 3.0, 7.0, 11.0])
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_nothing_is_known_before_any_data(regulariser: float, d: int) -> None:

@@ -77,7 +77,7 @@ def test_posterior_precision_and_moment() -> None:
     state, P, b = learnt(ARMS, noise_std=0.4, prior_std=2.0)
     factor = np.triu(state.posterior.factor)
     np.testing.assert_allclose(factor.T @ factor, P, rtol=1e-13)
-    np.testing.assert_allclose(state.posterior.moment, b, rtol=1e-13)
+    np.testing.assert_allclose(factor.T @ state.posterior.whitened, b, rtol=1e-13)
 
 
 @pytest.mark.parametrize("draws", [4000, pytest.param(100_000, marks=pytest.mark.slow)])

@@ -54,8 +54,13 @@ def solve_transposed(factor: Array, vector: Array) -> None:
 
 
 @compiled
-def rank_one_update(factor: Array, vector: Array) -> None:
-    """Turn the factor of V into that of V + x x^T; ``vector`` = x is used up."""
+def rank_one_update(
+    factor: Array, vector: Array, whitened: Array | None = None, value: float = 0.0
+) -> None:
+    """Turn the factor of V into that of V + x x^T; ``vector`` = x is used up.
+
+    If given, ``whitened`` = R^-T b becomes what belongs to b + value x: least squares by QR.
+    """
     d = factor.shape[0]
     for i in range(d):
         diagonal = factor[i, i]
@@ -68,3 +73,7 @@ def rank_one_update(factor: Array, vector: Array) -> None:
             entry = factor[i, j]
             factor[i, j] = cosine * entry + sine * vector[j]
             vector[j] = cosine * vector[j] - sine * entry
+        if whitened is not None:
+            entry = whitened[i]
+            whitened[i] = cosine * entry + sine * value
+            value = cosine * value - sine * entry

@@ -9,7 +9,7 @@
 | theta-hat_s       | ``theta``              | (d,)   |
 | <x, theta-hat_s>  | ``means``              | (k,)   |
 | norm of x in V_s^-1, squared | ``squared_widths`` | (k,) |
-| log det(V_s / lambda) | ``log_det[0]``     | (2,)   |
+| log det(V_s / lambda) | ``log_det[0]``     | (1,)   |
 | s - 1             | ``counts[0]``          | (2,)   |
 
 An update costs O(k d + d^2): with w = V^-1 x and q = 1 + <x, w>, the Sherman-Morrison formula
@@ -39,11 +39,12 @@ __all__ = ["LeastSquares", "best_arm", "least_squares", "observe", "refresh"]
 
 Array = NDArray[np.float64]
 
-# Subtracting c^2/q loses digits in proportion to how far widths have fallen, which the growth of
-# log det measures; and rounding errors add up with the number of updates.  Either one triggers
-# a recomputation.
+# Subtracting c^2/q loses digits in proportion to how far widths have fallen, and rounding errors
+# add up with the number of updates.  Either one triggers a recomputation.  It is enough to watch
+# the arm just played: if the width of any direction falls by F, that of some arm that was played
+# falls by F over the number of such arms.
 REFRESH_AFTER_UPDATES = 2048
-REFRESH_AFTER_LOG_DET = 7.0
+REFRESH_AFTER_FALL = 1e-3
 
 
 class LeastSquares(NamedTuple):
@@ -57,8 +58,9 @@ class LeastSquares(NamedTuple):
     theta: Array
     means: Array
     squared_widths: Array
-    log_det: Array  # now, and at the last refresh
+    log_det: Array  # (1,)
     counts: NDArray[np.int64]  # observations, and of these since the last refresh
+    refreshed_widths: Array  # (k,): squared widths at the last refresh
     columns: Array  # (d, k)
     direction: Array  # workspace (d,): w = V^-1 x
     products: Array  # workspace (k,): <z, w>
@@ -91,8 +93,9 @@ def least_squares(actions: Array, regulariser: float, reduce: bool = True) -> Le
         theta=np.empty(d),
         means=np.empty(k),
         squared_widths=np.empty(k),
-        log_det=np.empty(2),
+        log_det=np.empty(1),
         counts=np.zeros(2, dtype=np.int64),
+        refreshed_widths=np.empty(k),
         columns=np.ascontiguousarray(actions.T),
         direction=np.empty(d),
         products=np.empty(k),
@@ -132,7 +135,7 @@ def observe(state: LeastSquares, arm: int, reward: float) -> None:
     state.counts[1] += 1
     if (
         state.counts[1] >= REFRESH_AFTER_UPDATES
-        or state.log_det[0] - state.log_det[1] > REFRESH_AFTER_LOG_DET
+        or state.squared_widths[arm] < REFRESH_AFTER_FALL * state.refreshed_widths[arm]
     ):
         refresh(state)
 
@@ -155,7 +158,6 @@ def refresh(state: LeastSquares) -> None:
         for j in range(i + 1):  # one triangle, mirrored: symmetric to the last bit
             state.gram_inverse[i, j] = w[j]
             state.gram_inverse[j, i] = w[j]
-    solve_transposed(factor, state.theta)
     solve(factor, state.theta)
     for z in range(k):
         mean = 0.0
@@ -168,14 +170,14 @@ def refresh(state: LeastSquares) -> None:
         for i in range(d):
             width += w[i] * w[i]
         state.squared_widths[z] = width
+        state.refreshed_widths[z] = width
     state.log_det[0] = log_det
-    state.log_det[1] = log_det
     state.counts[1] = 0
 
 
 @compiled
 def _factorise(state: LeastSquares) -> None:
-    """Write the Cholesky factor of V, and sum x y in the place of theta-hat.
+    """Write the Cholesky factor R of V, and R^-T sum x y in the place of theta-hat.
 
     Rotating the arms into the factor, instead of factorising their sum, is a QR decomposition:
     it loses half as many digits where V is ill-conditioned.
@@ -191,8 +193,7 @@ def _factorise(state: LeastSquares) -> None:
             weight = math.sqrt(state.pulls[z])
             for i in range(d):
                 w[i] = weight * state.actions[z, i]
-                state.theta[i] += state.rewards[z] * state.actions[z, i]
-            rank_one_update(factor, w)
+            rank_one_update(factor, w, state.theta, state.rewards[z] / weight)
 
 
 @compiled

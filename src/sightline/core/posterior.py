@@ -5,10 +5,10 @@
 | X                               | ``actions``     | (k, d) |
 | sigma                           | ``noise_std``   | number |
 | P = I / prior_std^2 + sum x x^T / sigma^2 = R^T R | ``factor`` = R | (d, d) |
-| b = sum x y / sigma^2           | ``moment``      | (d,)   |
+| R^-T b, b = sum x y / sigma^2   | ``whitened``    | (d,)   |
 
-The posterior is N(P^-1 b, P^-1), so R^-1 (R^-T b + standard normal) is a draw from it: two
-triangular solves, and no inverse that could drift.  The factor follows the data by rotations.
+The posterior is N(P^-1 b, P^-1), so R^-1 (R^-T b + standard normal) is a draw from it: one
+triangular solve, and no inverse that could drift.  R and R^-T b follow the data by rotations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.cholesky import rank_one_update, solve, solve_transposed
+from sightline.core.cholesky import rank_one_update, solve
+from sightline.core.vectors import inner_products
 from sightline.jit import compiled
 
 __all__ = [
@@ -29,7 +30,7 @@ __all__ = [
     "draw_parameter",
     "gaussian_posterior",
     "log_det_ratio",
-    "whitened_mean",
+    "posterior_mean",
 ]
 
 Array = NDArray[np.float64]
@@ -41,14 +42,24 @@ class Posterior(NamedTuple):
     actions: Array
     noise_std: float
     factor: Array
-    moment: Array
+    whitened: Array
+    columns: Array  # (d, k): the arms, transposed
     scaled: Array  # workspace (d,): the arm of an update, in units of the noise
+    means: Array  # workspace (k,)
 
 
 def gaussian_posterior(actions: Array, noise_std: float, prior_std: float) -> Posterior:
     """Prior, before any data."""
-    d = actions.shape[1]
-    return Posterior(actions, noise_std, np.eye(d) / prior_std, np.zeros(d), np.zeros(d))
+    k, d = actions.shape
+    return Posterior(
+        actions=actions,
+        noise_std=noise_std,
+        factor=np.eye(d) / prior_std,
+        whitened=np.zeros(d),
+        columns=np.ascontiguousarray(actions.T),
+        scaled=np.zeros(d),
+        means=np.zeros(k),
+    )
 
 
 @compiled
@@ -57,16 +68,7 @@ def absorb(posterior: Posterior, arm: int, reward: float) -> None:
     scaled = posterior.scaled
     for i in range(scaled.shape[0]):
         scaled[i] = posterior.actions[arm, i] / posterior.noise_std
-        posterior.moment[i] += scaled[i] * (reward / posterior.noise_std)
-    rank_one_update(posterior.factor, scaled)
-
-
-@compiled
-def whitened_mean(posterior: Posterior, result: Array) -> None:
-    """Write R^-T b."""
-    for i in range(result.shape[0]):
-        result[i] = posterior.moment[i]
-    solve_transposed(posterior.factor, result)
+    rank_one_update(posterior.factor, scaled, posterior.whitened, reward / posterior.noise_std)
 
 
 @compiled
@@ -74,9 +76,8 @@ def draw_parameter(
     posterior: Posterior, scale: float, theta: Array, rng: np.random.Generator
 ) -> None:
     """Write mean + scale R^-1 eta, eta standard normal: a draw from the posterior at scale 1."""
-    whitened_mean(posterior, theta)
     for i in range(theta.shape[0]):
-        theta[i] += scale * rng.standard_normal()
+        theta[i] = posterior.whitened[i] + scale * rng.standard_normal()
     solve(posterior.factor, theta)
 
 
@@ -91,14 +92,20 @@ def log_det_ratio(posterior: Posterior, prior_std: float) -> float:
 
 
 @compiled
-def best_under(actions: Array, theta: Array) -> int:
+def posterior_mean(posterior: Posterior, theta: Array) -> None:
+    """Write P^-1 b."""
+    for i in range(theta.shape[0]):
+        theta[i] = posterior.whitened[i]
+    solve(posterior.factor, theta)
+
+
+@compiled
+def best_under(posterior: Posterior, theta: Array) -> int:
     """Best arm under a parameter; the first one among equals."""
+    means = posterior.means
+    inner_products(posterior.columns, theta, means)
     best = 0
-    highest = -math.inf
-    for x in range(actions.shape[0]):
-        mean = 0.0
-        for i in range(actions.shape[1]):
-            mean += actions[x, i] * theta[i]
-        if mean > highest:
-            best, highest = x, mean
+    for x in range(1, means.shape[0]):
+        if means[x] > means[best]:
+            best = x
     return best

@@ -28,8 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.cholesky import solve, solve_transposed
-from sightline.core.posterior import Posterior, whitened_mean
+from sightline.core.cholesky import solve_transposed
+from sightline.core.posterior import Posterior, posterior_mean
 from sightline.jit import compiled, generic
 
 __all__ = [
@@ -125,10 +125,9 @@ def whiten(posterior: Posterior, cells: Cells) -> int:
     """Arms relative to the posterior; return x-hat as an index into the vertices."""
     actions, theta = posterior.actions, cells.theta
     k, d = actions.shape
-    whitened_mean(posterior, cells.centre)
     for i in range(d):
-        theta[i] = cells.centre[i]
-    solve(posterior.factor, theta)
+        cells.centre[i] = posterior.whitened[i]
+    posterior_mean(posterior, theta)
     for x in range(k):
         mean = 0.0
         row = cells.whitened[x]

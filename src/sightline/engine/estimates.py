@@ -38,7 +38,7 @@ def estimates_in(state: Any, noise_std: float) -> Estimates | None:
             return Estimates(part.means.copy(), noise_std * widths)
         if isinstance(part, Posterior):
             whitened = np.linalg.solve(part.factor.T, part.actions.T)  # R^-T x, by columns
-            means = whitened.T @ np.linalg.solve(part.factor.T, part.moment)
+            means = whitened.T @ part.whitened
             return Estimates(means, np.sqrt((whitened**2).sum(axis=0)))
     return None
 

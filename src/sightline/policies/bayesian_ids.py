@@ -29,14 +29,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.cholesky import solve
 from sightline.core.clock import Clock
 from sightline.core.posterior import (
     Posterior,
     absorb,
     best_under,
     gaussian_posterior,
-    whitened_mean,
+    posterior_mean,
 )
 from sightline.core.posterior_angles import plane_angles
 from sightline.core.posterior_cells import (
@@ -189,6 +188,5 @@ def update_bayesian(state: BayesianState, arm: int, reward: float) -> None:
 def inspect_bayesian(state: BayesianState, clock: Clock) -> Evidence:
     """Best arm of the posterior mean; the policy has no confidence level."""
     theta = state.cells.theta
-    whitened_mean(state.posterior, theta)
-    solve(state.posterior.factor, theta)
-    return Evidence(best_under(state.posterior.actions, theta), math.nan, math.nan, clock)
+    posterior_mean(state.posterior, theta)
+    return Evidence(best_under(state.posterior, theta), math.nan, math.nan, clock)

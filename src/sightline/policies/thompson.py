@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.cholesky import solve
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import (
     Confidence,
@@ -39,7 +38,7 @@ from sightline.core.posterior import (
     draw_parameter,
     gaussian_posterior,
     log_det_ratio,
-    whitened_mean,
+    posterior_mean,
 )
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
@@ -136,7 +135,7 @@ def choose_thompson(state: ThompsonState, clock: Clock, rng: np.random.Generator
     """Best arm of one posterior draw; its probability has no closed form."""
     theta = state.draw
     draw_parameter(state.posterior, _inflation(state, clock), theta, rng)
-    return Choice(best_under(state.posterior.actions, theta), math.nan, clock)
+    return Choice(best_under(state.posterior, theta), math.nan, clock)
 
 
 @update.register(ThompsonState)
@@ -151,6 +150,5 @@ def update_thompson(state: ThompsonState, arm: int, reward: float) -> None:
 def inspect_thompson(state: ThompsonState, clock: Clock) -> Evidence:
     """Best arm of the posterior mean; a posterior draw has no confidence level."""
     theta = state.draw
-    whitened_mean(state.posterior, theta)
-    solve(state.posterior.factor, theta)
-    return Evidence(best_under(state.posterior.actions, theta), math.nan, math.nan, clock)
+    posterior_mean(state.posterior, theta)
+    return Evidence(best_under(state.posterior, theta), math.nan, math.nan, clock)

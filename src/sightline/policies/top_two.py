@@ -151,7 +151,7 @@ def _leader_or_challenger(
     leader = -1
     for _ in range(state.redraws + 1):
         draw_parameter(state.posterior, 1.0, state.draw, rng)
-        arm = best_under(state.posterior.actions, state.draw)
+        arm = best_under(state.posterior, state.draw)
         if leader < 0:
             leader = arm
             if rng.random() < state.leader_probability:
