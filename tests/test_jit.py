@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -12,12 +13,16 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
-import sightline
+import sightline as sl
 from sightline import jit
+from sightline.core.clock import clock_at
+from sightline.policies.base import choose
+from sightline.problems.noise import Gaussian, draw
 
-PACKAGE = Path(sightline.__file__).parent
+PACKAGE = Path(sl.__file__).parent
 
 SIMULATE = """
 import sightline as sl
@@ -144,7 +149,52 @@ def test_generic_functions_dispatch_on_the_class_in_both_worlds() -> None:
 
 @pytest.mark.slow
 def test_sources_outside_the_package_are_not_ours() -> None:
-    from sightline.problems.noise import Gaussian, draw
-
     assert jit.is_ours(draw, Gaussian())
     assert not jit.is_ours(sign, Left(1.0))
+
+
+def test_kernels_that_count_no_references_return_no_arrays() -> None:
+    numbers = r"(None|bool|int|float|Choice|Clock|Evidence|Mixture)"
+    checked = 0
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and "compiled" in map(
+                ast.unparse, node.decorator_list
+            ):
+                assert node.returns is not None
+                returned = ast.unparse(node.returns)
+                pattern = rf"{numbers}|tuple\[{numbers}(, {numbers})*\]"
+                assert re.fullmatch(pattern, returned), f"{path}: {node.name} -> {returned}"
+                checked += 1
+    assert checked > 100
+
+
+def test_generators_are_given_back() -> None:
+    rng = np.random.default_rng(1)
+    before = sys.getrefcount(rng)
+    state = sl.IDS().start(np.eye(2), 1.0)
+    for _ in range(10):
+        draw(Gaussian(), 0.0, rng)
+        choose(state, clock_at(1), rng)
+    assert sys.getrefcount(rng) == before
+
+
+class Between(NamedTuple):
+    left: float
+    right: float
+
+
+@sign.register(Between)
+@jit.uncached
+def _between(side: Between) -> float:
+    ends = np.array([side.left, side.right])
+    return float(ends.mean())
+
+
+@jit.uncached
+def twice(side: Between) -> float:
+    return 2.0 * sign(side)
+
+
+def test_kernels_of_a_user_may_allocate() -> None:
+    assert twice(Between(1.0, 2.0)) == 3.0

@@ -126,21 +126,27 @@ def _numba_cache_at(directory: Path) -> Iterator[None]:
 
 
 def compiled(function: F) -> F:
-    """Compile a kernel of this package, inline it where it is called, and keep it on disk."""
+    """Compile a kernel of this package, inline it where it is called, and keep it on disk.
+
+    It counts no references, whose atomic instructions cost more than the arithmetic of a small
+    round.  Therefore it must neither allocate (numba says so) nor return an array (a test does),
+    and the interpreter must not hand it a random generator, which numba would keep for ever: that
+    is for a kernel ``compiled_apart``.
+    """
     return _compiled(function, inline=True)
 
 
 def compiled_apart(function: F) -> F:
-    """Compile a kernel that stays a function of its own: large, and called seldom enough."""
+    """Compile a kernel that stays a function of its own: one that allocates, or called seldom."""
     return _compiled(function, inline=False)
 
 
 def _compiled(function: F, inline: bool) -> F:
     directory = cache_directory()
     if directory is None:
-        return _njit(function, cache=False, inline=inline)
+        return _njit(function, cache=False, inline=inline, counts=not inline)
     with _numba_cache_at(directory):
-        kernel = _njit(function, cache=True, inline=inline)
+        kernel = _njit(function, cache=True, inline=inline, counts=not inline)
     _guard_cache(kernel, directory / "lock")
     return kernel
 
@@ -175,11 +181,12 @@ def _guard_cache(kernel: Any, lock: Path) -> None:
 
 def uncached(function: F) -> F:
     """Compile a function for this process only: right for code whose sources we do not hash."""
-    return _njit(function, cache=False, inline=True)
+    return _njit(function, cache=False, inline=True, counts=True)
 
 
-def _njit(function: F, cache: bool, inline: bool) -> F:
-    kernel: Any = numba.njit(function, cache=cache, forceinline=inline, **_OPTIONS)
+def _njit(function: F, cache: bool, inline: bool, counts: bool) -> F:
+    options = {"forceinline": inline, "_nrt": counts, **_OPTIONS}
+    kernel: Any = numba.njit(function, cache=cache, **options)
     return kernel  # type: ignore[no-any-return]
 
 
@@ -202,7 +209,8 @@ def generic(
     rebuild : callable, optional
         Makes the result from what the kernel given to ``.returns_plainly`` returns.  Needed where
         the result is a named tuple: numba makes it by calling its class, and if a signal such as
-        Ctrl-C is pending at that moment, the interpreter crashes.
+        Ctrl-C is pending at that moment, the interpreter crashes; and where an argument is a
+        random generator (see ``compiled``).
     check : callable, optional
         Applied to the results of implementations that are plain Python.
     """
@@ -226,17 +234,26 @@ def generic(
 
         return decorate
 
-    def implementation_for(*arguments: Any) -> Any:
-        cls = getattr(arguments[0], "instance_class", None)
-        return getattr(kernels.get(cls), "py_func", None) if cls is not None else None
-
     dispatcher.register = register
     dispatcher.kernels = kernels
     dispatcher.returns_plainly = plain.append
-    options: Any = {"forceinline": True, **_OPTIONS}
-    overload(dispatcher, strict=False, jit_options=options)(implementation_for)
+    for counts in (True, False):  # a user's own kernel may allocate, ours do not
+        options: Any = {"forceinline": True, "_nrt": counts, **_OPTIONS}
+        overload(dispatcher, strict=False, jit_options=options)(_finder(kernels, counts))
     result: GenericFunction[P, R] = dispatcher
     return result
+
+
+def _finder(kernels: dict[type, Any], counts: bool) -> Callable[..., Any]:
+    """Find the source of the kernel for the class of the first argument, if it counts so."""
+
+    def find(*arguments: Any) -> Any:
+        kernel = kernels.get(getattr(arguments[0], "instance_class", type(None)))
+        if kernel is None or kernel.targetoptions.get("_nrt", True) is not counts:
+            return None
+        return kernel.py_func
+
+    return find
 
 
 def has_kernel(function: GenericFunction[..., Any], instance: object) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at, is_before, rounds_between, tick
 from sightline.engine.checkpoints import round_array, valid_checkpoints
-from sightline.jit import GenericFunction, compiled, has_kernel, is_ours, uncached
+from sightline.jit import GenericFunction, compiled, compiled_apart, has_kernel, is_ours, uncached
 from sightline.policies.base import Policy, choose, update
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import draw
@@ -130,7 +130,7 @@ def _advance(
     return clock.t, clock.log_t
 
 
-_advance_cached = compiled(_advance)
+_advance_cached = compiled_apart(_advance)
 _advance_uncached = uncached(_advance)
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
 from sightline.core.ratio import Mixture
-from sightline.jit import compiled, generic
+from sightline.jit import compiled, compiled_apart, generic
 
 __all__ = [
     "Choice",
@@ -130,7 +130,7 @@ inspect = generic(
 
 
 @choose.returns_plainly
-@compiled
+@compiled_apart
 def _choose_plainly(
     state: Any, clock: Clock, rng: np.random.Generator
 ) -> tuple[int, float, int, float]:
@@ -139,7 +139,7 @@ def _choose_plainly(
 
 
 @inspect.returns_plainly
-@compiled
+@compiled_apart
 def _inspect_plainly(state: Any, clock: Clock) -> tuple[int, float, float, int, float]:
     report = inspect(state, clock)
     return report.best, report.evidence, report.threshold, report.wake.t, report.wake.log_t

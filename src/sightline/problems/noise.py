@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.jit import compiled, generic
+from sightline.jit import compiled, compiled_apart, generic
 from sightline.validation import number
 
 __all__ = ["Bernoulli", "Gaussian", "Sampler", "TwoPoint", "Uniform", "draw", "valid_noise"]
@@ -68,10 +68,18 @@ class Sampler:
     std: float
 
 
-@generic
-def draw(noise: Any, mean: float, rng: np.random.Generator) -> float:
+def _draw(noise: Any, mean: float, rng: np.random.Generator) -> float:
     """One reward with the given mean."""
     raise TypeError(f"no reward distribution is registered for {type(noise).__name__}")
+
+
+draw = generic(_draw, rebuild=lambda reward: reward)
+
+
+@draw.returns_plainly
+@compiled_apart
+def _draw_plainly(noise: Any, mean: float, rng: np.random.Generator) -> tuple[float]:
+    return (draw(noise, mean, rng),)
 
 
 @draw.register(Gaussian)
