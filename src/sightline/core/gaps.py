@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.least_squares import LeastSquares
-from sightline.core.vectors import inner_products
+from sightline.core.vectors import first_largest, inner_products
 from sightline.jit import compiled
 
 __all__ = [
@@ -55,11 +55,7 @@ def optimistic_arm(estimate: LeastSquares, beta: float) -> int:
     bounds = estimate.products
     for x in range(bounds.shape[0]):
         bounds[x] = upper_bound(estimate, beta, x)
-    best = 0
-    for x in range(1, bounds.shape[0]):
-        if bounds[x] > bounds[best]:
-            best = x
-    return best
+    return first_largest(bounds)
 
 
 @compiled

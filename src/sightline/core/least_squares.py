@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.cholesky import rank_one_update, solve, solve_transposed
-from sightline.core.vectors import inner_products
+from sightline.core.vectors import first_largest, inner_products
 from sightline.jit import compiled
 
 __all__ = ["LeastSquares", "best_arm", "least_squares", "observe", "refresh"]
@@ -199,8 +199,4 @@ def _factorise(state: LeastSquares) -> None:
 @compiled
 def best_arm(state: LeastSquares) -> int:
     """Empirically best arm x-hat; the first one among equals."""
-    best = 0
-    for z in range(1, state.means.shape[0]):
-        if state.means[z] > state.means[best]:
-            best = z
-    return best
+    return first_largest(state.means)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.cholesky import rank_one_update, solve
-from sightline.core.vectors import inner_products
+from sightline.core.vectors import first_largest, inner_products
 from sightline.jit import compiled
 
 __all__ = [
@@ -102,10 +102,5 @@ def posterior_mean(posterior: Posterior, theta: Array) -> None:
 @compiled
 def best_under(posterior: Posterior, theta: Array) -> int:
     """Best arm under a parameter; the first one among equals."""
-    means = posterior.means
-    inner_products(posterior.columns, theta, means)
-    best = 0
-    for x in range(1, means.shape[0]):
-        if means[x] > means[best]:
-            best = x
-    return best
+    inner_products(posterior.columns, theta, posterior.means)
+    return first_largest(posterior.means)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from sightline.core.posterior_cells import Cells
 from sightline.core.posterior_joint import joint_law
-from sightline.core.vectors import norm
+from sightline.core.vectors import first_largest, norm
 from sightline.jit import compiled, generic
 
 __all__ = [
@@ -86,10 +86,7 @@ def mutual_information(vertices: int, noise_std: float) -> MutualInformation:
 @compiled
 def bayesian_gaps(cells: Cells, excess: float, gaps: Array) -> int:
     """Write Delta; return the arm with the least, the first one among equals."""
-    best = 0
-    for x in range(1, gaps.shape[0]):
-        if cells.means[x] > cells.means[best]:
-            best = x
+    best = first_largest(cells.means)
     for x in range(gaps.shape[0]):
         gaps[x] = excess + (cells.means[best] - cells.means[x])
     return best

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled
 
-__all__ = ["equal_rows", "inner_products", "norm"]
+__all__ = ["equal_rows", "first_largest", "inner_products", "norm"]
 
 
 @compiled
@@ -38,6 +38,17 @@ def inner_products(
         factor = vector[i]
         for x in range(k):
             out[x] += columns[i, x] * factor
+
+
+@compiled
+def first_largest(values: NDArray[np.float64]) -> int:
+    """Index of the largest value; the first one among equals."""
+    first = 0
+    largest = values[0]  # at hand: looking it up again would make every step wait for the last
+    for x in range(1, values.shape[0]):
+        if values[x] > largest:
+            first, largest = x, values[x]
+    return first
 
 
 @compiled
