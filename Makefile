@@ -26,11 +26,9 @@ docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 bench: $(VENV)/.installed-dev
-	$(BIN)/python -m benchmarks.plain_c
+	$(BIN)/sightline bench
 	$(BIN)/python -m benchmarks.projection
-	$(BIN)/python -m benchmarks.bayesian_ids
 	$(BIN)/python -m benchmarks.lab
-	$(BIN)/python -m benchmarks.rounds
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,37 +1,84 @@
-"""Every policy against its plain NumPy version: time per round that a policy learns from.
+"""Every policy against plain NumPy: time per round that a policy learns from.
 
-theta = 0, so that no arm is better than another and exploration never ends.
+Policies that decide round by round play theta = 0, where no arm is better than another and
+exploration never ends.  Those that follow plans play a random action set, over their first rounds,
+against the truths that the tests compare them with; there the solver of plans is ours in both.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from tests import naive, naive_allocation_policies, naive_rivals
 
 import sightline as sl
 from benchmarks.measurement import Measurement
-from benchmarks.plain_numpy import PLAIN, play
-from benchmarks.problems import without_best_arm
+from benchmarks.plain_numpy import PLAIN, Plain, play
+from benchmarks.problems import random_arms, without_best_arm
 from benchmarks.timing import fastest
-from sightline.policies.catalogue import POLICIES
 
 SIZES = [(6, 2), (50, 5)]
-# Rounds of one run: ours needs many to outlast the fixed cost of a call, NumPy need not.
-OURS, THEIRS, BAYESIAN = 20_000, 300, 100
+# Rounds of a run: ours needs many to outlast the fixed cost of a call, NumPy need not.
+OURS, THEIRS, BAYESIAN, PLANNED = 20_000, 300, 100, 300
+HORIZON = 10**6
+PLANNERS: dict[str, Callable[[naive.World], Any]] = {
+    f"OAM(horizon={HORIZON})": lambda world: naive_allocation_policies.oam(
+        world, naive_allocation_policies.OAM(HORIZON), PLANNED
+    ),
+    "OSSB()": lambda world: naive_allocation_policies.ossb(world, 0.01, 0.0, 0.1, PLANNED),
+    f"E4(horizon={HORIZON})": lambda world: naive_allocation_policies.e4(
+        world, HORIZON, 1.0, PLANNED
+    ),
+    f"ExploreThenAllocate(horizon={HORIZON})": lambda world: (
+        naive_allocation_policies.explore_then_allocate(world, HORIZON, 1.0, PLANNED)
+    ),
+    f"PhasedElimination(horizon={HORIZON})": lambda world: naive_rivals.phased_elimination(
+        world, HORIZON, 1.0, PLANNED
+    ),
+}
 
 
 def measure(repeats: int) -> Iterator[Measurement]:
-    """Measure all policies of the yardstick."""
+    """Measure all policies, those that plan at the end."""
     for name, plain in PLAIN.items():
-        policy = eval(name, dict(POLICIES))
-        bayesian = name == "BayesianIDS()"
         for k, d in SIZES:
-            problem = without_best_arm(k, d)
-            rounds = (BAYESIAN, BAYESIAN) if bayesian else (OURS, THEIRS)
-            ours = functools.partial(sl.simulate, problem, policy, rounds[0], 1, [rounds[0]])
-            theirs = functools.partial(play, plain, problem, rounds[1], 1)
-            learnt = int(ours().explorations[-1]), theirs()[1]
-            seconds = fastest([ours, theirs], repeats)
-            yield Measurement(
-                name, {"k": k, "d": d}, seconds[0] / learnt[0], "NumPy", seconds[1] / learnt[1]
-            )
+            yield _measure_round(name, plain, k, d, repeats)
+    for name, truth in PLANNERS.items():
+        for k, d in SIZES:
+            yield _measure_plan(name, truth, k, d, repeats)
+
+
+def _measure_round(name: str, plain: Plain, k: int, d: int, repeats: int) -> Measurement:
+    problem = without_best_arm(k, d)
+    rounds = (BAYESIAN, BAYESIAN) if name == "BayesianIDS()" else (OURS, THEIRS)
+    ours = functools.partial(sl.simulate, problem, _policy(name), rounds[0], 1, [rounds[0]])
+    theirs = functools.partial(play, plain, problem, rounds[1], 1)
+    learnt = int(ours().explorations[-1]), theirs()[1]
+    seconds = fastest([ours, theirs], repeats)
+    return Measurement(
+        name, {"k": k, "d": d}, seconds[0] / learnt[0], "NumPy", seconds[1] / learnt[1]
+    )
+
+
+def _measure_plan(
+    name: str, truth: Callable[[naive.World], Any], k: int, d: int, repeats: int
+) -> Measurement:
+    problem = random_arms(k, d)
+    ours = functools.partial(sl.simulate, problem, _policy(name), PLANNED, 1, [PLANNED])
+
+    def theirs() -> object:
+        streams = np.random.default_rng(1).spawn(2)
+        actions, theta = np.array(problem.actions), np.array(problem.theta)
+        return truth(naive.World(actions, theta, problem.noise_std, *streams))
+
+    ours()  # compiled before the clock starts
+    seconds = [value / PLANNED for value in fastest([ours, theirs], repeats)]
+    return Measurement(name, {"k": k, "d": d}, seconds[0], "truth", seconds[1])
+
+
+def _policy(name: str) -> sl.Policy:
+    policy: sl.Policy = eval(f"sl.{name}")
+    return policy

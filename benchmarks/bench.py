@@ -8,8 +8,7 @@ import os
 import platform
 import shutil
 import subprocess
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,10 +59,11 @@ def bench(names: Sequence[str], out: Path, repeats: int, console: Console) -> No
         if name == "c" and shutil.which("gcc") is None:
             console.print("c: left out, since there is no gcc")
             continue
-        began = time.perf_counter()
-        found[name] = list(importlib.import_module(f"benchmarks.{module}").measure(repeats))
-        seconds = time.perf_counter() - began
-        _print(f"{name}: against {yardstick} ({seconds:.0f} s)", found[name], console)
+        console.print(f"\n{name}: against {yardstick}\n{_line(*_HEADINGS)}", markup=False)
+        found[name] = []
+        for row in importlib.import_module(f"benchmarks.{module}").measure(repeats):
+            found[name].append(row)
+            console.print(_line(*_cells(row)), markup=False, highlight=False, soft_wrap=True)
         _write(out / "bench.json", found)
     if "growth" in found:
         from benchmarks.picture import growth_figure
@@ -119,15 +119,15 @@ def _power(n: int) -> str:
     return f"10^{len(str(n)) - 1}" if n >= 10**4 and str(n).strip("0") == "1" else str(n)
 
 
-def _print(title: str, rows: Iterable[Measurement], console: Console) -> None:
-    from rich.table import Table
+_HEADINGS = ("what", "size", "ours", "yardstick", "its time", "ratio", "times faster")
 
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for column in ("what", "size", "ours", "yardstick", "its time", "ratio", "times faster"):
-        table.add_column(column, justify="left" if column in ("what", "size") else "right")
-    for row in rows:
-        size = " ".join(f"{name}={_power(value)}" for name, value in row.size.items())
-        times = [in_units(row.seconds), row.yardstick, in_units(row.yardstick_seconds)]
-        table.add_row(row.what, size, *times, f"{row.ratio:.3g}", f"{1 / row.ratio:.3g}")
-    console.print(table)
-    console.print()
+
+def _cells(row: Measurement) -> tuple[str, ...]:
+    size = " ".join(f"{name}={_power(value)}" for name, value in row.size.items())
+    times = in_units(row.seconds), row.yardstick, in_units(row.yardstick_seconds)
+    return row.what, size, *times, f"{row.ratio:.3g}", f"{1 / row.ratio:.3g}"
+
+
+def _line(*cells: str) -> str:
+    what, size, *numbers = cells
+    return f"{what:<50}{size:<16}" + "".join(f"{cell:>13}" for cell in numbers)

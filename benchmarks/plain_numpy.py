@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from sightline.core.design import design, optimal_design
+from sightline.engine.simulate import streams
 
 __all__ = ["PLAIN", "play"]
 
@@ -314,15 +315,15 @@ PLAIN: dict[str, Plain] = {
 
 
 def play(plain: Plain, problem: sl.LinearBandit, rounds: int, seed: int) -> tuple[float, int]:
-    """Regret and rounds that the policy learnt from."""
-    rng = np.random.default_rng(seed)
+    """Regret and rounds that the policy learnt from; a seed means what it means to us."""
+    decisions, noise = streams(seed)
     noise_std = problem.noise_std
     regulariser = noise_std**2 if plain.matched else 1.0
     data = Data(np.array(problem.actions), noise_std, regulariser)
     choose, regret = plain.make(data), 0.0
     for t in range(1, rounds + 1):
-        arm, learn = choose(t, rng)
+        arm, learn = choose(t, decisions)
         if learn:
-            data.learn(arm, problem.means[arm] + noise_std * rng.standard_normal())
+            data.learn(arm, problem.means[arm] + noise_std * noise.standard_normal())
         regret += problem.gaps[arm]
     return regret, data.rounds

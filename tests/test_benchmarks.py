@@ -1,4 +1,4 @@
-"""The yardsticks in C play the same algorithms as our policies."""
+"""The yardsticks in C and NumPy play the same algorithms as our policies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from benchmarks.plain_c import POLICIES, runner
+from benchmarks.plain_numpy import PLAIN, play
 
 import sightline as sl
 from sightline.engine.simulate import streams
@@ -23,15 +24,32 @@ def _sphere() -> sl.LinearBandit:
 
 PROBLEMS = [sl.problems.end_of_optimism(0.01), _sphere()]
 
+# Roots of V^-1, optimal designs and posterior samples are not unique: these agree in law only.
+IN_LAW = ["ThompsonSampling()", "TopTwo()", "LinMED()", "BayesianIDS()"]
+
 pytestmark = [
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="yardsticks in C need gcc"),
     pytest.mark.slow,
-    pytest.mark.parametrize("name", POLICIES),
     pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name),
 ]
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="yardsticks in C need gcc")
 
 
-def test_same_numbers_give_same_runs(name: str, problem: sl.LinearBandit) -> None:
+def assert_same_law(ours: list[tuple[float, int]], plain: list[tuple[float, int]]) -> None:
+    """Compare regret and exploration rounds within four standard errors."""
+    error = np.sqrt(np.var(ours, axis=0) / len(ours) + np.var(plain, axis=0) / len(plain))
+    assert (abs(np.mean(ours, axis=0) - np.mean(plain, axis=0)) <= 4.0 * error).all()
+
+
+def played(
+    problem: sl.LinearBandit, policy: sl.Policy, rounds: int, seed: int
+) -> tuple[float, int]:
+    run = sl.simulate(problem, policy, rounds, seed, [rounds])
+    return float(run.regret[-1]), int(run.explorations[-1])
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", POLICIES)
+def test_same_numbers_give_same_runs_in_c(name: str, problem: sl.LinearBandit) -> None:
     for seed in range(5):
         decisions, noise = streams(seed)
         normal = name == "thompson"  # the others draw uniform numbers, or none
@@ -40,17 +58,31 @@ def test_same_numbers_give_same_runs(name: str, problem: sl.LinearBandit) -> Non
         )
         tapes = (draws, noise.standard_normal(ROUNDS))
         regret, explorations = runner(name, problem, ROUNDS, tapes=tapes)(seed)
-        run = sl.simulate(problem, POLICIES[name], ROUNDS, seed, [ROUNDS])
-        assert explorations == run.explorations[-1]
-        assert regret == pytest.approx(run.regret[-1], rel=1e-12)
+        ours = played(problem, POLICIES[name], ROUNDS, seed)
+        assert explorations == ours[1]
+        assert regret == pytest.approx(ours[0], rel=1e-12)
 
 
-def test_random_numbers_give_the_same_law(name: str, problem: sl.LinearBandit) -> None:
-    play = runner(name, problem, ROUNDS)
-    ours, plain = [], []
-    for seed in range(100):
-        run = sl.simulate(problem, POLICIES[name], ROUNDS, seed, [ROUNDS])
-        ours.append((run.regret[-1], run.explorations[-1]))
-        plain.append(play(seed))
-    error = np.sqrt((np.var(ours, axis=0) + np.var(plain, axis=0)) / 99)
-    assert (abs(np.mean(ours, axis=0) - np.mean(plain, axis=0)) <= 4.0 * error).all()
+@needs_gcc
+@pytest.mark.parametrize("name", POLICIES)
+def test_random_numbers_give_the_same_law_in_c(name: str, problem: sl.LinearBandit) -> None:
+    play_in_c = runner(name, problem, ROUNDS)
+    ours = [played(problem, POLICIES[name], ROUNDS, seed) for seed in range(100)]
+    assert_same_law(ours, [play_in_c(seed) for seed in range(100)])
+
+
+@pytest.mark.parametrize("name", sorted(set(PLAIN) - set(IN_LAW)))
+def test_same_seed_gives_the_same_run_in_numpy(name: str, problem: sl.LinearBandit) -> None:
+    for seed in range(3):
+        regret, explorations = play(PLAIN[name], problem, 400, seed)
+        ours = played(problem, eval(f"sl.{name}"), 400, seed)
+        assert explorations == ours[1]
+        assert regret == pytest.approx(ours[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", IN_LAW)
+def test_same_law_in_numpy(name: str, problem: sl.LinearBandit) -> None:
+    rounds, runs = (100, 12) if name == "BayesianIDS()" else (300, 40)
+    policy = eval(f"sl.{name}")
+    ours = [played(problem, policy, rounds, seed) for seed in range(5 * runs)]
+    assert_same_law(ours, [play(PLAIN[name], problem, rounds, seed) for seed in range(runs)])

@@ -31,6 +31,7 @@ from sightline.core.confidence import (
     global_beta,
     valid_rule,
 )
+from sightline.core.least_squares import spanning_coordinates
 from sightline.core.posterior import (
     Posterior,
     absorb,
@@ -103,7 +104,7 @@ class ThompsonSampling(Policy):
         posterior = gaussian_posterior(actions, noise_std, self.prior_std)
         named = isinstance(self.inflation, str)
         # as everywhere, d is the dimension of the span of the arms
-        d = max(int(np.linalg.matrix_rank(actions)), 1)
+        d = spanning_coordinates(actions).shape[1]
         regulariser = (noise_std / self.prior_std) ** 2
         inflation = Inflation(
             rule=_INFLATION[str(self.inflation)] if named else _INFLATION["none"],
