@@ -1,10 +1,11 @@
 """Estimates fed with data, beside the data themselves."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.core.least_squares import LeastSquares, least_squares, observe
+from sightline.core.alternatives import shifts, write_shifts
+from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
 from sightline.jit import uncached
 from tests import naive
 from tests.naive import Array, Ints
@@ -48,6 +49,18 @@ def random_fed(seed: int, k: int, d: int, n: int, regulariser: float = 1.0) -> F
     rng = np.random.default_rng(seed)
     actions = rng.standard_normal((k, min(d, k)))
     return fed(actions, regulariser, *random_data(rng, actions, n))
+
+
+def shifts_of(alternatives: Any, estimate: LeastSquares) -> Array:
+    """Return nu(z) - theta (k, d), zero where there is no alternative, after ``locate``."""
+    k, d = estimate.actions.shape
+    finite = np.flatnonzero(np.isfinite(alternatives.distances))
+    work = shifts(k, d)
+    work.arms[: len(finite)] = finite
+    write_shifts(alternatives, estimate, best_arm(estimate), len(finite), work)
+    result = np.zeros((k, d))
+    result[finite] = work.columns[:, : len(finite)].T
+    return result
 
 
 class Flat(NamedTuple):

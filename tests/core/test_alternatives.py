@@ -13,11 +13,10 @@ from sightline.core.alternatives import (
     least_distance,
     locate,
     mixing_weights,
-    shift_to,
 )
 from sightline.core.least_squares import LeastSquares, best_arm, least_squares
 from tests import naive
-from tests.core.helpers import fed, flat_fed, observe_all, random_fed
+from tests.core.helpers import fed, flat_fed, observe_all, random_fed, shifts_of
 from tests.naive import Array
 
 seeds = st.integers(0, 2**32 - 1)
@@ -26,15 +25,11 @@ sizes = {"k": st.integers(2, 9), "d": st.integers(1, 5), "n": st.integers(1, 80)
 
 def halfspaces(estimate: LeastSquares) -> tuple[int, Array, float, Array]:
     """Return x-hat, distances, the least of them, and nu(z) - theta for all z but x-hat."""
-    k, d = estimate.actions.shape
     best = best_arm(estimate)
-    alternatives, shifts = half_spaces(k), np.zeros((k, d))
+    alternatives = half_spaces(len(estimate.actions))
     least = least_distance(alternatives, estimate, best)
     assert locate(alternatives, estimate, best) == least
-    for z in range(k):
-        if math.isfinite(alternatives.distances[z]):
-            shift_to(alternatives, estimate, best, z, shifts[z])
-    return best, alternatives.distances, least, shifts
+    return best, alternatives.distances, least, shifts_of(alternatives, estimate)
 
 
 @settings(deadline=None)

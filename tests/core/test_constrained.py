@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.alternatives import half_spaces, least_distance, locate, shift_to
+from sightline.core.alternatives import half_spaces, least_distance, locate
 from sightline.core.constrained import Projections, projections
 from sightline.core.least_squares import LeastSquares, best_arm
 from sightline.core.parameter_set import Polytope
 from tests import naive
-from tests.core.helpers import Fed, fed, random_data, random_fed
+from tests.core.helpers import Fed, fed, random_data, random_fed, shifts_of
 from tests.naive import Array
 from tests.naive_projection import cell, nearest
 
@@ -50,10 +50,9 @@ def truth(fed: Fed, z: int, rivals: list[int], normals: Array, bounds: Array) ->
 
 def assert_agrees(fed: Fed, cells: bool, normals: Array, bounds: Array) -> Projections:
     estimate = fed.estimate
-    k, d = estimate.actions.shape
-    best = best_arm(estimate)
+    k, best = len(estimate.actions), best_arm(estimate)
     alternatives, tested, least = run(estimate, cells, normals, bounds)
-    shift = np.zeros(d)
+    shifts = shifts_of(alternatives, estimate)
     for z in set(range(k)) - {best}:
         rivals = [i for i in range(k) if i != z] if cells else [best]
         expected = truth(fed, z, rivals, normals, bounds)
@@ -62,9 +61,8 @@ def assert_agrees(fed: Fed, cells: bool, normals: Array, bounds: Array) -> Proje
             continue
         distance = expected @ fed.V @ expected
         assert alternatives.distances[z] == pytest.approx(distance, rel=1e-7, abs=1e-10)
-        shift_to(alternatives, estimate, best, z, shift)
         scale = 1.0 + np.abs(expected).max()
-        np.testing.assert_allclose(shift, expected, atol=1e-6 * scale)
+        np.testing.assert_allclose(shifts[z], expected, atol=1e-6 * scale)
     # half-spaces and cells are two ways to cut up the same set
     assert least == pytest.approx(tested, rel=1e-7, abs=1e-10)
     return alternatives
@@ -105,12 +103,11 @@ def test_three_arms_have_the_same_alternative_where_the_half_space_meets_the_cel
 ) -> None:
     data = random_fed(seed, 3, 2, 50)
     estimate, best = data.estimate, best_arm(data.estimate)
-    closed, shift, cell_shift = half_spaces(3), np.zeros(2), np.zeros(2)
+    closed = half_spaces(3)
     least_distance(closed, estimate, best)
     cells, _, _ = run(estimate, True, *FREE)
     for z in {0, 1, 2} - {best}:
-        shift_to(closed, estimate, best, z, shift)
-        shift_to(cells, estimate, best, z, cell_shift)
+        shift, cell_shift = shifts_of(closed, estimate)[z], shifts_of(cells, estimate)[z]
         means = estimate.actions @ (estimate.theta + shift)
         if means[z] >= means.max() - 1e-12:  # z is best there: the alternative lies in its cell
             np.testing.assert_allclose(cell_shift, shift, atol=1e-9)

@@ -12,7 +12,6 @@ from sightline.core.alternatives import (
     half_spaces,
     least_distance,
     mixing_weights,
-    shift_to,
 )
 from sightline.core.gaps import optimistic_arm
 from sightline.core.information import (
@@ -23,7 +22,7 @@ from sightline.core.information import (
 )
 from sightline.core.least_squares import LeastSquares, best_arm, least_squares
 from tests import naive
-from tests.core.helpers import random_fed
+from tests.core.helpers import random_fed, shifts_of
 from tests.naive import Array
 
 seeds = st.integers(0, 2**32 - 1)
@@ -74,10 +73,7 @@ def unpruned(
 ) -> Array:
     """Return the double sum with the kernel's own weights and shifts: no other rounding."""
     xhat = best_arm(estimate)
-    shifts = np.zeros_like(estimate.actions)
-    for z in range(len(shifts)):
-        if math.isfinite(alternatives.distances[z]):
-            shift_to(alternatives, estimate, xhat, z, shifts[z])
+    shifts = shifts_of(alternatives, estimate)
     return naive.information_gain(estimate.actions, shifts, work.weights, optimism, xhat)
 
 

@@ -7,7 +7,7 @@
 | squared norm of u_z in V^-1    | ``separations[z]``    | (k,)  |
 | <u_z, theta-hat>               | ``shortfalls[z]``     | (k,)  |
 | squared norm of nu-hat(z) - theta-hat in V | ``distances[z]`` | (k,)  |
-| nu-hat(z) - theta-hat          | ``shift``             | (d,)  |
+| nu-hat(z) - theta-hat          | ``columns[:, n]``, z = ``arms[n]`` | (d, k) |
 | q(z)                           | ``weights[z]``        | (k,)  |
 
 Over all of R^d the half-space alternative has the closed form (paper, closed form of nu-hat)
@@ -30,12 +30,14 @@ from sightline.jit import compiled, generic
 
 __all__ = [
     "HalfSpaces",
+    "Shifts",
     "compare_to_best",
     "half_spaces",
     "least_distance",
     "locate",
     "mixing_weights",
-    "shift_to",
+    "shifts",
+    "write_shifts",
 ]
 
 Array = NDArray[np.float64]
@@ -58,6 +60,19 @@ def half_spaces(k: int) -> HalfSpaces:
     return HalfSpaces(np.zeros(k), np.zeros(k), np.zeros(k))
 
 
+class Shifts(NamedTuple):
+    """nu-hat(z) - theta-hat for some arms z, side by side, so that loops over z are vector code."""
+
+    arms: NDArray[np.int64]  # (k,): the first few are the arms in question
+    columns: Array  # (d, k)
+    differences: Array  # workspace (d, k)
+
+
+def shifts(k: int, d: int) -> Shifts:
+    """Arrays for k arms in d dimensions."""
+    return Shifts(np.zeros(k, dtype=np.int64), np.zeros((d, k)), np.zeros((d, k)))
+
+
 @generic
 def least_distance(alternatives: Any, estimate: LeastSquares, best: int) -> float:
     """Squared distance from theta-hat to the nearest parameter with another best arm: 2 m_s."""
@@ -75,8 +90,10 @@ def locate(alternatives: Any, estimate: LeastSquares, best: int) -> float:
 
 
 @generic
-def shift_to(alternatives: Any, estimate: LeastSquares, best: int, z: int, shift: Array) -> None:
-    """Write nu-hat(z) - theta-hat into ``shift``, for an alternative at finite distance."""
+def write_shifts(
+    alternatives: Any, estimate: LeastSquares, best: int, count: int, shifts: Shifts
+) -> None:
+    """Write nu-hat(z) - theta-hat for the first ``count`` arms, all at finite distance."""
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
 
 
@@ -146,19 +163,31 @@ def _locate_halfspaces(alternatives: HalfSpaces, estimate: LeastSquares, best: i
     return least
 
 
-@shift_to.register(HalfSpaces)
+@write_shifts.register(HalfSpaces)
 @compiled
-def _shift_to_halfspace(
-    alternatives: HalfSpaces, estimate: LeastSquares, best: int, z: int, shift: Array
+def _write_halfspace_shifts(
+    alternatives: HalfSpaces, estimate: LeastSquares, best: int, count: int, shifts: Shifts
 ) -> None:
-    actions, inverse = estimate.actions, estimate.gram_inverse
-    d = actions.shape[1]
-    scale = alternatives.shortfalls[z] / alternatives.separations[z]
+    """Write -(shortfall / separation) V^-1 u, from u itself: arms may nearly coincide."""
+    arms, columns, differences = shifts.arms, shifts.columns, shifts.differences
+    inverse, d = estimate.gram_inverse, columns.shape[0]
+    for j in range(d):
+        for n in range(count):
+            differences[j, n] = estimate.columns[j, best] - estimate.columns[j, arms[n]]
     for i in range(d):
-        row = 0.0
-        for j in range(d):
-            row += inverse[i, j] * (actions[best, j] - actions[z, j])
-        shift[i] = -scale * row
+        entry = inverse[i, 0]
+        for n in range(count):
+            columns[i, n] = entry * differences[0, n]
+        for j in range(1, d):
+            entry = inverse[i, j]
+            for n in range(count):
+                columns[i, n] += entry * differences[j, n]
+    scales = differences[0]
+    for n in range(count):
+        scales[n] = -alternatives.shortfalls[arms[n]] / alternatives.separations[arms[n]]
+    for i in range(d):
+        for n in range(count):
+            columns[i, n] *= scales[n]
 
 
 @compiled

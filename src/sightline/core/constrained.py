@@ -23,7 +23,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import compare_to_best, least_distance, locate, shift_to
+from sightline.core.alternatives import (
+    Shifts,
+    compare_to_best,
+    least_distance,
+    locate,
+    write_shifts,
+)
 from sightline.core.cholesky import factorise, solve_transposed
 from sightline.core.least_squares import LeastSquares
 from sightline.core.projection import Projection, project_cell, project_halfspace, projection
@@ -153,15 +159,15 @@ def _locate_projections(alternatives: Projections, estimate: LeastSquares, best:
     return least
 
 
-@shift_to.register(Projections)
+@write_shifts.register(Projections)
 @compiled
-def _shift_to_projection(
-    alternatives: Projections, estimate: LeastSquares, best: int, z: int, shift: Array
+def _write_projection_shifts(
+    alternatives: Projections, estimate: LeastSquares, best: int, count: int, shifts: Shifts
 ) -> None:
-    whitener, points = alternatives.whitener, alternatives.points
-    d = shift.shape[0]
-    for j in range(d):
-        total = 0.0
-        for i in range(j + 1):
-            total += whitener[i, j] * points[z, i]
-        shift[j] = total
+    whitener, points, columns = alternatives.whitener, alternatives.points, shifts.columns
+    for j in range(columns.shape[0]):
+        for n in range(count):
+            total = 0.0
+            for i in range(j + 1):
+                total += whitener[i, j] * points[shifts.arms[n], i]
+            columns[j, n] = total

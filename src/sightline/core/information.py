@@ -4,7 +4,7 @@
 |-------------------------|----------------------|-------|
 | I_s(x), I_s^UCB(x)      | ``gains[x]``         | (k,)  |
 | q_s(z)                  | ``weights[z]``       | (k,)  |
-| nu-hat(z) - theta-hat   | ``shift``            | (d,)  |
+| nu-hat(z) - theta-hat   | ``shifts``           | (d, k) |
 | beta^{1/2} norm of x in V^-1 | the optimistic term | scalar |
 
 The first two gains weigh alternatives, of whatever kind: half-spaces or cells.  The others are
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import shift_to
+from sightline.core.alternatives import Shifts, shifts, write_shifts
 from sightline.core.least_squares import LeastSquares
-from sightline.core.vectors import inner_products
+from sightline.core.vectors import inner_product, inner_products
 from sightline.jit import compiled
 
 __all__ = [
@@ -52,6 +52,7 @@ class Workspace(NamedTuple):
     optimism: Array  # (k,)
     shift: Array  # (d,)
     form: Array  # (d, d)
+    shifts: Shifts
 
 
 def workspace(k: int, d: int) -> Workspace:
@@ -63,15 +64,19 @@ def workspace(k: int, d: int) -> Workspace:
         optimism=np.zeros(k),
         shift=np.zeros(d),
         form=np.zeros((d, d)),
+        shifts=shifts(k, d),
     )
 
 
 @compiled
-def _inner(actions: Array, x: int, vector: Array) -> float:
-    total = 0.0
-    for i in range(vector.shape[0]):
-        total += actions[x, i] * vector[i]
-    return total
+def _weighty(work: Workspace) -> int:
+    """List the alternatives whose weight is not negligible; return how many there are."""
+    count = 0
+    for z in range(work.weights.shape[0]):
+        if work.weights[z] >= NEGLIGIBLE_WEIGHT:
+            work.shifts.arms[count] = z
+            count += 1
+    return count
 
 
 @compiled
@@ -80,16 +85,18 @@ def optimistic_gain(
 ) -> None:
     """I(x) = 1/2 sum_z q(z) (|<shift(z), x>| + sqrt(beta) |x|)^2 for all x: O(k d) per z."""
     gains, shift, products, optimism = work.gains, work.shift, estimate.products, work.optimism
+    arms, columns = work.shifts.arms, work.shifts.columns
     k = gains.shape[0]
     for x in range(k):
         gains[x] = 0.0
         optimism[x] = math.sqrt(beta * max(estimate.squared_widths[x], 0.0))
-    for z in range(k):
-        if work.weights[z] < NEGLIGIBLE_WEIGHT:
-            continue
-        shift_to(alternatives, estimate, best, z, shift)
+    count = _weighty(work)
+    write_shifts(alternatives, estimate, best, count, work.shifts)
+    for n in range(count):
+        for i in range(shift.shape[0]):
+            shift[i] = columns[i, n]
         inner_products(estimate.columns, shift, products)
-        half = 0.5 * work.weights[z]
+        half = 0.5 * work.weights[arms[n]]
         for x in range(k):
             term = abs(products[x]) + optimism[x]
             gains[x] += half * term * term
@@ -108,22 +115,24 @@ def quadratic_gain(
 
     With W = sum_z q(z) shift(z) shift(z)^T the gain of every other arm is x^T W x / 2.
     """
-    actions, gains, shift, form = estimate.actions, work.gains, work.shift, work.form
-    products = estimate.products
-    k, d = actions.shape
+    gains, form, products = work.gains, work.form, estimate.products
+    arms, columns = work.shifts.arms, work.shifts.columns
+    k, d = estimate.actions.shape
+    count = _weighty(work)
+    write_shifts(alternatives, estimate, best, count, work.shifts)
     optimistic_gain = 0.0
-    for i in range(d):
-        for j in range(d):
-            form[i, j] = 0.0
-    for z in range(k):
-        if work.weights[z] < NEGLIGIBLE_WEIGHT:
-            continue
-        shift_to(alternatives, estimate, best, z, shift)
+    for n in range(count):
+        inner = 0.0
         for i in range(d):
-            for j in range(d):
-                form[i, j] += work.weights[z] * shift[i] * shift[j]
-        term = abs(_inner(actions, optimist, shift)) + optimism
-        optimistic_gain += 0.5 * work.weights[z] * term * term
+            inner += estimate.actions[optimist, i] * columns[i, n]
+        term = abs(inner) + optimism
+        optimistic_gain += 0.5 * work.weights[arms[n]] * term * term
+    for i in range(d):
+        for n in range(count):
+            products[n] = work.weights[arms[n]] * columns[i, n]
+        for j in range(i, d):
+            form[i, j] = inner_product(products, columns[j], count)
+            form[j, i] = form[i, j]
     for x in range(k):
         gains[x] = 0.0
     for i in range(d):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled
 
-__all__ = ["equal_rows", "first_largest", "inner_products", "norm"]
+__all__ = ["equal_rows", "first_largest", "inner_product", "inner_products", "norm"]
 
 
 @compiled
@@ -19,6 +19,25 @@ def norm(vector: NDArray[np.float64]) -> float:
     for i in range(vector.shape[0]):
         total += vector[i] * vector[i]
     return math.sqrt(total)
+
+
+@compiled
+def inner_product(a: NDArray[np.float64], b: NDArray[np.float64], count: int) -> float:
+    """Inner product of the first few entries.
+
+    Four sums side by side, since in one each addition waits for the last; in an order of our own
+    and not of the compiler's, so that every machine gets the same bits.
+    """
+    s_0, s_1, s_2, s_3 = 0.0, 0.0, 0.0, 0.0
+    last = count - count % 4
+    for n in range(0, last, 4):
+        s_0 += a[n] * b[n]
+        s_1 += a[n + 1] * b[n + 1]
+        s_2 += a[n + 2] * b[n + 2]
+        s_3 += a[n + 3] * b[n + 3]
+    for n in range(last, count):
+        s_0 += a[n] * b[n]
+    return (s_0 + s_1) + (s_2 + s_3)
 
 
 @compiled
