@@ -28,16 +28,16 @@ class Series(NamedTuple):
     variable: str
     fixed: int
     values: list[int]
-    rounds: int
+    rounds: int  # rounds at the smallest size, fewer at the others: as many as take equal time
     exponent: float  # what the law allows
 
 
 SERIES = [
-    Series(H_UCB, "k", 20, [1_000, 3_000, 10_000, 30_000, 100_000], 20, 1.0),
-    Series(H_UCB, "d", 1_000, [10, 20, 50, 100, 200], 50, 2.0),
-    Series(sl.LinUCB(), "k", 20, [1_000, 3_000, 10_000, 30_000, 100_000], 200, 1.0),
-    Series(sl.LinUCB(), "d", 1_000, [10, 20, 50, 100, 200], 500, 1.0),
-    Series(sl.ThompsonSampling(), "k", 20, [1_000, 3_000, 10_000, 30_000, 100_000], 200, 1.0),
+    Series(H_UCB, "k", 20, [1_000, 3_000, 10_000, 30_000, 100_000], 2000, 1.0),
+    Series(H_UCB, "d", 1_000, [10, 20, 50, 100, 200], 4000, 2.0),
+    Series(sl.LinUCB(), "k", 20, [1_000, 3_000, 10_000, 30_000, 100_000], 40_000, 1.0),
+    Series(sl.LinUCB(), "d", 1_000, [10, 20, 50, 100, 200], 40_000, 1.0),
+    Series(sl.ThompsonSampling(), "k", 20, [1_000, 3_000, 10_000, 30_000, 100_000], 40_000, 1.0),
 ]
 HORIZONS: list[tuple[sl.Policy, list[int]]] = [
     (sl.LinUCB(), [10**e for e in range(3, 7)]),
@@ -50,7 +50,7 @@ def seconds_per_round(series: Series, value: int, repeats: int) -> float:
     """Time of a round, without that of starting: a long run less one of one round."""
     k, d = (value, series.fixed) if series.variable == "k" else (series.fixed, value)
     problem = without_best_arm(k, d)
-    n = series.rounds
+    n = int(series.rounds * (series.values[0] / value) ** series.exponent)
     runs = [
         functools.partial(sl.simulate, problem, series.policy, rounds, 1, [rounds])
         for rounds in (n + 1, 1)

@@ -264,3 +264,17 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
 def test_bad_configurations(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def size_of(state: Any) -> int:
+    """Numbers in all arrays of a state."""
+    if isinstance(state, np.ndarray):
+        return state.size
+    return sum(map(size_of, state)) if isinstance(state, tuple) else 0
+
+
+@every_policy
+def test_memory_is_of_order_kd_and_d_squared(policy: sl.Policy) -> None:
+    rng = np.random.default_rng(0)
+    few, many = (size_of(policy.start(rng.standard_normal((k, 3)), 1.0)) for k in (80, 240))
+    assert many <= 4 * few  # where something had k^2 entries, it would be more than 7
