@@ -151,7 +151,9 @@ def test_the_estimate_counts_only_what_is_missing(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
     before = duration.estimate([ITEM], "paper", shelf)
     assert before["small"] > 0.0
+    assert not shelf.holds(ITEM, "paper")
     run_item(ITEM, "paper", shelf)
+    assert shelf.holds(ITEM, "paper")
     assert duration.estimate([ITEM], "paper", shelf) == {"small": 0.0}
 
 

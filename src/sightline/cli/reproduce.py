@@ -75,7 +75,7 @@ def _reproduce(items: list[Item], profile: str, out: Path, shelf: Shelf, console
     from sightline.paper.duration import duration_text
     from sightline.paper.reproduce import run_item, write_findings
 
-    compile_kernels(items, profile)
+    compile_kernels([item for item in items if not shelf.holds(item, profile)], profile)
     if profile == Profile.PAPER:
         _announce(items, profile, shelf, console)
     outcomes, findings, pictures = {}, {}, {}

@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterable
 
 from sightline.engine.simulate import simulate
-from sightline.lab.block import Task, tasks
+from sightline.lab.block import Task
 from sightline.lab.executors import cores
 from sightline.lab.experiment import Cell, Experiment
-from sightline.lab.store import Store
 from sightline.paper.item import Calculation, Item
 from sightline.paper.reproduce import Shelf
 from sightline.problems.bandit import LinearBandit
@@ -54,13 +53,11 @@ def estimate(items: Iterable[Item], profile: str, shelf: Shelf) -> dict[str, flo
 
 
 def _experiment_seconds(experiment: Experiment, shelf: Shelf) -> float:
-    store = Store.create(shelf.store_of(experiment), experiment)
     missing: dict[Cell, Task] = {}
     counts: collections.Counter[Cell] = collections.Counter()
-    for task in tasks(experiment, store.keeps_sources):
-        if not store.holds(task):
-            missing.setdefault(task.cell, task)
-            counts[task.cell] += len(task.seeds)
+    for task in shelf.missing_tasks(experiment):
+        missing.setdefault(task.cell, task)
+        counts[task.cell] += len(task.seeds)
     return sum(counts[cell] * _mean_seconds(task, counts[cell]) for cell, task in missing.items())
 
 

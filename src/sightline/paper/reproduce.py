@@ -23,8 +23,10 @@ import numpy as np
 
 from sightline.files import write_atomically
 from sightline.jit import source_hash
+from sightline.lab.block import Task, tasks
 from sightline.lab.experiment import Experiment
 from sightline.lab.sources import sources_of
+from sightline.lab.store import Store
 from sightline.paper.item import Calculation, Findings, Item, Outcome
 from sightline.report.page import svg_of
 from sightline.report.results import Results
@@ -45,6 +47,19 @@ class Shelf:
         cell = experiment.cells[0]
         sources = sources_of(experiment.problems[cell.problem], experiment.policies[cell.policy])
         return self.directory / f"{experiment.digest[:12]}-{sources[:8]}"
+
+    def missing_tasks(self, experiment: Experiment) -> list[Task]:
+        """List what is still to be run of an experiment."""
+        store = Store.create(self.store_of(experiment), experiment)
+        return [task for task in tasks(experiment, store.keeps_sources) if not store.holds(task)]
+
+    def holds(self, item: Item, profile: str) -> bool:
+        """Whether nothing is missing of an item."""
+        size = item.sizes[profile]
+        return not any(map(self.missing_tasks, item.experiments(size).values())) and all(
+            self.file_of(f"{item.name}-{name}", calculation).exists()
+            for name, calculation in item.calculations(size).items()
+        )
 
     def results_of(self, experiment: Experiment) -> Results:
         """Run what is missing."""

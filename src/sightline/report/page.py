@@ -56,7 +56,7 @@ _STYLE = """
 :root { color-scheme: light; --ink: #1d2530; --soft: #5b6675; --line: #d8dde4; --tint: #f4f6f9; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 66rem; color: var(--ink);
-  font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
+  font: 1rem/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
   overflow-wrap: anywhere; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .5rem; }
 h2 { font-size: 1.25rem; margin: 2.8rem 0 .4rem; padding-top: .8rem;
@@ -71,7 +71,7 @@ table { border-collapse: collapse; font-size: .88rem; line-height: 1.4; width: 1
 caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem;
   border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; }
-td { white-space: pre-line; }
+td { white-space: pre-line; } .short { white-space: nowrap; }
 th { background: var(--tint); font-weight: 600; }
 .good, .bad, .open { font-weight: 600; white-space: nowrap; }
 .good { color: #17703a; } .bad { color: #b3261e; } .open { color: #8a6100; }
@@ -84,13 +84,15 @@ pre { background: var(--tint); border-radius: 4px; padding: .5rem .7rem; margin:
   figure svg { min-width: 34rem; }
 }
 @media print {
-  @page { margin: 16mm; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
+  @page { margin: 14mm; }
+  html { font-size: 8.5pt; }
+  body { max-width: none; padding: 0; }
   nav { display: none; } .box { overflow: visible; }
   h2 { break-after: avoid; } figure, tr { break-inside: avoid; }
   a { color: inherit; }
 }
 """
+_SHORT = 16  # characters that stay in one line: numbers with their errors
 _WIDE = 4  # columns from which a table scrolls in its own box on a narrow screen
 
 
@@ -175,5 +177,6 @@ def _table(table: Table) -> str:
 
 def _cell(text: str) -> str:
     text, _, kind = text.partition("|")
+    kind = kind or ("short" if len(text) <= _SHORT else "")
     mark = f' class="{html.escape(kind)}"' if kind else ""
     return f"<td{mark}>{html.escape(text)}</td>"
