@@ -53,13 +53,20 @@ def pair_probability(gap_1: float, gain_1: float, gap_2: float, gain_2: float) -
 
 
 @compiled
+def _mix(gap_1: float, gain_1: float, gap_2: float, gain_2: float) -> tuple[float, float]:
+    """p* for gap_1 <= gap_2, and Psi there."""
+    p = pair_probability(gap_1, gain_1, gap_2, gain_2)
+    gap = (1.0 - p) * gap_1 + p * gap_2
+    gain = (1.0 - p) * gain_1 + p * gain_2
+    return p, gap * gap / gain if gain > 0.0 else math.inf
+
+
+@compiled
 def _pair(gaps: Array, gains: Array, x: int, z: int) -> Mixture:
     """Best mixture of two arms; the first is the one with the smaller gap."""
     first, second = (x, z) if gaps[x] <= gaps[z] else (z, x)
-    p = pair_probability(gaps[first], gains[first], gaps[second], gains[second])
-    gap = (1.0 - p) * gaps[first] + p * gaps[second]
-    gain = (1.0 - p) * gains[first] + p * gains[second]
-    return Mixture(first, second, p, gap * gap / gain if gain > 0.0 else math.inf)
+    p, ratio = _mix(gaps[first], gains[first], gaps[second], gains[second])
+    return Mixture(first, second, p, ratio)
 
 
 @compiled
@@ -90,11 +97,17 @@ def greedy_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
     """Best mixture of x-hat and one other arm: O(k)."""
     if gaps[best] <= 0.0:
         return _price_mixture(gaps, gains, best)
+    gap, gain = gaps[best], gains[best]
     result = _pair(gaps, gains, best, best)
     for x in range(gaps.shape[0]):
-        candidate = _pair(gaps, gains, best, x)
-        if candidate.ratio < result.ratio:
-            result = candidate
+        if gaps[x] < gap:
+            p, ratio = _mix(gaps[x], gains[x], gap, gain)
+            if ratio < result.ratio:
+                result = Mixture(x, best, p, ratio)
+        elif gains[x] > gain:  # else p* = 0, which is x-hat alone
+            p, ratio = _mix(gap, gain, gaps[x], gains[x])
+            if ratio < result.ratio:
+                result = Mixture(best, x, p, ratio)
     return result
 
 
