@@ -113,11 +113,12 @@ def compare_to_best(
         own += actions[best, i] * total
     products, widths = estimate.products, estimate.squared_widths
     inner_products(estimate.columns, w, products)
+    mean = estimate.means[best]
     for z in range(k):
-        separations[z] = own - 2.0 * products[z] + widths[z]
-        shortfalls[z] = estimate.means[best] - estimate.means[z]
-    for z in range(k):
-        if separations[z] <= CANCELLATION * (own + widths[z]):
+        separation = own - 2.0 * products[z] + widths[z]
+        separations[z] = separation
+        shortfalls[z] = mean - estimate.means[z]
+        if separation <= CANCELLATION * (own + widths[z]):
             _compare_close(estimate, best, z, separations, shortfalls)
 
 
@@ -146,9 +147,8 @@ def _least_halfspace(alternatives: HalfSpaces, estimate: LeastSquares, best: int
     compare_to_best(estimate, best, separations, shortfalls)
     least = math.inf
     for z in range(separations.shape[0]):
-        distance = math.inf
-        if separations[z] > 0.0:
-            distance = shortfalls[z] * shortfalls[z] / separations[z]
+        separation, shortfall = separations[z], shortfalls[z]
+        distance = shortfall * shortfall / separation if separation > 0.0 else math.inf
         alternatives.distances[z] = distance
         least = min(least, distance)
     return least
