@@ -63,14 +63,15 @@ def half_spaces(k: int) -> HalfSpaces:
 class Shifts(NamedTuple):
     """nu-hat(z) - theta-hat for some arms z, side by side, so that loops over z are vector code."""
 
-    arms: NDArray[np.int64]  # (k,): the first few are the arms in question
+    arms: NDArray[np.uint64]  # (k,): the first few; unsigned, as no index counts from the end
     columns: Array  # (d, k)
     differences: Array  # workspace (d, k)
+    scales: Array  # workspace (k,)
 
 
 def shifts(k: int, d: int) -> Shifts:
     """Arrays for k arms in d dimensions."""
-    return Shifts(np.zeros(k, dtype=np.int64), np.zeros((d, k)), np.zeros((d, k)))
+    return Shifts(np.zeros(k, dtype=np.uint64), np.zeros((d, k)), np.zeros((d, k)), np.zeros(k))
 
 
 @generic
@@ -169,8 +170,10 @@ def _write_halfspace_shifts(
     alternatives: HalfSpaces, estimate: LeastSquares, best: int, count: int, shifts: Shifts
 ) -> None:
     """Write -(shortfall / separation) V^-1 u, from u itself: arms may nearly coincide."""
-    arms, columns, differences = shifts.arms, shifts.columns, shifts.differences
+    arms, columns, differences, scales = shifts
     inverse, d = estimate.gram_inverse, columns.shape[0]
+    for n in range(count):
+        scales[n] = -alternatives.shortfalls[arms[n]] / alternatives.separations[arms[n]]
     for j in range(d):
         for n in range(count):
             differences[j, n] = estimate.columns[j, best] - estimate.columns[j, arms[n]]
@@ -182,9 +185,6 @@ def _write_halfspace_shifts(
             entry = inverse[i, j]
             for n in range(count):
                 columns[i, n] += entry * differences[j, n]
-    scales = differences[0]
-    for n in range(count):
-        scales[n] = -alternatives.shortfalls[arms[n]] / alternatives.separations[arms[n]]
     for i in range(d):
         for n in range(count):
             columns[i, n] *= scales[n]

@@ -84,7 +84,7 @@ def optimistic_gain(
     alternatives: Any, estimate: LeastSquares, best: int, beta: float, work: Workspace
 ) -> None:
     """I(x) = 1/2 sum_z q(z) (|<shift(z), x>| + sqrt(beta) |x|)^2 for all x: O(k d) per z."""
-    gains, shift, products, optimism = work.gains, work.shift, estimate.products, work.optimism
+    gains, products, optimism = work.gains, estimate.products, work.optimism
     arms, columns = work.shifts.arms, work.shifts.columns
     k = gains.shape[0]
     for x in range(k):
@@ -93,9 +93,7 @@ def optimistic_gain(
     count = _weighty(work)
     write_shifts(alternatives, estimate, best, count, work.shifts)
     for n in range(count):
-        for i in range(shift.shape[0]):
-            shift[i] = columns[i, n]
-        inner_products(estimate.columns, shift, products)
+        inner_products(estimate.columns, columns[:, n], products)
         half = 0.5 * work.weights[arms[n]]
         for x in range(k):
             term = abs(products[x]) + optimism[x]
