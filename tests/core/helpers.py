@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.core.alternatives import shifts, write_shifts
+from sightline.core.alternatives import BLOCK, shifts, write_shifts
 from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
 from sightline.jit import uncached
 from tests import naive
@@ -55,11 +55,12 @@ def shifts_of(alternatives: Any, estimate: LeastSquares) -> Array:
     """Return nu(z) - theta (k, d), zero where there is no alternative, after ``locate``."""
     k, d = estimate.actions.shape
     finite = np.flatnonzero(np.isfinite(alternatives.distances))
-    work = shifts(k, d)
-    work.arms[: len(finite)] = finite
-    write_shifts(alternatives, estimate, best_arm(estimate), len(finite), work)
-    result = np.zeros((k, d))
-    result[finite] = work.columns[:, : len(finite)].T
+    work, result = shifts(k, d), np.zeros((k, d))
+    for start in range(0, len(finite), BLOCK):
+        block = finite[start : start + BLOCK]
+        work.arms[: len(block)] = block
+        write_shifts(alternatives, estimate, best_arm(estimate), len(block), work)
+        result[block] = work.columns[:, : len(block)].T
     return result
 
 

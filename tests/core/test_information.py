@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.alternatives import (
+    BLOCK,
     HalfSpaces,
     half_spaces,
     least_distance,
@@ -15,6 +16,7 @@ from sightline.core.alternatives import (
 )
 from sightline.core.gaps import optimistic_arm
 from sightline.core.information import (
+    NEGLIGIBLE_WEIGHT,
     Workspace,
     optimistic_gain,
     quadratic_gain,
@@ -121,3 +123,16 @@ def test_the_ucb_gain_is_the_smaller_and_equal_at_the_ucb_arm(
     assert at_ucb[ucb] == pytest.approx(everywhere[ucb], rel=1e-12)
     assert np.all(at_ucb <= everywhere * (1 + 1e-12))
     assert np.all(everywhere >= 0.5 * beta * estimate.squared_widths * (1 - 1e-12))
+
+
+@pytest.mark.slow
+@both_gains
+def test_more_arms_than_are_weighed_at_once(information: str) -> None:
+    estimate, theta, V = random_fed(4, 2 * BLOCK + 10, 3, 200)
+    xhat, beta = best_arm(estimate), 3.0
+    shifts, distances = naive.alternatives(estimate.actions, theta, V, xhat)
+    q = naive.mixing_weights(distances, 0.02, 1.0)
+    assert (q > NEGLIGIBLE_WEIGHT).sum() > BLOCK
+    optimism = naive.corrections(estimate.actions, theta, V, beta, information)
+    truth = naive.information_gain(estimate.actions, shifts, q, optimism, xhat)
+    np.testing.assert_allclose(compiled_gains(estimate, beta, 0.01, information), truth, rtol=1e-8)

@@ -7,7 +7,7 @@
 | squared norm of u_z in V^-1    | ``separations[z]``    | (k,)  |
 | <u_z, theta-hat>               | ``shortfalls[z]``     | (k,)  |
 | squared norm of nu-hat(z) - theta-hat in V | ``distances[z]`` | (k,)  |
-| nu-hat(z) - theta-hat          | ``columns[:, n]``, z = ``arms[n]`` | (d, k) |
+| nu-hat(z) - theta-hat          | ``columns[:, n]``, z = ``arms[n]`` | (d, m) |
 | q(z)                           | ``weights[z]``        | (k,)  |
 
 Over all of R^d the half-space alternative has the closed form (paper, closed form of nu-hat)
@@ -29,6 +29,7 @@ from sightline.core.vectors import inner_products
 from sightline.jit import compiled, generic
 
 __all__ = [
+    "BLOCK",
     "HalfSpaces",
     "Shifts",
     "compare_to_best",
@@ -45,6 +46,8 @@ Array = NDArray[np.float64]
 # Below this fraction of its terms, |u|^2 = |x-hat|^2 - 2<x-hat, z> + |z|^2 has lost three digits:
 # it and <u, theta-hat> are then computed from u itself.
 CANCELLATION = 1e-3
+# Arms at once, so that what is computed of them stays in the processor's cache.
+BLOCK = 256
 
 
 class HalfSpaces(NamedTuple):
@@ -61,17 +64,18 @@ def half_spaces(k: int) -> HalfSpaces:
 
 
 class Shifts(NamedTuple):
-    """nu-hat(z) - theta-hat for some arms z, side by side, so that loops over z are vector code."""
+    """nu-hat(z) - theta-hat for a block of arms z, side by side: loops over z are vector code."""
 
-    arms: NDArray[np.uint64]  # (k,): the first few; unsigned, as no index counts from the end
-    columns: Array  # (d, k)
-    differences: Array  # workspace (d, k)
-    scales: Array  # workspace (k,)
+    arms: NDArray[np.uint64]  # (m,); unsigned, as no index counts from the end
+    columns: Array  # (d, m)
+    differences: Array  # workspace (d, m)
+    scales: Array  # workspace (m,)
 
 
 def shifts(k: int, d: int) -> Shifts:
-    """Arrays for k arms in d dimensions."""
-    return Shifts(np.zeros(k, dtype=np.uint64), np.zeros((d, k)), np.zeros((d, k)), np.zeros(k))
+    """Arrays for at most k arms at once, in d dimensions."""
+    m = min(k, BLOCK)
+    return Shifts(np.zeros(m, dtype=np.uint64), np.zeros((d, m)), np.zeros((d, m)), np.zeros(m))
 
 
 @generic

@@ -4,7 +4,7 @@
 |-------------------------|----------------------|-------|
 | I_s(x), I_s^UCB(x)      | ``gains[x]``         | (k,)  |
 | q_s(z)                  | ``weights[z]``       | (k,)  |
-| nu-hat(z) - theta-hat   | ``shifts``           | (d, k) |
+| nu-hat(z) - theta-hat   | ``shifts``           | (d, m) |
 | beta^{1/2} norm of x in V^-1 | the optimistic term | scalar |
 
 The first two gains weigh alternatives, of whatever kind: half-spaces or cells.  The others are
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import Shifts, shifts, write_shifts
+from sightline.core.alternatives import BLOCK, Shifts, shifts, write_shifts
 from sightline.core.least_squares import LeastSquares
 from sightline.core.vectors import inner_product, inner_products
 from sightline.jit import compiled
@@ -69,14 +69,19 @@ def workspace(k: int, d: int) -> Workspace:
 
 
 @compiled
-def _weighty(work: Workspace) -> int:
-    """List the alternatives whose weight is not negligible; return how many there are."""
-    count = 0
-    for z in range(work.weights.shape[0]):
+def _next_weighty(work: Workspace, start: int) -> tuple[int, int]:
+    """List a block of alternatives of more than negligible weight; return how many, and the rest.
+
+    The rest begins at the arm that is returned.
+    """
+    arms, count, k = work.shifts.arms, 0, work.weights.shape[0]
+    for z in range(np.uint64(start), np.uint64(k)):  # unsigned: no index counts from the end
+        if count == arms.shape[0]:
+            return count, z
         if work.weights[z] >= NEGLIGIBLE_WEIGHT:
-            work.shifts.arms[count] = z
+            arms[count] = z
             count += 1
-    return count
+    return count, k
 
 
 @compiled
@@ -90,14 +95,16 @@ def optimistic_gain(
     for x in range(k):
         gains[x] = 0.0
         optimism[x] = math.sqrt(beta * max(estimate.squared_widths[x], 0.0))
-    count = _weighty(work)
-    write_shifts(alternatives, estimate, best, count, work.shifts)
-    for n in range(count):
-        inner_products(estimate.columns, columns[:, n], products)
-        half = 0.5 * work.weights[arms[n]]
-        for x in range(k):
-            term = abs(products[x]) + optimism[x]
-            gains[x] += half * term * term
+    z = 0
+    while z < k:
+        count, z = _next_weighty(work, z)
+        write_shifts(alternatives, estimate, best, count, work.shifts)
+        for n in range(count):
+            inner_products(estimate.columns, columns[:, n], products)
+            half = 0.5 * work.weights[arms[n]]
+            for x in range(k):
+                term = abs(products[x]) + optimism[x]
+                gains[x] += half * term * term
 
 
 @compiled
@@ -116,28 +123,50 @@ def quadratic_gain(
     gains, form, products = work.gains, work.form, estimate.products
     arms, columns = work.shifts.arms, work.shifts.columns
     k, d = estimate.actions.shape
-    count = _weighty(work)
-    write_shifts(alternatives, estimate, best, count, work.shifts)
-    optimistic_gain = 0.0
-    for n in range(count):
-        inner = 0.0
-        for i in range(d):
-            inner += estimate.actions[optimist, i] * columns[i, n]
-        term = abs(inner) + optimism
-        optimistic_gain += 0.5 * work.weights[arms[n]] * term * term
     for i in range(d):
-        for n in range(count):
-            products[n] = work.weights[arms[n]] * columns[i, n]
         for j in range(i, d):
-            form[i, j] = inner_product(products, columns[j], count)
-            form[j, i] = form[i, j]
-    for x in range(k):
-        gains[x] = 0.0
-    for i in range(d):
-        inner_products(estimate.columns, form[i], products)
-        for x in range(k):
-            gains[x] += 0.5 * estimate.columns[i, x] * products[x]
+            form[i, j] = 0.0
+    optimistic_gain = 0.0
+    z = 0
+    while z < k:
+        count, z = _next_weighty(work, z)
+        write_shifts(alternatives, estimate, best, count, work.shifts)
+        for n in range(count):
+            inner = 0.0
+            for i in range(d):
+                inner += estimate.actions[optimist, i] * columns[i, n]
+            term = abs(inner) + optimism
+            optimistic_gain += 0.5 * work.weights[arms[n]] * term * term
+        for i in range(d):
+            for n in range(count):
+                products[n] = work.weights[arms[n]] * columns[i, n]
+            for j in range(i, d):
+                form[i, j] += inner_product(products, columns[j], count)
+    for start in range(0, k, BLOCK):
+        _half_forms(estimate.columns, form, start, min(start + BLOCK, k), products, gains)
     gains[optimist] = optimistic_gain
+
+
+@compiled
+def _half_forms(
+    columns: Array, form: Array, start: int, end: int, products: Array, values: Array
+) -> None:
+    """Write x^T W x / 2 for a range of arms x, from the upper triangle of W."""
+    d = form.shape[0]
+    # unsigned: an index that might count from the end would keep the loops from being vector code
+    first, last = np.uint64(start), np.uint64(end)
+    for x in range(first, last):
+        values[x] = 0.0
+    for i in range(d):
+        entry = 0.5 * form[i, i]
+        for x in range(first, last):
+            products[x] = entry * columns[i, x]
+        for j in range(i + 1, d):
+            entry = form[i, j]
+            for x in range(first, last):
+                products[x] += entry * columns[j, x]
+        for x in range(first, last):
+            values[x] += columns[i, x] * products[x]
 
 
 @compiled
