@@ -59,7 +59,8 @@ def bench(names: Sequence[str], out: Path, repeats: int, console: Console) -> No
         if name == "c" and shutil.which("gcc") is None:
             console.print("c: left out, since there is no gcc")
             continue
-        console.print(f"\n{name}: against {yardstick}\n{_line(*_HEADINGS)}", markup=False)
+        heading = f"\n{name}: against {yardstick}\n{_line(*_HEADINGS)}"
+        console.print(heading, markup=False, highlight=False, soft_wrap=True)
         found[name] = []
         for row in importlib.import_module(f"benchmarks.{module}").measure(repeats):
             found[name].append(row)

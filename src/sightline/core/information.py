@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import BLOCK, Shifts, shifts, write_shifts
+from sightline.core.alternatives import Shifts, shifts, write_shifts
 from sightline.core.least_squares import LeastSquares
 from sightline.core.vectors import inner_product, inner_products
 from sightline.jit import compiled
@@ -142,31 +142,15 @@ def quadratic_gain(
                 products[n] = work.weights[arms[n]] * columns[i, n]
             for j in range(i, d):
                 form[i, j] += inner_product(products, columns[j], count)
-    for start in range(0, k, BLOCK):
-        _half_forms(estimate.columns, form, start, min(start + BLOCK, k), products, gains)
-    gains[optimist] = optimistic_gain
-
-
-@compiled
-def _half_forms(
-    columns: Array, form: Array, start: int, end: int, products: Array, values: Array
-) -> None:
-    """Write x^T W x / 2 for a range of arms x, from the upper triangle of W."""
-    d = form.shape[0]
-    # unsigned: an index that might count from the end would keep the loops from being vector code
-    first, last = np.uint64(start), np.uint64(end)
-    for x in range(first, last):
-        values[x] = 0.0
+    for x in range(k):
+        gains[x] = 0.0
     for i in range(d):
-        entry = 0.5 * form[i, i]
-        for x in range(first, last):
-            products[x] = entry * columns[i, x]
-        for j in range(i + 1, d):
-            entry = form[i, j]
-            for x in range(first, last):
-                products[x] += entry * columns[j, x]
-        for x in range(first, last):
-            values[x] += columns[i, x] * products[x]
+        for j in range(i):
+            form[i, j] = form[j, i]
+        inner_products(estimate.columns, form[i], products)
+        for x in range(k):
+            gains[x] += 0.5 * estimate.columns[i, x] * products[x]
+    gains[optimist] = optimistic_gain
 
 
 @compiled
