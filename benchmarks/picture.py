@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["growth_figure"]
 
 _TITLES = {
-    "k": ("a round, against the number of arms (d = 20)", "k"),
-    "d": ("a round, against the dimension (k = 1000)", "d"),
-    "n": ("a run, against its length (k = 6, d = 2)", "log10 n"),
+    "k": ("A round, d = 20", "arms k"),
+    "d": ("A round, k = 1000", "dimension d"),
+    "n": ("A run, k = 6, d = 2", "log10 of its length n"),
 }
 
 
@@ -46,7 +46,7 @@ def growth_figure(rows: Sequence[Measurement]) -> Figure:
         if variable == "n":
             axes.set_xticks([3, 6, 12, 100], ["3", "6", "12", "100"])
             axes.set_xticks([], minor=True)
-        axes.set(title=f"Seconds of {title}", xlabel=label)
+        axes.set(title=title, xlabel=label, ylabel="seconds")
         axes.grid(alpha=0.3)
         if chosen:
             axes.legend(frameon=False, fontsize="small")
