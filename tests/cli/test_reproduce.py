@@ -46,7 +46,7 @@ def test_everything_is_written_and_the_paper_s_settings_are_announced(tmp_path: 
 def test_an_unknown_item_is_a_sentence(tmp_path: Path) -> None:
     result = runner.invoke(app, ["reproduce", "figure9", "--out", str(tmp_path)])
     assert result.exit_code == 2
-    assert "item must be one of all, figure1" in result.output
+    assert "item must be one of 'all', 'figure1'" in result.output
 
 
 def test_an_unwritable_place_is_a_sentence(tmp_path: Path) -> None:

@@ -81,6 +81,9 @@ def test_json_has_no_infinities_and_no_large_integers(tmp_path: Path) -> None:
             "c",
             sl.IDS(confidence=sl.LogDet(factor=0.5)),
         ),
+        ("d=ids:confidence.factor=0.5", "d", sl.IDS(confidence=sl.LogDet(factor=0.5))),
+        ("e=e4:horizon=10^400", "e", sl.E4(horizon=10**400)),
+        ("f=e4:horizon=1e6", "f", sl.E4(horizon=10**6)),
     ],
 )
 def test_policies_as_texts(text: str, label: str, policy: sl.Policy) -> None:
@@ -103,7 +106,7 @@ def test_problems_as_texts() -> None:
         (["--policy", "ids:cell"], "after the colon come fields such as seed=3, got 'cell'"),
         (["--policy", "ids:sampling=pair,sampling.x=1"], "sampling has no fields"),
         (["--policy", "ids"], "two of them have the name 'ids'; write label=ids"),
-        (["--policy", "lin-ucb:confidence.factor=2"], "type must be one of"),
+        (["--policy", "lin-ucb:confidence.facto=2"], "did you mean 'factor'"),
         (["--problem", "end_of_optimsm"], "did you mean 'end_of_optimism'"),
         (["--problem", "unit_sphere:k=many"], "k must be an integer"),
         (["--horizon", "many"], "--horizon must be a number of rounds"),
@@ -161,7 +164,7 @@ def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = invoke(*RUN, "--store", str(tmp_path / "s"), "--dask", "tcp://127.0.0.1:9")
     assert result.exit_code == 1
-    assert_one_sentence(result, r"pip install 'sightline\[dask\]'")
+    assert_one_sentence(result, r"pip install -e '.\[dask\]'")
 
 
 @pytest.mark.slow

@@ -102,7 +102,9 @@ def test_claims_name_policies_and_problems_that_are_run() -> None:
 def test_selection_keeps_the_order_and_refuses_what_is_unknown() -> None:
     assert [item.name for item in selected(["table1", "figure2"], ITEMS)] == ["figure2", "table1"]
     assert selected(["all", "figure1"], ITEMS) == list(ITEMS.values())
-    with pytest.raises(ValueError, match=r"item must be one of all, figure1, .* got 'figure9'"):
+    with pytest.raises(
+        ValueError, match=r"item must be one of 'all', 'figure1', .* did you mean 'figure"
+    ):
         selected(["figure9"], ITEMS)
 
 

@@ -3,17 +3,20 @@
 A name, then fields after a colon.  Names may be written without capitals, with ``-`` or ``_``; a
 problem may also be a file, ``problem.json:noise_std=0.3``.
 Fields of a part are set with a dot; the part itself by its class, ``confidence=LogLog``.  Values
-are numbers, ``true``, ``false`` or text.  ``label=`` before the name gives a label.
+are numbers, also ``10^6``, ``true``, ``false`` or text.  ``label=`` before the name gives a label.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from sightline.cli.problem_files import is_problem_file, read_problem
+from sightline.engine.checkpoints import parse_rounds
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
@@ -21,6 +24,8 @@ from sightline.problems.bandit import LinearBandit
 from sightline.validation import one_of
 
 __all__ = ["parse_policies", "parse_problems"]
+
+_ROUNDS = re.compile(r"\d+(\^|\*\*|e)\d+")  # as a horizon is written: 10^6, 10**6, 1e6
 
 
 def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str, LinearBandit]:
@@ -41,7 +46,12 @@ def parse_policies(texts: Iterable[str]) -> dict[str, Policy]:
     """Policies by their labels, or by what was written."""
 
     def build(kind: str, fields: dict[str, Any]) -> Policy:
-        policy: Policy = policies.build({"type": _find(kind, policies.POLICIES), **fields})
+        name = _find(kind, policies.POLICIES)
+        for field in dataclasses.fields(policies.POLICIES[name]):  # type: ignore[arg-type]
+            part = fields.get(field.name)
+            if isinstance(part, dict) and field.default_factory is not dataclasses.MISSING:
+                part.setdefault("type", type(field.default_factory()).__name__)
+        policy: Policy = policies.build({"type": name, **fields})
         return policy
 
     known: dict[str, Policy] = _parse("--policy", texts, build, lambda _, text: text)
@@ -92,6 +102,8 @@ def _set(fields: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def _value(text: str) -> Any:
+    if _ROUNDS.fullmatch(text):
+        return parse_rounds("a number", text)
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, KeyError):

@@ -23,7 +23,7 @@ def bench(
         "bench"
     ),
     repeats: Annotated[
-        int, typer.Option(min=1, help="Time everything so often; the fastest counts.")
+        int, typer.Option(min=1, help="How often to time each thing; the fastest counts.")
     ] = 5,
 ) -> None:
     """Measure speed, as ratios within one run: the machine may be noisy.

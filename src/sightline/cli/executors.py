@@ -31,7 +31,9 @@ def _dask_client(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise ImportError("--dask needs an extra: pip install 'sightline[dask]'") from None
+        raise ImportError(
+            "--dask needs the extra [dask]: pip install -e '.[dask]' in a checkout"
+        ) from None
     try:
         return Client(address, timeout=_DASK_PATIENCE)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:

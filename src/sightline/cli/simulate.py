@@ -111,7 +111,7 @@ def _print(results: Results, store: Path, figure: Path) -> None:
     for problem in results.problems:
         title = f"{problem}: regret after {rounds_text(results.plan.rounds[-1])} rounds"
         table = Table(title=title)
-        table.add_column("policy")
+        table.add_column("policy", overflow="fold")  # whole: labels differ at the end
         for name in ("mean ± standard error", "median", "5 % to 95 %", "slope in log n"):
             table.add_column(name, justify="right")
         rows = summary[summary.problem == problem].merge(slopes, on=["problem", "policy"])

@@ -31,6 +31,7 @@ from sightline.paper.item import Calculation, Findings, Item, Outcome
 from sightline.report.page import svg_of
 from sightline.report.results import Results
 from sightline.report.run import run
+from sightline.validation import one_of
 
 __all__ = ["Shelf", "run_item", "selected", "write_findings"]
 
@@ -155,8 +156,6 @@ def _made(directory: Path) -> Path:
 def selected(names: Iterable[str], items: Mapping[str, Item]) -> list[Item]:
     """Items by name, in their order; ``all`` is every one."""
     wanted = set(names)
-    for name in wanted - {"all"}:
-        if name not in items:
-            listed = ", ".join(["all", *items])
-            raise ValueError(f"item must be one of {listed}, got {name!r}")
+    for name in sorted(wanted):
+        one_of("item", name, ["all", *items])
     return [item for item in items.values() if "all" in wanted or item.name in wanted]
