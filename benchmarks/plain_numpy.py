@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sightline as sl
-from sightline.core.design import design, optimal_design
+from sightline.core.allocation.design import design, optimal_design
 from sightline.engine.simulate import streams
 
 __all__ = ["PLAIN", "play"]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sightline.core.allocation import optimal_allocation
-from sightline.core.spanner import barycentric_spanner, spanner
-from sightline.core.unregularised import unregularised
+from sightline.core.allocation.program import optimal_allocation
+from sightline.core.allocation.spanner import barycentric_spanner, spanner
+from sightline.core.estimation.unregularised import unregularised
 from tests import naive, naive_design, naive_rivals
 from tests.naive import Array, Ints
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sightline.core.design import design, optimal_design
+from sightline.core.allocation.design import design, optimal_design
 from tests import naive, naive_design
 from tests.naive import Array, Ints
 

@@ -14,10 +14,10 @@ _HOME = {
     "LowerBound": "sightline.bounds.asymptotic",
     "lower_bound": "sightline.bounds.asymptotic",
     "LinearBandit": "sightline.problems",
-    "LogDet": "sightline.core.confidence",
-    "LogLog": "sightline.core.confidence",
-    "FixedBeta": "sightline.core.confidence",
-    "Polytope": "sightline.core.parameter_set",
+    "LogDet": "sightline.core.confidence.rules",
+    "LogLog": "sightline.core.confidence.rules",
+    "FixedBeta": "sightline.core.confidence.rules",
+    "Polytope": "sightline.core.alternatives.parameter_set",
     "Choice": "sightline.policies.base",
     "Policy": "sightline.policies.base",
     "choose": "sightline.policies.base",
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from sightline import problems as problems
     from sightline.bounds.asymptotic import LowerBound as LowerBound
     from sightline.bounds.asymptotic import lower_bound as lower_bound
+    from sightline.core.alternatives.parameter_set import Polytope as Polytope
     from sightline.core.clock import Clock as Clock
     from sightline.core.clock import never as never
     from sightline.core.clock import tick as tick
-    from sightline.core.confidence import FixedBeta as FixedBeta
-    from sightline.core.confidence import LogDet as LogDet
-    from sightline.core.confidence import LogLog as LogLog
-    from sightline.core.parameter_set import Polytope as Polytope
+    from sightline.core.confidence.rules import FixedBeta as FixedBeta
+    from sightline.core.confidence.rules import LogDet as LogDet
+    from sightline.core.confidence.rules import LogLog as LogLog
     from sightline.engine.decisions import Decision as Decision
     from sightline.engine.decisions import Pending as Pending
     from sightline.engine.decisions import Status as Status

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sightline as sl
 from sightline.bounds.oracle import CoveringProgram, OracleRun, online_allocation, oracle_ids
-from sightline.core.ratio import exact_mixture
+from sightline.core.information.ratio import exact_mixture
 from tests.naive import Array
 
 seeds = st.integers(0, 10**6)

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.core.alternatives import BLOCK, shifts, write_shifts
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.alternatives.half_spaces import BLOCK, shifts, write_shifts
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
 from sightline.jit import uncached
 from tests import naive
 from tests.naive import Array, Ints

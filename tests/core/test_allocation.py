@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.allocation import MOST_STEPS, optimal_allocation, optimal_shares
-from sightline.core.allocation_step import Program, direction, newton_system, square_points
-from sightline.core.reduced_points import costly_arms, reduced_points
+from sightline.core.allocation.newton_step import Program, direction, newton_system, square_points
+from sightline.core.allocation.program import MOST_STEPS, optimal_allocation, optimal_shares
+from sightline.core.allocation.reduced_points import costly_arms, reduced_points
 from tests import naive_bounds
 from tests.naive import Array
 

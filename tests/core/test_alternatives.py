@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from sightline.core.alternatives import (
+from sightline.core.alternatives.half_spaces import (
     half_spaces,
     least_distance,
     locate,
     mixing_weights,
 )
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
 from tests import naive
 from tests.core.helpers import fed, flat_fed, observe_all, random_fed, shifts_of
 from tests.naive import Array

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sightline.core.clock import FAR, clock_at, is_before, log_round
-from sightline.core.confidence import (
+from sightline.core.confidence.rules import (
     Confidence,
     ConfidenceRule,
     FixedBeta,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.alternatives import half_spaces, least_distance, locate
-from sightline.core.constrained import Projections, projections
-from sightline.core.least_squares import LeastSquares, best_arm
-from sightline.core.parameter_set import Polytope
+from sightline.core.alternatives.half_spaces import half_spaces, least_distance, locate
+from sightline.core.alternatives.parameter_set import Polytope
+from sightline.core.alternatives.projections import Projections, projections
+from sightline.core.estimation.least_squares import LeastSquares, best_arm
 from tests import naive
 from tests.core.helpers import Fed, fed, random_data, random_fed, shifts_of
 from tests.naive import Array

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sightline.core.design import Design, design, optimal_design
+from sightline.core.allocation.design import Design, design, optimal_design
 from tests import naive_design
 from tests.core.helpers import flat_arms
 from tests.naive import Array

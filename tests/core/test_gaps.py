@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.gaps import optimistic_arm, upper_bound, value_gaps
-from sightline.core.least_squares import best_arm, least_squares
+from sightline.core.estimation.least_squares import best_arm, least_squares
+from sightline.core.information.gaps import optimistic_arm, upper_bound, value_gaps
 from tests import naive
 from tests.core.helpers import random_fed
 

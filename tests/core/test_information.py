@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.alternatives import (
+from sightline.core.alternatives.half_spaces import (
     BLOCK,
     HalfSpaces,
     half_spaces,
     least_distance,
     mixing_weights,
 )
-from sightline.core.gaps import optimistic_arm
-from sightline.core.information import (
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
+from sightline.core.information.gains import (
     NEGLIGIBLE_WEIGHT,
     Workspace,
     optimistic_gain,
     quadratic_gain,
     workspace,
 )
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares
+from sightline.core.information.gaps import optimistic_arm
 from tests import naive
 from tests.core.helpers import random_fed, shifts_of
 from tests.naive import Array

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.least_squares import (
+from sightline.core.estimation.least_squares import (
     best_arm,
     least_squares,
     refresh,

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.posterior import (
-    Posterior,
-    absorb,
-    best_under,
-    gaussian_posterior,
-    posterior_mean,
-)
-from sightline.core.posterior_cells import (
+from sightline.core.posterior.cells import (
     blank_cells,
     hull_around,
     hull_vertices,
     is_settled,
     locate,
     whiten,
+)
+from sightline.core.posterior.gaussian import (
+    Posterior,
+    absorb,
+    best_under,
+    gaussian_posterior,
+    posterior_mean,
 )
 from tests import naive
 from tests.naive import Array, Ints

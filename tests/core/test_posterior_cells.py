@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.posterior_information import information_gain
-from sightline.core.posterior_joint import joint_law
-from sightline.core.posterior_samples import WIDTH, Samples, fixed_samples
+from sightline.core.posterior.gains import information_gain
+from sightline.core.posterior.joint import joint_law
+from sightline.core.posterior.samples import WIDTH, Samples, fixed_samples
 from sightline.policies.base import update
-from sightline.policies.bayesian_ids import BayesianIDS, BayesianState, bayesian_mixture
+from sightline.policies.ids.bayesian import BayesianIDS, BayesianState, bayesian_mixture
 from tests import naive, naive_bayes
 from tests.naive import Array
 from tests.naive_bayes import Round

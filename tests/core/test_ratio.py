@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.ratio import Mixture, exact_mixture, greedy_mixture, pair_probability
+from sightline.core.information.ratio import (
+    Mixture,
+    exact_mixture,
+    greedy_mixture,
+    pair_probability,
+)
 from tests import naive
 from tests.naive import Array
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.alternatives import half_spaces, least_distance
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares
-from sightline.core.sampling import Sampling, draw_arm, information_rates, sampling
+from sightline.core.allocation.proportions import Sampling, draw_arm, information_rates, sampling
+from sightline.core.alternatives.half_spaces import half_spaces, least_distance
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
 from tests import naive_rivals_solid
 from tests.core.helpers import random_fed
 from tests.naive import Array

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.least_squares import LeastSquares, observe
-from sightline.core.target import Target, aim, fewest_pulls, follow, least_gap, target
-from sightline.core.unregularised import unregularised
+from sightline.core.allocation.target import Target, aim, fewest_pulls, follow, least_gap, target
+from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.unregularised import unregularised
 from tests import naive
 from tests.naive import Array
 

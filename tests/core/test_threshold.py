@@ -4,7 +4,12 @@ import math
 
 import pytest
 
-from sightline.core.threshold import evidence_level, full_level, threshold, valid_threshold
+from sightline.core.confidence.known_horizon import (
+    evidence_level,
+    full_level,
+    threshold,
+    valid_threshold,
+)
 from tests import naive_allocation_policies as truth
 
 

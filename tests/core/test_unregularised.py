@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.least_squares import observe
-from sightline.core.unregularised import first_unplayed, forget, unregularised
+from sightline.core.estimation.least_squares import observe
+from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
 from tests import naive
 from tests.core.helpers import flat_arms
 from tests.naive import Array

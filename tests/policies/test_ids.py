@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, choose, simulate, update
-from sightline.core.alternatives import least_distance
+from sightline.core.alternatives.half_spaces import least_distance
 from sightline.core.clock import clock_at, is_before
-from sightline.core.least_squares import best_arm
+from sightline.core.estimation.least_squares import best_arm
 from sightline.engine.simulate import Run, streams
-from sightline.policies.ids import IDSState
-from sightline.policies.ids_rules import ids_distribution
+from sightline.policies.ids.policy import IDSState
+from sightline.policies.ids.rules import ids_distribution
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_family
 from tests.naive import Array, Ints

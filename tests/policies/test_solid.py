@@ -14,7 +14,7 @@ from sightline import SOLID, FixedBeta, LinearBandit, LogDet, LogLog
 from sightline.core.clock import clock_at
 from sightline.engine.simulate import streams
 from sightline.policies.base import choose, inspect, update
-from sightline.policies.solid import SOLIDState
+from sightline.policies.solid.policy import SOLIDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from tests import naive, naive_rivals_solid
 from tests.naive import Array

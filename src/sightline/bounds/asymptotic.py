@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, Scaled, bracket, optimal_arms, scaled
-from sightline.bounds.constrained import solve_within
-from sightline.core.allocation import MOST_STEPS, optimal_shares
-from sightline.core.parameter_set import Polytope
-from sightline.core.reduced_points import costly_arms, reduced_points
+from sightline.bounds.within_polytope import solve_within
+from sightline.core.allocation.program import MOST_STEPS, optimal_shares
+from sightline.core.allocation.reduced_points import costly_arms, reduced_points
+from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.bandit import LinearBandit
 from sightline.validation import number
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.parameter_set import Polytope
+from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.bandit import LinearBandit
 
 __all__ = ["Bracket", "Scaled", "bracket", "optimal_arms", "scaled"]

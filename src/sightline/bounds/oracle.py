@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.bounds.asymptotic import LowerBound
-from sightline.bounds.constrained import cover
-from sightline.core.ratio import cheapest_arm, exact_mixture
+from sightline.bounds.within_polytope import cover
+from sightline.core.information.ratio import cheapest_arm, exact_mixture
 from sightline.jit import compiled_apart
 from sightline.validation import finite_array, number
 

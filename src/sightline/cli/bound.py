@@ -88,7 +88,7 @@ def _problem(text: str, noise_std: float | None) -> LinearBandit:
 
 def _bound(problem: LinearBandit, box: float | None, tolerance: float) -> LowerBound:
     from sightline.bounds.asymptotic import lower_bound
-    from sightline.core.parameter_set import Polytope
+    from sightline.core.alternatives.parameter_set import Polytope
     from sightline.validation import number
 
     parameter_set = None

@@ -1,1 +1,1 @@
-"""Compiled formulas of estimates: arrays and named tuples only, nothing here knows theta*."""
+"""Compiled formulas of estimates, grouped by noun.  Nothing here knows the true parameter."""

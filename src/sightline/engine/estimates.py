@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.least_squares import LeastSquares
-from sightline.core.posterior import Posterior
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.posterior.gaussian import Posterior
 
 __all__ = ["Estimates", "estimates_in"]
 

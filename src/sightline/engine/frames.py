@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at, is_before, tick
-from sightline.core.confidence import local_beta
-from sightline.core.gaps import optimistic_arm
+from sightline.core.confidence.rules import local_beta
+from sightline.core.information.gaps import optimistic_arm
 from sightline.engine.simulate import streams
 from sightline.jit import compiled
 from sightline.policies.base import choose, inspect, update
-from sightline.policies.ids import IDS, IDSState
-from sightline.policies.ids_rules import ids_distribution
+from sightline.policies.ids.policy import IDS, IDSState
+from sightline.policies.ids.rules import ids_distribution
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import draw
 from sightline.validation import integer

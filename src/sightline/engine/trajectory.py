@@ -11,22 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import clock_at, is_before, log_round, tick
-from sightline.core.ratio import greedy_mixture
+from sightline.core.information.ratio import greedy_mixture
 from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.simulate import streams
 from sightline.jit import compiled
 from sightline.policies.base import choose, update
-from sightline.policies.bayesian_ids import (
+from sightline.policies.ids.bayesian import (
     BAYESIAN_INFORMATION,
     BayesianIDS,
     BayesianState,
     current_bayesian_gains,
 )
-from sightline.policies.ids import IDS, IDSState
-from sightline.policies.ids_options import (
+from sightline.policies.ids.options import (
     INFORMATION,
 )
-from sightline.policies.ids_rules import current_gains
+from sightline.policies.ids.policy import IDS, IDSState
+from sightline.policies.ids.rules import current_gains
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import draw
 from sightline.validation import integer, one_of

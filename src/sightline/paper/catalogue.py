@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sightline.paper import (
-    allocation,
     far_horizon,
     figure1,
     figure2,
@@ -15,7 +14,8 @@ from sightline.paper import (
     figure6,
     figure7,
     figure8,
-    information,
+    gains_side_by_side,
+    pulls_and_allocation,
     rates,
     regulariser,
     solid_bonus,
@@ -40,8 +40,8 @@ ITEMS: Mapping[str, Item] = {
         far_horizon,
         solid_bonus,
         regulariser,
-        allocation,
-        information,
+        pulls_and_allocation,
+        gains_side_by_side,
         rates,
     )
 }

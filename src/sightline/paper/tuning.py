@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sightline.core.confidence import ConfidenceRule, FixedBeta, LogDet
+from sightline.core.confidence.rules import ConfidenceRule, FixedBeta, LogDet
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
 from sightline.paper.settings import curve_frame, problems

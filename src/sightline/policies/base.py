@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
-from sightline.core.ratio import Mixture
+from sightline.core.information.ratio import Mixture
 from sightline.jit import compiled, compiled_apart, generic
 
 __all__ = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from sightline.core.confidence import FixedBeta, LogDet, LogLog
-from sightline.core.parameter_set import Polytope
+from sightline.core.alternatives.parameter_set import Polytope
+from sightline.core.confidence.rules import FixedBeta, LogDet, LogLog
 from sightline.policies.base import Policy
-from sightline.policies.bayesian_ids import BayesianIDS as BayesianIDS
 from sightline.policies.e4 import E4 as E4
 from sightline.policies.explore_then_allocate import ExploreThenAllocate as ExploreThenAllocate
-from sightline.policies.ids import IDS as IDS
+from sightline.policies.ids.bayesian import BayesianIDS as BayesianIDS
+from sightline.policies.ids.policy import IDS as IDS
 from sightline.policies.lin_imed import LinIMED as LinIMED
 from sightline.policies.lin_med import LinMED as LinMED
 from sightline.policies.lin_ucb import LinUCB as LinUCB
@@ -19,7 +19,7 @@ from sightline.policies.oam import OAM as OAM
 from sightline.policies.ossb import OSSB as OSSB
 from sightline.policies.phased_elimination import PhasedElimination as PhasedElimination
 from sightline.policies.primal_dual import PrimalDual as PrimalDual
-from sightline.policies.solid import SOLID as SOLID
+from sightline.policies.solid.policy import SOLID as SOLID
 from sightline.policies.thompson import ThompsonSampling as ThompsonSampling
 from sightline.policies.top_two import TopTwo as TopTwo
 from sightline.validation import one_of

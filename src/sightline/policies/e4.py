@@ -25,14 +25,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
+from sightline.core.allocation.design import Design, design, optimal_design
+from sightline.core.allocation.target import Target, aim, target
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
 from sightline.core.clock import FAR, Clock, never
-from sightline.core.design import Design, design, optimal_design
-from sightline.core.least_squares import LeastSquares, best_arm, observe
-from sightline.core.target import Target, aim, target
-from sightline.core.threshold import SMALLEST_HORIZON
-from sightline.core.unregularised import unregularised
-from sightline.core.vectors import equal_rows
+from sightline.core.confidence.known_horizon import SMALLEST_HORIZON
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
+from sightline.core.estimation.unregularised import unregularised
+from sightline.core.linalg.vectors import equal_rows
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
 from sightline.validation import integer, number

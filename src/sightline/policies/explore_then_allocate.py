@@ -26,19 +26,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
+from sightline.core.allocation.target import Target, aim, target
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
 from sightline.core.clock import Clock, never
-from sightline.core.gaps import optimistic_arm
-from sightline.core.least_squares import LeastSquares, best_arm, observe
-from sightline.core.target import Target, aim, target
-from sightline.core.threshold import (
+from sightline.core.confidence.known_horizon import (
     Threshold,
     evidence_level,
     full_level,
     threshold,
     valid_threshold,
 )
-from sightline.core.unregularised import first_unplayed, forget, unregularised
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
+from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
+from sightline.core.information.gaps import optimistic_arm
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
 

@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, half_spaces
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
+from sightline.core.confidence.rules import (
     Confidence,
     ConfidenceRule,
     LogDet,
@@ -36,11 +36,11 @@ from sightline.core.confidence import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.gaps import optimistic_arm, upper_bound
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
+from sightline.core.information.gaps import optimistic_arm, upper_bound
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.usual import learn, report
+from sightline.policies.reports import learn, report
 from sightline.validation import number
 
 __all__ = ["LinIMED", "LinIMEDState"]

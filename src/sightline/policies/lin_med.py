@@ -25,9 +25,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
+from sightline.core.allocation.design import Design, design, optimal_design
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
 from sightline.core.clock import Clock
-from sightline.core.confidence import (
+from sightline.core.confidence.rules import (
     Confidence,
     ConfidenceRule,
     LogDet,
@@ -36,8 +37,7 @@ from sightline.core.confidence import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.design import Design, design, optimal_design
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
@@ -47,7 +47,7 @@ from sightline.policies.base import (
     inspect,
     update,
 )
-from sightline.policies.usual import report
+from sightline.policies.reports import report
 from sightline.validation import number
 
 __all__ = ["LinMED", "LinMEDState"]

@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, half_spaces
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
+from sightline.core.confidence.rules import (
     Confidence,
     ConfidenceRule,
     LogDet,
@@ -32,11 +32,11 @@ from sightline.core.confidence import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.gaps import optimistic_arm
-from sightline.core.least_squares import LeastSquares, least_squares, observe
+from sightline.core.estimation.least_squares import LeastSquares, least_squares, observe
+from sightline.core.information.gaps import optimistic_arm
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
-from sightline.policies.usual import learn, report
+from sightline.policies.reports import learn, report
 from sightline.validation import number
 
 __all__ = ["LinUCB", "LinUCBState", "RareState"]

@@ -28,18 +28,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.allocation.target import Target, fewest_pulls, follow, least_gap, target
 from sightline.core.clock import Clock
-from sightline.core.gaps import optimistic_arm
-from sightline.core.least_squares import LeastSquares, best_arm, observe
-from sightline.core.target import Target, fewest_pulls, follow, least_gap, target
-from sightline.core.threshold import (
+from sightline.core.confidence.known_horizon import (
     Threshold,
     evidence_level,
     full_level,
     threshold,
     valid_threshold,
 )
-from sightline.core.unregularised import first_unplayed, unregularised
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
+from sightline.core.estimation.unregularised import first_unplayed, unregularised
+from sightline.core.information.gaps import optimistic_arm
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
 from sightline.validation import number, one_of

@@ -24,10 +24,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.allocation.target import Target, fewest_pulls, follow, target
 from sightline.core.clock import Clock
-from sightline.core.least_squares import LeastSquares, best_arm, observe
-from sightline.core.target import Target, fewest_pulls, follow, target
-from sightline.core.unregularised import unregularised
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
+from sightline.core.estimation.unregularised import unregularised
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
 from sightline.validation import number

@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.cholesky import factorise, solve, solve_transposed
+from sightline.core.allocation.design import Design, design, optimal_design
 from sightline.core.clock import Clock, never
-from sightline.core.design import Design, design, optimal_design
+from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
 from sightline.validation import integer, number

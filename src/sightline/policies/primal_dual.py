@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import (
+from sightline.core.confidence.rules import (
     Confidence,
     ConfidenceRule,
     LogDet,
@@ -40,21 +40,21 @@ from sightline.core.confidence import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.gaps import empirical_gaps, optimistic_arm, value_gaps
-from sightline.core.information import Workspace, workspace
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares
-from sightline.core.ratio import cheapest_arm
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
+from sightline.core.information.gains import Workspace, workspace
+from sightline.core.information.gaps import empirical_gaps, optimistic_arm, value_gaps
+from sightline.core.information.ratio import cheapest_arm
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.ids_options import (
+from sightline.policies.ids.options import (
     INFORMATION,
     LEAST_M,
     PlainGain,
     Rules,
     learning_rate_rule,
 )
-from sightline.policies.ids_rules import evaluate_gains
-from sightline.policies.usual import learn, report_commitment
+from sightline.policies.ids.rules import evaluate_gains
+from sightline.policies.reports import learn, report_commitment
 from sightline.validation import one_of
 
 __all__ = ["PrimalDual", "PrimalDualState"]

@@ -11,7 +11,7 @@ sqrt(beta) / sigma (Abeille, Lazaric, AISTATS 2017).  Both papers fix delta; her
 end-of-optimism problem.
 
 Cost per round: O(k d + d^2).  It learns from every round and never commits.  The posterior, with
-its symbols, is that of :mod:`sightline.core.posterior`.
+its symbols, is that of :mod:`sightline.core.posterior.gaussian`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
+from sightline.core.confidence.rules import (
     Confidence,
     ConfidenceRule,
     LogDet,
     global_beta,
     valid_rule,
 )
-from sightline.core.least_squares import spanning_coordinates
-from sightline.core.posterior import (
+from sightline.core.estimation.least_squares import spanning_coordinates
+from sightline.core.posterior.gaussian import (
     Posterior,
     absorb,
     best_under,

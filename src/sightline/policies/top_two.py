@@ -29,9 +29,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, half_spaces, least_distance
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import (
+from sightline.core.confidence.rules import (
     Confidence,
     ConfidenceRule,
     LogDet,
@@ -40,8 +40,8 @@ from sightline.core.confidence import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.least_squares import LeastSquares, best_arm, least_squares, observe
-from sightline.core.posterior import (
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.posterior.gaussian import (
     Posterior,
     absorb,
     best_under,
@@ -50,7 +50,7 @@ from sightline.core.posterior import (
 )
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.usual import report_commitment
+from sightline.policies.reports import report_commitment
 from sightline.validation import integer, number
 
 __all__ = ["TopTwo", "TopTwoState"]

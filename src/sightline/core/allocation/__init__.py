@@ -1,0 +1,1 @@
+"""How to divide pulls among arms: designs, optimal allocations, sampling proportions."""

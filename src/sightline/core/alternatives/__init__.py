@@ -1,0 +1,1 @@
+"""Parameters under which another arm would be best: half-spaces, cells, polytopes."""

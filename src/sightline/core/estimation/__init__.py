@@ -1,0 +1,1 @@
+"""What the data say: least squares, with and without a regulariser."""

@@ -1,0 +1,1 @@
+"""What IDS weighs: gap estimates, information gains, and the ratio of the two."""

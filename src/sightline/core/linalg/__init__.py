@@ -1,0 +1,1 @@
+"""Vectors, triangular factors and dense systems in plain loops: no names of bandits here."""

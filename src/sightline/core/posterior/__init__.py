@@ -1,0 +1,1 @@
+"""Gaussian posterior: draws, cells of best arms, and Bayesian information gains."""

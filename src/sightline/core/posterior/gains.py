@@ -1,0 +1,227 @@
+"""Bayesian gaps and information gains of every arm, from the cells of the posterior.
+
+| symbol                                      | here                               | shape |
+|---------------------------------------------|------------------------------------|-------|
+| Delta(x) = E max_z <z, theta> - <x, mean>   | ``gaps[x]``                        | (k,)  |
+| sum_z p(z) (E[<x, theta>; z] / p(z) - <x, mean>)^2 | ``gains[x]``: ``Variance``  | (k,)  |
+| I(x*; y), y = <x, theta> + noise            | ``gains[x]``: ``MutualInformation`` | (k,) |
+
+With S(z) = E[eta; z] the first gain is a quadratic form of R^-T x, sum_z S(z) S(z)^T / p(z).
+
+The second is sum_z p(z) KL(p(y | z), p(y)).  The joint law of <x, theta> and the cell is put on an
+even grid, convolved with the noise, and summed.  The step is a quarter of the noise level, or else
+a 64th of the reach of the posterior; less noise than half of that counts as about that much.  With
+these numbers the error is below half a percent.  Dividing a value between its two neighbours on the
+grid spreads it; that variance is taken off the noise.
+
+True of both, for any Gaussian posterior with variance v of <x, theta> and noise sigma^2:
+variance gain / (2 (v + sigma^2)) <= mutual information <= log(1 + v / sigma^2) / 2, and at most the
+entropy of x*.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.linalg.vectors import first_largest, norm
+from sightline.core.posterior.cells import Cells
+from sightline.core.posterior.joint import joint_law
+from sightline.jit import compiled, generic
+
+__all__ = [
+    "MutualInformation",
+    "Variance",
+    "bayesian_gaps",
+    "information_gain",
+    "mutual_information",
+    "variance",
+]
+
+Array = NDArray[np.float64]
+
+# A grid of this many values reaches from end to end; noise extends it on both sides.
+_HALF = 64
+_NODES = 2 * _HALF + 4  # with what rounding may add
+# The step is at most this part of the noise level.
+_PER_NOISE = 4
+# Noise beyond this many standard deviations has no weight.
+_CUT = 5
+_PAD = _CUT * _PER_NOISE
+
+
+class Variance(NamedTuple):
+    """Variance-based information gain."""
+
+    form: Array  # (d, d)
+
+
+class MutualInformation(NamedTuple):
+    """Mutual information between the best arm and the reward."""
+
+    noise_std: float
+    table: Array  # (c, nodes): joint law of value and cell
+    smooth: Array  # (c + 1, nodes + 2 pad): of reward and cell; in the last row of the reward
+    kernel: Array  # (2 pad + 1,): law of the noise
+
+
+def variance(d: int) -> Variance:
+    """Workspace of the variance-based gain."""
+    return Variance(np.zeros((d, d)))
+
+
+def mutual_information(vertices: int, noise_std: float) -> MutualInformation:
+    """Workspace of the mutual information."""
+    return MutualInformation(
+        noise_std,
+        np.zeros((vertices, _NODES)),
+        np.zeros((vertices + 1, _NODES + 2 * _PAD)),
+        np.zeros(2 * _PAD + 1),
+    )
+
+
+@compiled
+def bayesian_gaps(cells: Cells, excess: float, gaps: Array) -> int:
+    """Write Delta; return the arm with the least, the first one among equals."""
+    best = first_largest(cells.means)
+    for x in range(gaps.shape[0]):
+        gaps[x] = excess + (cells.means[best] - cells.means[x])
+    return best
+
+
+@generic
+def information_gain(
+    information: object, source: object, cells: Cells, leader: int, gains: Array
+) -> None:
+    """Write I(x) of every arm."""
+    raise TypeError(f"no information gain is known to a {type(information).__name__}")
+
+
+@information_gain.register(Variance)
+@compiled
+def variance_gain(
+    information: Variance, source: object, cells: Cells, leader: int, gains: Array
+) -> None:
+    """Quadratic form of the whitened arms: O((c + k) d^2)."""
+    form, shifts = information.form, cells.shifts
+    c, d = shifts.shape
+    for i in range(d):
+        for j in range(d):
+            form[i, j] = 0.0
+    for z in range(c):
+        if cells.probabilities[z] > 0.0:
+            for i in range(d):
+                scaled = shifts[z, i] / cells.probabilities[z]
+                for j in range(d):
+                    form[i, j] += scaled * shifts[z, j]
+    for x in range(gains.shape[0]):
+        total = 0.0
+        for i in range(d):
+            row = 0.0
+            for j in range(d):
+                row += form[i, j] * cells.whitened[x, j]
+            total += cells.whitened[x, i] * row
+        gains[x] = max(total, 0.0)
+
+
+@compiled
+def _noise_kernel(kernel: Array, variance: float, step: float) -> int:
+    """Weights of a Gaussian at -last, ..., last steps, summing to one; return last."""
+    last = 0
+    if variance > 0.01 * step * step:
+        last = min(math.ceil(_CUT * math.sqrt(variance) / step), _PAD)
+    total = 0.0
+    for j in range(2 * last + 1):
+        lag = (j - last) * step
+        kernel[j] = math.exp(-0.5 * lag * lag / variance) if last > 0 else 1.0
+        total += kernel[j]
+    for j in range(2 * last + 1):
+        kernel[j] /= total
+    return last
+
+
+@compiled
+def _excess_variance(table: Array, nodes: int, half: int, step: float, variance: float) -> float:
+    """By how much the grid has spread the values."""
+    total = 0.0
+    for z in range(table.shape[0]):
+        for i in range(nodes):
+            u = (i - half) * step
+            total += table[z, i] * u * u
+    return total - variance
+
+
+@compiled
+def _smooth(information: MutualInformation, nodes: int, last: int) -> None:
+    """Convolve each row with the noise; the last row is their sum."""
+    table, smooth, kernel = information.table, information.smooth, information.kernel
+    c = table.shape[0]
+    for i in range(nodes + 2 * last):
+        smooth[c, i] = 0.0
+    for z in range(c):
+        row = smooth[z]
+        for i in range(nodes + 2 * last):
+            row[i] = 0.0
+        for i in range(nodes):
+            weight = table[z, i]
+            if weight != 0.0:
+                reached = row[i:]
+                for j in range(2 * last + 1):
+                    reached[j] += weight * kernel[j]
+        for i in range(nodes + 2 * last):
+            smooth[c, i] += row[i]
+
+
+@compiled
+def _divergence(part: float, whole: float) -> float:
+    """For r = part / whole, r log r - r + 1: never negative, and precise near r = 1."""
+    ratio = part / whole
+    if ratio < 0.5:
+        return ratio * math.log(ratio) - ratio + 1.0 if ratio > 0.0 else 1.0
+    e = (part - whole) / whole
+    if abs(e) < 1e-4:
+        return e * e * (0.5 - e / 6.0)
+    return max(ratio * math.log1p(e) - e, 0.0)
+
+
+@compiled
+def _sum_divergences(information: MutualInformation, nodes: int, last: int) -> float:
+    """Mutual information; the terms - r + 1 add up to zero and keep each summand positive."""
+    smooth = information.smooth
+    c = information.table.shape[0]
+    total = 0.0
+    for z in range(c):
+        mass = 0.0
+        for i in range(nodes):
+            mass += information.table[z, i]
+        if mass > 0.0:
+            for i in range(nodes + 2 * last):
+                whole = mass * smooth[c, i]
+                if whole > 0.0:
+                    total += whole * _divergence(smooth[z, i], whole)
+    return total
+
+
+@information_gain.register(MutualInformation)
+@compiled
+def mutual_information_gain(
+    information: MutualInformation, source: Any, cells: Cells, leader: int, gains: Array
+) -> None:
+    """On a grid, arm by arm."""
+    sigma = information.noise_std
+    for x in range(gains.shape[0]):
+        gains[x] = 0.0
+        deviation = norm(cells.whitened[x])
+        if deviation > 0.0:
+            reach = source.reach * deviation * (1.0 + 1e-6)
+            step = max(reach / _HALF, sigma / _PER_NOISE)
+            half = math.ceil(reach / step)
+            nodes = 2 * half + 2
+            square = joint_law(source, cells, leader, x, step, half, information.table)
+            spread = _excess_variance(information.table, nodes, half, step, square)
+            last = _noise_kernel(information.kernel, sigma * sigma - spread, step)
+            _smooth(information, nodes, last)
+            gains[x] = _sum_divergences(information, nodes, last)

@@ -1,0 +1,106 @@
+"""Gaussian posterior over theta: prior N(0, prior_std^2 I), Gaussian noise of known level.
+
+| symbol                          | here            | shape  |
+|---------------------------------|-----------------|--------|
+| X                               | ``actions``     | (k, d) |
+| sigma                           | ``noise_std``   | number |
+| P = I / prior_std^2 + sum x x^T / sigma^2 = R^T R | ``factor`` = R | (d, d) |
+| R^-T b, b = sum x y / sigma^2   | ``whitened``    | (d,)   |
+
+The posterior is N(P^-1 b, P^-1), so R^-1 (R^-T b + standard normal) is a draw from it: one
+triangular solve, and no inverse that could drift.  R and R^-T b follow the data by rotations.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.linalg.cholesky import rank_one_update, solve
+from sightline.core.linalg.vectors import first_largest, inner_products
+from sightline.jit import compiled
+
+__all__ = [
+    "Posterior",
+    "absorb",
+    "best_under",
+    "draw_parameter",
+    "gaussian_posterior",
+    "log_det_ratio",
+    "posterior_mean",
+]
+
+Array = NDArray[np.float64]
+
+
+class Posterior(NamedTuple):
+    """Gaussian posterior over theta; see the table above."""
+
+    actions: Array
+    noise_std: float
+    factor: Array
+    whitened: Array
+    columns: Array  # (d, k): the arms, transposed
+    scaled: Array  # workspace (d,): the arm of an update, in units of the noise
+    means: Array  # workspace (k,)
+
+
+def gaussian_posterior(actions: Array, noise_std: float, prior_std: float) -> Posterior:
+    """Prior, before any data."""
+    k, d = actions.shape
+    return Posterior(
+        actions=actions,
+        noise_std=noise_std,
+        factor=np.eye(d) / prior_std,
+        whitened=np.zeros(d),
+        columns=np.ascontiguousarray(actions.T),
+        scaled=np.zeros(d),
+        means=np.zeros(k),
+    )
+
+
+@compiled
+def absorb(posterior: Posterior, arm: int, reward: float) -> None:
+    """Posterior after one more observation."""
+    scaled = posterior.scaled
+    for i in range(scaled.shape[0]):
+        scaled[i] = posterior.actions[arm, i] / posterior.noise_std
+    rank_one_update(posterior.factor, scaled, posterior.whitened, reward / posterior.noise_std)
+
+
+@compiled
+def draw_parameter(
+    posterior: Posterior, scale: float, theta: Array, rng: np.random.Generator
+) -> None:
+    """Write mean + scale R^-1 eta, eta standard normal: a draw from the posterior at scale 1."""
+    for i in range(theta.shape[0]):
+        theta[i] = posterior.whitened[i] + scale * rng.standard_normal()
+    solve(posterior.factor, theta)
+
+
+@compiled
+def log_det_ratio(posterior: Posterior, prior_std: float) -> float:
+    """Compute log det(V / lambda) of least squares with lambda = sigma^2 / prior_std^2."""
+    total = 0.0
+    for i in range(posterior.factor.shape[0]):
+        total += 2.0 * math.log(posterior.factor[i, i] * prior_std)
+    # rotations never shorten the diagonal, but 1 / prior_std * prior_std may round to below 1
+    return max(total, 0.0)
+
+
+@compiled
+def posterior_mean(posterior: Posterior, theta: Array) -> None:
+    """Write P^-1 b."""
+    for i in range(theta.shape[0]):
+        theta[i] = posterior.whitened[i]
+    solve(posterior.factor, theta)
+
+
+@compiled
+def best_under(posterior: Posterior, theta: Array) -> int:
+    """Best arm under a parameter; the first one among equals."""
+    inner_products(posterior.columns, theta, posterior.means)
+    return first_largest(posterior.means)

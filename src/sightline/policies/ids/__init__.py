@@ -1,0 +1,1 @@
+"""Information-directed sampling: Algorithm 1 and its family, and the Bayesian form."""

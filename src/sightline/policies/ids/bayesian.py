@@ -1,0 +1,192 @@
+"""Bayesian information-directed sampling (Russo, Van Roy, 2014; 2018), with a Gaussian posterior.
+
+A round minimises (expected gap)^2 / (expected gain) over distributions on the arms, where
+
+    Delta(x) = E max_z <z, theta> - <x, E theta>
+    I(x) = sum_z p(z) (E[<x, theta> | x* = z] - <x, E theta>)^2       "variance"
+    I(x) = I(x*; y | x)                                               "mutual-information"
+
+and all expectations are those of the posterior, prior N(0, prior_std^2 I).  If one arm is the
+best with probability one it is played.  Guarantee: Bayesian regret at most sqrt(d H(x*) n / 2) for
+rewards of range one, H(x*) the entropy of the best arm under the prior.
+
+With M samples from the posterior, cells rarer than 1 / M vanish: the policy then is greedy, and
+stays so unless the arm it plays disappoints.  M must grow with the horizon.  For a while its regret
+lies below c* log n, which no consistent policy can sustain: the price is a small probability of
+regret that grows linearly.  In the plane ``posterior="angular"`` is exact and needs no M.
+
+Cost per round: O(M c d) at first, c the number of arms that can be best, and far less when most
+samples agree; see :mod:`sightline.core.posterior.samples`.  Mutual information costs O(k M d) more.
+It learns from every round and never commits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.clock import Clock
+from sightline.core.information.ratio import Mixture, exact_mixture, greedy_mixture
+from sightline.core.posterior.angles import plane_angles
+from sightline.core.posterior.cells import (
+    Cells,
+    blank_cells,
+    hull_around,
+    hull_vertices,
+    is_settled,
+    locate,
+    whiten,
+)
+from sightline.core.posterior.gains import (
+    bayesian_gaps,
+    information_gain,
+    mutual_information,
+    variance,
+)
+from sightline.core.posterior.gaussian import (
+    Posterior,
+    absorb,
+    best_under,
+    gaussian_posterior,
+    posterior_mean,
+)
+from sightline.core.posterior.samples import fixed_samples
+from sightline.jit import compiled
+from sightline.policies.base import (
+    Choice,
+    Evidence,
+    Policy,
+    choose,
+    choose_from,
+    inspect,
+    update,
+)
+from sightline.validation import integer, number, one_of
+
+__all__ = [
+    "BAYESIAN_INFORMATION",
+    "BayesianIDS",
+    "BayesianState",
+    "bayesian_mixture",
+    "current_bayesian_gains",
+]
+
+Array = NDArray[np.float64]
+
+BAYESIAN_INFORMATION = ("variance", "mutual-information")
+_SAMPLING = {"pair": 0, "exact": 1}
+_EXACT = _SAMPLING["exact"]
+_POSTERIOR = ("samples", "angular")
+
+
+class BayesianState(NamedTuple):
+    """Posterior, and what a round computes from it."""
+
+    posterior: Posterior
+    source: Any  # Samples or Angles
+    information: Any  # Variance or MutualInformation
+    sampling: int
+    cells: Cells
+    gaps: Array  # (k,)
+    gains: Array  # (k,)
+
+
+@dataclass(frozen=True)
+class BayesianIDS(Policy):
+    """Information-directed sampling under a Gaussian posterior.
+
+    Parameters
+    ----------
+    samples : int
+        Number M of posterior samples; not used by ``posterior="angular"``.
+    information : {"variance", "mutual-information"}
+        Information gain about the best arm.
+    sampling : {"pair", "exact"}
+        Minimise the information ratio over pairs with the arm of least gap, or over all pairs.
+    posterior : {"samples", "angular"}
+        Cells from samples, or exactly by integration over the angle, for arms in the plane.
+    prior_std : float
+        Standard deviation of every coordinate of theta before any data.
+    """
+
+    samples: int = 10_000
+    information: str = "variance"
+    sampling: str = "pair"
+    posterior: str = "samples"
+    prior_std: float = 1.0
+
+    def __post_init__(self) -> None:
+        integer("samples", self.samples, at_least=1)
+        one_of("information", self.information, BAYESIAN_INFORMATION)
+        one_of("sampling", self.sampling, _SAMPLING)
+        one_of("posterior", self.posterior, _POSTERIOR)
+        number("prior_std", self.prior_std, above=0)
+
+    def start(self, actions: Array, noise_std: float) -> BayesianState:
+        """State before any data."""
+        k, d = actions.shape
+        angular = self.posterior == "angular"
+        if angular and d != 2:
+            raise ValueError(f'posterior="angular" needs arms in the plane, got dimension {d}')
+        vertices = hull_around(actions) if angular else hull_vertices(actions)
+        c = vertices.size
+        return BayesianState(
+            posterior=gaussian_posterior(actions, noise_std, self.prior_std),
+            source=plane_angles(c) if angular else fixed_samples(int(self.samples), d, c),
+            information=(
+                variance(d) if self.information == "variance" else mutual_information(c, noise_std)
+            ),
+            sampling=_SAMPLING[self.sampling],
+            cells=blank_cells(actions, vertices),
+            gaps=np.zeros(k),
+            gains=np.zeros(k),
+        )
+
+
+@compiled
+def bayesian_mixture(state: BayesianState) -> Mixture:
+    """IDS distribution of the current posterior; gaps and gains are left in the state."""
+    cells = state.cells
+    leader = whiten(state.posterior, cells)
+    excess = locate(state.source, cells, leader)
+    best = bayesian_gaps(cells, excess, state.gaps)
+    if is_settled(cells, leader):  # nothing to learn, and the ratio would be 0 / 0
+        arm = cells.vertices[leader]
+        return Mixture(arm, arm, 0.0, 0.0)
+    information_gain(state.information, state.source, cells, leader, state.gains)
+    if state.sampling == _EXACT:
+        return exact_mixture(state.gaps, state.gains, best)
+    return greedy_mixture(state.gaps, state.gains, best)
+
+
+@compiled
+def current_bayesian_gains(state: BayesianState) -> None:
+    """Write the information gains into the state; they stay as they are if one arm is certain."""
+    bayesian_mixture(state)
+
+
+@choose.register(BayesianState)
+@compiled
+def choose_bayesian(state: BayesianState, clock: Clock, rng: np.random.Generator) -> Choice:
+    """Draw from the IDS distribution."""
+    return choose_from(bayesian_mixture(state), clock, rng)
+
+
+@update.register(BayesianState)
+@compiled
+def update_bayesian(state: BayesianState, arm: int, reward: float) -> None:
+    """Posterior after one more observation."""
+    absorb(state.posterior, arm, reward)
+
+
+@inspect.register(BayesianState)
+@compiled
+def inspect_bayesian(state: BayesianState, clock: Clock) -> Evidence:
+    """Best arm of the posterior mean; the policy has no confidence level."""
+    theta = state.cells.theta
+    posterior_mean(state.posterior, theta)
+    return Evidence(best_under(state.posterior, theta), math.nan, math.nan, clock)

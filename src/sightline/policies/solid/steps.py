@@ -1,0 +1,143 @@
+"""The primal-dual steps of SOLID: a distribution over the arms, a multiplier, and their phases.
+
+| symbol     | here                   | meaning |
+|------------|------------------------|-----------------------------------------------------------|
+| w_t        | ``weights``            | distribution from which exploration rounds draw |
+| lambda_t   | ``multiplier[0]``      | price of the constraint on information |
+| S_t        | ``counts[0]``          | exploration rounds so far |
+| k          | ``counts[2]``          | phase, from 0 |
+| z_k, p_k   | z_0 e^k, z_k e^(2k)    | normaliser of phase k, and its exploration rounds |
+| kappa      | ``Steps.bonus``        | weight of the widths in the constraint |
+| cw(x)      | ``optimism[x]``        | sqrt(gamma) norm of x in V^-1, gamma at the level of S_t |
+
+The program of a phase is: maximise f(w) = sum w(x) mu(x) over distributions w, subject to
+g(w) = I(w) - 1 / z_k >= 0, where I(w), half the squared distance to the nearest alternative in V_w
+over the noise variance, is the information of a round drawn from w.  As z_k grows, w leaves x*
+with the rates of the optimal allocation and the optimal multiplier falls to c*.  Both functions
+are replaced by optimistic ones: cw(x) is added to mu(x), and kappa cw(x) to the information.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.allocation.proportions import Sampling, information_rates, sampling
+from sightline.core.confidence.rules import local_beta
+from sightline.jit import compiled
+
+__all__ = ["BY_PHASE", "SaddlePoint", "Steps", "primal_dual", "primal_dual_step"]
+
+Array = NDArray[np.float64]
+
+BY_PHASE = 0.0  # in place of a step: 1 / sqrt(p_k)
+
+
+class Steps(NamedTuple):
+    """Numbers of a configuration."""
+
+    reset: bool
+    primal: float
+    dual: float
+    bonus: float
+    first_multiplier: float
+    multiplier_bound: float  # of lambda, or of lambda / z_k
+    bound_grows: bool
+    first_normaliser: float
+
+
+class SaddlePoint(NamedTuple):
+    """What exploration rounds change; see the table above."""
+
+    counts: NDArray[np.int64]  # exploration rounds, those of this phase, phase
+    multiplier: Array  # (1,)
+    log_weights: Array  # (k,)
+    weights: Array  # (k,)
+    optimism: Array  # (k,), workspace
+    work: Sampling
+
+
+def primal_dual(actions: Array, steps: Steps) -> SaddlePoint:
+    """State at the start: uniform weights, first multiplier, phase 0."""
+    k = actions.shape[0]
+    pair = SaddlePoint(
+        counts=np.zeros(3, dtype=np.int64),
+        multiplier=np.zeros(1),
+        log_weights=np.zeros(k),
+        weights=np.zeros(k),
+        optimism=np.zeros(k),
+        work=sampling(actions),
+    )
+    _restart(pair, steps)
+    return pair
+
+
+@compiled
+def _restart(pair: SaddlePoint, steps: Steps) -> None:
+    pair.multiplier[0] = steps.first_multiplier
+    k = pair.weights.shape[0]
+    for x in range(k):
+        pair.weights[x] = 1.0 / k
+        pair.log_weights[x] = 0.0
+
+
+@compiled
+def _exponential_weights(pair: SaddlePoint, means: Array, step: float, kappa: float) -> None:
+    """Multiply w(x) by exp(step * derivative of the Lagrangian), the rates being in units of I.
+
+    Kept as logarithms, of which the largest is 0: a weight that underflows to 0 can return.
+    """
+    multiplier = pair.multiplier[0]
+    highest = -math.inf
+    for x in range(means.shape[0]):
+        gradient = pair.work.rates[x] + kappa * pair.optimism[x]
+        pair.log_weights[x] += step * (means[x] + pair.optimism[x] + multiplier * gradient)
+        highest = max(highest, pair.log_weights[x])
+    total = 0.0
+    for x in range(means.shape[0]):
+        pair.log_weights[x] -= highest
+        pair.weights[x] = math.exp(pair.log_weights[x])
+        total += pair.weights[x]
+    for x in range(means.shape[0]):
+        pair.weights[x] /= total
+
+
+@compiled
+def _slack(state: Any, best: int) -> float:
+    """Optimistic g(w_t) + 1 / z_k; writes the widths, and the rates in units of I."""
+    estimate, pair = state.estimate, state.pair
+    per_variance = 0.5 / state.confidence.noise_variance
+    gamma = local_beta(state.confidence, estimate.log_det[0], pair.counts[0])
+    least = information_rates(estimate, state.alternatives, best, pair.weights, pair.work)
+    width = 0.0
+    for x in range(pair.weights.shape[0]):
+        pair.work.rates[x] *= per_variance
+        pair.optimism[x] = math.sqrt(gamma * max(estimate.squared_widths[x], 0.0))
+        width += pair.weights[x] * pair.optimism[x]
+    return float(per_variance * least + state.steps.bonus * width)
+
+
+@compiled
+def primal_dual_step(state: Any, best: int) -> None:
+    """Move w and lambda once, and end the phase if it is over; after ``least_distance``."""
+    pair, steps = state.pair, state.steps
+    pair.counts[0] += 1
+    pair.counts[1] += 1
+    z = steps.first_normaliser * math.exp(float(pair.counts[2]))
+    length = z * math.exp(2.0 * pair.counts[2])
+    by_phase = 1.0 / math.sqrt(length)
+    slack = _slack(state, best) - 1.0 / z
+    primal = steps.primal if steps.primal != BY_PHASE else by_phase
+    dual = steps.dual if steps.dual != BY_PHASE else by_phase
+    bound = steps.multiplier_bound * (z if steps.bound_grows else 1.0)
+    _exponential_weights(pair, state.estimate.means, primal, steps.bonus)
+    # g at w_t, with the weights before their step, as the primal step has lambda_t
+    pair.multiplier[0] = min(max(pair.multiplier[0] - dual * slack, 0.0), bound)
+    if pair.counts[1] >= length:
+        pair.counts[1] = 0
+        pair.counts[2] += 1
+        if steps.reset:
+            _restart(pair, steps)
