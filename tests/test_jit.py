@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -19,8 +20,10 @@ import pytest
 import sightline as sl
 from sightline import jit
 from sightline.core.clock import clock_at
+from sightline.jit import cache
 from sightline.policies.base import choose
 from sightline.problems.noise import Gaussian, draw
+from sightline.sources import sources_behind
 
 PACKAGE = Path(sl.__file__).parent
 
@@ -33,12 +36,16 @@ print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), run.regr
 """
 
 
-def in_new_process(code: str, root: Path, cache: Path) -> list[str]:
+def run_in_new_process(code: str, root: Path, cache: Path) -> str:
     environment = os.environ | {"PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(cache)}
     result = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    return result.stdout.split()
+    return result.stdout
+
+
+def in_new_process(code: str, root: Path, cache: Path) -> list[str]:
+    return run_in_new_process(code, root, cache).split()
 
 
 @pytest.mark.slow
@@ -60,22 +67,61 @@ def test_a_new_process_reuses_kernels_until_any_source_changes(tmp_path: Path) -
     assert third[2] != first[2]
 
 
+COMPILE = """
+import sys, warnings
+from sightline import jit
+one, two = jit.compiled(lambda: 1), jit.compiled(lambda: 2)
+print(jit.cache_directory(), file=sys.stderr)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    print(one() + two())
+    print(*(warning.message for warning in said), sep="\\n")
+"""
+
+
 @pytest.mark.slow
-def test_an_unwritable_cache_is_done_without(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_mentioned_once_and_done_without(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
-    output = in_new_process(
-        "from sightline import jit; print(jit.cache_directory(), jit.compiled(lambda: 7)())",
-        PACKAGE.parent,
-        blocked,
-    )
-    assert output == ["None", "7"]
+    result, *said = run_in_new_process(COMPILE, PACKAGE.parent, blocked).splitlines()
+    assert result == "3"
+    assert len(said) == 1
+    assert f"the kernel cache {blocked / 'sightline'}" in said[0]
+    assert "compiled anew at every start" in said[0]
+    assert "set the environment variable NUMBA_CACHE_DIR" in said[0]
+
+
+@pytest.mark.slow
+def test_nothing_is_said_of_an_unwritable_cache_before_a_kernel_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    code = "import warnings; warnings.simplefilter('error'); import sightline.engine.simulate"
+    assert run_in_new_process(code, PACKAGE.parent, tmp_path / "file") == ""
+
+
+# The superuser can write anywhere: taking permissions away would prove nothing.
+READ_ONLY = """
+import os, warnings
+def refuse(path):
+    raise PermissionError(path)
+os.utime = refuse
+warnings.simplefilter("error")
+"""
+
+
+@pytest.mark.slow
+def test_a_cache_that_came_with_an_image_is_read(tmp_path: Path) -> None:
+    first = in_new_process(SIMULATE, PACKAGE.parent, tmp_path)
+    files = sorted(tmp_path.rglob("*"))
+    second = in_new_process(READ_ONLY + SIMULATE, PACKAGE.parent, tmp_path)
+    assert second == ["1", "0", first[2]]
+    assert sorted(tmp_path.rglob("*")) == files
 
 
 @pytest.mark.slow
 def test_saving_waits_for_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
-    monkeypatch.setattr(jit, "cache_directory", lambda: tmp_path)
+    here = cache._Cache(tmp_path, readable=True, writable=True)
+    monkeypatch.setattr(cache, "_cache", lambda: here)
 
     @jit.compiled
     def seven() -> int:
@@ -92,13 +138,16 @@ def test_saving_waits_for_other_processes(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(list(tmp_path.rglob("*.nbi"))) == 1
 
 
-def test_only_hashed_rooms_have_kernels() -> None:
-    rooms = {
-        path.relative_to(PACKAGE).parts[0]
-        for path in PACKAGE.rglob("*.py")
-        if re.search(r"^@(compiled|generic|\w+\.register)\b", path.read_text(), re.MULTILINE)
-    }
-    assert {"core", "policies"} <= rooms <= set(jit.ROOMS_WITH_KERNELS)
+def test_every_file_with_kernels_is_hashed() -> None:
+    hashed = set(sources_behind(*cache.modules_with_kernels()))
+    kernels = re.compile(r"\b(compiled|compiled_apart|generic)\(|@(\w+\.)*(compiled|generic)")
+    library = PACKAGE / "jit"  # which defines these names, and is behind every kernel
+    found = {path for path in PACKAGE.rglob("*.py") if kernels.search(path.read_text())}
+    found |= set(library.glob("*.py"))
+    assert PACKAGE / "bounds" / "oracle.py" in found
+    assert len(found) > 40
+    assert found <= hashed, found - hashed
+    assert PACKAGE / "report" / "figures.py" not in hashed, "a figure does not compile kernels anew"
 
 
 def test_importing_is_light() -> None:
@@ -145,6 +194,20 @@ def test_generic_functions_dispatch_on_the_class_in_both_worlds() -> None:
     assert total(Left(2.0), Right(3.0)) == -17.0
     with pytest.raises(TypeError):
         sign(3.0)
+
+
+class LeftOfLeft(Left):
+    """A class of its own in compiled code, one that inherits in the interpreter."""
+
+
+def test_the_interpreter_finds_implementations_of_a_base() -> None:
+    assert sign(LeftOfLeft(2.0)) == -2.0
+    assert sign.dispatch(LeftOfLeft) is sign.dispatch(Left)
+
+
+def test_generic_functions_are_pickled_by_name() -> None:
+    for function in (choose, draw, sign):
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 @pytest.mark.slow

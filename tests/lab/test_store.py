@@ -18,6 +18,7 @@ import pytest
 
 import sightline as sl
 from sightline.lab import sources, store
+from tests.changed_sources import changed
 from tests.lab.helpers import EOO, bits, small
 from tests.lab.test_run import ROOT, Recorder, local_bits
 from tests.own_policies import EpsilonGreedy, Stubborn
@@ -100,20 +101,39 @@ def test_another_experiment_is_refused(tmp_path: Path) -> None:
 
 def test_other_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sl.run(small(), tmp_path, Recorder())
-    monkeypatch.setattr(sources, "source_hash", lambda *parts: "changed")
+    monkeypatch.setattr(sources, "hash_of", lambda *modules: "changed")
     with pytest.raises(ValueError, match=r"computed by other sources than these \(eoo / IDS"):
         sl.run(small(), tmp_path, Recorder())
     assert sl.Results.load(tmp_path).complete, "reading does not mix anything"
 
 
-def test_only_sources_that_decide_numbers_count() -> None:
-    root = Path(sl.__file__).parent
-    for part in sources._PARTS:
-        assert (root / part).exists(), part
-    known = {path.name for path in root.iterdir() if path.name != "__pycache__"}
-    elsewhere = {"bounds", "cli", "lab", "paper", "report"}
-    small_ones = {"__init__.py", "__main__.py", "files.py", "py.typed", "version.py"}
-    assert known <= {*sources._PARTS, *elsewhere, *small_ones}, "does a new part decide numbers?"
+@pytest.mark.parametrize(
+    ("module", "decides"),
+    [
+        ("engine.simulate", True),
+        ("policies.ids.rules", True),
+        ("core.estimation.least_squares", True),
+        ("problems.noise", True),
+        ("policies.lin_ucb", False),
+        ("lab.store", False),
+        ("report.figures", False),
+        ("paper.settings", False),
+    ],
+)
+def test_only_sources_that_decide_numbers_count(module: str, decides: bool) -> None:
+    problem, policy = sl.problems.end_of_optimism(), sl.IDS()
+    before = sources.sources_of(problem, policy)
+    with changed(f"sightline.{module}"):
+        assert (sources.sources_of(problem, policy) != before) is decides
+
+
+def test_what_a_policy_of_ones_own_imports_from_the_package_counts() -> None:
+    problem, policy = sl.problems.end_of_optimism(), EpsilonGreedy()
+    before = sources.sources_of(problem, policy)
+    with changed("sightline.policies.lin_ucb"):  # its file imports all of sightline
+        assert sources.sources_of(problem, policy) != before
+    with changed("sightline.cli.list"):
+        assert sources.sources_of(problem, policy) == before
 
 
 def test_a_worker_with_other_sources_is_refused(

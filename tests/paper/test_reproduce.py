@@ -16,6 +16,7 @@ from sightline.paper.document import write_report
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.judge import Claim, Custom, Part, Verdict, decide
 from sightline.paper.reproduce import Shelf, run_item, selected, write_findings
+from tests.changed_sources import changed
 
 CALLS: list[int] = []
 
@@ -106,6 +107,30 @@ def test_selection_keeps_the_order_and_refuses_what_is_unknown() -> None:
         ValueError, match=r"item must be one of 'all', 'figure1', .* did you mean 'figure"
     ):
         selected(["figure9"], ITEMS)
+
+
+@pytest.mark.parametrize(
+    ("module", "decides"),
+    [
+        ("paper.settings", True),
+        ("bounds.asymptotic", True),
+        ("core.clock", True),
+        ("paper.claims", False),
+        ("cli.reproduce", False),
+    ],
+)
+def test_a_calculation_is_done_again_after_a_change_to_what_it_depends_on(
+    tmp_path: Path, module: str, decides: bool
+) -> None:
+    item = ITEMS["figure2"]
+    calculation = item.calculations(item.sizes["quick"])["ellipsoids"]
+    reproduce._sources.cache_clear()
+    before = Shelf(tmp_path).file_of("ellipsoids", calculation)
+    reproduce._sources.cache_clear()
+    with changed(f"sightline.{module}"):
+        after = Shelf(tmp_path).file_of("ellipsoids", calculation)
+    reproduce._sources.cache_clear()
+    assert (after != before) is decides
 
 
 def test_a_calculation_is_done_once(tmp_path: Path) -> None:

@@ -5,43 +5,64 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 
-from sightline.jit import source_hash
 from sightline.policies.base import Policy
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import Sampler
+from sightline.sources import hash_of, modules_named_in
 
 __all__ = ["sources_of"]
 
-# The lab is not among them: it repeats and stores, and the seeds it chose are in every block.
-_PARTS = ("core", "engine", "policies", "problems", "jit.py", "validation.py")
+_PACKAGE = __name__.split(".")[0]
 
 
 def sources_of(problem: LinearBandit, policy: Policy) -> str:
     """Hash of the sources behind one cell: ours, and the files of a policy of one's own.
 
-    Modules that a policy of one's own imports are not looked into.
+    Ours are those of the loop over rounds, the policy, its state, the problem and the noise, with
+    all that they import.  The lab is not among them: it repeats and stores, and the seeds that it
+    chose are in every block.  Of a file of one's own, what it imports from this package counts
+    too; other modules that it imports are not looked into.
     """
+    modules = {"sightline.engine.simulate"}
     digest = hashlib.sha256()
-    for part in (source_hash(*_PARTS), np.__version__, numba.__version__):
-        digest.update(part.encode() + b"\0")
-    for part in _own_parts(problem, policy):
-        digest.update(_content(part))
+    for part in _parts(problem, policy):
+        if _is_ours(part):
+            modules.add(part.__module__)
+        else:
+            content = _content(part)
+            digest.update(content + b"\0")
+            modules |= modules_named_in(content.decode(errors="replace"))
+    for text in (hash_of(*sorted(modules)), np.__version__, numba.__version__):
+        digest.update(text.encode() + b"\0")
     return digest.hexdigest()[:16]
 
 
-def _own_parts(problem: LinearBandit, policy: Policy) -> list[Any]:
-    """Classes of the policy and its state, and the noise, if they are not part of this package."""
+def _parts(problem: LinearBandit, policy: Policy) -> list[Any]:
+    """Classes, and perhaps the function that draws, behind one cell."""
     state = policy.start(np.array(problem.actions), problem.noise_std)
     noise = problem.noise.draw if isinstance(problem.noise, Sampler) else type(problem.noise)
-    package = __name__.split(".")[0]
-    parts = (type(policy), type(state), noise)
-    return [part for part in parts if part.__module__.split(".")[0] != package]
+    return [type(problem), type(policy), type(state), *_classes_within(state), noise]
+
+
+def _classes_within(state: Any) -> Iterator[type]:
+    """Classes of the named tuples that a state is made of: functions are registered for them."""
+    if isinstance(state, tuple):
+        for value in state:
+            if hasattr(value, "_fields"):
+                yield type(value)
+            yield from _classes_within(value)
+
+
+def _is_ours(part: Any) -> bool:
+    module: str = part.__module__
+    return module.split(".")[0] == _PACKAGE
 
 
 @functools.cache  # by class: the file may be edited while the code that runs is still the old one

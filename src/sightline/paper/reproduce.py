@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import json
 import sys
 import time
@@ -19,10 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sightline.files import write_atomically
-from sightline.jit import source_hash
 from sightline.lab.block import Task, tasks
 from sightline.lab.experiment import Experiment
 from sightline.lab.sources import sources_of
@@ -31,6 +29,7 @@ from sightline.paper.item import Calculation, Findings, Item, Outcome
 from sightline.report.page import svg_of
 from sightline.report.results import Results
 from sightline.report.run import run
+from sightline.sources import hash_of, modules_named_in
 from sightline.validation import one_of
 
 __all__ = ["Shelf", "run_item", "selected", "write_findings"]
@@ -93,10 +92,15 @@ class Shelf:
 
 @functools.cache
 def _sources(module: str) -> str:
-    """Hash of what decides the value of a calculation besides its arguments."""
-    own = Path(str(sys.modules[module].__file__)).read_text()
-    parts = source_hash("bounds", "core", "engine", "policies", "problems", "jit.py")
-    text = json.dumps([module, own, parts, np.__version__])
+    """Hash of what decides the value of a calculation besides its arguments.
+
+    That is the module of its function with all that it imports, such as the settings.  The item
+    that asks for it needs not be among them: it decides the arguments, which are in the key.
+    """
+    own = Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8")
+    imported = modules_named_in(own)
+    versions = [importlib.metadata.version(name) for name in ("numba", "numpy", "scipy")]
+    text = json.dumps([module, own, hash_of(*sorted(imported)), versions])
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -1,0 +1,19 @@
+"""Compilation: one decorator for every kernel, one kind of generic function for every contract.
+
+``cache`` compiles kernels and keeps them on disk, ``dispatch`` has the generic functions, and
+``numba_compat`` is the only file that touches what numba does not promise to keep.
+"""
+
+from sightline.jit.cache import cache_directory, compiled, compiled_apart, uncached
+from sightline.jit.dispatch import GenericFunction, generic, has_kernel, is_ours
+
+__all__ = [
+    "GenericFunction",
+    "cache_directory",
+    "compiled",
+    "compiled_apart",
+    "generic",
+    "has_kernel",
+    "is_ours",
+    "uncached",
+]

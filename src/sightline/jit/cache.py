@@ -1,0 +1,165 @@
+"""Kernels: compiled once, and kept on disk until a source has changed.
+
+Numba keys a cached kernel by its own source file only: when a callee in another file changes,
+the cached caller keeps giving the old numbers without a warning.  Every kernel of this package
+is therefore cached in a directory named by a hash of *all* the sources behind kernels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
+
+from sightline.jit.numba_compat import caching_in, compile_function, wrap_cache
+from sightline.sources import hash_of, modules_importing
+
+__all__ = ["cache_directory", "cache_trouble", "compiled", "compiled_apart", "uncached"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_VERSIONS_KEPT = 10
+
+
+class _Cache(NamedTuple):
+    """Where kernels are kept, and what can be done there."""
+
+    directory: Path
+    readable: bool
+    writable: bool
+
+
+def modules_with_kernels() -> tuple[str, ...]:
+    """Modules of this package in which functions are compiled."""
+    return modules_importing("sightline.jit", ("compiled", "compiled_apart", "generic"))
+
+
+def _user_cache() -> Path:
+    """Directory for caches of this user, by the convention of the platform."""
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return Path(os.environ["NUMBA_CACHE_DIR"])
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", "~/AppData/Local")).expanduser()
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches").expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+
+
+@functools.cache
+def _cache() -> _Cache:
+    sources = hash_of(*modules_with_kernels())
+    directory = _user_cache() / "sightline" / f"kernels-{sources}"
+    writable = _prepare(directory)
+    # A cache that came with an image is read by users who cannot write there.
+    return _Cache(directory, writable or os.access(directory, os.R_OK | os.X_OK), writable)
+
+
+def _prepare(directory: Path) -> bool:
+    """Make a directory and mark it as used; return whether it can be written."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        os.utime(directory)
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):  # another process may be removing the same
+        _remove_old(directory.parent)
+    return os.access(directory, os.W_OK)
+
+
+def _remove_old(caches: Path) -> None:
+    """Keep the kernels of the versions used last."""
+    by_age = sorted(caches.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
+    for path in by_age[:-_VERSIONS_KEPT]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def cache_directory() -> Path | None:
+    """Where compiled kernels are kept, or None where nothing can be written."""
+    return _cache().directory if _cache().writable else None
+
+
+def cache_trouble() -> str | None:
+    """Sentence that says why kernels are not kept and what to do; None if they are."""
+    if _cache().writable:
+        return None
+    return (
+        f"the kernel cache {_cache().directory} cannot be written: kernels are compiled anew at "
+        "every start, which takes seconds to minutes; set the environment variable "
+        "NUMBA_CACHE_DIR to a directory that can be written"
+    )
+
+
+def compiled(function: F) -> F:
+    """Compile a kernel of this package, inline it where it is called, and keep it on disk.
+
+    It counts no references, whose atomic instructions cost more than the arithmetic of a small
+    round.  Therefore it must neither allocate (numba says so) nor return an array (a test does),
+    and the interpreter must not hand it a random generator, which numba would keep for ever: that
+    is for a kernel ``compiled_apart``.
+    """
+    return _compiled(function, inline=True)
+
+
+def compiled_apart(function: F) -> F:
+    """Compile a kernel that stays a function of its own: one that allocates, or called seldom."""
+    return _compiled(function, inline=False)
+
+
+def uncached(function: F) -> F:
+    """Compile a function for this process only: right for code whose sources we do not hash."""
+    kernel: F = compile_function(function, cache=False, inline=True, counts=True)
+    return kernel
+
+
+def _compiled(function: F, inline: bool) -> F:
+    cache = _cache()
+    with caching_in(cache.directory, writable=cache.writable):
+        kernel: F = compile_function(
+            function, cache=cache.readable, inline=inline, counts=not inline
+        )
+    wrap_cache(kernel, _load, _save)
+    return kernel
+
+
+def _load(load: Callable[..., Any], *arguments: Any) -> Any:
+    """Load a kernel; a damaged file only means that it is compiled again."""
+    try:
+        found = load(*arguments)
+    except Exception:  # unpickling a damaged file can raise anything
+        found = None
+    if found is None and not _cache().writable:
+        _warn_once()
+    return found
+
+
+def _save(save: Callable[..., Any], *arguments: Any) -> None:
+    """Save a kernel, one process at a time; a full disk does not end a run.
+
+    Numba numbers the files of a kernel's specialisations by an index that it reads, extends and
+    writes back: two processes that save different ones at once can leave an index whose entry
+    for one policy names the machine code of another.
+    """
+    cache = _cache()
+    if not cache.writable:
+        return
+    with contextlib.suppress(OSError), open(cache.directory / "lock", "a") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        save(*arguments)
+
+
+@functools.cache
+def _warn_once() -> None:
+    """Say, when the first kernel is compiled, that others will wait for it again."""
+    warnings.warn(str(cache_trouble()), RuntimeWarning, stacklevel=2)

@@ -1,0 +1,152 @@
+"""Generic functions: one name, an implementation per class, for interpreter and compiled code."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from sightline.jit.numba_compat import class_of, counts_references, is_kernel, overload_with
+
+__all__ = ["GenericFunction", "generic", "has_kernel", "is_ours"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class GenericFunction(Generic[P, R]):
+    """A function that dispatches on the class of its first argument, compiled or not.
+
+    Implementations are added with :meth:`register`.  The interpreter finds them as
+    :func:`functools.singledispatch` does, for subclasses too; compiled code finds them by the very
+    class of a ``NamedTuple``.  Registering a compiled implementation serves both.
+
+    Parameters
+    ----------
+    function : callable
+        What is called for a class without an implementation.
+    rebuild : callable, optional
+        Makes the result from what the kernel given to :meth:`returns_plainly` returns.  Needed
+        where the result is a named tuple: numba makes it by calling its class, and if a signal
+        such as Ctrl-C is pending at that moment, the interpreter crashes; and where an argument is
+        a random generator (see ``compiled``).
+    check : callable, optional
+        Applied to the results of implementations that are plain Python.
+    """
+
+    __name__: str
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        rebuild: Callable[..., Any] | None = None,
+        check: Callable[[Any], Any] | None = None,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.__name__ = function.__name__.lstrip("_")  # choose = generic(_choose, ...)
+        self._table = functools.singledispatch(function)
+        self._kernels: dict[type, Any] = {}
+        self._rebuild = rebuild
+        self._check = check
+        self._plain_kernel: Callable[..., Any] | None = None
+        # A user's own kernel may allocate, ours do not: numba takes options per overload.
+        overload_with(self, self._find_counting, counts=True)
+        overload_with(self, self._find_not_counting, counts=False)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the implementation for the class of the first argument."""
+        implementation = self._table.dispatch(args[0].__class__)
+        return implementation(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<generic function {self.__name__}>"
+
+    def __reduce__(self) -> str:
+        """Pickle by name, as functions are: there is one of each in a process."""
+        return self.__name__
+
+    def register(self, cls: type, /) -> Callable[[F], F]:
+        """Add the implementation for a class, as a decorator."""
+
+        def decorate(implementation: F) -> F:
+            self._add(cls, implementation)
+            return implementation
+
+        return decorate
+
+    def returns_plainly(self, kernel: F, /) -> F:
+        """Set the kernel through which the interpreter calls kernels, without named tuples."""
+        self._plain_kernel = kernel
+        return kernel
+
+    def dispatch(self, cls: type, /) -> Callable[..., Any]:
+        """Find what the interpreter calls for a class."""
+        return self._table.dispatch(cls)
+
+    @property
+    def kernels(self) -> dict[type, Any]:
+        """Compiled implementations by class."""
+        return self._kernels
+
+    def _add(self, cls: type, implementation: Callable[..., Any]) -> None:
+        called = implementation
+        if is_kernel(implementation):
+            self._kernels[cls] = implementation
+            if self._rebuild is not None:
+                called = self._call_plain_kernel
+        elif self._check is not None:
+            called = functools.partial(self._call_checked, implementation)
+        self._table.register(cls, called)
+
+    def _call_plain_kernel(self, *arguments: Any) -> Any:
+        assert self._rebuild is not None
+        assert self._plain_kernel is not None, f"{self!r} needs returns_plainly"
+        return self._rebuild(*self._plain_kernel(*arguments))
+
+    def _call_checked(self, implementation: Callable[..., Any], *arguments: Any) -> Any:
+        assert self._check is not None
+        return self._check(implementation(*arguments))
+
+    def _find_counting(self, *types: Any) -> Any:
+        return self._source_for(types[0], counts=True)
+
+    def _find_not_counting(self, *types: Any) -> Any:
+        return self._source_for(types[0], counts=False)
+
+    def _source_for(self, numba_type: Any, counts: bool) -> Any:
+        """Find what numba compiles for the type of a first argument; None if there is nothing."""
+        kernel = self._kernels.get(class_of(numba_type))
+        if kernel is None or counts_references(kernel) is not counts:
+            return None
+        return kernel.py_func
+
+
+def generic(
+    function: Callable[P, R],
+    *,
+    rebuild: Callable[..., Any] | None = None,
+    check: Callable[[Any], Any] | None = None,
+) -> GenericFunction[P, R]:
+    """Make a :class:`GenericFunction`, as a decorator or by a call with options.
+
+    Parameters
+    ----------
+    function : callable
+        What is called for a class without an implementation.
+    rebuild, check : callable, optional
+        See :class:`GenericFunction`.
+    """
+    return GenericFunction(function, rebuild=rebuild, check=check)
+
+
+def has_kernel(function: GenericFunction[..., Any], instance: object) -> bool:
+    """Whether a generic function is compiled for this instance."""
+    return type(instance) in function.kernels
+
+
+def is_ours(function: GenericFunction[..., Any], instance: object) -> bool:
+    """Whether the kernel for this instance is part of the package (and so hashed)."""
+    module: str = function.kernels[type(instance)].__module__
+    return module.split(".")[0] == __name__.split(".")[0]

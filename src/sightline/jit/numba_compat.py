@@ -1,0 +1,165 @@
+"""What numba does not promise to keep: each piece behind one function.
+
+Some of it is private (leading underscores), some is documented nowhere.  ``pyproject.toml``
+therefore bounds the version of numba from above, and ``tests/test_numba_compat.py`` says which of
+these functions to repair before the bound is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching
+from numba.extending import overload
+
+__all__ = [
+    "caching_in",
+    "class_of",
+    "compile_function",
+    "counts_references",
+    "is_disabled",
+    "is_kernel",
+    "overload_with",
+    "type_name",
+    "wrap_cache",
+]
+
+_config: Any = numba.config
+_typeof: Any = numba.typeof
+
+# Older versions of numba write the name with an underscore.
+_caching: Any = caching
+_LOCATOR: Any = (
+    _caching.UserProvidedCacheLocator
+    if hasattr(_caching, "UserProvidedCacheLocator")
+    else _caching._UserProvidedCacheLocator
+)
+
+
+def _options(inline: bool, counts: bool) -> dict[str, Any]:
+    """Options of the compiler; ``forceinline`` and ``_nrt`` are the undocumented ones.
+
+    ``forceinline`` has LLVM inline the function wherever it is called.  ``_nrt=False`` leaves out
+    numba's runtime, so that the function neither allocates nor counts references.
+    """
+    return {"nogil": True, "error_model": "numpy", "forceinline": inline, "_nrt": counts}
+
+
+def compile_function(function: Any, *, cache: bool, inline: bool, counts: bool) -> Any:
+    """Make a kernel of a function, compiled when it is first called.
+
+    Parameters
+    ----------
+    function : callable
+        Its source.
+    cache : bool
+        Whether numba keeps it on disk, where :func:`caching_in` says.
+    inline : bool
+        Whether it is inlined wherever another kernel calls it.
+    counts : bool
+        Whether it counts references, which a kernel that allocates must.
+
+    Returns
+    -------
+    numba dispatcher
+        Or the function itself where compilation is disabled.
+    """
+    return numba.njit(function, cache=cache, **_options(inline, counts))
+
+
+def overload_with(key: Any, find: Callable[..., Any], *, counts: bool) -> None:
+    """Let compiled code call ``key`` by what ``find`` returns for the types of the arguments.
+
+    The key may be any object that can be called, hashed and weakly referenced.  ``jit_options`` of
+    an overload take the undocumented options too.
+    """
+    options: Any = _options(True, counts)
+    overload(key, strict=False, jit_options=options)(find)
+
+
+def is_kernel(function: Any) -> bool:
+    """Whether a function is compiled by numba."""
+    return hasattr(function, "py_func")
+
+
+def counts_references(kernel: Any) -> bool:
+    """Whether a kernel was compiled with numba's runtime; read from ``targetoptions``."""
+    return bool(kernel.targetoptions.get("_nrt", True))
+
+
+def class_of(numba_type: Any) -> type:
+    """Class of the named tuples that have a type of numba; NoneType if it is another type."""
+    found: type = getattr(numba_type, "instance_class", type(None))
+    return found
+
+
+def type_name(value: Any) -> str:
+    """Numba's type of a value as text: equal texts, same kernels."""
+    return str(_typeof(value))
+
+
+def is_disabled() -> bool:
+    """Whether ``NUMBA_DISABLE_JIT`` turns compilation off."""
+    return bool(_config.DISABLE_JIT)
+
+
+@contextlib.contextmanager
+def caching_in(directory: Path, *, writable: bool) -> Iterator[None]:
+    """Have kernels that are made inside this context kept in a directory.
+
+    Numba reads ``config.CACHE_DIR`` once, when a function is decorated; restoring it afterwards
+    leaves the functions of other packages alone.
+
+    Parameters
+    ----------
+    directory : Path
+        Where.
+    writable : bool
+        If not, numba is kept from writing a file to try the directory, because it would refuse to
+        read from it too.
+    """
+    previous = _config.CACHE_DIR
+    _config.CACHE_DIR = str(directory)
+    if not writable:
+        _LOCATOR.ensure_cache_path = _do_nothing  # hides the inherited method
+    try:
+        yield
+    finally:
+        _config.CACHE_DIR = previous
+        if not writable:
+            del _LOCATOR.ensure_cache_path
+
+
+def _do_nothing(locator: Any) -> None:
+    """Stand in for the check that a directory can be written."""
+
+
+def wrap_cache(
+    kernel: Any,
+    load: Callable[..., Any],
+    save: Callable[..., Any],
+) -> None:
+    """Put functions around those by which a kernel is loaded from disk and saved there.
+
+    Numba calls both for every specialisation of every kernel, also of one that is not cached:
+    loading then finds nothing and saving does nothing.
+
+    Parameters
+    ----------
+    kernel : numba dispatcher
+        Nothing is done to a plain function, which is what numba gives where it is disabled.
+    load : callable
+        Called with numba's function and its arguments; returns None to have it compiled.
+    save : callable
+        Called with numba's function and its arguments.
+    """
+    if not is_kernel(kernel):
+        return
+    cache = kernel._cache
+    inner_load, inner_save = cache.load_overload, cache.save_overload
+    cache.load_overload = lambda *arguments: load(inner_load, *arguments)
+    cache.save_overload = lambda *arguments: save(inner_save, *arguments)

@@ -1,0 +1,26 @@
+"""Pretending that a file of the package has changed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from unittest import mock
+
+from sightline import sources
+
+
+@contextlib.contextmanager
+def changed(module: str) -> Iterator[None]:
+    """Let a module end with another comment than it does."""
+    assert module in sources._files(), module
+    read = sources._content
+
+    def content(name: str) -> bytes:
+        return read(name) + (b"# changed\n" if name == module else b"")
+
+    sources.hash_of.cache_clear()
+    try:
+        with mock.patch.object(sources, "_content", content):
+            yield
+    finally:
+        sources.hash_of.cache_clear()

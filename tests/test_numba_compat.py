@@ -1,0 +1,141 @@
+"""What numba does not promise to keep: each failure names the function that has to be repaired."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+
+from sightline.jit import numba_compat
+from sightline.jit.dispatch import GenericFunction
+
+pytestmark = pytest.mark.slow  # there is nothing to look at where numba is disabled
+
+ROOT = Path(__file__).parents[1]
+
+
+def repair(function: str) -> str:
+    return f"numba {version('numba')} has changed: repair numba_compat.{function}"
+
+
+def one_more(x: float) -> float:
+    return x + 1.0
+
+
+def zeros(n: int) -> float:
+    return float(np.zeros(n).sum())
+
+
+def kernel_of(function: Any, **options: bool) -> Any:
+    chosen = {"cache": False, "inline": False, "counts": True} | options
+    return numba_compat.compile_function(function, **chosen)
+
+
+def test_the_version_is_bounded_from_above() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (bounds,) = (text for text in project["dependencies"] if text.startswith("numba"))
+    limit = tuple(map(int, bounds.partition("<")[2].split(".")))
+    assert tuple(map(int, version("numba").split(".")[:2])) < limit, bounds
+
+
+def test_forced_inlining() -> None:
+    for inline in (True, False):
+        kernel = kernel_of(one_more, inline=inline)
+        assert kernel(1.0) == 2.0
+        (code,) = kernel.inspect_llvm().values()
+        assert ("alwaysinline" in code) is inline, repair("_options: forceinline has no effect")
+
+
+def test_kernels_without_the_runtime_cannot_allocate() -> None:
+    assert kernel_of(zeros)(3) == 0.0
+    try:
+        kernel_of(zeros, counts=False)(3)
+    except numba.errors.NumbaError:
+        return
+    pytest.fail(repair("_options: _nrt=False has no effect"))
+
+
+def test_whether_references_are_counted_can_be_read_again() -> None:
+    for counts in (True, False):
+        kernel = kernel_of(one_more, counts=counts)
+        message = repair("counts_references: _nrt is not in targetoptions")
+        assert numba_compat.counts_references(kernel) is counts, message
+        assert "_nrt" in kernel.targetoptions, message
+
+
+def test_kernels_are_told_from_functions() -> None:
+    assert numba_compat.is_kernel(kernel_of(one_more)), repair("is_kernel")
+    assert not numba_compat.is_kernel(one_more)
+
+
+class Pair(NamedTuple):
+    first: float
+    second: float
+
+
+def test_types_of_named_tuples_know_their_class() -> None:
+    pair = numba.typeof(Pair(1.0, 2.0))  # type: ignore[no-untyped-call]
+    assert numba_compat.class_of(pair) is Pair, repair("class_of")
+    assert numba_compat.class_of(numba.float64) is type(None)
+    assert numba_compat.type_name(Pair(1.0, 2.0)) != numba_compat.type_name((1.0, 2.0))
+
+
+def default(pair: Any) -> float:
+    raise TypeError
+
+
+def test_an_object_can_be_called_in_compiled_code() -> None:
+    total = GenericFunction(default)
+    total.register(Pair)(kernel_of(lambda pair: pair.first + pair.second))
+
+    def twice(pair: Pair) -> float:
+        return 2.0 * total(pair)
+
+    assert kernel_of(twice)(Pair(1.0, 2.0)) == 6.0, repair("overload_with")
+
+
+def test_kernels_are_kept_where_the_context_says(tmp_path: Path) -> None:
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    with numba_compat.caching_in(tmp_path, writable=True):
+        kernel = kernel_of(one_more, cache=True)
+    assert before == numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    kernel(1.0)
+    assert list(tmp_path.rglob("*.nbi")), repair("caching_in: config.CACHE_DIR has no effect")
+
+
+def test_a_directory_that_cannot_be_written_is_read(tmp_path: Path) -> None:
+    with numba_compat.caching_in(tmp_path, writable=True):
+        kernel_of(one_more, cache=True)(1.0)
+    with numba_compat.caching_in(tmp_path, writable=False):
+        again = kernel_of(one_more, cache=True)
+    assert again(1.0) == 2.0
+    assert sum(again.stats.cache_hits.values()) == 1, repair("caching_in")
+    nowhere = tmp_path / "nowhere"
+    with numba_compat.caching_in(nowhere, writable=False):
+        kernel_of(one_more, cache=True)
+    assert not nowhere.exists(), repair("caching_in: numba writes to try the directory")
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_loading_and_saving_can_be_wrapped(tmp_path: Path, cache: bool) -> None:
+    calls = []
+
+    def load(inner: Any, *arguments: Any) -> Any:
+        calls.append("load")
+        return inner(*arguments)
+
+    def save(inner: Any, *arguments: Any) -> None:
+        calls.append("save")
+        inner(*arguments)
+
+    with numba_compat.caching_in(tmp_path, writable=True):
+        kernel = kernel_of(one_more, cache=cache)
+    numba_compat.wrap_cache(kernel, load, save)
+    assert kernel(1.0) == 2.0
+    assert calls == ["load", "save"], repair("wrap_cache")
+    numba_compat.wrap_cache(one_more, load, save)  # what numba gives where it is disabled

@@ -1,0 +1,92 @@
+"""Sources behind a module: what it imports, directly or not, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sightline as sl
+from sightline.sources import hash_of, modules_behind, modules_named_in, sources_behind
+from tests.changed_sources import changed
+
+PACKAGE = Path(sl.__file__).parent
+
+
+def test_the_closure_has_everything_that_importing_loads() -> None:
+    code = "import sys, {0}; print(*(m for m in sys.modules if m.split('.')[0] == 'sightline'))"
+    for module in ("sightline.engine.simulate", "sightline.policies.ids.policy"):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(module)], capture_output=True, text=True, check=True
+        )
+        loaded = set(done.stdout.split()) - {"sightline", "sightline.version"}
+        assert loaded <= set(modules_behind(module))
+
+
+def test_the_package_itself_runs_no_imports_that_would_count() -> None:
+    statements = ast.parse((PACKAGE / "__init__.py").read_text()).body
+    imported = {node.module for node in statements if isinstance(node, ast.ImportFrom)}
+    assert imported == {"__future__", "typing", "sightline.version"}
+
+
+def test_files_are_those_of_the_modules() -> None:
+    assert sources_behind("sightline.version") == (PACKAGE / "version.py",)
+    paths = sources_behind("sightline.problems.noise")
+    assert PACKAGE / "problems" / "__init__.py" in paths
+    assert PACKAGE / "jit" / "dispatch.py" in paths
+    assert PACKAGE / "__init__.py" not in paths
+    with pytest.raises(ValueError, match=r"no module 'sightline\.nothing'"):
+        sources_behind("sightline.nothing")
+
+
+def test_all_kinds_of_imports_are_read() -> None:
+    text = """
+from sightline.core import clock, information as i
+from sightline.jit import (
+    compiled,  # and from sightline.files import nothing
+    generic,
+)
+import numpy, sightline.validation
+if True:
+    import sightline.lab.store as s
+    from sightline import problems
+# from sightline.report import page
+text = "see from sightline.files import write_atomically"
+from sightlines import other
+"""
+    assert modules_named_in(text) == {
+        "sightline.core.clock",
+        "sightline.core.information",
+        "sightline.jit",
+        "sightline.validation",
+        "sightline.lab.store",
+        "sightline.problems",
+    }
+
+
+def test_a_hash_changes_with_what_is_behind_it_only() -> None:
+    before = hash_of("sightline.engine.simulate")
+    assert len(before) == 16
+    with changed("sightline.core.clock"):
+        assert hash_of("sightline.engine.simulate") != before
+    with changed("sightline.policies.lin_ucb"):
+        assert hash_of("sightline.engine.simulate") == before
+    assert hash_of("sightline.engine.simulate") == before
+
+
+def test_hashing_the_package_is_quick() -> None:
+    code = """
+import time
+import sightline.sources as sources
+began = time.perf_counter()
+sources.hash_of(*sources._files())
+print(time.perf_counter() - began)
+"""
+    seconds = []
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        seconds.append(float(done.stdout))
+    assert min(seconds) < 0.2, "every first simulation of a process waits for this"
