@@ -9,6 +9,7 @@ import typer
 from sightline import __version__
 from sightline.cli.bench import bench
 from sightline.cli.bound import bound
+from sightline.cli.compile import compile_policies
 from sightline.cli.list import list_names
 from sightline.cli.reproduce import reproduce
 from sightline.cli.simulate import simulate
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(bench)
 app.command()(bound)
+app.command("compile")(compile_policies)
 app.command("list")(list_names)
 app.command()(reproduce)
 app.command()(simulate)

@@ -42,7 +42,7 @@ def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str,
     return known
 
 
-def parse_policies(texts: Iterable[str]) -> dict[str, Policy]:
+def parse_policies(texts: Iterable[str], option: str = "--policy") -> dict[str, Policy]:
     """Policies by their labels, or by what was written."""
 
     def build(kind: str, fields: dict[str, Any]) -> Policy:
@@ -54,7 +54,7 @@ def parse_policies(texts: Iterable[str]) -> dict[str, Policy]:
         policy: Policy = policies.build({"type": name, **fields})
         return policy
 
-    known: dict[str, Policy] = _parse("--policy", texts, build, lambda _, text: text)
+    known: dict[str, Policy] = _parse(option, texts, build, lambda _, text: text)
     return known
 
 

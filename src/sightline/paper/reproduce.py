@@ -44,9 +44,11 @@ class Shelf:
 
     def store_of(self, experiment: Experiment) -> Path:
         """Directory of an experiment: another one whenever it or the sources have changed."""
-        cell = experiment.cells[0]
-        sources = sources_of(experiment.problems[cell.problem], experiment.policies[cell.policy])
-        return self.directory / f"{experiment.digest[:12]}-{sources[:8]}"
+        sources = hashlib.sha256()
+        for cell in experiment.cells:
+            problem, policy = experiment.problems[cell.problem], experiment.policies[cell.policy]
+            sources.update(sources_of(problem, policy).encode())
+        return self.directory / f"{experiment.digest[:12]}-{sources.hexdigest()[:8]}"
 
     def missing_tasks(self, experiment: Experiment) -> list[Task]:
         """List what is still to be run of an experiment."""

@@ -1,0 +1,74 @@
+"""``sightline compile``: a full cache, a sentence, or an exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import sightline as sl
+from sightline.cli import app
+from sightline.lab.compilation import default_policies
+
+runner = CliRunner()
+
+USE = """
+import sightline as sl
+from sightline.engine import simulate
+from sightline.policies import base
+problem = sl.problems.unit_sphere(k=4, d=3, seed=1)
+sl.simulate(problem, sl.LinUCB(), 100)
+session = sl.Session(problem.actions, sl.LinUCB())
+session.tell(session.ask().id, 1.0)
+session.status()
+kernels = [simulate._advance_cached, base._choose_plainly, base._inspect_plainly]
+kernels += [base.update.kernels[type(session._state)]]
+print([sum(kernel.stats.cache_misses.values()) for kernel in kernels])
+"""
+
+
+def in_new_process(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True
+    )
+
+
+@pytest.mark.slow
+def test_simulations_and_sessions_find_their_kernels(tmp_path: Path) -> None:
+    done = in_new_process(tmp_path, "-m", "sightline", "compile", "lin-ucb")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^lin-ucb: \d+\.\d s$", done.stdout, re.MULTILINE)
+    assert f"kernels are in {tmp_path / 'sightline'}" in done.stdout
+    used = in_new_process(tmp_path, "-c", USE)
+    assert used.stdout.strip() == "[0, 0, 0, 0]", used.stderr
+
+
+@pytest.mark.slow
+def test_a_cache_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    done = in_new_process(tmp_path / "file", "-m", "sightline", "compile", "lin-ucb")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"the kernel cache {tmp_path / 'file'}")
+    assert "cannot be written" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_policy_that_does_not_exist() -> None:
+    result = runner.invoke(app, ["compile", "lin-ubc"])
+    assert result.exit_code == 2
+    assert result.output.startswith("policy 'lin-ubc': name must be one of")
+    simulated = runner.invoke(app, ["simulate", "--problem", "large_gaps", "--policy", "lin-ubc"])
+    assert simulated.output == "--" + result.output
+
+
+def test_by_default_all_policies() -> None:
+    policies = default_policies()
+    assert policies["IDS"] == sl.IDS()
+    assert policies["PhasedElimination"] == sl.PhasedElimination(horizon=1000)
+    assert set(policies) == {type(policy).__name__ for policy in policies.values()}
