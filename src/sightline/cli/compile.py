@@ -33,7 +33,7 @@ def compile_policies(
     sessions call.  NUMBA_CACHE_DIR says where kernels are kept; those who use them there need not
     be able to write.
 
-    Example: NUMBA_CACHE_DIR=/opt/kernels sightline compile ids lin-ucb
+    Example: sightline compile ids lin-ucb
     """
     with in_a_sentence(interrupted="stopped; what is compiled is kept"):
         from sightline.cli.arguments import parse_policies

@@ -97,7 +97,7 @@ def _sources(module: str) -> str:
     """Hash of what decides the value of a calculation besides its arguments.
 
     That is the module of its function with all that it imports, such as the settings.  The item
-    that asks for it needs not be among them: it decides the arguments, which are in the key.
+    that asks for it need not be among them: it decides the arguments, which are in the key.
     """
     own = Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8")
     imported = modules_named_in(own)
