@@ -92,13 +92,13 @@ def test_saving_waits_for_other_processes(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(list(tmp_path.rglob("*.nbi"))) == 1
 
 
-def test_only_hashed_rooms_have_kernels() -> None:
-    rooms = {
+def test_only_hashed_packages_have_kernels() -> None:
+    packages = {
         path.relative_to(PACKAGE).parts[0]
         for path in PACKAGE.rglob("*.py")
         if re.search(r"^@(compiled|generic|\w+\.register)\b", path.read_text(), re.MULTILINE)
     }
-    assert {"core", "policies"} <= rooms <= set(jit.ROOMS_WITH_KERNELS)
+    assert {"core", "policies"} <= packages <= set(jit.ROOMS_WITH_KERNELS)
 
 
 def test_importing_is_light() -> None:

@@ -85,9 +85,9 @@ else:
             return POLICIES[name]
         import difflib
 
-        spelt = {known.lower(): known for known in (*_HOME, *POLICIES, "problems")}
-        close = difflib.get_close_matches(name.lower(), spelt, n=1)
-        hint = f"; did you mean {spelt[close[0]]!r}?" if close else ""
+        by_lower_case = {known.lower(): known for known in (*_HOME, *POLICIES, "problems")}
+        close = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
+        hint = f"; did you mean {by_lower_case[close[0]]!r}?" if close else ""
         raise AttributeError(f"module 'sightline' has no attribute {name!r}{hint}")
 
     def __dir__() -> list[str]:

@@ -111,7 +111,7 @@ def _value(text: str) -> Any:
 
 
 def _find(kind: str, known: Iterable[str]) -> str:
-    """Name that is meant, however it is spelt."""
+    """Known name that is meant, in any case, with ``-`` or ``_``."""
     by_letters = {_letters(name): name for name in known}
     if _letters(kind) in by_letters:
         return by_letters[_letters(kind)]

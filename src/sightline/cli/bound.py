@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sightline.cli.compilation_notice import announce_compilation
 from sightline.cli.errors import in_a_sentence
-from sightline.cli.patience import mention_compilation
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
@@ -48,7 +48,7 @@ def bound(
     Example: sightline bound end_of_optimism:slope=2,noise_variance=1 --figure bound.png
     """
     with in_a_sentence(f"cannot read {problem}" if _is_file(problem) else ""):
-        mention_compilation()
+        announce_compilation()
         found = _bound(_problem(problem, noise_std), box, tolerance)
         if as_json:
             typer.echo(json.dumps(_plain(found)))

@@ -14,7 +14,7 @@ FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 @contextlib.contextmanager
 def in_a_sentence(trouble: str = "", interrupted: str = "stopped") -> Iterator[None]:
-    """Turn what a user can mend into a message and an exit code.
+    """Turn an error that a user can correct into a message and an exit code.
 
     Parameters
     ----------

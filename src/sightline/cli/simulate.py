@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sightline.cli.compilation_notice import announce_compilation
 from sightline.cli.errors import in_a_sentence
 from sightline.cli.executors import chosen_executor
-from sightline.cli.patience import mention_compilation
 
 if TYPE_CHECKING:
     from sightline.lab.experiment import Experiment
@@ -63,7 +63,7 @@ def simulate(
         from sightline.report.run import run
 
         experiment = _experiment(problem or [], policy or [], config, options)
-        mention_compilation()
+        announce_compilation()
         with chosen_executor(threads, dask) as executor:
             results = run(experiment, store, executor)
         picture = figure or store / "regret.png"

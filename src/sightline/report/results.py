@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sightline.bounds.asymptotic import lower_bound
 from sightline.engine.checkpoints import parse_rounds, round_array, rounds_text
 from sightline.lab.experiment import Cell, Experiment, Plan
-from sightline.lab.run import Shelf
+from sightline.lab.run import BlockStorage
 from sightline.lab.store import Store
 from sightline.problems.bandit import LinearBandit
 from sightline.report.frame import tidy_frame
@@ -40,21 +40,23 @@ class Results:
         Cells, checkpoints and seeds.
     """
 
-    def __init__(self, shelf: Shelf, problems: Mapping[str, LinearBandit] | None = None) -> None:
-        self._shelf = shelf
+    def __init__(
+        self, storage: BlockStorage, problems: Mapping[str, LinearBandit] | None = None
+    ) -> None:
+        self._storage = storage
         self._problems = problems or {}
-        self.plan: Plan = shelf.plan
+        self.plan: Plan = storage.plan
         self._log_t = np.array([math.log(t) for t in self.plan.rounds])
 
     @classmethod
     def load(cls, store: str | PathLike[str]) -> Results:
         """Read the results in a store, finished or not, whichever version computed them."""
-        shelf = Store.open(store)
+        storage = Store.open(store)
         try:
-            problems = Experiment.load(shelf.path / "experiment.toml").problems
+            problems = Experiment.load(storage.path / "experiment.toml").problems
         except (OSError, ValueError):  # of another version: all but the lower bounds can be had
-            return cls(shelf)
-        return cls(shelf, problems)
+            return cls(storage)
+        return cls(storage, problems)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class Results:
     def _regret(self) -> dict[Cell, dict[int, Array]]:
         """Regret of every finished run, by cell and replication."""
         regret: dict[Cell, dict[int, Array]] = {cell: {} for cell in self.plan.cells}
-        for block in self._shelf.blocks():
+        for block in self._storage.blocks():
             regret[block.cell].update(enumerate(block.regret, block.first))
         return regret
 
@@ -83,7 +85,7 @@ class Results:
     def seconds(self) -> dict[Cell, float]:
         """Time that workers spent on every cell, without compilation."""
         seconds = dict.fromkeys(self.plan.cells, 0.0)
-        for block in self._shelf.blocks():
+        for block in self._storage.blocks():
             seconds[block.cell] += block.seconds
         return seconds
 
@@ -100,7 +102,7 @@ class Results:
         ``t`` holds Python integers where rounds exceed 64 bits; ``pulls`` is a list per row, one
         entry per arm.  ``sl.simulate(problem, policy, horizon, seed)`` gives the same run.
         """
-        return tidy_frame(self._shelf.blocks(), self.plan)
+        return tidy_frame(self._storage.blocks(), self.plan)
 
     def summary(
         self,
@@ -195,7 +197,7 @@ class Results:
 
         marks = self._marks(checkpoints)
         runs: dict[Cell, list[Array]] = {}
-        for block in self._shelf.blocks():
+        for block in self._storage.blocks():
             runs.setdefault(block.cell, []).extend(block.pulls[:, marks])
         parts = []
         for cell, pulls in runs.items():

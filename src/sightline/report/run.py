@@ -7,7 +7,7 @@ from os import PathLike
 
 from sightline.lab.experiment import Experiment
 from sightline.lab.progress import shown
-from sightline.lab.run import Memory, Shelf, execute
+from sightline.lab.run import BlockStorage, Memory, execute
 from sightline.lab.store import Store
 from sightline.report.results import Results
 
@@ -34,19 +34,22 @@ def run(
         Directory for the results, made if missing; one experiment each.  Without it the results
         are kept in memory only.
     executor : concurrent.futures.Executor, optional
-        Who computes: process pools, loky, MPI, ``dask.distributed.Client(...).get_executor()``.
+        What computes the runs: process pools, loky, MPI,
+        ``dask.distributed.Client(...).get_executor()``.
         By default threads over all cores, and processes for policies in plain Python.
     progress : bool, optional
         Whether to show progress on stderr; by default if that is a terminal.
     """
     if not isinstance(experiment, Experiment):
         raise ValueError(f"experiment must be an Experiment, got {experiment!r}")
-    shelf: Shelf = Memory(experiment.plan) if store is None else Store.create(store, experiment)
+    storage: BlockStorage = (
+        Memory(experiment.plan) if store is None else Store.create(store, experiment)
+    )
     try:
         with shown(progress) as watch:
-            execute(experiment, shelf, executor, watch)
+            execute(experiment, storage, executor, watch)
     except KeyboardInterrupt as interrupt:
         if store is not None:
             interrupt.add_note(f"What is finished is kept in {store}: run again to go on.")
         raise
-    return Results(shelf, experiment.problems)
+    return Results(storage, experiment.problems)
