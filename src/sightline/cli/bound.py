@@ -53,7 +53,7 @@ def bound(
         if as_json:
             typer.echo(json.dumps(_plain(found)))
         else:
-            from sightline.report.bound import print_bound
+            from sightline.cli.bound_table import print_bound
 
             print_bound(found)
     if figure is not None:

@@ -11,7 +11,10 @@ from sightline.lab.block import Block, Task, tasks
 from sightline.lab.executors import Workers
 from sightline.lab.experiment import Experiment, Plan
 
-__all__ = ["BlockStorage", "Memory", "execute"]
+__all__ = ["BlockStorage", "Memory", "Watch", "execute"]
+
+#: Called with every task: with None before it is computed, with its block afterwards.
+Watch = Callable[[Task, Block | None], None]
 
 _POLL_SECONDS = 0.2  # where a wait cannot be interrupted, Ctrl-C is seen this often
 
@@ -63,7 +66,7 @@ def execute(
     experiment: Experiment,
     storage: BlockStorage,
     executor: Executor | None = None,
-    watch: Callable[[Task, Block | None], None] = lambda task, block: None,
+    watch: Watch = lambda task, block: None,
 ) -> None:
     """Compute the blocks that the storage does not hold.
 

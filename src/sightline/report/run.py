@@ -6,9 +6,9 @@ from concurrent.futures import Executor
 from os import PathLike
 
 from sightline.lab.experiment import Experiment
-from sightline.lab.progress import shown
 from sightline.lab.run import BlockStorage, Memory, execute
 from sightline.lab.store import Store
+from sightline.report.progress import shown
 from sightline.report.results import Results
 
 __all__ = ["run"]
