@@ -99,19 +99,9 @@ def test_bad_arguments(arguments: list[str], code: int, message: str) -> None:
     assert message in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ([1, 2], "must be an object"),
-        ({"actions": ARMS}, "theta is missing"),
-        ({"actions": ARMS, "theta": [1.0]}, "theta must have shape"),
-        ({"actions": ARMS, "theta": THETA, "noise": 1}, "did you mean 'noise_std'"),
-    ],
-)
-def test_bad_files(tmp_path: Path, content: Any, message: str) -> None:
+def test_bad_files_are_told_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps({"actions": ARMS}))
     result = runner.invoke(app, ["bound", str(path)])
     assert result.exit_code == 2
-    assert f"{path}: " in result.stderr
-    assert message in result.stderr
+    assert result.stderr == f"{path}: theta is missing\n"

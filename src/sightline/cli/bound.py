@@ -69,17 +69,17 @@ def bound(
 
 
 def _is_file(text: str) -> bool:
-    from sightline.cli.problem_files import is_problem_file
+    from sightline.problems.files import is_problem_file
 
     return is_problem_file(text)
 
 
 def _problem(text: str, noise_std: float | None) -> LinearBandit:
     from sightline.cli.arguments import parse_problems
-    from sightline.cli.problem_files import read_problem
+    from sightline.problems.files import read_problem
 
     if _is_file(text):
-        return read_problem(Path(text), noise_std)
+        return read_problem(text, noise_std)
     if noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
     (problem,) = parse_problems([text], "problem").values()
