@@ -48,8 +48,11 @@ def bound(
     Example: sightline bound end_of_optimism:slope=2,noise_variance=1 --figure bound.png
     """
     with in_a_sentence(f"cannot read {problem}" if _is_file(problem) else ""):
+        world = _problem(problem, noise_std)
+    _check_pictures(world, figure, oracle)
+    with in_a_sentence():
         announce_compilation()
-        found = _bound(_problem(problem, noise_std), box, tolerance)
+        found = _bound(world, box, tolerance)
         if as_json:
             typer.echo(json.dumps(_plain(found)))
         else:
@@ -66,6 +69,21 @@ def bound(
             from sightline.report.bound import oracle_figure
 
             oracle_figure(found, oracle)
+
+
+def _check_pictures(problem: LinearBandit, figure: Path | None, oracle: Path | None) -> None:
+    """Refuse figures that cannot be drawn or written, before the bound is computed."""
+    from sightline.cli.pictures import check_picture
+
+    for picture in (figure, oracle):
+        if picture is not None:
+            with in_a_sentence(f"cannot write {picture}"):
+                check_picture(picture)
+    if figure is not None:
+        from sightline.report.bound import check_plane
+
+        with in_a_sentence():
+            check_plane(problem)
 
 
 def _is_file(text: str) -> bool:

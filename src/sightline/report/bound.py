@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
+from sightline.problems.bandit import LinearBandit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["binding", "bound_figure", "oracle_figure", "paid_pulls"]
+__all__ = ["binding", "bound_figure", "check_plane", "oracle_figure", "paid_pulls"]
 
 # Shares of the cost, or of the multipliers, from which arms and alternatives are shown.
 _VISIBLE = 1e-6
@@ -37,6 +38,12 @@ def paid_pulls(bound: LowerBound) -> NDArray[np.float64]:
     return pulls
 
 
+def check_plane(problem: LinearBandit) -> None:
+    """Refuse a problem that :func:`bound_figure` cannot draw."""
+    if problem.d != 2:
+        raise ValueError(f"only problems in 2 dimensions can be drawn, this one has {problem.d}")
+
+
 def bound_figure(bound: LowerBound, path: str | PathLike[str] | None = None) -> Figure:
     """Draw arms, cells, theta and the binding alternatives of a problem in the plane.
 
@@ -50,8 +57,7 @@ def bound_figure(bound: LowerBound, path: str | PathLike[str] | None = None) -> 
     from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
 
     problem = bound.problem
-    if problem.d != 2:
-        raise ValueError(f"only problems in 2 dimensions can be drawn, this one has {problem.d}")
+    check_plane(problem)
     figure = Figure(figsize=(6.4, 6.0), layout="constrained")
     axes = figure.subplots()
     shown = np.vstack([problem.actions, problem.theta, bound.alternatives[binding(bound)]])

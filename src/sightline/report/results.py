@@ -244,16 +244,23 @@ class Results:
         from sightline.report.figures import regret_figure
 
         if bounds is None:
-            bounds = {name: self._bound(problem) for name, problem in self._problems.items()}
+            bounds = self.lower_bounds
         for problem in bounds:
             one_of("problem of bounds", problem, self.problems)
         panels = {problem: self.curves(problem) for problem in self.problems}
         return regret_figure(panels, bounds, early, path)
 
-    def _bound(self, problem: LinearBandit) -> float:
-        """c* of a problem, or its mean if every replication draws one of its own."""
-        members = {problem.member(i) for i in range(len(self.plan.seeds))}
-        return sum(lower_bound(member).value for member in members) / len(members)
+    @functools.cached_property
+    def lower_bounds(self) -> dict[str, float]:
+        """c* by problem id, for the noise of the problem: regret is at least c* log n.
+
+        Of a problem that every replication draws anew, the mean.
+        """
+        values = {}
+        for name, problem in self._problems.items():
+            members = {problem.member(i) for i in range(len(self.plan.seeds))}
+            values[name] = sum(lower_bound(member).value for member in members) / len(members)
+        return values
 
     def _cells(self) -> dict[tuple[str, ...], Array]:
         """Regret of all cells with at least one finished run."""
