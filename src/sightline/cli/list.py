@@ -25,9 +25,7 @@ def list_names() -> None:
     typer.echo("\nPolicies: name:field=value,... in any case, with - or _ or neither")
     for name, cls in sorted(POLICIES.items(), key=lambda item: item[0].lower()):
         _print(name, cls)
-    typer.echo(
-        "\nParts of policies: ids:confidence=LogLog,confidence.factor=0.5 (lists: --config)"
-    )
+    typer.echo("\nParts of policies: ids:confidence=LogLog,confidence.factor=0.5 (lists: --config)")
     for name, cls in sorted(PARTS.items()):
         if name not in POLICIES:
             _print(name, cls)
