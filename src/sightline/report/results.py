@@ -32,7 +32,9 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class Results:
-    """What an experiment found.
+    """Outcome of an experiment: all its runs, as :func:`sightline.run` returns them.
+
+    One run alone, from :func:`sightline.simulate`, is a :class:`sightline.Run`.
 
     Attributes
     ----------

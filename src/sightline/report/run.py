@@ -1,4 +1,4 @@
-"""Running an experiment: the lab computes and stores, results report."""
+"""``sl.run``: the lab computes and stores the blocks of an experiment, results report on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def run(
     *,
     progress: bool | None = None,
 ) -> Results:
-    """Run an experiment, or what is missing of it.
+    """Run an experiment, or what is missing of it, and return its :class:`Results`.
+
+    An experiment has many runs.  For one run of one policy call ``sl.simulate``, which returns a
+    ``sl.Run``; with the seed of a replication it is the very run of that replication.
 
     The results are the same bits for any executor and any number of workers.  An error or Ctrl-C
     keeps what is finished in the store, and the next call with the same store goes on from there.
@@ -39,6 +42,11 @@ def run(
         By default threads over all cores, and processes for policies in plain Python.
     progress : bool, optional
         Whether to show progress on stderr; by default if that is a terminal.
+
+    Returns
+    -------
+    Results
+        All runs at all checkpoints, with summaries, comparisons and figures.
     """
     if not isinstance(experiment, Experiment):
         raise ValueError(f"experiment must be an Experiment, got {experiment!r}")
