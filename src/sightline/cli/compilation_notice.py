@@ -1,4 +1,4 @@
-"""Notice on the terminal before the first compilation, which takes a while and prints nothing."""
+"""Notice on the terminal before the first compilation, which takes half a minute."""
 
 from __future__ import annotations
 

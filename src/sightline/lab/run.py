@@ -24,7 +24,7 @@ class BlockStorage(Protocol):
 
     @property
     def plan(self) -> Plan:
-        """What is to be computed in all."""
+        """Everything that the experiment computes."""
 
     @property
     def keeps_sources(self) -> bool:
@@ -130,7 +130,7 @@ def _result(task: Task, future: Future[Block]) -> Block:
 
 
 def _save_finished(pending: dict[Future[Block], Task], storage: BlockStorage) -> None:
-    """Keep blocks that were finished but not looked at before the run was stopped."""
+    """Keep blocks that were finished but not yet stored when the run was stopped."""
     for future, task in pending.items():
         if future.done() and not future.cancelled() and future.exception() is None:
             storage.put(task, future.result())

@@ -103,7 +103,7 @@ def _calculation_seconds(calculation: Calculation, known: dict[str, float]) -> f
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Seconds as text in seconds, minutes or hours."""
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
     minutes = seconds / 60.0

@@ -1,4 +1,4 @@
-"""Results of an experiment: tidy data, summaries, comparisons and the picture."""
+"""Results of an experiment: tidy data, summaries, comparisons and the figure."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Results:
         return self._table(checkpoints, pairs, describe)
 
     def slopes(self, since: int | None = None) -> pd.DataFrame:
-        """Slope of regret against log t, to be held against c* sigma^2.
+        """Slope of regret against log t, to compare with c* for the noise of the problem.
 
         A line is fitted to every run by least squares; the mean over runs has an honest standard
         error, because runs are independent.
