@@ -46,7 +46,7 @@ def _compare(
 ) -> Measurement:
     ours = functools.partial(sl.simulate, problem, POLICIES[name], rounds, 1, [rounds])
     plain = functools.partial(runner(name, problem, rounds), 1)
-    learnt = int(ours().explorations[-1]), plain()[1]  # compiled before the clock starts
+    learned = int(ours().explorations[-1]), plain()[1]  # compiled before the clock starts
     seconds = fastest([ours, plain], repeats)
     size = {"k": problem.k, "d": problem.d}
-    return Measurement(what, size, seconds[0] / learnt[0], "C", seconds[1] / learnt[1])
+    return Measurement(what, size, seconds[0] / learned[0], "C", seconds[1] / learned[1])

@@ -56,10 +56,10 @@ def _measure_round(name: str, plain: Plain, k: int, d: int, repeats: int) -> Mea
     rounds = (BAYESIAN, BAYESIAN) if name == "BayesianIDS()" else (OURS, THEIRS)
     ours = functools.partial(sl.simulate, problem, _policy(name), rounds[0], 1, [rounds[0]])
     theirs = functools.partial(play, plain, problem, rounds[1], 1)
-    learnt = int(ours().explorations[-1]), theirs()[1]
+    learned = int(ours().explorations[-1]), theirs()[1]
     seconds = fastest([ours, theirs], repeats)
     return Measurement(
-        name, {"k": k, "d": d}, seconds[0] / learnt[0], "NumPy", seconds[1] / learnt[1]
+        name, {"k": k, "d": d}, seconds[0] / learned[0], "NumPy", seconds[1] / learned[1]
     )
 
 

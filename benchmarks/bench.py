@@ -32,7 +32,7 @@ GROUPS = {
     "numpy": ("against_numpy", "plain NumPy"),
     "published": ("published", "the authors' code"),
     "growth": ("growth", "the law of growth"),
-    "start": ("cold_start", "the longest that anybody should wait"),
+    "start": ("cold_start", "the longest time we accept"),
 }
 
 

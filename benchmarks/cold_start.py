@@ -1,4 +1,4 @@
-"""What a new process waits for; the yardstick is the longest that we want anybody to wait."""
+"""Time from the start of a process to its first result, against an upper limit that we set."""
 
 from __future__ import annotations
 

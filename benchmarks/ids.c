@@ -222,7 +222,7 @@ static long play(int k, int d, const double *actions, const double *theta, doubl
     return s - 1;
 }
 
-/* Plays n rounds and returns how many of them it learnt from; pulls (k) counts the arms. */
+/* Plays n rounds and returns how many of them it learned from; pulls (k) counts the arms. */
 long ids(int k, int d, const double *actions, const double *theta, double noise_std, long n,
          uint64_t seed, const double *decisions, const double *noise, double *pulls) {
     return play(k, d, actions, theta, noise_std, n, seed, decisions, noise, pulls, 0);

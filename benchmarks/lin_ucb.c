@@ -1,7 +1,7 @@
 /* A straightforward LinUCB in C: recursions on V^-1, means and squared widths. */
 #include "plain.h"
 
-/* Plays n rounds and returns how many of them it learnt from; pulls (k) counts the arms. */
+/* Plays n rounds and returns how many of them it learned from; pulls (k) counts the arms. */
 long lin_ucb(int k, int d, const double *actions, const double *theta, double noise_std, long n,
              uint64_t seed, const double *decisions, const double *noise, double *pulls) {
     double *columns = zeros((size_t)d * k), *inverse = zeros((size_t)d * d), *w = zeros(d);

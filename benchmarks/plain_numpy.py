@@ -26,7 +26,7 @@ SAMPLES = 10_000
 
 
 class Data:
-    """Regularised least squares over what a policy has learnt from."""
+    """Regularised least squares over what a policy has learned from."""
 
     def __init__(self, actions: Array, noise_std: float, regulariser: float = 1.0) -> None:
         d = actions.shape[1]
@@ -315,7 +315,7 @@ PLAIN: dict[str, Plain] = {
 
 
 def play(plain: Plain, problem: sl.LinearBandit, rounds: int, seed: int) -> tuple[float, int]:
-    """Regret and rounds that the policy learnt from; a seed means what it means to us."""
+    """Regret and rounds that the policy learned from; a seed means what it means to us."""
     decisions, noise = streams(seed)
     noise_std = problem.noise_std
     regulariser = noise_std**2 if plain.matched else 1.0

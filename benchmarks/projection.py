@@ -6,7 +6,7 @@ their Python calls, overhead included, with matrices made beforehand.  "daqp ins
 that daqp itself reports, set-up and solve.  Timed in turn, several times; the fastest counts.
 
 The residual is the worst violation of the optimality conditions, relative to the distance to the
-apex nu = 0, which lies in every cell: whoever finds none has failed.
+apex nu = 0, which lies in every cell: a solver that finds none has failed.
 """
 
 from __future__ import annotations

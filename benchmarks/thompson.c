@@ -4,7 +4,7 @@
  * by QR; a draw is then one triangular solve. */
 #include "plain.h"
 
-/* Plays n rounds and returns how many of them it learnt from; pulls (k) counts the arms. */
+/* Plays n rounds and returns how many of them it learned from; pulls (k) counts the arms. */
 long thompson(int k, int d, const double *actions, const double *theta, double noise_std, long n,
               uint64_t seed, const double *decisions, const double *noise, double *pulls) {
     double *columns = zeros((size_t)d * k), *factor = zeros((size_t)d * d), *c = zeros(d);

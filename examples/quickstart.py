@@ -14,7 +14,7 @@ policies = {
 }
 for name, policy in policies.items():
     run = sl.simulate(problem, policy, horizon=10**5, seed=0)
-    print(f"{name:20} regret {run.regret[-1]:6.1f}, learnt from {run.explorations[-1]} rounds")
+    print(f"{name:20} regret {run.regret[-1]:6.1f}, learned from {run.explorations[-1]} rounds")
 
 far = sl.simulate(problem, sl.IDS(), horizon=10**1000, seed=0)
 ratio = far.regret[-1] / (bound.value * far.log_t[-1])

@@ -21,10 +21,10 @@ from tests.naive import Array, Ints
 
 
 class Record(NamedTuple):
-    """Arms by round, and whether the round was learnt from."""
+    """Arms by round, and whether the round was learned from."""
 
     arms: Ints
-    learnt: npt.NDArray[np.bool_]
+    learned: npt.NDArray[np.bool_]
 
 
 @dataclass
@@ -261,10 +261,10 @@ def e4(world: naive.World, horizon: int, gamma: float, rounds: int) -> Record:
             batches.drop(length)
         phase += 1
         length = horizon ** (1.0 - 0.5**phase)
-    learnt = len(data.played)
-    means = data.means() if learnt else np.zeros(len(world.actions))
+    learned = len(data.played)
+    means = data.means() if learned else np.zeros(len(world.actions))
     last = max(batches.left, key=lambda x: float(means[x]))
-    return Record(np.array(data.played + [last] * (rounds - learnt)), np.arange(rounds) < learnt)
+    return Record(np.array(data.played + [last] * (rounds - learned)), np.arange(rounds) < learned)
 
 
 # --- explore, then allocate, then recover -------------------------------------------------------
@@ -285,9 +285,9 @@ def explore_then_allocate(world: naive.World, horizon: int, constant: float, rou
     while len(data.played) < rounds and np.abs(data.means() - means).max() <= tolerance:
         lacking = [x for x in range(k) if data.pulls[x] <= shares[x]]
         if lacking == [best]:
-            learnt = len(data.played)
-            arms = np.array(data.played + [best] * (rounds - learnt))
-            return Record(arms, np.arange(rounds) < learnt)
+            learned = len(data.played)
+            arms = np.array(data.played + [best] * (rounds - learned))
+            return Record(arms, np.arange(rounds) < learned)
         last = min(lacking, key=lambda x: (x - last - 1) % k)
         data.pull(last)
     recovery = Data(world)

@@ -124,9 +124,9 @@ def in_the_plane(
     return float(2.0 * noise_std**2 * price / min(abs(s) for s in needed) ** 2)
 
 
-def nearest_within(V: Array, point: Array, gap: float, rows: Array, room: Array) -> Array | None:
-    """Least e^T V e with <e, point> >= gap and rows e <= room; None if there is no such e."""
-    inside = linprog(-point, rows, room, bounds=(None, None))
+def nearest_within(V: Array, point: Array, gap: float, rows: Array, slack: Array) -> Array | None:
+    """Least e^T V e with <e, point> >= gap and rows e <= slack; None if there is no such e."""
+    inside = linprog(-point, rows, slack, bounds=(None, None))
     if -inside.fun < gap * (1 - 1e-9):
         return None
     result = minimize(
@@ -136,7 +136,7 @@ def nearest_within(V: Array, point: Array, gap: float, rows: Array, room: Array)
         method="SLSQP",
         constraints=[
             {"type": "ineq", "fun": lambda e: e @ point - gap, "jac": lambda e: point},
-            {"type": "ineq", "fun": lambda e: room - rows @ e, "jac": lambda e: -rows},
+            {"type": "ineq", "fun": lambda e: slack - rows @ e, "jac": lambda e: -rows},
         ],
         options={"ftol": 1e-15, "maxiter": 500},
     )
@@ -153,7 +153,7 @@ def lower_bound_within(
 ) -> Truth:
     """c* within M = {nu : normals nu <= offsets}, by cutting planes: small problems."""
     arms, points, gaps, basis = reduced(actions, theta)
-    rows, room = normals @ basis, offsets - normals @ theta
+    rows, slack = normals @ basis, offsets - normals @ theta
     allocation = np.zeros(len(actions))
     cuts = np.zeros((0, len(arms)))
     best = query = np.ones(len(arms))
@@ -162,7 +162,7 @@ def lower_bound_within(
         V = (points.T * (query / gaps)) @ points
         unit = np.trace(V)
         found = [
-            nearest_within(V / unit, p, g, rows, room) for p, g in zip(points, gaps, strict=True)
+            nearest_within(V / unit, p, g, rows, slack) for p, g in zip(points, gaps, strict=True)
         ]
         shifts = [e for e in found if e is not None]
         if not shifts:

@@ -37,7 +37,7 @@ def phase_plan(
 def phased_elimination(
     world: naive.World, horizon: int, gap_bound: float, rounds: int
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return the arms played and whether they were learnt from."""
+    """Return the arms played and whether they were learned from."""
     actions = world.actions
     arms = list(range(len(actions)))
     played: list[int] = []

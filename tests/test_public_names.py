@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import sightline as sl
@@ -21,3 +26,17 @@ def test_every_policy_of_the_catalogue_is_public() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'IDSS'; did you mean 'IDS'"):
         sl.IDSS  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_private_names_are_refused_without_importing_anything() -> None:
+    code = "import sys, sightline; hasattr(sightline, '_x'); print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_names_are_listed_once() -> None:
+    """The stub is the list; neither the module nor this file repeats it."""
+    stub = Path(sl.__file__).with_suffix(".pyi").read_text()
+    listed = set(re.findall(r"^from [\w.]+ import (\w+) as \1$", stub, re.MULTILINE))
+    assert listed | set(POLICIES) == set(dir(sl))
+    assert "Session" not in Path(sl.__file__).read_text()

@@ -41,7 +41,7 @@ def write_atomically(
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename == os.fspath(temporary):
-            # nobody knows the temporary file: name the one that was asked for
+            # name the file that was asked for, not the temporary one
             raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
         raise
     if lasting:

@@ -84,7 +84,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     names = list(allowed)
     if value in names:
         return str(value)
-    spelt = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(str(value).lower(), spelt, n=1)
-    hint = f"; did you mean {spelt[close[0]]!r}?" if close else ""
+    by_lower_case = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(str(value).lower(), by_lower_case, n=1)
+    hint = f"; did you mean {by_lower_case[close[0]]!r}?" if close else ""
     raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}, got {value!r}{hint}")

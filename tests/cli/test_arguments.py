@@ -38,22 +38,6 @@ def test_problems_come_from_files_too(tmp_path: Path) -> None:
         parse_problems([f"{file}:seed=3"])
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("p.json", "garbage", "this is not JSON"),
-        ("p.csv", "name,f1\na,1\ntheta,1\n", "row 1: 'f1' is not a number"),
-    ],
-)
-def test_files_that_are_not_problems(
-    tmp_path: Path, name: str, content: str, sentence: str
-) -> None:
-    (tmp_path / name).write_text(content)
-    result = runner.invoke(app, ["bound", str(tmp_path / name)])
-    assert result.exit_code == 2
-    assert sentence in result.output
-
-
 def test_errors_of_the_system_are_told_without_numbers(tmp_path: Path) -> None:
     result = runner.invoke(app, ["bound", str(tmp_path / "missing.json")])
     assert result.exit_code == 1

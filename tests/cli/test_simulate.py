@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -35,6 +36,9 @@ def test_it_writes_the_store_a_table_and_a_figure(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     for word in ("eoo: regret after 200 rounds", "ids", "UCB", "median", "slope", "regret.png"):
         assert word in result.output
+    bound = sl.lower_bound(sl.problems.end_of_optimism()).value
+    said = f"c* log n = {bound * math.log(200):.4g}, with c* = {bound:.4g}"
+    assert said in " ".join(result.output.split())
     assert (store / "regret.png").read_bytes()[:4] == b"\x89PNG"
     experiment = sl.Experiment(
         {"eoo": sl.problems.end_of_optimism()}, {"ids": sl.IDS(), "UCB": sl.LinUCB()}, 200, 4
@@ -56,6 +60,7 @@ def test_json(tmp_path: Path) -> None:
         sl.Results.load(tmp_path / "store").summary()["mean"][0]
     )
     assert content["slopes"][0]["policy"] == "ids"
+    assert content["lower_bounds"] == {"eoo": pytest.approx(0.8)}
     assert picture.stat().st_size > 1000
 
 
@@ -150,6 +155,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     unwritable = invoke(*RUN, *SMALL, *options)
     assert unwritable.exit_code == 1
     assert_one_sentence(unwritable, "No such file")
+    assert not (tmp_path / "store").exists(), "the figure is checked before the work"
     odd = invoke(*RUN, *SMALL, *options[:2], "--figure", str(tmp_path / "x.doc"))
     assert odd.exit_code == 2
     assert_one_sentence(odd, "doc")
@@ -157,7 +163,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(sys.modules["sightline.cli.executors"], "_DASK_PATIENCE", 0.5)
+    monkeypatch.setattr(sys.modules["sightline.cli.executors"], "_DASK_TIMEOUT", 0.5)
     result = invoke(*RUN, "--store", str(tmp_path / "s"), "--dask", "tcp://127.0.0.1:9")
     assert result.exit_code == 1
     assert_one_sentence(result, "no Dask scheduler answers at tcp://127.0.0.1:9")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sightline as sl
-from sightline.lab.run import Shelf
+from sightline.lab.run import BlockStorage
 
 EOO = sl.problems.end_of_optimism()
 SPHERE = sl.problems.unit_sphere(k=6, d=2, seed=3)
@@ -23,12 +23,12 @@ def small(**changes: object) -> sl.Experiment:
 
 def bits(results: sl.Results) -> list[object]:
     """Everything that was computed, to the last bit; not how long it took."""
-    return shelf_bits(results._shelf)
+    return storage_bits(results._storage)
 
 
-def shelf_bits(shelf: Shelf) -> list[object]:
+def storage_bits(storage: BlockStorage) -> list[object]:
     return [
         (block.cell, block.first + i, seed, *(x[i].tobytes() for x in block[3:6]))
-        for block in shelf.blocks()
+        for block in storage.blocks()
         for i, seed in enumerate(block.seeds)
     ]

@@ -15,7 +15,7 @@ from sightline.cli import app
 from sightline.lab.block import Block, Task
 from sightline.lab.run import execute
 from sightline.lab.store import Store
-from tests.lab.helpers import bits, shelf_bits
+from tests.lab.helpers import bits, storage_bits
 from tests.lab.test_run import wait_for
 from tests.lab.test_store import long
 
@@ -63,7 +63,7 @@ def test_a_killed_worker_changes_no_bit(cluster: Cluster, tmp_path: Path) -> Non
         execute(experiment, store, client.get_executor(), kill_one)
         assert len(client.scheduler_info()["workers"]) == 1
     assert sum(count) == 40
-    assert shelf_bits(store) == expected
+    assert storage_bits(store) == expected
 
 
 def test_the_command_line_finds_a_cluster(cluster: Cluster, tmp_path: Path) -> None:

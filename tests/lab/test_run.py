@@ -19,9 +19,9 @@ import pytest
 
 import sightline as sl
 from sightline.lab.block import Block, Task, tasks
-from sightline.lab.executors import Crew
+from sightline.lab.executors import Workers
 from sightline.lab.run import Memory, execute
-from tests.lab.helpers import EOO, bits, shelf_bits, small
+from tests.lab.helpers import EOO, bits, small, storage_bits
 from tests.own_policies import EpsilonGreedy
 
 ROOT = Path(__file__).parents[2]
@@ -105,14 +105,14 @@ def test_blocks_cover_every_replication_once_whatever_the_sizes() -> None:
 @pytest.mark.slow
 def test_interpreted_policies_go_to_processes() -> None:
     experiment = small(policies={"own": EpsilonGreedy(), "IDS": sl.IDS()}, replications=2)
-    crew = Crew(None)
+    workers = Workers(None)
     try:
         where = {}
         for task in tasks(experiment, False):
-            crew.submit(task).result()
-            where[task.cell.policy] = crew._goes_to_processes(task)
+            workers.submit(task).result()
+            where[task.cell.policy] = workers._goes_to_processes(task)
     finally:
-        crew.close()
+        workers.close()
     assert where == {"own": True, "IDS": False}
     assert bits(sl.run(experiment)) == local_bits(experiment)
 
@@ -168,7 +168,7 @@ def test_what_is_no_experiment_is_refused() -> None:
 def test_an_interrupt_stops_running_threads_and_keeps_what_is_done() -> None:
     """The last cell would take years; it stops as soon as the first block is there."""
     experiment = small(horizon=10**14, policies={"IDS": sl.IDS(), "LinUCB": sl.LinUCB()})
-    shelf = Memory(experiment.plan)
+    storage = Memory(experiment.plan)
 
     def interrupt(task: Task, block: Block | None) -> None:
         if block is not None:
@@ -176,9 +176,9 @@ def test_an_interrupt_stops_running_threads_and_keeps_what_is_done() -> None:
 
     threads = threading.active_count()
     with pytest.raises(KeyboardInterrupt), ThreadPoolExecutor(3) as pool:
-        execute(experiment, shelf, pool, interrupt)
+        execute(experiment, storage, pool, interrupt)
     assert threading.active_count() == threads
-    done = list(shelf.blocks())
+    done = list(storage.blocks())
     assert done
     assert {block.cell.policy for block in done} == {"IDS"}
 
@@ -289,7 +289,7 @@ def test_memory_and_disk_hold_the_same(tmp_path: Path) -> None:
     passing = sl.run(experiment, executor=Recorder())
     assert bits(kept) == bits(passing)
     assert kept.frame.equals(passing.frame)
-    assert shelf_bits(kept._shelf) == bits(sl.Results.load(tmp_path / "store"))
+    assert storage_bits(kept._storage) == bits(sl.Results.load(tmp_path / "store"))
 
 
 def test_one_problem_in_many_blocks_is_one_curve() -> None:

@@ -15,7 +15,7 @@ from sightline.paper.catalogue import ITEMS
 from sightline.paper.document import write_report
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.judge import Claim, Custom, Part, Verdict, decide
-from sightline.paper.reproduce import Shelf, run_item, selected, write_findings
+from sightline.paper.reproduce import ResultsFolder, run_item, selected, write_findings
 from tests.changed_sources import changed
 
 CALLS: list[int] = []
@@ -111,10 +111,10 @@ def test_selection_keeps_the_order_and_refuses_what_is_unknown() -> None:
 
 def test_an_experiment_moves_after_a_change_to_any_of_its_policies(tmp_path: Path) -> None:
     (experiment,) = experiments(ITEM.sizes["quick"]).values()
-    before = Shelf(tmp_path).store_of(experiment)
+    before = ResultsFolder(tmp_path).store_of(experiment)
     for module, decides in (("ids.policy", True), ("lin_ucb", True), ("e4", False)):
         with changed(f"sightline.policies.{module}"):
-            assert (Shelf(tmp_path).store_of(experiment) != before) is decides
+            assert (ResultsFolder(tmp_path).store_of(experiment) != before) is decides
 
 
 @pytest.mark.parametrize(
@@ -133,23 +133,23 @@ def test_a_calculation_is_done_again_after_a_change_to_what_it_depends_on(
     item = ITEMS["figure2"]
     calculation = item.calculations(item.sizes["quick"])["ellipsoids"]
     reproduce._sources.cache_clear()
-    before = Shelf(tmp_path).file_of("ellipsoids", calculation)
+    before = ResultsFolder(tmp_path).file_of("ellipsoids", calculation)
     reproduce._sources.cache_clear()
     with changed(f"sightline.{module}"):
-        after = Shelf(tmp_path).file_of("ellipsoids", calculation)
+        after = ResultsFolder(tmp_path).file_of("ellipsoids", calculation)
     reproduce._sources.cache_clear()
     assert (after != before) is decides
 
 
 def test_a_calculation_is_done_once(tmp_path: Path) -> None:
     CALLS.clear()
-    shelf = Shelf(tmp_path)
+    folder = ResultsFolder(tmp_path)
     for _ in range(2):
-        assert shelf.value_of("a name/", Calculation(square, {"number": 3}))["value"] == {
+        assert folder.value_of("a name/", Calculation(square, {"number": 3}))["value"] == {
             "square": 9
         }
     assert CALLS == [3]
-    shelf.value_of("a name/", Calculation(square, {"number": 4}))
+    folder.value_of("a name/", Calculation(square, {"number": 4}))
     assert CALLS == [3, 4]
 
 
@@ -158,9 +158,9 @@ def test_what_was_finished_before_an_interruption_is_kept(tmp_path: Path) -> Non
     work = {"a": Calculation(square, {"number": 5}), "b": Calculation(square, {"number": -1})}
     item = replace(ITEM, experiments=lambda size: {}, calculations=lambda size: work)
     with pytest.raises(KeyboardInterrupt):
-        run_item(item, "quick", Shelf(tmp_path))
+        run_item(item, "quick", ResultsFolder(tmp_path))
     work["b"] = Calculation(square, {"number": 6})
-    outcome = run_item(item, "quick", Shelf(tmp_path))
+    outcome = run_item(item, "quick", ResultsFolder(tmp_path))
     assert CALLS == [5, -1, 6]
     assert outcome.values == {"a": {"square": 25}, "b": {"square": 36}}
 
@@ -170,11 +170,11 @@ def test_an_item_runs_once_and_equal_experiments_share_a_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     CALLS.clear()
-    first = run_item(ITEM, "quick", Shelf(tmp_path))
+    first = run_item(ITEM, "quick", ResultsFolder(tmp_path))
     assert first.values["n3"] == {"square": 9}
     assert first.results["regret"].complete
-    monkeypatch.setattr("sightline.lab.run.Crew.submit", None)  # nothing may be computed again
-    again = run_item(replace(ITEM, name="small"), "quick", Shelf(tmp_path))
+    monkeypatch.setattr("sightline.lab.run.Workers.submit", None)  # nothing may be computed again
+    again = run_item(replace(ITEM, name="small"), "quick", ResultsFolder(tmp_path))
     assert CALLS == [1, 2, 3]
     assert again.seconds == first.seconds
     frames = (outcome.results["regret"].summary("all") for outcome in (first, again))
@@ -183,13 +183,13 @@ def test_an_item_runs_once_and_equal_experiments_share_a_store(
 
 @pytest.mark.slow
 def test_the_estimate_counts_only_what_is_missing(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
-    before = duration.estimate([ITEM], "paper", shelf)
+    folder = ResultsFolder(tmp_path)
+    before = duration.estimate([ITEM], "paper", folder)
     assert before["small"] > 0.0
-    assert not shelf.holds(ITEM, "paper")
-    run_item(ITEM, "paper", shelf)
-    assert shelf.holds(ITEM, "paper")
-    assert duration.estimate([ITEM], "paper", shelf) == {"small": 0.0}
+    assert not folder.holds(ITEM, "paper")
+    run_item(ITEM, "paper", folder)
+    assert folder.holds(ITEM, "paper")
+    assert duration.estimate([ITEM], "paper", folder) == {"small": 0.0}
 
 
 def test_durations_for_people() -> None:
@@ -204,7 +204,7 @@ def test_findings_and_report_are_written(tmp_path: Path, monkeypatch: pytest.Mon
 
     claim = Claim("A claim", "page 1", "small", (Custom(open_question),))
     monkeypatch.setattr("sightline.paper.document.CLAIMS", (claim, claims.CLAIMS[0]))
-    outcome = run_item(ITEM, "quick", Shelf(tmp_path / "results"))
+    outcome = run_item(ITEM, "quick", ResultsFolder(tmp_path / "results"))
     findings = ITEM.show(outcome)
     pictures = write_findings(ITEM, findings, tmp_path)
     heads = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}

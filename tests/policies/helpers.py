@@ -20,4 +20,4 @@ def assert_same_rounds(
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
     differ = np.flatnonzero(arms != truth.arms)
     assert differ.size == 0, f"first difference in round {differ[0] + 1}"
-    np.testing.assert_array_equal(run.explorations, np.cumsum(truth.learnt))
+    np.testing.assert_array_equal(run.explorations, np.cumsum(truth.learned))

@@ -77,7 +77,7 @@ def test_probabilities_of_all_data_at_once(problem: LinearBandit, configuration:
         update(state, arm, rewards[-1])
 
 
-def learnt(policy: LinMED, problem: LinearBandit, rounds: int) -> LinMEDState:
+def learned(policy: LinMED, problem: LinearBandit, rounds: int) -> LinMEDState:
     state = policy.start(np.array(problem.actions), problem.noise_std)
     decisions, noise = streams(7)
     for t in range(1, rounds + 1):
@@ -88,7 +88,7 @@ def learnt(policy: LinMED, problem: LinearBandit, rounds: int) -> LinMEDState:
 
 def test_probabilities_depend_on_what_was_told_alone() -> None:
     """Not on the clock: several questions may be open."""
-    state = learnt(LinMED(), PROBLEMS["plane"], 20)
+    state = learned(LinMED(), PROBLEMS["plane"], 20)
     rng = np.random.default_rng(0)
     stated: dict[int, set[float]] = {}
     for t in (21, 22, 1000, 10**9) * 200:

@@ -171,12 +171,12 @@ def test_asking_and_inspecting_do_not_learn() -> None:
     state = started(problem, SOLID(reset=False))
     rng = np.random.default_rng(0)
     for t in range(1, 40):
-        learnt = [state.pair.weights.copy(), *(a.copy() for a in state.pair[:3])]
+        learned = [state.pair.weights.copy(), *(a.copy() for a in state.pair[:3])]
         for _ in range(3):
             arm = choose(state, clock_at(t), rng).arm
             inspect(state, clock_at(10 * t))
         now = [state.pair.weights, *state.pair[:3]]
-        for one, other in zip(learnt, now, strict=True):
+        for one, other in zip(learned, now, strict=True):
             np.testing.assert_array_equal(one, other)
         update(state, arm, problem.means[arm])
 

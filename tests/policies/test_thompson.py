@@ -57,7 +57,7 @@ def test_same_arms_as_all_data_at_once_for_long(problem: LinearBandit) -> None:
     assert_same_arms(problem, 1.0, rounds=4000, seed=9)
 
 
-def learnt(
+def learned(
     actions: Array, noise_std: float, prior_std: float
 ) -> tuple[ThompsonState, Array, Array]:
     """Return a state after some data, and the posterior precision and moment they imply."""
@@ -74,7 +74,7 @@ ARMS = np.array([[1.0, 0.0], [0.6, 0.8], [-0.3, 0.9]])
 
 
 def test_posterior_precision_and_moment() -> None:
-    state, P, b = learnt(ARMS, noise_std=0.4, prior_std=2.0)
+    state, P, b = learned(ARMS, noise_std=0.4, prior_std=2.0)
     factor = np.triu(state.posterior.factor)
     np.testing.assert_allclose(factor.T @ factor, P, rtol=1e-13)
     np.testing.assert_allclose(factor.T @ state.posterior.whitened, b, rtol=1e-13)
@@ -83,7 +83,7 @@ def test_posterior_precision_and_moment() -> None:
 @pytest.mark.parametrize("draws", [4000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_draws_have_the_mean_and_covariance_of_the_posterior(draws: int) -> None:
     """Within 4 standard errors, at a fixed seed: a wrong mean or scale is off by many more."""
-    state, P, b = learnt(ARMS, noise_std=0.4, prior_std=2.0)
+    state, P, b = learned(ARMS, noise_std=0.4, prior_std=2.0)
     rng = np.random.default_rng(0)
     clock = clock_at(1)
     thetas = np.empty((draws, 2))

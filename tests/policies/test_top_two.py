@@ -79,7 +79,7 @@ def test_same_arms_as_all_data_at_once_for_long(name: str) -> None:
     assert name != "default" or kinds.min() > 0
 
 
-def learnt(policy: TopTwo, actions: naive.Array, pulls: int, theta: list[float]) -> TopTwoState:
+def learned(policy: TopTwo, actions: naive.Array, pulls: int, theta: list[float]) -> TopTwoState:
     """Return a state after noiseless rewards, so many of each arm."""
     state = policy.start(actions, 1.0)
     for _ in range(pulls):
@@ -113,7 +113,7 @@ def test_the_fallback_is_where_redraws_lead() -> None:
     tries = 400
     for redraws in (0, 10**5):
         policy = TopTwo(leader_probability=0.5, redraws=redraws)
-        state = learnt(policy, actions, 24, [1.0, 0.1])
+        state = learned(policy, actions, 24, [1.0, 0.1])
         rng, clock = np.random.default_rng(2), clock_at(10**9)
         arms = [choose(state, clock, rng).arm for _ in range(tries)]
         _, near, far = np.sqrt(state.alternatives.distances)

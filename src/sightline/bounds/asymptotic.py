@@ -138,9 +138,9 @@ def lower_bound(
     if parameter_set is None:
         shares, shifts, multipliers = _solve(points, gaps, tolerance)
     else:
-        rows, room = _faces(problem, parameter_set, own)
+        rows, slack = _faces(problem, parameter_set, own)
         shares, shifts, multipliers = solve_within(
-            points, gaps, rows @ functionals, room, tolerance
+            points, gaps, rows @ functionals, slack, tolerance
         )
     allocation = np.where(free, np.inf, 0.0)
     allocation[arms] = own.price / own.unit * shares / gaps
@@ -171,12 +171,12 @@ def _faces(problem: LinearBandit, parameter_set: Polytope, own: Scaled) -> tuple
     if not isinstance(parameter_set, Polytope):
         raise ValueError(f"parameter_set must be a Polytope or None, got {parameter_set!r}")
     normals, offsets = parameter_set.arrays(problem.d)
-    room = offsets - normals @ problem.theta
+    slack = offsets - normals @ problem.theta
     rounding = 1e-15 * (np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets))
-    if (room < -rounding).any():
+    if (slack < -rounding).any():
         raise ValueError(
-            f"parameter_set must contain theta, but constraint {int(room.argmin())} is violated "
-            f"by {-room.min():g}"
+            f"parameter_set must contain theta, but constraint {int(slack.argmin())} is violated "
+            f"by {-slack.min():g}"
         )
     rank = np.linalg.matrix_rank(own.actions)
     if rank < problem.d:
@@ -184,4 +184,4 @@ def _faces(problem: LinearBandit, parameter_set: Polytope, own: Scaled) -> tuple
             "with a parameter_set the actions must span all dimensions, got rank "
             f"{rank} in {problem.d}"
         )
-    return normals / own.units, np.maximum(room, 0.0) / own.unit
+    return normals / own.units, np.maximum(slack, 0.0) / own.unit

@@ -107,8 +107,8 @@ class _View(NamedTuple):
     refutable: Mask  # (k',): arms that some alternative makes best
     basis: Array  # (d, r)
     rows: Array  # (m, d): of M around theta, no rows for all of R^d
-    room: Array  # (m,)
-    rounding: Array  # (m,): of the room
+    slack: Array  # (m,)
+    rounding: Array  # (m,): of the slack
 
 
 def _view(problem: LinearBandit, parameter_set: Polytope | None) -> _View:
@@ -126,15 +126,15 @@ def _view(problem: LinearBandit, parameter_set: Polytope | None) -> _View:
         smallest = max(points.shape) * _EPS * singular[0]
         basis = basis @ directions[singular > smallest].T
         points = differences @ basis
-    rows, room, rounding = np.zeros((0, problem.d)), np.zeros(0), np.zeros(0)
+    rows, slack, rounding = np.zeros((0, problem.d)), np.zeros(0), np.zeros(0)
     if parameter_set is not None:
         normals, offsets = parameter_set.arrays(problem.d)
-        rows, room = normals / own.units, (offsets - normals @ problem.theta) / own.unit
+        rows, slack = normals / own.units, (offsets - normals @ problem.theta) / own.unit
         sizes = np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets)
         rounding = 4 * _EPS * sizes / own.unit
-        room = np.maximum(room, 0.0)
+        slack = np.maximum(slack, 0.0)
     view = _View(
-        costly, differences, points, own.gaps[costly], refutable, basis, rows, room, rounding
+        costly, differences, points, own.gaps[costly], refutable, basis, rows, slack, rounding
     )
     if len(rows) and refutable.any():
         refutable[refutable] = _reachable(view)
@@ -161,8 +161,8 @@ def _lower(problem: LinearBandit, view: _View, alternatives: Array, multipliers:
     valid = reach > 0
     if len(view.rows):  # M is convex: e may be shortened, not lengthened
         changes = shifts @ view.rows.T
-        size = np.abs(shifts) @ np.abs(view.rows.T) + view.room
-        inside = changes - view.room <= _ROUNDING * size + view.rounding
+        size = np.abs(shifts) @ np.abs(view.rows.T) + view.slack
+        inside = changes - view.slack <= _ROUNDING * size + view.rounding
         valid &= inside.all(axis=1) & (reach > 1 - _ROUNDING)
     if not valid.any():
         return 0.0
@@ -201,11 +201,11 @@ def _evidence(weighted: Array, view: _View) -> Array:
     distances: Array = gaps**2 / (whitened**2).sum(axis=1)
     if len(rows) == 0:
         return distances
-    within = [_distance_within(rows, view.room, p, g) for p, g in zip(whitened, gaps, strict=True)]
+    within = [_distance_within(rows, view.slack, p, g) for p, g in zip(whitened, gaps, strict=True)]
     return np.maximum(distances, within)
 
 
-def _distance_within(rows: Array, room: Array, point: Array, gap: float) -> float:
+def _distance_within(rows: Array, slack: Array, point: Array, gap: float) -> float:
     """Lower bound on the squared distance within M, by the dual of the quadratic program.
 
     For any u >= 0, a y with R y <= o has |R^T u| |y| >= -<u, o>.  The u come from non-negative
@@ -214,7 +214,7 @@ def _distance_within(rows: Array, room: Array, point: Array, gap: float) -> floa
     """
     from scipy.optimize import nnls
 
-    constraints, offsets = np.vstack([rows, -point]), np.append(room, -gap)
+    constraints, offsets = np.vstack([rows, -point]), np.append(slack, -gap)
     lengths = np.linalg.norm(constraints, axis=1) + np.abs(offsets)
     used = lengths > 0
     constraints = constraints[used] / lengths[used, None]
@@ -242,7 +242,7 @@ def _reachable(view: _View) -> Mask:
     farthest = 0.0
     for axis in np.eye(rows.shape[1]):
         ends = [
-            linprog(sign * axis, rows, view.room, bounds=(None, None)).fun for sign in (1.0, -1.0)
+            linprog(sign * axis, rows, view.slack, bounds=(None, None)).fun for sign in (1.0, -1.0)
         ]
         farthest += min(ends) ** 2
     reachable: Mask = distances <= (1 + 1e-6) * farthest

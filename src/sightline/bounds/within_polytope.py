@@ -4,7 +4,7 @@ Symbols as in :mod:`sightline.core.allocation.program`; in addition
 
 | symbol                                  | here       | shape  |
 |-----------------------------------------|------------|--------|
-| M around theta: R e <= o                | ``rows``, ``room`` | (m, d), (m,) |
+| M around theta: R e <= o                | ``rows``, ``slack`` | (m, d), (m,) |
 | c_j, alternative theta + e in the coordinates of the points | ``shifts`` | (cuts, d) |
 | (u_x . c_j)^2                           | ``cuts``   | (cuts, k) |
 
@@ -37,7 +37,7 @@ _NEAR = 1.5
 
 
 def solve_within(
-    points: Array, gaps: Array, rows: Array, room: Array, tolerance: float
+    points: Array, gaps: Array, rows: Array, slack: Array, tolerance: float
 ) -> tuple[Array, Array, Array]:
     """Shares, alternatives in the coordinates of the points, and multipliers, within M."""
     k, d = points.shape
@@ -45,7 +45,7 @@ def solve_within(
     upper, lower, patience = math.inf, 0.0, _PATIENCE
     best = query = np.ones(k)
     for _ in range(_MOST_ROUNDS if k else 0):
-        found, distances = _nearest(points, gaps, rows, room, query)
+        found, distances = _nearest(points, gaps, rows, slack, query)
         if not np.isfinite(distances).any():
             return np.zeros(k), used, multipliers  # no other arm is best anywhere in M
         least, before = distances.min(), upper - lower
@@ -63,13 +63,13 @@ def solve_within(
 
 
 def _nearest(
-    points: Array, gaps: Array, rows: Array, room: Array, shares: Array
+    points: Array, gaps: Array, rows: Array, slack: Array, shares: Array
 ) -> tuple[Array, Array]:
     """Nearest alternative for each arm and its squared distance, inf where M has none."""
     k, d = points.shape
     factor = np.linalg.qr(np.sqrt(shares)[:, None] * points)[1]
     whitened = np.linalg.solve(factor.T, np.vstack([rows, points]).T).T
-    system, offsets = whitened[: len(rows) + 1].copy(), np.append(room, 0.0)
+    system, offsets = whitened[: len(rows) + 1].copy(), np.append(slack, 0.0)
     work, found, distances = projection(k, d), np.zeros((k, d)), np.full(k, math.inf)
     for z in range(k):
         system[-1], offsets[-1] = -whitened[len(rows) + z], -math.sqrt(gaps[z])

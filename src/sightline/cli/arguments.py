@@ -12,15 +12,14 @@ import dataclasses
 import re
 import tomllib
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from sightline.cli.problem_files import is_problem_file, read_problem
 from sightline.engine.checkpoints import parse_rounds
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.files import is_problem_file, read_problem
 from sightline.validation import one_of
 
 __all__ = ["parse_policies", "parse_problems"]
@@ -35,7 +34,7 @@ def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str,
         if is_problem_file(kind):
             for field in fields:
                 one_of("field of a file", field, ["noise_std"])
-            return read_problem(Path(kind), fields.get("noise_std"))
+            return read_problem(kind, fields.get("noise_std"))
         return problems.build({"type": _find(kind, problems.PROBLEMS), **fields})
 
     known: dict[str, LinearBandit] = _parse(option, texts, build, lambda problem, _: problem.name)
@@ -111,7 +110,7 @@ def _value(text: str) -> Any:
 
 
 def _find(kind: str, known: Iterable[str]) -> str:
-    """Name that is meant, however it is spelt."""
+    """Known name that is meant, in any case, with ``-`` or ``_``."""
     by_letters = {_letters(name): name for name in known}
     if _letters(kind) in by_letters:
         return by_letters[_letters(kind)]

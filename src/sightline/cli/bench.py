@@ -28,7 +28,7 @@ def bench(
 ) -> None:
     """Measure speed, as ratios within one run: the machine may be noisy.
 
-    Works in a checkout of the sources, where the yardsticks are.
+    Works in a checkout of the sources, which has the code to compare with.
 
     Example: sightline bench c growth --out results
     """
@@ -39,7 +39,7 @@ def bench(
 
 
 def _benchmarks() -> Any:
-    """Find the module next to the sources: yardsticks are no part of an installed package."""
+    """Find the module next to the sources: an installed package has no benchmarks."""
     checkout = Path(__file__).parents[3]
     if not (checkout / "benchmarks" / "bench.py").is_file():
         raise RuntimeError("the benchmarks are part of a checkout of the sources only")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sightline.cli.compilation_notice import announce_compilation
 from sightline.cli.errors import in_a_sentence
-from sightline.cli.patience import mention_compilation
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
@@ -48,12 +48,15 @@ def bound(
     Example: sightline bound end_of_optimism:slope=2,noise_variance=1 --figure bound.png
     """
     with in_a_sentence(f"cannot read {problem}" if _is_file(problem) else ""):
-        mention_compilation()
-        found = _bound(_problem(problem, noise_std), box, tolerance)
+        world = _problem(problem, noise_std)
+    _check_pictures(world, figure, oracle)
+    with in_a_sentence():
+        announce_compilation()
+        found = _bound(world, box, tolerance)
         if as_json:
             typer.echo(json.dumps(_plain(found)))
         else:
-            from sightline.report.bound import print_bound
+            from sightline.cli.bound_table import print_bound
 
             print_bound(found)
     if figure is not None:
@@ -68,18 +71,33 @@ def bound(
             oracle_figure(found, oracle)
 
 
+def _check_pictures(problem: LinearBandit, figure: Path | None, oracle: Path | None) -> None:
+    """Refuse figures that cannot be drawn or written, before the bound is computed."""
+    from sightline.cli.pictures import check_picture
+
+    for picture in (figure, oracle):
+        if picture is not None:
+            with in_a_sentence(f"cannot write {picture}"):
+                check_picture(picture)
+    if figure is not None:
+        from sightline.report.bound import check_plane
+
+        with in_a_sentence():
+            check_plane(problem)
+
+
 def _is_file(text: str) -> bool:
-    from sightline.cli.problem_files import is_problem_file
+    from sightline.problems.files import is_problem_file
 
     return is_problem_file(text)
 
 
 def _problem(text: str, noise_std: float | None) -> LinearBandit:
     from sightline.cli.arguments import parse_problems
-    from sightline.cli.problem_files import read_problem
+    from sightline.problems.files import read_problem
 
     if _is_file(text):
-        return read_problem(Path(text), noise_std)
+        return read_problem(text, noise_std)
     if noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
     (problem,) = parse_problems([text], "problem").values()

@@ -14,7 +14,7 @@ FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 @contextlib.contextmanager
 def in_a_sentence(trouble: str = "", interrupted: str = "stopped") -> Iterator[None]:
-    """Turn what a user can mend into a message and an exit code.
+    """Turn an error that a user can correct into a message and an exit code.
 
     Parameters
     ----------
@@ -28,16 +28,18 @@ def in_a_sentence(trouble: str = "", interrupted: str = "stopped") -> Iterator[N
     except ValueError as error:
         _leave(str(error), BAD_INPUT)
     except (OSError, RuntimeError, ImportError) as error:
-        _leave(f"{trouble}: {_reason(error)}" if trouble else _reason(error), FAILURE)
+        reason = _reason(error, trouble)
+        _leave(f"{trouble}: {reason}" if trouble else reason, FAILURE)
     except KeyboardInterrupt:
         _leave(interrupted, INTERRUPTED)
 
 
-def _reason(error: Exception) -> str:
-    """Say what went wrong, with the file but without the number of the error."""
+def _reason(error: Exception, trouble: str) -> str:
+    """Say what went wrong without the number of the error, and name the file once."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
-    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    named = not error.filename or trouble.endswith(f" {error.filename}")
+    return error.strerror if named else f"{error.filename}: {error.strerror}"
 
 
 def _leave(message: str, code: int) -> None:

@@ -1,4 +1,4 @@
-"""Who computes, from options of the command line."""
+"""The executor that the options of the command line ask for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["chosen_executor"]
 
-_DASK_PATIENCE = 10  # seconds to find the scheduler
+_DASK_TIMEOUT = 10  # seconds to wait for the scheduler
 
 
 @contextlib.contextmanager
@@ -35,6 +35,6 @@ def _dask_client(address: str) -> Any:
             "--dask needs the extra [dask]: pip install -e '.[dask]' in a checkout"
         ) from None
     try:
-        return Client(address, timeout=_DASK_PATIENCE)  # type: ignore[no-untyped-call]
+        return Client(address, timeout=_DASK_TIMEOUT)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise OSError(f"no Dask scheduler answers at {address}: {error}") from None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sightline.paper.item import Item
-    from sightline.paper.reproduce import Shelf
+    from sightline.paper.reproduce import ResultsFolder
 
 __all__ = ["reproduce"]
 
@@ -61,27 +61,31 @@ def reproduce(
     stopped = f"stopped; what is finished is kept.  Go on with: {again}"
     with in_a_sentence(f"cannot reproduce into {out}", interrupted=stopped):
         from sightline.paper.catalogue import ITEMS
-        from sightline.paper.reproduce import Shelf, selected
+        from sightline.paper.reproduce import ResultsFolder, selected
 
         chosen = selected(names, ITEMS)
         (out / "results").mkdir(parents=True, exist_ok=True)
         with chosen_executor(threads, dask) as executor:
-            _reproduce(chosen, profile.value, out, Shelf(out / "results", executor), Console())
+            _reproduce(
+                chosen, profile.value, out, ResultsFolder(out / "results", executor), Console()
+            )
 
 
-def _reproduce(items: list[Item], profile: str, out: Path, shelf: Shelf, console: Console) -> None:
+def _reproduce(
+    items: list[Item], profile: str, out: Path, folder: ResultsFolder, console: Console
+) -> None:
     from sightline.paper.compilation import compile_kernels
     from sightline.paper.document import write_report
     from sightline.paper.duration import duration_text
     from sightline.paper.reproduce import run_item, write_findings
 
-    compile_kernels([item for item in items if not shelf.holds(item, profile)], profile)
+    compile_kernels([item for item in items if not folder.holds(item, profile)], profile)
     if profile == Profile.PAPER:
-        _announce(items, profile, shelf, console)
+        _announce(items, profile, folder, console)
     outcomes, findings, pictures = {}, {}, {}
     for item in items:
         began = time.perf_counter()
-        outcomes[item.name] = run_item(item, profile, shelf)
+        outcomes[item.name] = run_item(item, profile, folder)
         findings[item.name] = item.show(outcomes[item.name])
         pictures[item.name] = write_findings(item, findings[item.name], out)
         seconds = duration_text(time.perf_counter() - began)
@@ -94,12 +98,12 @@ def _reproduce(items: list[Item], profile: str, out: Path, shelf: Shelf, console
     console.print(f"Report: {path}", markup=False, soft_wrap=True)
 
 
-def _announce(items: list[Item], profile: str, shelf: Shelf, console: Console) -> None:
+def _announce(items: list[Item], profile: str, folder: ResultsFolder, console: Console) -> None:
     """Say how long it will take."""
     from sightline.paper.duration import duration_text, estimate
 
     console.print("Estimating from short runs of all that is missing.")
-    seconds = estimate(items, profile, shelf)
+    seconds = estimate(items, profile, folder)
     for name, value in seconds.items():
         console.print(f"  {name}: about {duration_text(value)}", markup=False)
     total = duration_text(sum(seconds.values()))

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sightline.cli.compilation_notice import announce_compilation
 from sightline.cli.errors import in_a_sentence
 from sightline.cli.executors import chosen_executor
-from sightline.cli.patience import mention_compilation
+from sightline.cli.pictures import check_picture
 
 if TYPE_CHECKING:
     from sightline.lab.experiment import Experiment
@@ -63,7 +64,9 @@ def simulate(
         from sightline.report.run import run
 
         experiment = _experiment(problem or [], policy or [], config, options)
-        mention_compilation()
+        if figure is not None:
+            check_picture(figure)
+        announce_compilation()
         with chosen_executor(threads, dask) as executor:
             results = run(experiment, store, executor)
         picture = figure or store / "regret.png"
@@ -110,7 +113,7 @@ def _print(results: Results, store: Path, figure: Path) -> None:
     summary, slopes = results.summary(), results.slopes()
     for problem in results.problems:
         title = f"{problem}: regret after {rounds_text(results.plan.rounds[-1])} rounds"
-        table = Table(title=title)
+        table = Table(title=title, caption=_bound_text(results, problem))
         table.add_column("policy", overflow="fold")  # whole: labels differ at the end
         for name in ("mean ± standard error", "median", "5 % to 95 %", "slope in log n"):
             table.add_column(name, justify="right")
@@ -127,12 +130,25 @@ def _print(results: Results, store: Path, figure: Path) -> None:
     console.print(f"Results: {store}\nFigure: {figure}", soft_wrap=True, markup=False)
 
 
+def _bound_text(results: Results, problem: str) -> str | None:
+    """Lower bound at the last round, to compare with the mean, and c*, to compare with the slope.
+
+    The figure shows it too, so it is computed once for both.
+    """
+    value = results.lower_bounds.get(problem)
+    if value is None:  # of a store whose problems this version cannot read
+        return None
+    regret = value * math.log(results.plan.rounds[-1])
+    return f"lower bound: c* log n = {regret:.4g}, with c* = {value:.4g} for this noise"
+
+
 def _plain(results: Results, store: Path, figure: Path) -> dict[str, Any]:
     return {
         "store": str(store),
         "figure": str(figure),
         "summary": [_numbers(row) for row in results.summary().to_dict("records")],
         "slopes": [_numbers(row) for row in results.slopes().to_dict("records")],
+        "lower_bounds": results.lower_bounds,
     }
 
 

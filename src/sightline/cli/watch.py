@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.cli.compilation_notice import announce_compilation
 from sightline.cli.errors import in_a_sentence
-from sightline.cli.patience import mention_compilation
 
 __all__ = ["watch"]
 
@@ -37,6 +37,6 @@ def watch(
         (watched,) = parse_policies([policy]).values()
         if not isinstance(watched, IDS):
             raise ValueError(f"--policy must be of the IDS family, such as ids, got {policy!r}")
-        mention_compilation()
+        announce_compilation()
         frames = write_watch_page(world, watched, out, rounds, seed)
         typer.echo(f"{frames} frames: open {out} in a browser")

@@ -1,1 +1,1 @@
-"""Repetition: experiments as specifications, their replications on any executor, and the store."""
+"""Experiments: their specification, their replications on any executor, and the store."""

@@ -20,8 +20,8 @@ from sightline.problems.bandit import LinearBandit
 __all__ = ["Block", "Task", "compute", "tasks"]
 
 # A cell is split into so many blocks, to keep many workers busy to the end; but a block has at
-# least so many rounds of work, or writing it would take as long, and at most so many, about a
-# second, for that is what a crash may cost.
+# least so many rounds of work, or writing it would take as long, and at most so many: about a
+# second of work, which a crash loses.
 _BLOCKS = 16
 _FEWEST_ROUNDS, _MOST_ROUNDS = 10**6, 10**7
 _MOST_REPLICATIONS = 50
@@ -44,13 +44,13 @@ class Task(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name for people."""
+        """Name in error messages."""
         last = self.first + len(self.seeds) - 1
         return f"{self.cell.id}, replications {self.first} to {last}"
 
 
 class Block(NamedTuple):
-    """Replications of one cell at all checkpoints, and how they came about."""
+    """Replications of one cell at all checkpoints, with their sources, machine and duration."""
 
     cell: Cell
     first: int
@@ -65,7 +65,7 @@ class Block(NamedTuple):
 
 
 def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
-    """Split an experiment into blocks, in a way that depends on nothing else.
+    """Split an experiment into blocks, in a way that depends on its specification alone.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _block_size(experiment: Experiment, policy: Policy) -> int:
 
 
 def compute(task: Task, stop: Stop | None = None) -> Block:
-    """Run the replications of a block; in whatever thread, process or machine this is."""
+    """Run the replications of a block, in this thread."""
     simulate(task.problem, task.policy, 1)  # compiles if need be, before the clock starts
     began, start = time.time(), time.perf_counter()
     runs = [

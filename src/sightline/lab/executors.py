@@ -1,4 +1,4 @@
-"""Who computes: threads for compiled policies, processes for interpreted ones, or any executor."""
+"""Workers: threads for compiled policies, processes for interpreted ones, or any executor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from sightline.engine.simulate import Stop, is_interpreted
 from sightline.lab.block import Block, Task, compute
 
-__all__ = ["Crew", "cores"]
+__all__ = ["Workers", "cores"]
 
 # Processes start afresh: a forked one inherits locks that threads of its parent may hold.
 _CONTEXT = multiprocessing.get_context("spawn")
@@ -28,13 +28,13 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-class Crew:
-    """Takes tasks and returns futures; closing it stops what is under way.
+class Workers:
+    """Takes tasks and returns futures; closing it stops running tasks.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor, optional
-        Who computes everything.  By default threads over all cores, because kernels release the
+        What computes every task.  By default threads over all cores, because kernels release the
         GIL; and processes for what is interpreted, unless it cannot be sent to another process.
     """
 
@@ -52,7 +52,7 @@ class Crew:
         self._interpreted: dict[int, bool] = {}
 
     def submit(self, task: Task) -> Future[Block]:
-        """Have a block computed."""
+        """Submit a task to a worker."""
         if self._given is not None and not isinstance(self._given, ThreadPoolExecutor):
             return self._given.submit(compute, task)
         if self._given is None and self._goes_to_processes(task):
@@ -75,7 +75,7 @@ class Crew:
         return self._interpreted[task.cell_index]
 
     def close(self, futures: Iterable[Future[Block]] = ()) -> None:
-        """Cancel what has not begun, stop what has, and wait for it where it is ours."""
+        """Cancel waiting tasks, stop running ones, and wait for the executors started here."""
         for future in futures:
             future.cancel()
         self._stop_threads.set()
@@ -87,7 +87,7 @@ class Crew:
 
 
 def _can_be_sent(task: Task) -> bool:
-    """Whether a fresh process could make sense of a task."""
+    """Whether a new process could unpickle a task."""
     try:
         pickle.dumps(task)
     except Exception:  # pickling runs code of the objects, which may raise anything
@@ -102,7 +102,7 @@ def _can_be_sent(task: Task) -> bool:
 
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Keep Ctrl-C from a process that is started here, before it can do so itself."""
+    """Block Ctrl-C in a process that is started here, until it ignores the signal itself."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -117,7 +117,7 @@ _stop: Stop | None = None
 
 
 def _prepare_process(stop: Any) -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it."""
+    """Ignore Ctrl-C, which the parent handles, and exit when the parent does."""
     global _stop
     _stop = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""An experiment as a value: what is run, never how or where."""
+"""Experiments as values: they say what is run, not how or where."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class Cell(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Name for people: ``problem / policy``."""
+        """Name in messages and tables: ``problem / policy``."""
         return f"{self.problem} / {self.policy}"
 
 
 class Plan(NamedTuple):
-    """What an experiment computes, in plain words and numbers: all that a reader needs."""
+    """Cells, checkpoints and seeds of an experiment as plain values, for readers of its results."""
 
     cells: tuple[Cell, ...]
     rounds: tuple[int, ...]
@@ -81,7 +81,7 @@ class Experiment:
     Parameters
     ----------
     problems : mapping of id to LinearBandit, or iterable of LinearBandit
-        The worlds; without ids they go by their names.
+        The problems; without ids they are listed by their names.
     policies : mapping of label to Policy, or iterable of Policy
         What is compared; without labels they are labelled by their settings.
     horizon : int
@@ -137,7 +137,7 @@ class Experiment:
 
     @functools.cached_property
     def rounds(self) -> tuple[int, ...]:
-        """Checkpoints, chosen if they were not given."""
+        """Checkpoints: those given, or the default ones."""
         return tuple(valid_checkpoints(self.checkpoints, self.horizon))
 
     @functools.cached_property
@@ -153,7 +153,7 @@ class Experiment:
 
     @property
     def plan(self) -> Plan:
-        """What is computed, in plain words and numbers."""
+        """Cells, checkpoints and seeds as plain values."""
         return Plan(self.cells, self.rounds, self.seeds)
 
     def to_toml(self) -> str:

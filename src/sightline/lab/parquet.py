@@ -1,7 +1,7 @@
 """Blocks as Parquet files: one tidy row per replication and checkpoint, readable by any tool.
 
-Rounds beyond 64 bits are stored as text; ``log_t`` is a number in every case.  How the block came
-about is in the metadata of the same file, so that there is never one without the other.
+Rounds beyond 64 bits are stored as text; ``log_t`` is a number in every case.  Sources,
+machine and duration are in the metadata of the same file, so that neither is stored alone.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def read_block(path: Path, header: dict[str, Any], marks: int) -> Block:
-    """Block with this header and so many checkpoints; any damage raises one error or another."""
+    """Block with this header and so many checkpoints; a damaged file raises some error."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, page_checksum_verification=True) as file:

@@ -1,4 +1,4 @@
-"""Running an experiment: missing blocks go to an executor, finished ones to a shelf."""
+"""Running an experiment: missing blocks go to workers, finished ones to a storage."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Protocol
 
 from sightline.lab.block import Block, Task, tasks
-from sightline.lab.executors import Crew
+from sightline.lab.executors import Workers
 from sightline.lab.experiment import Experiment, Plan
 
-__all__ = ["Memory", "Shelf", "execute"]
+__all__ = ["BlockStorage", "Memory", "Watch", "execute"]
 
-_PATIENCE = 0.2  # seconds; where a wait cannot be interrupted, Ctrl-C is seen this often
+#: Called with every task: with None before it is computed, with its block afterwards.
+Watch = Callable[[Task, Block | None], None]
+
+_POLL_SECONDS = 0.2  # where a wait cannot be interrupted, Ctrl-C is seen this often
 
 
-class Shelf(Protocol):
+class BlockStorage(Protocol):
     """Where finished blocks are kept."""
 
     @property
     def plan(self) -> Plan:
-        """What is to be computed in all."""
+        """Everything that the experiment computes."""
 
     @property
     def keeps_sources(self) -> bool:
@@ -38,7 +41,7 @@ class Shelf(Protocol):
 
 
 class Memory:
-    """A shelf that lasts as long as the process."""
+    """A storage in memory, which lasts as long as the process."""
 
     keeps_sources = False
 
@@ -61,53 +64,53 @@ class Memory:
 
 def execute(
     experiment: Experiment,
-    shelf: Shelf,
+    storage: BlockStorage,
     executor: Executor | None = None,
-    watch: Callable[[Task, Block | None], None] = lambda task, block: None,
+    watch: Watch = lambda task, block: None,
 ) -> None:
-    """Compute what the shelf does not hold.
+    """Compute the blocks that the storage does not hold.
 
-    An error or Ctrl-C stops the work under way; what is finished stays on the shelf.
+    An error or Ctrl-C stops the work under way; finished blocks stay in the storage.
 
     Parameters
     ----------
     experiment : Experiment
         What is computed.
-    shelf : Shelf
-        Where it is put.
+    storage : BlockStorage
+        Where finished blocks are kept.
     executor : concurrent.futures.Executor, optional
-        Who computes; see :class:`Crew`.
+        Where blocks are computed; see :class:`Workers`.
     watch : callable
         Called with every task: at the beginning with those that are missing and None, then with
         each block that is finished.
     """
-    missing = [task for task in tasks(experiment, shelf.keeps_sources) if not shelf.holds(task)]
+    missing = [task for task in tasks(experiment, storage.keeps_sources) if not storage.holds(task)]
     for task in missing:
         watch(task, None)
-    crew = Crew(executor)
+    workers = Workers(executor)
     finished: queue.SimpleQueue[Future[Block]] = queue.SimpleQueue()
     pending: dict[Future[Block], Task] = {}
     try:
         for task in missing:
-            future = crew.submit(task)
+            future = workers.submit(task)
             pending[future] = task
             future.add_done_callback(finished.put)
         while pending:
             future = _next(finished)
             block = _result(pending[future], future)
-            shelf.put(pending[future], block)
+            storage.put(pending[future], block)
             watch(pending.pop(future), block)
     except BaseException:
-        crew.close(list(pending))
-        _save_finished(pending, shelf)
+        workers.close(list(pending))
+        _save_finished(pending, storage)
         raise
-    crew.close()
+    workers.close()
 
 
 def _next(finished: queue.SimpleQueue[Future[Block]]) -> Future[Block]:
     while True:
         try:
-            return finished.get(timeout=_PATIENCE)
+            return finished.get(timeout=_POLL_SECONDS)
         except queue.Empty:
             continue
 
@@ -126,8 +129,8 @@ def _result(task: Task, future: Future[Block]) -> Block:
         raise RuntimeError(f"{task.name}: {type(error).__name__}: {error}") from error
 
 
-def _save_finished(pending: dict[Future[Block], Task], shelf: Shelf) -> None:
-    """Keep blocks that were finished but not looked at before the run was stopped."""
+def _save_finished(pending: dict[Future[Block], Task], storage: BlockStorage) -> None:
+    """Keep blocks that were finished but not yet stored when the run was stopped."""
     for future, task in pending.items():
         if future.done() and not future.cancelled() and future.exception() is None:
-            shelf.put(task, future.result())
+            storage.put(task, future.result())

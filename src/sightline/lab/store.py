@@ -1,12 +1,12 @@
 """Results on disk: a directory that belongs to one experiment and to the sources that computed it.
 
     manifest.json      specification hash, versions, sources, cells, checkpoints, seeds
-    experiment.toml    the specification, for people and for `sightline simulate --config`
+    experiment.toml    the specification, to read and for `sightline simulate --config`
     00-problem--policy/000000-000009.parquet, ...      finished blocks
 
-Every file is written atomically, and a block's file carries the hashes it belongs to.  So whatever
-is there is whole, however a run ended; and several processes on one store at worst compute the
-same block twice, to the same bits.
+Every file is written atomically, and a block's file carries the hashes it belongs to.  So every
+file is complete, however a run ended.  Several processes on one store at worst compute the same
+block twice, to the same bits.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Store:
         return self._folder(index, cell) / f"{first:06d}-{first + count - 1:06d}.parquet"
 
     def _header(self, path: Path) -> dict[str, Any]:
-        """Header of a block; refuses one that does not belong here, however it got here."""
+        """Header of a block; refuses one that does not belong to this store."""
         header: dict[str, Any] = _readable(path, read_header, path)
         try:
             cell, first, seeds = Cell(*header["cell"]), header["first"], tuple(header["seeds"])
@@ -178,7 +178,7 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
 
 
 def _make(directory: Path) -> None:
-    """Make the directory, or accept one that is empty but for what a killed run left."""
+    """Make the directory, or accept an empty one or one with the first files of a killed run."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

@@ -11,7 +11,7 @@ from sightline.lab.block import Task
 from sightline.lab.executors import cores
 from sightline.lab.experiment import Cell, Experiment
 from sightline.paper.item import Calculation, Item
-from sightline.paper.reproduce import Shelf
+from sightline.paper.reproduce import ResultsFolder
 from sightline.problems.bandit import LinearBandit
 
 __all__ = ["duration_text", "estimate"]
@@ -21,7 +21,7 @@ _FAR = 10**8  # rounds beyond which a run can only end by commitments
 _SETS = 8
 
 
-def estimate(items: Iterable[Item], profile: str, shelf: Shelf) -> dict[str, float]:
+def estimate(items: Iterable[Item], profile: str, folder: ResultsFolder) -> dict[str, float]:
     """Seconds that every item will take, with experiments on all cores of this machine.
 
     What several items share counts for the first.
@@ -32,7 +32,7 @@ def estimate(items: Iterable[Item], profile: str, shelf: Shelf) -> dict[str, flo
         What will be run.
     profile : str
         Which sizes.
-    shelf : Shelf
+    folder : ResultsFolder
         What is there already.
     """
     seen: set[str] = set()
@@ -44,18 +44,18 @@ def estimate(items: Iterable[Item], profile: str, shelf: Shelf) -> dict[str, flo
         for experiment in item.experiments(size).values():
             if experiment.digest not in seen:
                 seen.add(experiment.digest)
-                total += _experiment_seconds(experiment, shelf) / cores()
+                total += _experiment_seconds(experiment, folder) / cores()
         for name, calculation in item.calculations(size).items():
-            if not shelf.file_of(f"{item.name}-{name}", calculation).exists():
+            if not folder.file_of(f"{item.name}-{name}", calculation).exists():
                 total += _calculation_seconds(calculation, samples)
         seconds[item.name] = total
     return seconds
 
 
-def _experiment_seconds(experiment: Experiment, shelf: Shelf) -> float:
+def _experiment_seconds(experiment: Experiment, folder: ResultsFolder) -> float:
     missing: dict[Cell, Task] = {}
     counts: collections.Counter[Cell] = collections.Counter()
-    for task in shelf.missing_tasks(experiment):
+    for task in folder.missing_tasks(experiment):
         missing.setdefault(task.cell, task)
         counts[task.cell] += len(task.seeds)
     return sum(counts[cell] * _mean_seconds(task, counts[cell]) for cell, task in missing.items())
@@ -103,7 +103,7 @@ def _calculation_seconds(calculation: Calculation, known: dict[str, float]) -> f
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Seconds as text in seconds, minutes or hours."""
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
     minutes = seconds / 60.0

@@ -60,7 +60,7 @@ class Part(NamedTuple):
 
 
 class Test(Protocol):
-    """Something that can be found out from the outcome of an item."""
+    """A test of the outcome of an item."""
 
     def judge(self, outcome: Outcome) -> Part:
         """Measure and decide."""
@@ -185,7 +185,7 @@ def _slopes_between(results: Results, problem: str, policy: str, since: int, unt
 
 @dataclass(frozen=True)
 class Custom:
-    """Any other way to find out."""
+    """A test by a function of its own."""
 
     judge_by: Callable[[Outcome], Part]
 

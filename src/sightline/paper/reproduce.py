@@ -32,12 +32,12 @@ from sightline.report.run import run
 from sightline.sources import hash_of, modules_named_in
 from sightline.validation import one_of
 
-__all__ = ["Shelf", "run_item", "selected", "write_findings"]
+__all__ = ["ResultsFolder", "run_item", "selected", "write_findings"]
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Where results are kept, and who computes them."""
+class ResultsFolder:
+    """Directory in which results are kept, and the executor that computes them."""
 
     directory: Path
     executor: Executor | None = None
@@ -109,7 +109,7 @@ def _sources(module: str) -> str:
 def run_item(
     item: Item,
     profile: str,
-    shelf: Shelf,
+    folder: ResultsFolder,
     watch: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
     """Run what is missing of an item.
@@ -120,20 +120,20 @@ def run_item(
         What to run.
     profile : str
         Which size.
-    shelf : Shelf
+    folder : ResultsFolder
         Where results are kept.
     watch : callable
-        Told what is being run.
+        Called with a line about what is run next.
     """
     size = item.sizes[profile]
     results, values, seconds = {}, {}, 0.0
     for name, experiment in item.experiments(size).items():
         watch(f"{item.name}: {name}")
-        results[name] = shelf.results_of(experiment)
+        results[name] = folder.results_of(experiment)
         seconds += sum(results[name].seconds.values())
     for name, calculation in item.calculations(size).items():
         watch(f"{item.name}: {name}")
-        found = shelf.value_of(f"{item.name}-{name}", calculation)
+        found = folder.value_of(f"{item.name}-{name}", calculation)
         values[name] = found["value"]
         seconds += found["seconds"]
     return Outcome(size, results, values, seconds)

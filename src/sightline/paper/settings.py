@@ -115,7 +115,7 @@ def regret_table(
 
 
 def curve_frame(results: Results) -> pd.DataFrame:
-    """All curves of an experiment as a table for people: mean, standard error and quantiles."""
+    """All curves of an experiment as a table: mean, standard error and quantiles."""
     return results.summary("all")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,24 @@ class LinearBandit:
         self.origin: Mapping[str, Any] | None = None  # of a named problem, see instances.py
         for array in (self.actions, self.theta, self.means, self.gaps):
             array.setflags(write=False)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], noise_std: float | None = None) -> LinearBandit:
+        """Read a problem from a .json, .npz or .csv file, which also gives it its name.
+
+        JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
+        names; CSV: a name and d numbers per row, the row named ``theta`` being the parameter.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        noise_std : float, optional
+            Takes precedence over the file; 1 if neither says.
+        """
+        from sightline.problems.files import read_problem  # it imports this module
+
+        return read_problem(path, noise_std)
 
     def member(self, replication: int) -> LinearBandit:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""

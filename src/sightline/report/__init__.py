@@ -1,1 +1,1 @@
-"""Summaries and pictures of runs."""
+"""Running experiments, and what is made of their results: data, summaries, figures, pages."""

@@ -1,4 +1,4 @@
-"""A lower bound for people: its table, and its picture in two dimensions."""
+"""Figures of a lower bound, and which of its arms and alternatives are worth showing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
+from sightline.problems.bandit import LinearBandit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["binding", "bound_figure", "oracle_figure", "print_bound"]
+__all__ = ["binding", "bound_figure", "check_plane", "oracle_figure", "paid_pulls"]
 
 # Shares of the cost, or of the multipliers, from which arms and alternatives are shown.
 _VISIBLE = 1e-6
@@ -29,56 +30,18 @@ def binding(bound: LowerBound) -> NDArray[np.int64]:
     return order[bound.multipliers[order] > _VISIBLE * bound.lower]
 
 
-def print_bound(bound: LowerBound) -> None:
-    """Print the bracket, the allocation by arm and the binding alternatives."""
-    from rich.console import Console
-    from rich.table import Table
-
-    problem = bound.problem
-    console = Console()
-    console.print(f"{bound.lower:.10g} <= c* <= {bound.upper:.10g}", markup=False)
-    console.print(str(problem), markup=False, soft_wrap=True)
-    reached = "" if bound.converged else f"; {bound.tolerance:.0e} was asked for"
-    console.print(f"relative gap {bound.gap:.1e}{reached}", markup=False)
-    if len(bound.optimal_arms) > 1:
-        arms = ", ".join(map(str, bound.optimal_arms))
-        console.print(f"Arms {arms} are all optimal, and all of them cost nothing.", markup=False)
-    table = Table(title="Allocation: pulls per log n")
-    for name in ("arm", "gap", "pulls / log n", "regret / log n"):
-        table.add_column(name, justify="right")
-    paid = np.where(np.isfinite(bound.allocation), bound.allocation, 0.0)
-    costs = paid * problem.gaps
-    for arm in np.argsort(-costs):
-        if arm in bound.optimal_arms:
-            table.add_row(str(arm), "0", "free", "0")
-        elif costs[arm] > _VISIBLE * bound.upper:
-            cells = (problem.gaps[arm], bound.allocation[arm], costs[arm])
-            table.add_row(str(arm), *(f"{cell:.6g}" for cell in cells))
-    console.print(table)
-    console.print(_alternatives(bound))
+def paid_pulls(bound: LowerBound) -> NDArray[np.float64]:
+    """Allocation of arms whose cost is visible; 0 for the others and for optimal arms."""
+    gaps = bound.problem.gaps
+    finite = np.where(np.isfinite(bound.allocation), bound.allocation, 0.0)
+    pulls: NDArray[np.float64] = np.where(finite * gaps > _VISIBLE * bound.upper, finite, 0.0)
+    return pulls
 
 
-def _alternatives(bound: LowerBound) -> object:
-    from rich.table import Table
-
-    table = Table(title="Binding alternatives: multipliers sum to the lower side")
-    for name in ("best arm there", "multiplier", "parameter"):
-        table.add_column(name, justify="right")
-    for j in binding(bound):
-        nu = bound.alternatives[j]
-        table.add_row(
-            str(_best_under(bound, nu)),
-            f"{bound.multipliers[j]:.6g}",
-            "(" + ", ".join(f"{value:.4g}" for value in nu) + ")",
-        )
-    return table
-
-
-def _best_under(bound: LowerBound, nu: NDArray[np.float64]) -> int:
-    """Suboptimal arm that is as good as the optimal ones under an alternative."""
-    means = bound.problem.actions @ nu
-    means[bound.optimal_arms] = -np.inf
-    return int(means.argmax())
+def check_plane(problem: LinearBandit) -> None:
+    """Refuse a problem that :func:`bound_figure` cannot draw."""
+    if problem.d != 2:
+        raise ValueError(f"only problems in 2 dimensions can be drawn, this one has {problem.d}")
 
 
 def bound_figure(bound: LowerBound, path: str | PathLike[str] | None = None) -> Figure:
@@ -94,8 +57,7 @@ def bound_figure(bound: LowerBound, path: str | PathLike[str] | None = None) -> 
     from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
 
     problem = bound.problem
-    if problem.d != 2:
-        raise ValueError(f"only problems in 2 dimensions can be drawn, this one has {problem.d}")
+    check_plane(problem)
     figure = Figure(figsize=(6.4, 6.0), layout="constrained")
     axes = figure.subplots()
     shown = np.vstack([problem.actions, problem.theta, bound.alternatives[binding(bound)]])
@@ -128,12 +90,9 @@ def _draw_cells(axes: Axes, actions: NDArray[np.float64], reach: float) -> None:
 def _draw_arms(axes: Axes, bound: LowerBound) -> None:
     from matplotlib import colormaps
 
+    pulls = paid_pulls(bound)
     for arm, (x, y) in enumerate(bound.problem.actions):
-        alpha = bound.allocation[arm]
-        paid = (
-            bound.problem.gaps[arm] > 0 and alpha * bound.problem.gaps[arm] > _VISIBLE * bound.upper
-        )
-        text = "free" if np.isinf(alpha) else f"{alpha:.3g}" if paid else "0"
+        text = "free" if np.isinf(bound.allocation[arm]) else f"{pulls[arm]:.3g}"
         axes.plot(x, y, "o", color=colormaps["tab10"](arm % 10), markeredgecolor="k")
         below = arm % 2 == 0  # neighbours are often close
         axes.annotate(

@@ -1,4 +1,4 @@
-"""Pictures of regret.  Matplotlib is imported on use, so that nothing else pays for it."""
+"""Figures of regret.  Matplotlib is imported on use, because importing it takes long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of an experiment: tidy data, summaries, comparisons and the picture."""
+"""Results of an experiment: tidy data, summaries, comparisons and the figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sightline.bounds.asymptotic import lower_bound
 from sightline.engine.checkpoints import parse_rounds, round_array, rounds_text
 from sightline.lab.experiment import Cell, Experiment, Plan
-from sightline.lab.run import Shelf
+from sightline.lab.run import BlockStorage
 from sightline.lab.store import Store
 from sightline.problems.bandit import LinearBandit
 from sightline.report.frame import tidy_frame
@@ -32,7 +32,9 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class Results:
-    """What an experiment found.
+    """Outcome of an experiment: all its runs, as :func:`sightline.run` returns them.
+
+    One run alone, from :func:`sightline.simulate`, is a :class:`sightline.Run`.
 
     Attributes
     ----------
@@ -40,21 +42,23 @@ class Results:
         Cells, checkpoints and seeds.
     """
 
-    def __init__(self, shelf: Shelf, problems: Mapping[str, LinearBandit] | None = None) -> None:
-        self._shelf = shelf
+    def __init__(
+        self, storage: BlockStorage, problems: Mapping[str, LinearBandit] | None = None
+    ) -> None:
+        self._storage = storage
         self._problems = problems or {}
-        self.plan: Plan = shelf.plan
+        self.plan: Plan = storage.plan
         self._log_t = np.array([math.log(t) for t in self.plan.rounds])
 
     @classmethod
     def load(cls, store: str | PathLike[str]) -> Results:
         """Read the results in a store, finished or not, whichever version computed them."""
-        shelf = Store.open(store)
+        storage = Store.open(store)
         try:
-            problems = Experiment.load(shelf.path / "experiment.toml").problems
+            problems = Experiment.load(storage.path / "experiment.toml").problems
         except (OSError, ValueError):  # of another version: all but the lower bounds can be had
-            return cls(shelf)
-        return cls(shelf, problems)
+            return cls(storage)
+        return cls(storage, problems)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -70,7 +74,7 @@ class Results:
     def _regret(self) -> dict[Cell, dict[int, Array]]:
         """Regret of every finished run, by cell and replication."""
         regret: dict[Cell, dict[int, Array]] = {cell: {} for cell in self.plan.cells}
-        for block in self._shelf.blocks():
+        for block in self._storage.blocks():
             regret[block.cell].update(enumerate(block.regret, block.first))
         return regret
 
@@ -83,7 +87,7 @@ class Results:
     def seconds(self) -> dict[Cell, float]:
         """Time that workers spent on every cell, without compilation."""
         seconds = dict.fromkeys(self.plan.cells, 0.0)
-        for block in self._shelf.blocks():
+        for block in self._storage.blocks():
             seconds[block.cell] += block.seconds
         return seconds
 
@@ -100,7 +104,7 @@ class Results:
         ``t`` holds Python integers where rounds exceed 64 bits; ``pulls`` is a list per row, one
         entry per arm.  ``sl.simulate(problem, policy, horizon, seed)`` gives the same run.
         """
-        return tidy_frame(self._shelf.blocks(), self.plan)
+        return tidy_frame(self._storage.blocks(), self.plan)
 
     def summary(
         self,
@@ -165,7 +169,7 @@ class Results:
         return self._table(checkpoints, pairs, describe)
 
     def slopes(self, since: int | None = None) -> pd.DataFrame:
-        """Slope of regret against log t, to be held against c* sigma^2.
+        """Slope of regret against log t, to compare with c* for the noise of the problem.
 
         A line is fitted to every run by least squares; the mean over runs has an honest standard
         error, because runs are independent.
@@ -195,7 +199,7 @@ class Results:
 
         marks = self._marks(checkpoints)
         runs: dict[Cell, list[Array]] = {}
-        for block in self._shelf.blocks():
+        for block in self._storage.blocks():
             runs.setdefault(block.cell, []).extend(block.pulls[:, marks])
         parts = []
         for cell, pulls in runs.items():
@@ -242,16 +246,23 @@ class Results:
         from sightline.report.figures import regret_figure
 
         if bounds is None:
-            bounds = {name: self._bound(problem) for name, problem in self._problems.items()}
+            bounds = self.lower_bounds
         for problem in bounds:
             one_of("problem of bounds", problem, self.problems)
         panels = {problem: self.curves(problem) for problem in self.problems}
         return regret_figure(panels, bounds, early, path)
 
-    def _bound(self, problem: LinearBandit) -> float:
-        """c* of a problem, or its mean if every replication draws one of its own."""
-        members = {problem.member(i) for i in range(len(self.plan.seeds))}
-        return sum(lower_bound(member).value for member in members) / len(members)
+    @functools.cached_property
+    def lower_bounds(self) -> dict[str, float]:
+        """c* by problem id, for the noise of the problem: regret is at least c* log n.
+
+        Of a problem that every replication draws anew, the mean.
+        """
+        values = {}
+        for name, problem in self._problems.items():
+            members = {problem.member(i) for i in range(len(self.plan.seeds))}
+            values[name] = sum(lower_bound(member).value for member in members) / len(members)
+        return values
 
     def _cells(self) -> dict[tuple[str, ...], Array]:
         """Regret of all cells with at least one finished run."""

@@ -1,4 +1,4 @@
-"""Running an experiment: the lab computes and stores, results report."""
+"""``sl.run``: the lab computes and stores the blocks of an experiment, results report on them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from concurrent.futures import Executor
 from os import PathLike
 
 from sightline.lab.experiment import Experiment
-from sightline.lab.progress import shown
-from sightline.lab.run import Memory, Shelf, execute
+from sightline.lab.run import BlockStorage, Memory, execute
 from sightline.lab.store import Store
+from sightline.report.progress import shown
 from sightline.report.results import Results
 
 __all__ = ["run"]
@@ -21,7 +21,10 @@ def run(
     *,
     progress: bool | None = None,
 ) -> Results:
-    """Run an experiment, or what is missing of it.
+    """Run an experiment, or what is missing of it, and return its :class:`Results`.
+
+    An experiment has many runs.  For one run of one policy call ``sl.simulate``, which returns a
+    ``sl.Run``; with the seed of a replication it is the very run of that replication.
 
     The results are the same bits for any executor and any number of workers.  An error or Ctrl-C
     keeps what is finished in the store, and the next call with the same store goes on from there.
@@ -34,19 +37,27 @@ def run(
         Directory for the results, made if missing; one experiment each.  Without it the results
         are kept in memory only.
     executor : concurrent.futures.Executor, optional
-        Who computes: process pools, loky, MPI, ``dask.distributed.Client(...).get_executor()``.
+        What computes the runs: process pools, loky, MPI,
+        ``dask.distributed.Client(...).get_executor()``.
         By default threads over all cores, and processes for policies in plain Python.
     progress : bool, optional
         Whether to show progress on stderr; by default if that is a terminal.
+
+    Returns
+    -------
+    Results
+        All runs at all checkpoints, with summaries, comparisons and figures.
     """
     if not isinstance(experiment, Experiment):
         raise ValueError(f"experiment must be an Experiment, got {experiment!r}")
-    shelf: Shelf = Memory(experiment.plan) if store is None else Store.create(store, experiment)
+    storage: BlockStorage = (
+        Memory(experiment.plan) if store is None else Store.create(store, experiment)
+    )
     try:
         with shown(progress) as watch:
-            execute(experiment, shelf, executor, watch)
+            execute(experiment, storage, executor, watch)
     except KeyboardInterrupt as interrupt:
         if store is not None:
             interrupt.add_note(f"What is finished is kept in {store}: run again to go on.")
         raise
-    return Results(shelf, experiment.problems)
+    return Results(storage, experiment.problems)

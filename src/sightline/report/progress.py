@@ -1,4 +1,8 @@
-"""Progress of a run on a terminal: rounds done, rate, time left, current cell."""
+"""Progress of an experiment on a terminal: rounds done, rate, time left, current cell.
+
+The lab only calls a function after every block.  The display is here and not in the command line,
+because ``sl.run`` shows it in scripts and notebooks, too, and may not import ``cli``.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,16 @@ from collections.abc import Callable, Iterator
 
 from sightline.lab.block import Block, Task
 from sightline.lab.experiment import Cell
+from sightline.lab.run import Watch
 
 __all__ = ["Tally", "magnitude", "shown"]
 
-Watch = Callable[[Task, Block | None], None]
-
 
 class Tally:
-    """What is done, and what that says about the rest.
+    """Counts finished work, and estimates the time left from it.
 
-    Policies differ in their cost per round by orders of magnitude, so the time left is counted
-    cell by cell, from the seconds that replications of each took.
+    Policies differ in their cost per round by orders of magnitude, so the time left is estimated
+    cell by cell, from the seconds that finished replications of each cell took.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -33,7 +36,7 @@ class Tally:
         self.cell: Cell | None = None
 
     def note(self, task: Task, block: Block | None) -> None:
-        """Take note of a task that is missing (None), or of its block."""
+        """Count a task as missing (None), or as finished with its block."""
         count = len(task.seeds)
         if block is None:
             self._left[task.cell] += count

@@ -1,4 +1,4 @@
-"""A word to who waits for the compiler."""
+"""The notice before the first compilation."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from sightline import jit
-from sightline.cli.patience import mention_compilation
+from sightline.cli.compilation_notice import announce_compilation
 
 
 def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], at: Path) -> str:
     monkeypatch.setattr(jit, "cache_directory", lambda: at)
-    mention_compilation()
+    announce_compilation()
     return capsys.readouterr().err
 
 
-def test_only_a_person_before_the_first_kernel_is_told(
+def test_the_notice_is_printed_on_a_terminal_before_the_first_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said(monkeypatch, capsys, tmp_path) == "", "to a pipe"

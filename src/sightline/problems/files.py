@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +25,25 @@ def is_problem_file(text: str) -> bool:
     return text.lower().endswith(_SUFFIXES)
 
 
-def read_problem(path: Path, noise_std: float | None) -> LinearBandit:
-    """Read a problem.
+def read_problem(path: str | PathLike[str], noise_std: float | None = None) -> LinearBandit:
+    """Read a problem; its name is that of the file.
 
     JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
     names; CSV: a name and d numbers per row, the row named ``theta`` being the parameter.
 
     Parameters
     ----------
-    path : Path
-        The file; its suffix says what it is.
+    path : path
+        The file; its suffix says which format it has.
     noise_std : float, optional
         Takes precedence over the file; 1 if neither says.
     """
-    read = {".json": _read_json, ".npz": _read_npz, ".csv": _read_csv}[path.suffix.lower()]
+    file = Path(path)
+    read = {".json": _read_json, ".npz": _read_npz, ".csv": _read_csv}.get(file.suffix.lower())
+    if read is None:
+        raise ValueError(f"{path}: a problem is read from a .json, .npz or .csv file")
     try:
-        fields = read(path)
+        fields = read(file)
         for name in fields:
             one_of("field", name, _FIELDS)
         for name in ("actions", "theta"):
@@ -47,7 +51,7 @@ def read_problem(path: Path, noise_std: float | None) -> LinearBandit:
                 raise ValueError(f"{name} is missing")
         if noise_std is not None:
             fields["noise_std"] = noise_std
-        return LinearBandit(**fields, name=path.stem)
+        return LinearBandit(**fields, name=file.stem)
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -1,4 +1,4 @@
-"""A word to who waits: the first use of a kernel compiles it, silently and for a while."""
+"""Notice on the terminal before the first compilation, which takes half a minute."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 
 import typer
 
-__all__ = ["mention_compilation"]
+__all__ = ["announce_compilation"]
 
 
-def mention_compilation() -> None:
-    """Say, to a person and not to a pipe, that nothing has been compiled yet."""
+def announce_compilation() -> None:
+    """Print a notice if no kernel is in the cache yet; only if stderr is a terminal."""
     from sightline.jit import cache_directory
 
     directory = cache_directory()

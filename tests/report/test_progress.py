@@ -9,11 +9,17 @@ import pytest
 from rich.console import Console
 
 import sightline as sl
-from sightline.lab import progress
+from sightline.lab import block as lab_block
 from sightline.lab.block import Block, compute, tasks
-from sightline.lab.progress import Tally, magnitude
+from sightline.report import progress
+from sightline.report.progress import Tally, magnitude
 from tests.lab.helpers import small
 from tests.lab.test_run import Recorder
+
+
+@pytest.fixture(autouse=True)
+def blocks_of_one_replication(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab_block, "_FEWEST_ROUNDS", 0)
 
 
 def finished(seconds: float) -> Block:

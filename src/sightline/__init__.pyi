@@ -1,0 +1,37 @@
+"""Every public name and the module that defines it: the only list of them.
+
+Type checkers and editors read this file, and so does ``__init__.py`` at run time.  A new public
+name is one line here and one entry on ``docs/reference/python.md``, which a test asks for.
+Policies come from their catalogue.
+"""
+
+from sightline import problems as problems
+from sightline.bounds.asymptotic import LowerBound as LowerBound
+from sightline.bounds.asymptotic import lower_bound as lower_bound
+from sightline.core.alternatives.parameter_set import Polytope as Polytope
+from sightline.core.clock import Clock as Clock
+from sightline.core.clock import never as never
+from sightline.core.clock import tick as tick
+from sightline.core.confidence.rules import FixedBeta as FixedBeta
+from sightline.core.confidence.rules import LogDet as LogDet
+from sightline.core.confidence.rules import LogLog as LogLog
+from sightline.engine.decisions import Decision as Decision
+from sightline.engine.decisions import Pending as Pending
+from sightline.engine.decisions import Status as Status
+from sightline.engine.estimates import Estimates as Estimates
+from sightline.engine.session import Session as Session
+from sightline.engine.simulate import Run as Run
+from sightline.engine.simulate import simulate as simulate
+from sightline.engine.trajectory import GainTrajectory as GainTrajectory
+from sightline.engine.trajectory import information_gains as information_gains
+from sightline.lab.experiment import Experiment as Experiment
+from sightline.policies.base import Choice as Choice
+from sightline.policies.base import Policy as Policy
+from sightline.policies.base import choose as choose
+from sightline.policies.base import inspect as inspect
+from sightline.policies.base import update as update
+from sightline.policies.catalogue import *  # noqa: F403 - at run time, the policies only
+from sightline.problems.bandit import LinearBandit as LinearBandit
+from sightline.report.results import Results as Results
+from sightline.report.run import run as run
+from sightline.version import __version__ as __version__
