@@ -101,24 +101,21 @@ def test_an_object_can_be_called_in_compiled_code() -> None:
 
 def test_kernels_are_kept_where_the_context_says(tmp_path: Path) -> None:
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    with numba_compat.caching_in(tmp_path, writable=True):
+    with numba_compat.caching_in(tmp_path):
         kernel = kernel_of(one_more, cache=True)
     assert before == numba.config.CACHE_DIR  # type: ignore[attr-defined]
     kernel(1.0)
     assert list(tmp_path.rglob("*.nbi")), repair("caching_in: config.CACHE_DIR has no effect")
 
 
-def test_a_directory_that_cannot_be_written_is_read(tmp_path: Path) -> None:
-    with numba_compat.caching_in(tmp_path, writable=True):
-        kernel_of(one_more, cache=True)(1.0)
-    with numba_compat.caching_in(tmp_path, writable=False):
-        again = kernel_of(one_more, cache=True)
-    assert again(1.0) == 2.0
-    assert sum(again.stats.cache_hits.values()) == 1, repair("caching_in")
-    nowhere = tmp_path / "nowhere"
-    with numba_compat.caching_in(nowhere, writable=False):
-        kernel_of(one_more, cache=True)
-    assert not nowhere.exists(), repair("caching_in: numba writes to try the directory")
+def test_kernels_are_found_again_without_writing(tmp_path: Path) -> None:
+    for hits in (0, 1):
+        with numba_compat.caching_in(tmp_path / "new"):
+            kernel = kernel_of(one_more, cache=True)
+        message = repair("caching_in: numba writes to try the directory")
+        assert (tmp_path / "new").exists() is bool(hits), message
+        assert kernel(1.0) == 2.0
+        assert sum(kernel.stats.cache_hits.values()) == hits, repair("caching_in")
 
 
 @pytest.mark.parametrize("cache", [True, False])
@@ -133,7 +130,7 @@ def test_loading_and_saving_can_be_wrapped(tmp_path: Path, cache: bool) -> None:
         calls.append("save")
         inner(*arguments)
 
-    with numba_compat.caching_in(tmp_path, writable=True):
+    with numba_compat.caching_in(tmp_path):
         kernel = kernel_of(one_more, cache=cache)
     numba_compat.wrap_cache(kernel, load, save)
     assert kernel(1.0) == 2.0

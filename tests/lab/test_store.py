@@ -181,6 +181,7 @@ def test_a_changed_policy_of_ones_own_is_noticed(tmp_path: Path) -> None:
 def test_code_that_is_in_no_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sources._content.cache_clear()  # other tests may have read the file of this class
     monkeypatch.setattr(EpsilonGreedy, "__module__", "nowhere")
     with pytest.raises(ValueError, match=r"in no file cannot be kept in a store.*'nowhere'"):
         sl.run(small(policies=[EpsilonGreedy()]), tmp_path, Recorder())

@@ -124,7 +124,7 @@ def uncached(function: F) -> F:
 
 def _compiled(function: F, inline: bool) -> F:
     cache = _cache()
-    with caching_in(cache.directory, writable=cache.writable):
+    with caching_in(cache.directory):
         kernel: F = compile_function(
             function, cache=cache.readable, inline=inline, counts=not inline
         )

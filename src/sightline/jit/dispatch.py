@@ -47,6 +47,7 @@ class GenericFunction(Generic[P, R]):
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__.lstrip("_")  # choose = generic(_choose, ...)
         self._table = functools.singledispatch(function)
+        self._find: Callable[[type], Callable[..., R]] = self._table.dispatch
         self._kernels: dict[type, Any] = {}
         self._rebuild = rebuild
         self._check = check
@@ -57,8 +58,7 @@ class GenericFunction(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the implementation for the class of the first argument."""
-        implementation = self._table.dispatch(args[0].__class__)
-        return implementation(*args, **kwargs)
+        return self._find(args[0].__class__)(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<generic function {self.__name__}>"
@@ -83,7 +83,7 @@ class GenericFunction(Generic[P, R]):
 
     def dispatch(self, cls: type, /) -> Callable[..., Any]:
         """Find what the interpreter calls for a class."""
-        return self._table.dispatch(cls)
+        return self._find(cls)
 
     @property
     def kernels(self) -> dict[type, Any]:

@@ -108,30 +108,27 @@ def is_disabled() -> bool:
 
 
 @contextlib.contextmanager
-def caching_in(directory: Path, *, writable: bool) -> Iterator[None]:
+def caching_in(directory: Path) -> Iterator[None]:
     """Have kernels that are made inside this context kept in a directory.
 
     Numba reads ``config.CACHE_DIR`` once, when a function is decorated; restoring it afterwards
-    leaves the functions of other packages alone.
+    leaves the functions of other packages alone.  It would also write a file for every function to
+    try the directory, and not even read from one that it cannot write; here it tries only when it
+    saves.
 
     Parameters
     ----------
     directory : Path
-        Where.
-    writable : bool
-        If not, numba is kept from writing a file to try the directory, because it would refuse to
-        read from it too.
+        Where; it need not exist.
     """
     previous = _config.CACHE_DIR
     _config.CACHE_DIR = str(directory)
-    if not writable:
-        _LOCATOR.ensure_cache_path = _do_nothing  # hides the inherited method
+    _LOCATOR.ensure_cache_path = _do_nothing  # hides the inherited method
     try:
         yield
     finally:
         _config.CACHE_DIR = previous
-        if not writable:
-            del _LOCATOR.ensure_cache_path
+        del _LOCATOR.ensure_cache_path
 
 
 def _do_nothing(locator: Any) -> None:
