@@ -28,7 +28,9 @@ PLANNERS: dict[str, Callable[[naive.World], Any]] = {
     f"OAM(horizon={HORIZON})": lambda world: naive_allocation_policies.oam(
         world, naive_allocation_policies.OAM(HORIZON), PLANNED
     ),
-    "OSSB()": lambda world: naive_allocation_policies.ossb(world, 0.01, 0.0, 0.1, PLANNED),
+    "OSSB()": lambda world: naive_allocation_policies.ossb(
+        world, naive_allocation_policies.OSSB(0.01, 0.0, 0.1), PLANNED
+    ),
     f"E4(horizon={HORIZON})": lambda world: naive_allocation_policies.e4(
         world, HORIZON, 1.0, PLANNED
     ),
@@ -72,7 +74,7 @@ def _measure_plan(
     def theirs() -> object:
         streams = np.random.default_rng(1).spawn(2)
         actions, theta = np.array(problem.actions), np.array(problem.theta)
-        return truth(naive.World(actions, theta, problem.noise_std, *streams))
+        return truth(naive.World(actions, theta, problem.model.noise_std, *streams))
 
     ours()  # compiled before the clock starts
     seconds = [value / PLANNED for value in fastest([ours, theirs], repeats)]

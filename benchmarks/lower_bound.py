@@ -45,7 +45,7 @@ def as_blocks(problem: sl.LinearBandit) -> Any:
     shares = cp.Variable(len(gaps), nonneg=True)  # alpha Delta: entries of comparable size
     weighted = points / np.sqrt(gaps)[:, None]
     V = weighted.T @ cp.diag(shares) @ weighted
-    limits = gaps**2 / (2.0 * problem.noise_std**2)
+    limits = gaps**2 / (2.0 * problem.model.noise_std**2)
     constraints = [cp.matrix_frac(p, V) <= limit for p, limit in zip(points, limits, strict=True)]
     return cp.Problem(cp.Minimize(cp.sum(shares)), constraints)
 
@@ -59,7 +59,7 @@ def as_cones(problem: sl.LinearBandit) -> Any:
     shares = cp.Variable(k, nonneg=True)
     y, parts = cp.Variable((k, k)), cp.Variable((k, k), nonneg=True)
     weighted = points / np.sqrt(gaps)[:, None]
-    limits = gaps**2 / (2.0 * problem.noise_std**2)
+    limits = gaps**2 / (2.0 * problem.model.noise_std**2)
     flat, squares = cp.vec(y, order="C"), cp.vec(parts, order="C")
     owners = cp.hstack([shares] * k)
     # y^2 <= part * share, entry by entry

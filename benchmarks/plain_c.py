@@ -65,7 +65,7 @@ def runner(
             problem.d,
             actions,
             theta,
-            ctypes.c_double(problem.noise_std),
+            ctypes.c_double(problem.model.noise_std),
             ctypes.c_long(rounds),
             ctypes.c_uint64(seed),
             decisions,

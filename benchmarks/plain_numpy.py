@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from sightline.core.allocation.design import design, optimal_design
-from sightline.engine.simulate import streams
+from sightline.engine.loop import streams
 
 __all__ = ["PLAIN", "play"]
 
@@ -317,7 +317,7 @@ PLAIN: dict[str, Plain] = {
 def play(plain: Plain, problem: sl.LinearBandit, rounds: int, seed: int) -> tuple[float, int]:
     """Regret and rounds that the policy learned from; a seed means what it means to us."""
     decisions, noise = streams(seed)
-    noise_std = problem.noise_std
+    noise_std = problem.model.noise_std
     regulariser = noise_std**2 if plain.matched else 1.0
     data = Data(np.array(problem.actions), noise_std, regulariser)
     choose, regret = plain.make(data), 0.0

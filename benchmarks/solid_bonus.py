@@ -21,6 +21,7 @@ from scipy.optimize import linprog
 
 import sightline as sl
 from sightline.core.clock import Clock
+from sightline.core.model import Model
 from sightline.jit import uncached
 from sightline.policies.base import Choice, Policy, choose, update
 
@@ -75,11 +76,11 @@ class Watched(Policy):
 
     inner: sl.SOLID
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> WatchedState:
+    def start(self, model: Model) -> WatchedState:
         """State before any data; kept in NOTES."""
         m = len(MARKS)
         state = WatchedState(
-            inner=self.inner.start(actions, noise_std),
+            inner=self.inner.start(model),
             counts=np.zeros(2, dtype=np.int64),
             marks=np.array([*MARKS, 2**62]),
             multipliers=np.zeros(m),
@@ -91,16 +92,18 @@ class Watched(Policy):
 
 @choose.register(WatchedState)
 @uncached
-def choose_watched(state: WatchedState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_watched(
+    state: WatchedState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
     """Choose as SOLID does."""
-    return choose(state.inner, clock, rng)
+    return choose(state.inner, clock, offer, rng)
 
 
 @update.register(WatchedState)
 @uncached
-def update_watched(state: WatchedState, arm: int, reward: float) -> None:
+def update_watched(state: WatchedState, clock: Clock, arm: int, outcome: float) -> None:
     """Learn as SOLID does, and note the multiplier."""
-    update(state.inner, arm, reward)
+    update(state.inner, clock, arm, outcome)
     multiplier, mark = state.inner.pair.multiplier[0], state.counts[1]
     state.largest[mark] = max(state.largest[mark], multiplier)
     state.counts[0] += 1
@@ -174,7 +177,7 @@ def multipliers(results: dict[str, Result], horizon: int) -> None:
             largest = max(note.largest[i] for note in notes)
             pulls = np.mean([run.pulls[i, -1] for run in runs])
             cells.append(f"{mean:.2f}, {largest:.2f}, {pulls:.0f}")
-        explored = np.mean([note.inner.pair.counts[0] for note in notes])
+        explored = np.mean([note.inner.pair.explorations[0] for note in notes])
         return [*cells, f"{explored:.0f}"]
 
     cells = [f"{t:.0e}" for t in marks] + ["explored"]
@@ -233,8 +236,8 @@ def optimal_multiplier(problem: sl.LinearBandit, z: float) -> float:
             if np.any(u):
                 scale = problem.gaps[other] / (u @ inverse @ u)
                 values.append(problem.gaps[other] * scale)
-                cuts.append((x @ (scale * (inverse @ u))) ** 2 / (2.0 * problem.noise_std**2))
-        return float(min(values)) / (2.0 * problem.noise_std**2)
+                cuts.append((x @ (scale * (inverse @ u))) ** 2 / (2.0 * problem.model.noise_std**2))
+        return float(min(values)) / (2.0 * problem.model.noise_std**2)
 
     cut(np.full(k, 1.0 / k))
     for _ in range(300):

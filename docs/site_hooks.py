@@ -144,7 +144,7 @@ def defaults(cls: type[Policy]) -> dict[str, str]:
 def commits_by_default(cls: type[Policy]) -> bool:
     """Whether the policy with its defaults, and some horizon if it needs one, commits."""
     needed = {name: 1000 for name, value in defaults(cls).items() if value == REQUIRED}
-    return cls(**needed).reaches_far
+    return cls(**needed).any_horizon
 
 
 def command_pages() -> str:

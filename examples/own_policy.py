@@ -1,7 +1,7 @@
 """A policy of your own: first in plain NumPy, then compiled.  Both run in the same engine."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -29,18 +29,18 @@ class EpsilonGreedy(sl.Policy):
     epsilon: float = 0.1
     fast: bool = False
 
-    def start(self, actions: np.ndarray, noise_std: float) -> GreedyState:
-        kind, d = FastState if self.fast else GreedyState, actions.shape[1]
-        return kind(actions, self.epsilon, np.eye(d), np.zeros(d))
+    def start(self, model: sl.Model) -> GreedyState:
+        kind, d = FastState if self.fast else GreedyState, model.rewards.shape[1]
+        return kind(model.rewards, self.epsilon, np.eye(d), np.zeros(d))
 
 
-def choose(state: GreedyState, clock: sl.Clock, rng: np.random.Generator) -> sl.Choice:
+def choose(state: GreedyState, clock: sl.Clock, offer: Any, rng: np.random.Generator) -> sl.Choice:
     k, best = state.actions.shape[0], np.argmax(state.actions @ state.theta)
     arm = rng.integers(0, k) if rng.random() < state.epsilon else best
     return sl.Choice(int(arm), state.epsilon / k + (1.0 - state.epsilon) * (arm == best), clock)
 
 
-def update(state: GreedyState, arm: int, reward: float) -> None:
+def update(state: GreedyState, clock: sl.Clock, arm: int, reward: float) -> None:
     x = state.actions[arm]
     w, error = state.inverse @ x, reward - x @ state.theta
     scale = 1.0 / (1.0 + x @ w)
@@ -51,8 +51,7 @@ def update(state: GreedyState, arm: int, reward: float) -> None:
 
 
 for kind, decorate in ((GreedyState, lambda function: function), (FastState, numba.njit)):
-    sl.choose.register(kind)(decorate(choose))
-    sl.update.register(kind)(decorate(update))
+    sl.register_policy(kind, choose=decorate(choose), update=decorate(update))
 
 for fast in (False, True):
     run = sl.simulate(sl.problems.unit_sphere(seed=3), EpsilonGreedy(fast=fast), horizon=20_000)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sightline.core.allocation.program import optimal_allocation
 from sightline.core.allocation.spanner import barycentric_spanner, spanner
 from sightline.core.estimation.unregularised import unregularised
+from sightline.core.model import bandit_model
 from tests import naive, naive_design, naive_rivals
 from tests.naive import Array, Ints
 
@@ -75,6 +76,11 @@ def members(actions: Array) -> list[int]:
     return [int(x) for x in work.members[: work.rank[0]]]
 
 
+def coordinates(actions: Array) -> Array:
+    """Return the arms in the basis that the spanner is."""
+    return unregularised(bandit_model(actions), "E4")[0].arms.rewards
+
+
 def f(horizon: int, log_inverse_delta: float, d: int, constant: float) -> float:
     """Return f_{n, delta} = 2 (1 + 1/log n) log(1/delta) + c d log(d log n)."""
     log_n = math.log(horizon)
@@ -90,7 +96,8 @@ def allocation(X: Array, means: Array) -> Array:
         twins = np.all(X[best] == X, axis=1) & (np.arange(len(X)) != best)
         return np.where(twins, 0.0, math.inf)
     alpha = np.zeros(len(means))
-    optimal_allocation(X, best, np.maximum(gaps, gaps[gaps > 0.0].min()), 1e-3, alpha)
+    gaps = np.maximum(gaps, gaps[gaps > 0.0].min())
+    optimal_allocation(X, best, gaps, np.ones(len(X)), 1e-3, alpha)
     return alpha
 
 
@@ -125,60 +132,82 @@ class OAM(NamedTuple):
     zeta: float = 0.1
 
 
-def oam(world: naive.World, rule: OAM, rounds: int) -> Record:
-    """Match the optimal allocation, learning from every round."""
-    data, lazily, s = Data(world), Lazily(rule.zeta), 0
-    for arm in members(world.actions)[:rounds]:
-        data.pull(arm)
-    variance, d = world.noise_std**2, data.arms.shape[1]
-    f_n = variance * f(rule.horizon, math.log(rule.horizon), d, rule.constant)
-    while len(data.played) < rounds:
-        means, N, widths = data.means(), data.pulls, data.squared_widths()
-        alpha = lazily.at(data)
-        gaps = means.max() - means
-        d_min = gaps[gaps > 0.0].min() if np.any(gaps > 0.0) else 0.0
-        if np.all(widths * f_n <= np.maximum(gaps, d_min) ** 2):
-            data.pull(int(np.argmax(means)))
-            continue
-        s += 1
-        if d_min == 0.0:
-            data.pull(int(np.argmin(N)))
-            continue
-        shares = np.minimum(f_n * alpha, f_n / d_min**2)
-        if np.any(shares > N):
-            relative = np.divide(N, shares, out=np.full(len(N), math.inf), where=shares > 0.0)
-            t = max(len(data.played) + 1, 16)
-            rate = 1.0 / math.log(math.log(t)) if rule.rate is None else rule.rate
-            forced = N.min() <= rate * s
-            data.pull(int(np.argmin(N) if forced else np.argmin(relative)))
+def oam(world: naive.World, rule: OAM, rounds: int, told_every: int = 1) -> Record:
+    """Match the optimal allocation, learning from every round, or from every so many."""
+    data, lazily, s, arms = Data(world), Lazily(rule.zeta), 0, []
+    first = members(world.actions)
+    for t in range(1, rounds + 1):
+        if len(data.played) < len(first):
+            arm, explores = first[len(data.played)], False
         else:
-            beta = variance * f(rule.horizon, 2.0 * math.log(s), d, rule.constant)
-            data.pull(int(np.argmax(means + np.sqrt(beta * widths))))
-    return Record(np.array(data.played), np.ones(rounds, dtype=np.bool_))
+            arm, explores = next_of_oam(data, lazily.at(data), rule, s + 1, t)
+        arms.append(arm)
+        if t % told_every == 0:
+            data.pull(arm)
+            s += explores
+    return Record(np.array(arms), np.arange(1, rounds + 1) % told_every == 0)
+
+
+def next_of_oam(data: Data, alpha: Array, rule: OAM, s: int, t: int) -> tuple[int, bool]:
+    """Return the arm of round t, and whether it explores, for the s-th time if so."""
+    variance, d = data.world.noise_std**2, data.arms.shape[1]
+    f_n = variance * f(rule.horizon, math.log(rule.horizon), d, rule.constant)
+    means, N, widths = data.means(), data.pulls, data.squared_widths()
+    gaps = means.max() - means
+    d_min = gaps[gaps > 0.0].min() if np.any(gaps > 0.0) else 0.0
+    if np.all(widths * f_n <= np.maximum(gaps, d_min) ** 2):
+        return int(np.argmax(means)), False
+    if d_min == 0.0:
+        return int(np.argmin(N)), True
+    shares = np.minimum(f_n * alpha, f_n / d_min**2)
+    if np.any(shares > N):
+        relative = np.divide(N, shares, out=np.full(len(N), math.inf), where=shares > 0.0)
+        rate = 1.0 / math.log(math.log(max(t, 16))) if rule.rate is None else rule.rate
+        forced = N.min() <= rate * s
+        return int(np.argmin(N) if forced else np.argmin(relative)), True
+    beta = variance * f(rule.horizon, 2.0 * math.log(s), d, rule.constant)
+    return int(np.argmax(means + np.sqrt(beta * widths))), True
 
 
 # --- optimal sampling for structured bandits ----------------------------------------------------
 
 
-def ossb(world: naive.World, epsilon: float, gamma: float, zeta: float, rounds: int) -> Record:
-    """Sample as the lower bound at the least-squares means asks, learning from every round."""
-    data, lazily, s = Data(world), Lazily(zeta), 0
-    k = len(world.actions)
-    for arm in range(min(k, rounds)):
-        data.pull(arm)
-    while len(data.played) < rounds:
-        t, N, best = len(data.played) + 1, data.pulls, int(np.argmax(data.means()))
-        c = 2.0 * world.noise_std**2 * lazily.at(data)
-        others = [x for x in range(k) if x != best and c[x] > 0.0]
-        if all(N[x] >= (1.0 + gamma) * c[x] * math.log(t) for x in others):
-            data.pull(best)
-            continue
-        s += 1
-        if N.min() <= epsilon * s or np.isinf(c[others]).any():
-            data.pull(int(np.argmin(N)))
+class OSSB(NamedTuple):
+    """Parameters."""
+
+    epsilon: float
+    gamma: float
+    zeta: float
+
+
+def ossb(world: naive.World, rule: OSSB, rounds: int, told_every: int = 1) -> Record:
+    """Sample as the lower bound at the least-squares means asks.
+
+    It learns from every round, or from every so many.
+    """
+    data, lazily, s, arms = Data(world), Lazily(rule.zeta), 0, []
+    for t in range(1, rounds + 1):
+        if len(data.played) < len(world.actions):
+            arm, explores = len(data.played), False
         else:
-            data.pull(min(others, key=lambda x: float(N[x] / c[x])))
-    return Record(np.array(data.played), np.ones(rounds, dtype=np.bool_))
+            arm, explores = next_of_ossb(data, lazily.at(data), rule, s + 1, t)
+        arms.append(arm)
+        if t % told_every == 0:
+            data.pull(arm)
+            s += explores
+    return Record(np.array(arms), np.arange(1, rounds + 1) % told_every == 0)
+
+
+def next_of_ossb(data: Data, alpha: Array, rule: OSSB, s: int, t: int) -> tuple[int, bool]:
+    """Return the arm of round t, and whether it explores, for the s-th time if so."""
+    N, best = data.pulls, int(np.argmax(data.means()))
+    c = 2.0 * data.world.noise_std**2 * alpha
+    others = [x for x in range(len(N)) if x != best and c[x] > 0.0]
+    if all(N[x] >= (1.0 + rule.gamma) * c[x] * math.log(t) for x in others):
+        return best, False
+    if N.min() <= rule.epsilon * s or np.isinf(c[others]).any():
+        return int(np.argmin(N)), True
+    return min(others, key=lambda x: float(N[x] / c[x])), True
 
 
 # --- E4 -----------------------------------------------------------------------------------------
@@ -195,7 +224,7 @@ class Batches:
 
     def design(self, length: float) -> Array:
         """Return ceil(2 pi g length / r) pulls, g the largest leverage, r the dimension."""
-        arms = unregularised(self.data.world.actions)[0].actions
+        arms = coordinates(self.data.world.actions)
         weights = naive_rivals.a_design(arms, self.left, 0.01)
         rank = np.linalg.matrix_rank(arms[self.left])
         basis = np.linalg.svd(arms[self.left])[2][:rank]
@@ -301,8 +330,8 @@ def widest_or_optimistic(data: Data, beta: float) -> int:
 
     The ridge is one in the coordinates of the spanner, which the limit depends on.
     """
-    coordinates = unregularised(data.world.actions)[0].actions
-    xs = coordinates[data.played]
+    arms = coordinates(data.world.actions)
+    xs = arms[data.played]
     V = naive.covariance(xs, 1e-8)
     theta = naive.solve(V, xs.T @ np.array(data.rewards))
-    return int(np.argmax(naive.ucb_scores(coordinates, theta, V, beta)))
+    return int(np.argmax(naive.ucb_scores(arms, theta, V, beta)))

@@ -180,6 +180,48 @@ def lower_bound_within(
     return Truth(scale * lower, scale * upper, allocation)
 
 
+def with_levels(actions: Array, theta: Array, levels: Array) -> float:
+    """c* for M = R^d, one optimal arm and a noise level per arm, by a general solver.
+
+    Minimise sum alpha Delta subject to |x* - z|^2 <= Delta(z)^2 / 2 in the norm of V^-1, where V =
+    sum alpha x x^T / sigma_x^2 and the best arm has a huge alpha.  Along x* and across, V is then
+    graded, and its elimination loses no digits.
+    """
+    means = actions @ theta
+    best = int(means.argmax())
+    others = np.arange(len(actions)) != best
+    gaps = (means[best] - means)[others]
+    longest = actions[best] / np.linalg.norm(actions[best])
+    basis = np.column_stack([longest, null_space(longest[None, :])])
+    rows = (actions / levels[:, None]) @ basis
+    rows[best, 1:] = 0.0
+    huge = 1e12 * rows[best, 0] ** 2
+    differences = (actions[best] - actions[others]) @ basis
+
+    def evidence(shares: Array) -> Array:
+        """Delta(z)^2 / (2 |x* - z|^2); shares are alpha Delta."""
+        V = (rows[others].T * (shares / gaps)) @ rows[others]
+        V[0, 0] += huge
+        squared = (differences * np.linalg.solve(V, differences.T).T).sum(axis=1)
+        values: Array = gaps**2 / (2.0 * squared)
+        return values
+
+    start = np.ones(len(gaps))
+    start /= evidence(start).min()
+    unit = float(start.sum())  # so that tolerances are relative
+    result = minimize(
+        np.sum,
+        start / unit,
+        jac=np.ones_like,
+        method="SLSQP",
+        bounds=[(0.0, None)] * len(gaps),
+        constraints={"type": "ineq", "fun": lambda a: evidence(np.maximum(a, 0.0) * unit) - 1.0},
+        options={"ftol": 1e-13, "maxiter": 1000},
+    )
+    found = np.maximum(result.x, 0.0) * unit
+    return float(found.sum() / evidence(found).min())  # scaled until it is feasible
+
+
 # --- instances ----------------------------------------------------------------------------------
 
 

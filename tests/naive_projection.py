@@ -9,6 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
+from tests import naive
 from tests.naive import Array, Ints
 
 Exact = list[Fraction]
@@ -46,6 +47,30 @@ def nearest(rows: Array, offsets: Array, slack: float = 1e-10) -> Array | None:
             if (N @ y <= b + allowed).all() and (best is None or y @ y < best @ best):
                 best = y
     return best
+
+
+def nearest_alternative(
+    actions: Array,
+    theta: Array,
+    V: Array,
+    z: int,
+    rivals: list[int],
+    normals: Array,
+    bounds: Array,
+) -> Array | None:
+    """Return nu - theta for the nearest nu in M at which z beats the rivals, or None."""
+    d = len(theta)
+    # V = L L^T: in y = L^T (nu - theta) the norm is Euclidean
+    whitener = np.linalg.inv(np.linalg.cholesky(V)).T
+    rows, offsets = cell(
+        actions[[*rivals, z]] @ whitener,
+        naive.solve(whitener, theta),
+        len(rivals),
+        normals.reshape(-1, d) @ whitener,
+        bounds - normals.reshape(-1, d) @ theta,
+    )
+    y = nearest(rows, offsets)
+    return None if y is None else whitener @ y
 
 
 def nearest_exactly(rows: Array, offsets: Array) -> Exact | None:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from sightline.core.clock import Clock, is_before, never, tick
+from sightline.core.model import Model
 from sightline.jit import uncached
-from sightline.policies.base import Choice, Policy, choose, update
+from sightline.policies.base import Choice, Policy, choose, register_policy, update
 
 
 class EpsilonGreedyState(NamedTuple):
@@ -27,14 +28,13 @@ class EpsilonGreedy(Policy):
 
     epsilon: float = 0.1
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> EpsilonGreedyState:
-        d = actions.shape[1]
-        return EpsilonGreedyState(actions, self.epsilon, np.eye(d), np.zeros(d))
+    def start(self, model: Model) -> EpsilonGreedyState:
+        d = model.rewards.shape[1]
+        return EpsilonGreedyState(model.rewards, self.epsilon, np.eye(d), np.zeros(d))
 
 
-@choose.register(EpsilonGreedyState)
 def choose_epsilon_greedy(
-    state: EpsilonGreedyState, clock: Clock, rng: np.random.Generator
+    state: EpsilonGreedyState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
     k = len(state.actions)
     greedy = int(np.argmax(state.actions @ np.linalg.solve(state.gram, state.moment)))
@@ -43,11 +43,13 @@ def choose_epsilon_greedy(
     return Choice(arm, probability, clock)
 
 
-@update.register(EpsilonGreedyState)
-def update_epsilon_greedy(state: EpsilonGreedyState, arm: int, reward: float) -> None:
+def update_epsilon_greedy(state: EpsilonGreedyState, clock: Clock, arm: int, reward: float) -> None:
     x = state.actions[arm]
     state.gram[...] += np.outer(x, x)
     state.moment[...] += x * reward
+
+
+register_policy(EpsilonGreedyState, choose=choose_epsilon_greedy, update=update_epsilon_greedy)
 
 
 class RestlessState(NamedTuple):
@@ -64,22 +66,25 @@ class Restless(Policy):
     def commits(self) -> bool:
         return True
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> RestlessState:
-        return RestlessState(self.inner.start(actions, noise_std))
+    def start(self, model: Model) -> RestlessState:
+        return RestlessState(self.inner.start(model))
 
 
-@choose.register(RestlessState)
 @uncached
-def choose_restless(state: RestlessState, clock: Clock, rng: np.random.Generator) -> Choice:
-    choice = choose(state.inner, clock, rng)
+def choose_restless(
+    state: RestlessState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
+    choice = choose(state.inner, clock, offer, rng)
     wake = tick(clock) if is_before(clock, choice.wake) else choice.wake
     return Choice(choice.arm, choice.probability, wake)
 
 
-@update.register(RestlessState)
 @uncached
-def update_restless(state: RestlessState, arm: int, reward: float) -> None:
-    update(state.inner, arm, reward)
+def update_restless(state: RestlessState, clock: Clock, arm: int, reward: float) -> None:
+    update(state.inner, clock, arm, reward)
+
+
+register_policy(RestlessState, choose=choose_restless, update=update_restless)
 
 
 class StubbornState(NamedTuple):
@@ -99,7 +104,7 @@ class Stubborn(Policy):
     def commits(self) -> bool:
         return True
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> StubbornState:
+    def start(self, model: Model) -> StubbornState:
         return StubbornState(self.arm, REWARDS.setdefault(self, []), self.explorations)
 
 
@@ -107,15 +112,18 @@ class Stubborn(Policy):
 REWARDS: dict[Stubborn, list[float]] = {}
 
 
-@choose.register(StubbornState)
-def choose_stubborn(state: StubbornState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_stubborn(
+    state: StubbornState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
     rng.random()  # decisions draw from their own stream
     return Choice(state.arm, 1.0, clock if clock.t <= state.explorations else never())
 
 
-@update.register(StubbornState)
-def update_stubborn(state: StubbornState, arm: int, reward: float) -> None:
+def update_stubborn(state: StubbornState, clock: Clock, arm: int, reward: float) -> None:
     state.rewards.append(reward)
+
+
+register_policy(StubbornState, choose=choose_stubborn, update=update_stubborn)
 
 
 def arms_played(run: sl.Run) -> NDArray[np.int64]:

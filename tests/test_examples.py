@@ -15,6 +15,8 @@ IN_PROCESS = [
     "adaptive_experiment.py",
     "experiment_sweep.py",
     "lower_bound.py",
+    "own_confidence.py",
+    "own_gain.py",
     "own_policy.py",
     "quickstart.py",
 ]
@@ -50,6 +52,18 @@ def test_adaptive_experiment(
     output_of("adaptive_experiment.py", monkeypatch)
     output = capsys.readouterr().out
     assert "best page: large picture, green button; settled: True" in output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["own_gain.py", "own_confidence.py"])
+def test_own_parts(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output_of(name, monkeypatch)
+    usual, *own = map(float, re.findall(r"regret ([\d.]+)", capsys.readouterr().out))
+    assert own
+    assert all(regret != usual for regret in own), "a part that changes nothing is not used"
+    assert all(regret < 300.0 for regret in own), "gaps are up to 2 on 2000 rounds"
 
 
 @pytest.mark.slow

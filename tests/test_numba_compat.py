@@ -136,3 +136,35 @@ def test_loading_and_saving_can_be_wrapped(tmp_path: Path, cache: bool) -> None:
     assert kernel(1.0) == 2.0
     assert calls == ["load", "save"], repair("wrap_cache")
     numba_compat.wrap_cache(one_more, load, save)  # what numba gives where it is disabled
+
+
+def test_linked_code_reaches_its_caller() -> None:
+    for counts in (True, False):
+        inner = numba_compat.compile_linked(one_more, inline=not counts, counts=counts)
+
+        def twice(x: float, inner: Any = inner) -> float:
+            return float(2.0 * inner(x))
+
+        assert kernel_of(twice)(3.0) == 8.0, repair("compile_linked")
+
+
+def test_linked_code_is_neither_optimised_nor_loaded() -> None:
+    """Each method that is replaced must be one that numba still calls."""
+    library = numba_compat._LinkedLibrary
+    for name in (
+        "codegen",
+        "get_pointer_to_function",
+        "_optimize_final_module",
+        "_finalize_final_module",
+    ):
+        assert name in vars(library), name
+        assert any(name in vars(base) for base in library.__mro__[1:]), repair(f"{library}.{name}")
+    inner = numba_compat.compile_linked(one_more, inline=False, counts=True)
+
+    def user(x: float) -> float:
+        return float(inner(x))
+
+    assert kernel_of(user)(1.0) == 2.0
+    ((_, compiled),) = inner.overloads.items()
+    assert isinstance(compiled.library, library), repair("_LinkedCompiler")
+    assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0

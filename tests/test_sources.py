@@ -29,7 +29,7 @@ def test_the_closure_has_everything_that_importing_loads() -> None:
 def test_the_package_itself_runs_no_imports_that_would_count() -> None:
     statements = ast.parse((PACKAGE / "__init__.py").read_text()).body
     imported = {node.module for node in statements if isinstance(node, ast.ImportFrom)}
-    assert imported == {"__future__", "typing", "sightline.version"}
+    assert imported == {"__future__", "pathlib", "typing", "sightline.version"}
 
 
 def test_files_are_those_of_the_modules() -> None:

@@ -12,9 +12,15 @@ from sightline.core.alternatives.parameter_set import Polytope as Polytope
 from sightline.core.clock import Clock as Clock
 from sightline.core.clock import never as never
 from sightline.core.clock import tick as tick
-from sightline.core.confidence.rules import FixedBeta as FixedBeta
-from sightline.core.confidence.rules import LogDet as LogDet
-from sightline.core.confidence.rules import LogLog as LogLog
+from sightline.core.confidence.fixed_beta import FixedBeta as FixedBeta
+from sightline.core.confidence.log_det import LogDet as LogDet
+from sightline.core.confidence.log_log import LogLog as LogLog
+from sightline.core.confidence.rules import ConfidenceRule as ConfidenceRule
+from sightline.core.confidence.rules import register_confidence as register_confidence
+from sightline.core.information.gains import register_information as register_information
+from sightline.core.information.gaps import register_gaps as register_gaps
+from sightline.core.information.round import Round as Round
+from sightline.core.model import Model as Model
 from sightline.engine.decisions import Decision as Decision
 from sightline.engine.decisions import Pending as Pending
 from sightline.engine.decisions import Status as Status
@@ -26,12 +32,16 @@ from sightline.engine.trajectory import GainTrajectory as GainTrajectory
 from sightline.engine.trajectory import information_gains as information_gains
 from sightline.lab.experiment import Experiment as Experiment
 from sightline.policies.base import Choice as Choice
+from sightline.policies.base import Evidence as Evidence
 from sightline.policies.base import Policy as Policy
 from sightline.policies.base import choose as choose
+from sightline.policies.base import decided as decided
 from sightline.policies.base import inspect as inspect
+from sightline.policies.base import register_policy as register_policy
 from sightline.policies.base import update as update
 from sightline.policies.catalogue import *  # noqa: F403 - at run time, the policies only
 from sightline.problems.bandit import LinearBandit as LinearBandit
+from sightline.problems.noise import register_noise as register_noise
 from sightline.report.results import Results as Results
 from sightline.report.run import run as run
 from sightline.version import __version__ as __version__

@@ -153,6 +153,112 @@ def test_another_arm(seed: int, k: int, shorter: float) -> None:
         assert value(docile, theta) == pytest.approx(without.value, rel=CLOSE)
 
 
+# --- a noise level per arm ----------------------------------------------------------------------
+
+
+def random_levels(seed: int, k: int, d: int) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    levels = np.exp(rng.uniform(-1.0, 1.0, k))
+    return rng.standard_normal((k, d)), rng.standard_normal(d), levels
+
+
+@pytest.mark.parametrize(("seed", "k", "d"), [(0, 4, 2), (1, 4, 2), (2, 5, 3), (3, 5, 3)])
+def test_levels_against_a_general_solver(seed: int, k: int, d: int) -> None:
+    actions, theta, levels = random_levels(seed, k, d)
+    bound = sl.lower_bound(sl.LinearBandit(actions, theta, levels))
+    truth = naive_bounds.with_levels(actions, theta, levels)
+    assert bound.value == pytest.approx(truth, rel=1e-6)
+    assert bound.lower <= truth * (1 + 1e-7)
+    assert bound.upper >= truth * (1 - 1e-7)
+    assert bound.gap <= 1e-8
+    assert bound.verify() == (bound.lower, bound.upper)
+    others = np.isfinite(bound.allocation)
+    assert bound.allocation[others] @ bound.problem.gaps[others] == pytest.approx(bound.upper)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_general_solver_agrees_for_equal_noise(seed: int) -> None:
+    """So that it may be trusted where levels differ."""
+    actions, theta, _ = random_levels(seed, 4, 2)
+    truth = naive_bounds.in_the_plane(actions, theta, 0.5)
+    assert naive_bounds.with_levels(actions, theta, np.full(4, 0.5)) == pytest.approx(
+        truth, rel=1e-6
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, k=st.integers(2, 8), d=st.integers(1, 4))
+def test_equal_levels_are_the_same_as_one(seed: int, k: int, d: int) -> None:
+    actions, theta, _ = random_levels(seed, k, d)
+    one = sl.lower_bound(sl.LinearBandit(actions, theta, 0.3))
+    several = sl.lower_bound(sl.LinearBandit(actions, theta, [0.3] * k))
+    assert (one.lower, one.upper) == (several.lower, several.upper)
+    np.testing.assert_array_equal(one.allocation, several.allocation)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, k=st.integers(2, 8), d=st.integers(2, 4))
+def test_levels_nearly_equal_are_nearly_the_same_as_one(seed: int, k: int, d: int) -> None:
+    """The same value by the arithmetic of levels that differ."""
+    actions, theta, _ = random_levels(seed, k, d)
+    levels = 0.3 * (1.0 + 1e-10 * np.arange(k))
+    assert sl.lower_bound(sl.LinearBandit(actions, theta, levels)).value == pytest.approx(
+        value(actions, theta, 0.3), rel=CLOSE
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, k=st.integers(2, 8), d=st.integers(1, 4))
+def test_c_grows_with_the_square_of_the_levels(seed: int, k: int, d: int) -> None:
+    actions, theta, levels = random_levels(seed, k, d)
+    one = sl.lower_bound(sl.LinearBandit(actions, theta, levels))
+    three = sl.lower_bound(sl.LinearBandit(actions, theta, 3.0 * levels))
+    assert one.verify() == (one.lower, one.upper)
+    assert three.value == pytest.approx(9.0 * one.value, rel=CLOSE)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, k=st.integers(2, 8), d=st.integers(1, 4), factor=st.floats(1.0, 10.0))
+def test_more_noise_on_one_arm_never_helps(seed: int, k: int, d: int, factor: float) -> None:
+    actions, theta, levels = random_levels(seed, k, d)
+    before = sl.lower_bound(sl.LinearBandit(actions, theta, levels))
+    levels[seed % k] *= factor
+    after = sl.lower_bound(sl.LinearBandit(actions, theta, levels))
+    assert after.upper >= before.lower * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        # the third arm gives 1 / sigma_3^2 per cost, the second 0.01^2 slope^2 / (0.01 sigma_2^2)
+        ([1.0, 1.0, 1.0], 2.0 * 4.0),
+        ([5.0, 1.0, 1.0], 2.0 * 4.0),  # the best arm is free, whatever its noise
+        ([1.0, 1.0, 0.5], 2.0 * 4.0 * 0.25),
+        ([1.0, 1.0, 4.0], 2.0 * 4.0 * 16.0),
+        ([1.0, 0.1, 1.0], 2.0 * 4.0 * 0.25),
+    ],
+)
+def test_end_of_optimism_with_levels(levels: list[float], expected: float) -> None:
+    problem = unit(slope=2.0)
+    bound = sl.lower_bound(sl.LinearBandit(problem.actions, problem.theta, levels))
+    assert bound.lower <= expected * (1 + 1e-13)
+    assert bound.upper >= expected * (1 - 1e-13)
+    assert bound.gap <= 1e-8
+    assert bound.verify() == (bound.lower, bound.upper)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_levels_within_a_set_that_constrains_nothing(seed: int) -> None:
+    actions, theta, levels = random_levels(seed, 5, 2)
+    problem = sl.LinearBandit(actions, theta, levels)
+    free = sl.lower_bound(problem)
+    within = sl.lower_bound(problem, sl.Polytope.box([-1e4] * 2, [1e4] * 2))
+    assert within.lower <= free.upper * (1 + 1e-9)
+    assert within.upper >= free.lower * (1 - 1e-9)
+    assert within.value == pytest.approx(free.value, rel=1e-6)
+    assert within.verify() == (within.lower, within.upper)
+
+
 # --- edges --------------------------------------------------------------------------------------
 
 

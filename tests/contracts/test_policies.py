@@ -12,10 +12,12 @@ import pytest
 
 import sightline as sl
 from sightline.core.clock import Clock, clock_at, is_before
-from sightline.engine.simulate import streams
-from sightline.jit import has_kernel
+from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.engine.loop import streams
+from sightline.jit import all_compiled
 from sightline.policies.base import choose, inspect, update
 from sightline.policies.catalogue import POLICIES, build, describe
+from tests.marks import without_compilation
 
 # those that need no horizon, which has no default
 ANYTIME = [cls for cls in POLICIES.values() if "horizon" not in cls.__annotations__]
@@ -117,16 +119,17 @@ def test_regret_is_sublinear(policy: sl.Policy) -> None:
     assert (final - early) / 1800 < early / 200
 
 
+@without_compilation
 @every_policy
 def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) -> None:
     problem = PROBLEMS["plain"]
-    state = policy.start(np.array(problem.actions), problem.noise_std)
+    state = policy.start(problem.model)
     decisions, noise = streams(0)
     for t in range(1, 60):
         clock = clock_at(t)
-        before = inspect(state, clock)
-        choice = choose(state, clock, decisions)
-        after = inspect(state, clock)
+        before = inspect(state, clock, ALL_ARMS)
+        choice = choose(state, clock, ALL_ARMS, decisions)
+        after = inspect(state, clock, ALL_ARMS)
         assert before.best == after.best
         assert before.evidence == after.evidence or math.isnan(before.evidence)
         assert 0 <= choice.arm < problem.k
@@ -135,19 +138,20 @@ def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) ->
         if is_before(clock, Clock(*choice.wake)):
             assert policy.commits
             assert choice.arm == before.best
-        update(state, choice.arm, problem.means[choice.arm] + 0.1 * noise.standard_normal())
+        update(state, clock, choice.arm, problem.means[choice.arm] + 0.1 * noise.standard_normal())
 
 
+@without_compilation
 @every_policy
 def test_stated_probabilities_are_those_of_the_draws(policy: sl.Policy) -> None:
     """Inverse probabilities average to one per possible arm: within 4 standard errors."""
     problem = PROBLEMS["plain"]
-    state = policy.start(np.array(problem.actions), problem.noise_std)
+    state = policy.start(problem.model)
     decisions, noise = streams(3)
     for t in range(1, 8):
-        arm = choose(state, clock_at(t), decisions).arm
-        update(state, arm, problem.means[arm] + 0.3 * noise.standard_normal())
-    draws = [choose(state, clock_at(8), decisions) for _ in range(4000)]
+        arm = choose(state, clock_at(t), ALL_ARMS, decisions).arm
+        update(state, clock_at(t), arm, problem.means[arm] + 0.3 * noise.standard_normal())
+    draws = [choose(state, clock_at(8), ALL_ARMS, decisions) for _ in range(4000)]
     if math.isnan(draws[0].probability):
         pytest.skip("this policy does not state probabilities")
     for arm in {draw.arm for draw in draws}:
@@ -170,8 +174,9 @@ def test_configurations_are_frozen_values(policy: sl.Policy) -> None:
 @every_policy
 @pytest.mark.slow
 def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
-    state = policy.start(np.eye(2), 1.0)
-    assert all(has_kernel(function, state) for function in (choose, update, inspect))
+    state = policy.start(bandit_model(np.eye(2), 1.0))
+    assert all_compiled(state)
+    assert all(type(state) in function.kernels for function in (choose, update, inspect))
 
 
 @pytest.mark.parametrize(
@@ -276,5 +281,7 @@ def size_of(state: Any) -> int:
 @every_policy
 def test_memory_is_of_order_kd_and_d_squared(policy: sl.Policy) -> None:
     rng = np.random.default_rng(0)
-    few, many = (size_of(policy.start(rng.standard_normal((k, 3)), 1.0)) for k in (80, 240))
+    few, many = (
+        size_of(policy.start(bandit_model(rng.standard_normal((k, 3))))) for k in (80, 240)
+    )
     assert many <= 4 * few  # where something had k^2 entries, it would be more than 7

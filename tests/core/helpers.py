@@ -4,8 +4,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.core.alternatives.half_spaces import BLOCK, shifts, write_shifts
+from sightline.core.alternatives.comparison import (
+    BLOCK,
+    Comparison,
+    compare,
+    shifts,
+    write_shifts,
+)
+from sightline.core.alternatives.half_spaces import half_spaces
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.information.gaps import optimistic_arm
+from sightline.core.information.round import Round, weighing, workspace
+from sightline.core.information.weights import learning_rate_rule
+from sightline.core.model import bandit_model
+from sightline.core.posterior.samples import Samples
 from sightline.jit import uncached
 from tests import naive
 from tests.naive import Array, Ints
@@ -20,9 +32,9 @@ class Fed(NamedTuple):
 
 
 @uncached  # millions of updates need a compiled loop
-def observe_all(estimate: LeastSquares, arms: Ints, rewards: Array) -> None:
+def observe_all(estimate: LeastSquares, arms: Ints, outcomes: Array) -> None:
     for i in range(arms.shape[0]):
-        observe(estimate, arms[i], rewards[i])
+        observe(estimate, arms[i], outcomes[i])
 
 
 def random_data(
@@ -38,7 +50,7 @@ def random_data(
 
 def fed(actions: Array, regulariser: float, arms: Ints, rewards: Array) -> Fed:
     """Return the estimate and the truth after the given data."""
-    estimate = least_squares(actions, regulariser)
+    estimate = least_squares(bandit_model(actions), regulariser)
     observe_all(estimate, arms, rewards)
     xs = actions[arms]
     return Fed(estimate, naive.ridge(xs, rewards, regulariser), naive.covariance(xs, regulariser))
@@ -51,15 +63,41 @@ def random_fed(seed: int, k: int, d: int, n: int, regulariser: float = 1.0) -> F
     return fed(actions, regulariser, *random_data(rng, actions, n))
 
 
-def shifts_of(alternatives: Any, estimate: LeastSquares) -> Array:
-    """Return nu(z) - theta (k, d), zero where there is no alternative, after ``locate``."""
-    k, d = estimate.actions.shape
+def compare_to_best(alternatives: Any, estimate: LeastSquares) -> Comparison:
+    """Compare all arms with the empirically best one."""
+    return compare(alternatives, estimate, best_arm(estimate))
+
+
+def round_of(
+    estimate: LeastSquares,
+    *,
+    alternatives: Any = None,
+    beta: float = 1.0,
+    learning_rate: str | float = "paper",
+) -> Round:
+    """Return what gaps and gains look at, with half-spaces unless other alternatives are given."""
+    k, d = estimate.arms.rewards.shape
+    alternatives = half_spaces(k) if alternatives is None else alternatives
+    return Round(
+        estimate=estimate,
+        alternatives=alternatives,
+        comparison=compare_to_best(alternatives, estimate),
+        beta=beta,
+        ucb_arm=optimistic_arm(estimate, beta),
+        weighing=weighing(learning_rate_rule(learning_rate, k)),
+        work=workspace(k, d),
+    )
+
+
+def shifts_of(alternatives: Any, estimate: LeastSquares, comparison: Comparison) -> Array:
+    """Return nu(z) - theta (k, d), zero where there is none, after ``locate_alternatives``."""
+    k, d = estimate.arms.rewards.shape
     finite = np.flatnonzero(np.isfinite(alternatives.distances))
     work, result = shifts(k, d), np.zeros((k, d))
     for start in range(0, len(finite), BLOCK):
         block = finite[start : start + BLOCK]
         work.arms[: len(block)] = block
-        write_shifts(alternatives, estimate, best_arm(estimate), len(block), work)
+        write_shifts(alternatives, estimate, comparison, len(block), work)
         result[block] = work.columns[:, : len(block)].T
     return result
 
@@ -83,7 +121,7 @@ def flat_fed(seed: int, n: int, regulariser: float) -> Flat:
     basis = np.linalg.qr(rng.standard_normal((3, 3)))[0][:2]
     arms = rng.integers(5, size=n)
     rewards = coordinates[arms] @ np.array([1.0, -0.5]) + rng.standard_normal(n)
-    estimate = least_squares(coordinates @ basis, regulariser)
+    estimate = least_squares(bandit_model(coordinates @ basis), regulariser)
     observe_all(estimate, arms, rewards)
     xs = coordinates[arms]
     theta = naive.ridge(xs, rewards, regulariser)
@@ -94,3 +132,9 @@ def flat_arms(seed: int, k: int, d: int, rank: int) -> Array:
     """Return k arms that lie in a subspace of R^d."""
     rng = np.random.default_rng(seed)
     return rng.standard_normal((k, rank)) @ rng.standard_normal((rank, d))
+
+
+def half_of(source: Samples, samples: int, d: int) -> Array:
+    """Return one eta of every pair, (M // 2, d)."""
+    flat = source.eta.transpose(0, 2, 1).reshape(-1, source.eta.shape[1])
+    return flat[: samples // 2, :d].astype(np.float64)

@@ -14,7 +14,7 @@ import pytest
 
 import sightline as sl
 from sightline.engine.archive import write_snapshot
-from sightline.engine.simulate import streams
+from sightline.engine.loop import streams
 from tests.own_policies import EpsilonGreedy, Stubborn, arms_played
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
@@ -249,7 +249,7 @@ def test_a_saved_file_is_plain_data(tmp_path: Path) -> None:
     with np.load(tmp_path / "state", allow_pickle=False) as archive:
         header = json.loads(archive["header"].tobytes())
         assert not any(archive[name].dtype.hasobject for name in archive.files)
-    assert (header["format"], header["version"]) == ("sightline-session", 1)
+    assert (header["format"], header["version"]) == ("sightline-session", 2)
     assert header["policy"]["type"] == "IDS"
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
@@ -376,7 +376,10 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "its format is 'other'"),
-        ({"version": 2}, "its version 2 is later than 1"),
+        ({"version": 3}, "its version 3 is later than 2"),
+        ({"version": 1}, "its version 1 is older than 2"),
+        ({"state": {"class": "IDSState", "version": 2}}, "IDSState has version 2, later than 1"),
+        ({"state": {"class": "LinUCBState", "version": 1}}, "it holds a LinUCBState"),
         ({"policy": {"type": "Unknown"}}, "pass policy=Unknown"),
         ({"noise_std": -1.0}, "noise_std must be"),
         ({"clock": None}, "is not a readable session"),

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.engine.simulate import streams
+from sightline.engine.loop import streams
+from sightline.jit import interpreted
 from tests.own_policies import REWARDS, EpsilonGreedy, Restless, Stubborn, arms_played
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
@@ -153,10 +154,10 @@ def test_a_policy_in_plain_numpy_runs_through_the_same_engine() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_compiled_and_interpreted_loops_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sightline.engine import simulate as module
+    from sightline.engine import loop, simulate
 
     compiled = sl.simulate(EOO, sl.LinUCB(), 300, seed)
-    monkeypatch.setattr(module, "_loop_for", lambda *_: module._advance)
+    monkeypatch.setattr(simulate, "loop_for", lambda *_: interpreted(loop._advance))
     assert identical(compiled, sl.simulate(EOO, sl.LinUCB(), 300, seed))
 
 
@@ -189,7 +190,7 @@ class Odd(sl.Policy):
 
     answer: Any
 
-    def start(self, actions: Any, noise_std: float) -> OddState:
+    def start(self, model: Any) -> OddState:
         return OddState(self.answer)
 
 
@@ -198,7 +199,7 @@ class OddState(NamedTuple):
 
 
 @sl.choose.register(OddState)
-def choose_odd(state: OddState, clock: Any, rng: Any) -> Any:
+def choose_odd(state: OddState, clock: Any, offer: Any, rng: Any) -> Any:
     return state.answer
 
 

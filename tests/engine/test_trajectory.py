@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.engine.simulate import streams
+from sightline.engine.loop import streams
 from sightline.engine.trajectory import information_ratios
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
@@ -64,7 +64,7 @@ def test_ratios_are_the_least_ones_and_the_run_is_that_of_simulate() -> None:
     for ratio, gain in zip(found.ratio, found.gain, strict=True):
         decision = session.ask()
         gaps, gains = (np.array(a) for a in (session._state.work.gaps, session._state.work.gains))
-        best = int(session._state.estimate.means.argmax())
+        best = int(session._state.estimate.arms.means.argmax())
         mixtures = [
             ((1 - weights) * gaps[best] + weights * gaps[x]) ** 2
             / ((1 - weights) * gains[best] + weights * gains[x])

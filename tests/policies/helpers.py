@@ -3,7 +3,12 @@
 import numpy as np
 
 import sightline as sl
+from sightline.core.clock import clock_at
+from sightline.core.model import ALL_ARMS
+from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
+from sightline.policies.base import choose, update
+from tests.naive import Ints
 from tests.naive_allocation_policies import Record
 
 
@@ -21,3 +26,19 @@ def assert_same_rounds(
     differ = np.flatnonzero(arms != truth.arms)
     assert differ.size == 0, f"first difference in round {differ[0] + 1}"
     np.testing.assert_array_equal(run.explorations, np.cumsum(truth.learned))
+
+
+def arms_with_few_told(
+    problem: sl.LinearBandit, policy: sl.Policy, rounds: int, told_every: int, seed: int
+) -> Ints:
+    """Return the arms of a policy that is told the reward of every so many rounds only."""
+    state = policy.start(problem.model)
+    decisions, noise = streams(seed)
+    arms = []
+    for t in range(1, rounds + 1):
+        arm = choose(state, clock_at(t), ALL_ARMS, decisions).arm
+        arms.append(arm)
+        if t % told_every == 0:
+            reward = problem.means[arm] + problem.model.noise_std * noise.standard_normal()
+            update(state, clock_at(t), arm, reward)
+    return np.array(arms)

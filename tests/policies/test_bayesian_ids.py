@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from sightline import BayesianIDS, LinearBandit, Session, choose, inspect, simulate, update
 from sightline.core.clock import clock_at
-from sightline.engine.simulate import streams
+from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.engine.loop import streams
 from sightline.problems import end_of_optimism, unit_sphere
 from tests import naive, naive_bayes
-from tests.core.test_posterior_cells import half_of
+from tests.core.helpers import half_of
 
 PROBLEMS = {
     "end of optimism": end_of_optimism(0.1, 2.0, 0.1),
@@ -51,9 +52,9 @@ def arms_of(problem: LinearBandit, policy: BayesianIDS, rounds: int, seed: int) 
 def assert_same_arms(
     problem: LinearBandit, policy: BayesianIDS, rounds: int, seed: int = 8
 ) -> None:
-    source = policy.start(np.array(problem.actions), problem.noise_std).source
+    source = policy.start(problem.model).source
     half = half_of(source, policy.samples, problem.d)
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(seed))
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(seed))
     truth = naive_bayes.bayesian_ids(
         world, half, policy.samples, rounds, policy.prior_std, policy.sampling
     )
@@ -93,24 +94,25 @@ def test_of_equal_arms_the_first_is_played(policy: BayesianIDS, name: str) -> No
 def test_choices_are_distributions(policy: BayesianIDS) -> None:
     """The same posterior gives the same two arms, whose probabilities sum to one."""
     problem = PROBLEMS["plane"]
-    state = policy.start(np.array(problem.actions), problem.noise_std)
+    state = policy.start(problem.model)
     rng, noise = streams(0)
     for t in range(1, 8):
         seen: dict[int, float] = {}
         for _ in range(12):
-            choice = choose(state, clock_at(t), rng)
+            choice = choose(state, clock_at(t), ALL_ARMS, rng)
             assert seen.setdefault(choice.arm, choice.probability) == choice.probability
             assert choice.wake.t == t
         assert sum(seen.values()) <= 1.0 + 1e-12
         if len(seen) == 2:
             assert sum(seen.values()) == pytest.approx(1.0)
-        update(state, choice.arm, problem.means[choice.arm] + 0.3 * noise.standard_normal())
+        reward = problem.means[choice.arm] + 0.3 * noise.standard_normal()
+        update(state, clock_at(t), choice.arm, reward)
 
 
 def test_inspection_reports_the_best_arm_of_the_mean() -> None:
-    state = BayesianIDS(10).start(np.eye(3), 0.5)
-    update(state, 1, 1.0)
-    report = inspect(state, clock_at(5))
+    state = BayesianIDS(10).start(bandit_model(np.eye(3), 0.5))
+    update(state, clock_at(1), 1, 1.0)
+    report = inspect(state, clock_at(5), ALL_ARMS)
     assert report.best == 1
     assert math.isnan(report.evidence)
     assert math.isnan(report.threshold)
@@ -119,13 +121,13 @@ def test_inspection_reports_the_best_arm_of_the_mean() -> None:
 def test_one_sample_is_greedy() -> None:
     """It is the mean: no cell but that of the mean is ever seen."""
     problem = PROBLEMS["plane"]
-    state = BayesianIDS(1).start(np.array(problem.actions), problem.noise_std)
+    state = BayesianIDS(1).start(problem.model)
     rng = np.random.default_rng(0)
     for t in range(1, 20):
-        choice = choose(state, clock_at(t), rng)
+        choice = choose(state, clock_at(t), ALL_ARMS, rng)
         assert choice.probability == 1.0
-        assert choice.arm == inspect(state, clock_at(t)).best
-        update(state, choice.arm, float(rng.standard_normal()))
+        assert choice.arm == inspect(state, clock_at(t), ALL_ARMS).best
+        update(state, clock_at(t), choice.arm, float(rng.standard_normal()))
 
 
 @pytest.mark.slow

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from sightline import ExploreThenAllocate, LinearBandit, choose, inspect, simulate, update
 from sightline.core.clock import clock_at, never
-from sightline.engine.simulate import streams
+from sightline.core.model import ALL_ARMS
+from sightline.engine.loop import streams
 from sightline.policies.explore_then_allocate import ExploreThenAllocateState
 from sightline.problems import unit_sphere
 from tests import naive
@@ -30,7 +31,7 @@ LARGE_GAPS = PROBLEMS["large gaps"]
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_same_arms_as_all_data_at_once(problem: LinearBandit, policy: ExploreThenAllocate) -> None:
     for seed in (4, 5):
-        world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(seed))
+        world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(seed))
         record = truth.explore_then_allocate(world, policy.horizon, policy.constant, 400)
         assert_same_rounds(problem, policy, seed, record)
 
@@ -39,16 +40,16 @@ def played(
     problem: LinearBandit, policy: ExploreThenAllocate, rounds: int, seed: int
 ) -> tuple[ExploreThenAllocateState, list[int]]:
     """Return the state after so many rounds, and its phases by round."""
-    state = policy.start(np.array(problem.actions), problem.noise_std)
+    state = policy.start(problem.model)
     decisions, noise = streams(seed)
     phases = []
     for t in range(1, rounds + 1):
-        phases.append(int(state.counts[0]))
-        choice = choose(state, clock_at(t), decisions)
+        phases.append(int(state.phase[0]))
+        choice = choose(state, clock_at(t), ALL_ARMS, decisions)
         if choice.wake == never():
             break
-        reward = problem.means[choice.arm] + problem.noise_std * noise.standard_normal()
-        update(state, choice.arm, reward)
+        reward = problem.means[choice.arm] + problem.model.noise_std * noise.standard_normal()
+        update(state, clock_at(t), choice.arm, reward)
     return state, phases
 
 
@@ -69,31 +70,31 @@ def test_the_warm_up_plays_a_spanner() -> None:
     state, phases = played(LARGE_GAPS, policy, 9, seed=1)
     times = math.ceil(math.sqrt(math.log(10**4)))
     assert phases.count(0) == 2 * times == 8
-    assert sorted(state.estimate.pulls)[-2:] == [4.0, 5.0]
+    assert sorted(state.estimate.arms.pulls)[-2:] == [4.0, 5.0]
 
 
 def test_recovery_starts_from_nothing() -> None:
     """Means that jump are not trusted: all data go, also those of the jump."""
     policy = ExploreThenAllocate(10**4)
     state, _ = played(LARGE_GAPS, policy, 9, seed=1)
-    assert state.counts[0] == 1
-    update(state, 0, 1000.0)
-    assert state.counts[0] == 2
-    assert state.estimate.pulls.sum() == 0.0
-    assert choose(state, clock_at(11), streams(0)[0]).wake.t == 11, "LinUCB never commits"
+    assert state.phase[0] == 1
+    update(state, clock_at(10), 0, 1000.0)
+    assert state.phase[0] == 2
+    assert state.estimate.arms.pulls.sum() == 0.0
+    assert choose(state, clock_at(11), ALL_ARMS, streams(0)[0]).wake.t == 11, "LinUCB never commits"
 
 
 def test_a_settled_arm_is_reported_and_kept() -> None:
     state, phases = played(LARGE_GAPS, ExploreThenAllocate(1000), 2000, seed=4)
     assert phases[-1] == 3
-    report = inspect(state, clock_at(10**6))
+    report = inspect(state, clock_at(10**6), ALL_ARMS)
     assert report.best == LARGE_GAPS.best
     assert report.wake == never()
     f_n = truth.f(1000, math.log(1000), 2, 1.0)
-    assert report.threshold == pytest.approx(0.5 * LARGE_GAPS.noise_std**2 * f_n, rel=1e-12)
+    assert report.threshold == pytest.approx(0.5 * LARGE_GAPS.model.noise_std**2 * f_n, rel=1e-12)
     for _ in range(100):  # late rewards, however bad, change nothing
-        update(state, LARGE_GAPS.best, -100.0)
-    choice = choose(state, clock_at(10**6), streams(0)[0])
+        update(state, clock_at(10**6), LARGE_GAPS.best, -100.0)
+    choice = choose(state, clock_at(10**6), ALL_ARMS, streams(0)[0])
     assert (choice.arm, choice.wake) == (LARGE_GAPS.best, never())
 
 

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, choose, simulate, update
-from sightline.core.alternatives.half_spaces import least_distance
 from sightline.core.clock import clock_at, is_before
-from sightline.core.estimation.least_squares import best_arm
-from sightline.engine.simulate import Run, streams
-from sightline.policies.ids.policy import IDSState
-from sightline.policies.ids.rules import ids_distribution
+from sightline.core.confidence.rules import ConfidenceRule
+from sightline.core.model import ALL_ARMS
+from sightline.engine.loop import streams
+from sightline.engine.simulate import Run
+from sightline.policies.ids.policy import IDSState, ids_distribution
+from sightline.policies.reports import compare_to_best
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_family
 from tests.naive import Array, Ints
@@ -75,6 +76,7 @@ def beta_of(policy: IDS, noise_std: float) -> naive.Beta:
         )
     if isinstance(rule, LogLog):
         return naive.Beta("log-log", rule.factor, 1.0, noise_std, regulariser)
+    assert isinstance(rule, FixedBeta)
     return naive.Beta("fixed", 1.0, rule.value, noise_std, regulariser)
 
 
@@ -82,9 +84,9 @@ def truth(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> naive.T
     actions, theta = problem.actions, problem.theta
     if problem.k < problem.d:
         actions, theta = naive.spanning(actions, theta)
-    world = naive.World(actions, theta, problem.noise_std, *streams(seed))
+    world = naive.World(actions, theta, problem.model.noise_std, *streams(seed))
     rules = naive_family.Rules(
-        beta_of(policy, problem.noise_std),
+        beta_of(policy, problem.model.noise_std),
         policy.information,
         policy.sampling,
         policy.gaps,
@@ -113,25 +115,25 @@ class Play(NamedTuple):
 
 
 def play(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> Play:
-    state = policy.start(np.array(problem.actions), problem.noise_std)
+    state = policy.start(problem.model)
     decisions, noise = streams(seed)
     result = Play([], [], [], state)
     for t in range(1, rounds + 1):
         clock = clock_at(t)
-        choice = choose(state, clock, decisions)
+        choice = choose(state, clock, ALL_ARMS, decisions)
         result.arms.append(choice.arm)
         if is_before(clock, choice.wake):
             continue
-        best = best_arm(state.estimate)
-        least_distance(state.alternatives, state.estimate, best)
-        mixture = ids_distribution(state, best)
+        comparison = compare_to_best(state)
+        mixture, _, _ = ids_distribution(state, comparison)
         p, gaps = mixture.probability, state.work.gaps
         gap = (1.0 - p) * gaps[mixture.first] + p * gaps[mixture.second]
         result.ratios.append(mixture.ratio)
-        result.gap_excess.append(gap / gaps[best])
+        result.gap_excess.append(gap / gaps[comparison.best])
         expected = p if choice.arm == mixture.second and p > 0.0 else 1.0 - p
         assert choice.probability == expected
-        update(state, choice.arm, problem.means[choice.arm] + problem.noise_std * noise.normal())
+        reward = problem.means[choice.arm] + problem.model.noise_std * noise.normal()
+        update(state, clock, choice.arm, reward)
     return result
 
 
@@ -174,9 +176,9 @@ def test_same_estimate_as_algorithm_1(problem: str, policy: IDS) -> None:
     trace = truth(PROBLEMS[problem], policy, rounds, seed=2)
     result = play(PROBLEMS[problem], policy, rounds, seed=2)
     assert result.arms == trace.arms.tolist()
-    estimate = result.state.estimate
-    np.testing.assert_allclose(estimate.theta, trace.theta, rtol=1e-10)
-    np.testing.assert_allclose(estimate.gram_inverse, naive.inverse(trace.V), rtol=1e-10)
+    learned = result.state.estimate.learned
+    np.testing.assert_allclose(learned.theta, trace.theta, rtol=1e-10)
+    np.testing.assert_allclose(learned.gram_inverse, naive.inverse(trace.V), rtol=1e-10)
     np.testing.assert_allclose(result.ratios, trace.ratios, rtol=1e-9)
 
 
@@ -232,7 +234,7 @@ def test_relabelling_the_arms_relabels_the_pulls(policy: IDS, seed: int) -> None
     np.testing.assert_array_equal(one.pulls[:, order], other.pulls)
 
 
-def scaled_rule(rule: LogDet | LogLog | FixedBeta, c: float) -> LogDet | LogLog | FixedBeta:
+def scaled_rule(rule: ConfidenceRule, c: float) -> ConfidenceRule:
     """Return the same rule for rewards c times as large."""
     if isinstance(rule, LogDet):
         return dataclasses.replace(rule, norm_bound=c * rule.norm_bound)

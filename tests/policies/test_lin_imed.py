@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import FixedBeta, LinearBandit, LinIMED, LogDet, LogLog, simulate
-from sightline.engine.simulate import Run, streams
+from sightline.engine.loop import streams
+from sightline.engine.simulate import Run
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_rivals
 
@@ -50,8 +51,8 @@ def test_same_arms_as_all_data_at_once(
     problem: LinearBandit, configuration: str, variant: int, cap: float
 ) -> None:
     confidence, beta = CONFIGURATIONS[configuration]
-    beta = dataclasses.replace(beta, noise_std=problem.noise_std, regulariser=0.3)
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(4))
+    beta = dataclasses.replace(beta, noise_std=problem.model.noise_std, regulariser=0.3)
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(4))
     truth = naive_rivals.lin_imed(world, beta, variant, cap, 300)
     run = every_round(problem, LinIMED(variant, cap, confidence, regulariser=0.3), 300, 4)
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)

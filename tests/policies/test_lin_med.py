@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import sightline as sl
 from sightline import LinearBandit, LinMED, LogDet, LogLog, choose, simulate, update
 from sightline.core.clock import clock_at
-from sightline.engine.simulate import streams
+from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.engine.loop import streams
 from sightline.policies.lin_med import DESIGN_TOLERANCE, LinMEDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from tests import naive, naive_design, naive_rivals
@@ -55,10 +56,10 @@ def assert_certified(actions: Array, f: Array, weights: Array, staleness: float)
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_probabilities_of_all_data_at_once(problem: LinearBandit, configuration: str) -> None:
     policy, beta = CONFIGURATIONS[configuration]
-    beta = dataclasses.replace(beta, noise_std=problem.noise_std)
+    beta = dataclasses.replace(beta, noise_std=problem.model.noise_std)
     actions = np.array(problem.actions)
-    state = policy.start(actions, problem.noise_std)
-    world = naive.World(actions, problem.theta, problem.noise_std, *streams(4))
+    state = policy.start(problem.model)
+    world = naive.World(actions, problem.theta, problem.model.noise_std, *streams(4))
     played: list[int] = []
     rewards: list[float] = []
     for t in range(1, 300):
@@ -67,45 +68,79 @@ def test_probabilities_of_all_data_at_once(problem: LinearBandit, configuration:
         theta = naive.ridge(xs, np.array(rewards), beta.regulariser)
         f = naive_rivals.divergence_weights(actions, theta, V, beta.exploitation(V, t))
         xhat = int(np.argmax(actions @ theta)) if played else None
+        arm = choose(state, clock_at(t), ALL_ARMS, world.decisions).arm
         weights = state.design.weights
         p = naive_rivals.lin_med_probabilities(f, weights, xhat, policy.empirical, policy.design)
         np.testing.assert_allclose(state.probabilities, p, rtol=1e-8, atol=1e-18)
         assert_certified(actions, f, weights, policy.staleness)
-        arm = choose(state, clock_at(t), world.decisions).arm
         played.append(arm)
         rewards.append(world.pull(arm))
-        update(state, arm, rewards[-1])
+        update(state, clock_at(t), arm, rewards[-1])
 
 
 def learned(policy: LinMED, problem: LinearBandit, rounds: int) -> LinMEDState:
-    state = policy.start(np.array(problem.actions), problem.noise_std)
+    state = policy.start(problem.model)
     decisions, noise = streams(7)
     for t in range(1, rounds + 1):
-        arm = choose(state, clock_at(t), decisions).arm
-        update(state, arm, problem.means[arm] + problem.noise_std * noise.standard_normal())
+        arm = choose(state, clock_at(t), ALL_ARMS, decisions).arm
+        reward = problem.means[arm] + problem.model.noise_std * noise.standard_normal()
+        update(state, clock_at(t), arm, reward)
     return state
 
 
-def test_probabilities_depend_on_what_was_told_alone() -> None:
-    """Not on the clock: several questions may be open."""
+@pytest.mark.parametrize("t", [21, 22, 1000, 10**9])
+def test_probabilities_depend_on_what_was_told_and_on_the_clock(t: int) -> None:
+    """Not on how often the policy was asked: several questions may be open."""
     state = learned(LinMED(), PROBLEMS["plane"], 20)
     rng = np.random.default_rng(0)
     stated: dict[int, set[float]] = {}
-    for t in (21, 22, 1000, 10**9) * 200:
-        choice = choose(state, clock_at(t), rng)
+    for _ in range(200):
+        choice = choose(state, clock_at(t), ALL_ARMS, rng)
         stated.setdefault(choice.arm, set()).add(choice.probability)
     assert len(stated) > 1
     assert all(probabilities == {state.probabilities[x]} for x, probabilities in stated.items())
 
 
+@pytest.mark.parametrize("problem", ["end of optimism", "plane"])
+def test_the_level_is_that_of_the_round_where_rewards_are_told_late(problem: str) -> None:
+    """t is the round of the clock, not the number of rewards told: these come in batches."""
+    actions, noise_std = PROBLEMS[problem].actions, PROBLEMS[problem].model.noise_std
+    policy, beta = LinMED(regulariser=1.0, staleness=0.0), naive.Beta(noise_std=noise_std)
+    state = policy.start(PROBLEMS[problem].model)
+    world = naive.World(actions, PROBLEMS[problem].theta, noise_std, *streams(4))
+    told: list[int] = []
+    rewards: list[float] = []
+    open_: list[tuple[int, int]] = []
+    for t in range(1, 200):
+        xs = actions[told]
+        V = naive.covariance(xs, 1.0)
+        theta = naive.ridge(xs, np.array(rewards), 1.0)
+        f = naive_rivals.divergence_weights(actions, theta, V, beta.exploitation(V, t))
+        xhat = int(np.argmax(actions @ theta)) if told else None
+        open_.append((t, choose(state, clock_at(t), ALL_ARMS, world.decisions).arm))
+        p = naive_rivals.lin_med_probabilities(
+            f, state.design.weights, xhat, policy.empirical, policy.design
+        )
+        np.testing.assert_allclose(state.probabilities, p, rtol=1e-8, atol=1e-18)
+        if t % 7 == 0:
+            for asked, arm in reversed(open_[2:]):  # the rewards of two never come
+                told.append(arm)
+                rewards.append(world.pull(arm))
+                update(state, clock_at(asked), arm, rewards[-1])
+            open_.clear()
+    assert len(told) < 150
+
+
 def designs_made(policy: LinMED, problem: LinearBandit, rounds: int) -> int:
-    state = policy.start(np.array(problem.actions), problem.noise_std)
+    state = policy.start(problem.model)
     decisions, noise = streams(7)
     made = 0
+    arm = choose(state, clock_at(1), ALL_ARMS, decisions).arm  # with a first design, not counted
     for t in range(1, rounds + 1):
-        arm = choose(state, clock_at(t), decisions).arm
         before = state.designed_for.copy()
-        update(state, arm, problem.means[arm] + problem.noise_std * noise.standard_normal())
+        reward = problem.means[arm] + problem.model.noise_std * noise.standard_normal()
+        update(state, clock_at(t), arm, reward)
+        arm = choose(state, clock_at(t + 1), ALL_ARMS, decisions).arm
         made += bool((state.designed_for != before).any())
     return made
 
@@ -117,12 +152,12 @@ def test_staleness_saves_designs() -> None:
 
 
 def test_arms_that_are_surely_worse_are_left_out() -> None:
-    state = LinMED().start(np.array([[1.0, 0.0], [0.0, 1.0]]), 0.1)
-    for _ in range(300):
-        update(state, 0, 1.0)
-        update(state, 1, -1.0)
+    state = LinMED().start(bandit_model(np.eye(2), 0.1))
+    for t in range(1, 601):
+        update(state, clock_at(t), 1 - t % 2, 1.0 if t % 2 else -1.0)
+    now = clock_at(601)
+    draws = {choose(state, now, ALL_ARMS, np.random.default_rng(s)).arm for s in range(100)}
     assert state.probabilities.tolist() == [1.0, 0.0]
-    draws = {choose(state, clock_at(1), np.random.default_rng(s)).arm for s in range(100)}
     assert draws == {0}
 
 
@@ -146,10 +181,12 @@ def test_rotation_changes_nothing(seed: int) -> None:
     problem = unit_sphere(5, 3, 0.1, seed)
     rotation = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     turned = LinearBandit(problem.actions @ rotation, problem.theta @ rotation, problem.noise_std)
-    states = [p.start(np.array(q.actions), 0.3) for q in (problem, turned) for p in [LinMED()]]
-    for arm, reward in zip(rng.integers(5, size=30), rng.standard_normal(30), strict=True):
-        for state in states:
-            update(state, int(arm), float(reward))
+    states = [p.start(bandit_model(q.actions, 0.3)) for q in (problem, turned) for p in [LinMED()]]
+    arms, rewards = rng.integers(5, size=30).tolist(), rng.standard_normal(30).tolist()
+    for state in states:
+        for t in range(30):
+            update(state, clock_at(t + 1), arms[t], rewards[t])
+        choose(state, clock_at(31), ALL_ARMS, np.random.default_rng(0))
     share = 2 * LinMED().design / LinMED().empirical  # all that a design can move
     np.testing.assert_allclose(states[0].probabilities, states[1].probabilities, atol=share)
     np.testing.assert_allclose(states[0].exponents, states[1].exponents, rtol=1e-6, atol=1e-9)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from sightline import FixedBeta, LinearBandit, LinUCB, LogDet, LogLog, choose, simulate, update
 from sightline.core.clock import clock_at
-from sightline.engine.simulate import Run, streams
+from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.engine.loop import streams
+from sightline.engine.simulate import Run
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_variants
 
@@ -51,8 +53,10 @@ def every_round(problem: LinearBandit, policy: LinUCB, rounds: int, seed: int) -
 def assert_same_arms(
     problem: LinearBandit, policy: LinUCB, beta: naive.Beta, rounds: int, seed: int
 ) -> None:
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(seed))
-    truth = naive.lin_ucb(world, dataclasses.replace(beta, noise_std=problem.noise_std), rounds)
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(seed))
+    truth = naive.lin_ucb(
+        world, dataclasses.replace(beta, noise_std=problem.model.noise_std), rounds
+    )
     run = every_round(problem, policy, rounds, seed)
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
     differ = np.flatnonzero(arms != truth)
@@ -100,8 +104,8 @@ def test_the_unit_of_reward_changes_nothing(seed: int, c: float) -> None:
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_rarely_switching_as_all_data_at_once(problem: LinearBandit, growth: float) -> None:
     rounds = 300
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(6))
-    beta = naive.Beta(noise_std=problem.noise_std)
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(6))
+    beta = naive.Beta(noise_std=problem.model.noise_std)
     truth, computed = naive_variants.rarely_switching(world, beta, growth, rounds)
     run = every_round(problem, LinUCB(switch_growth=growth), rounds, seed=6)
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
@@ -116,16 +120,16 @@ def test_rarely_switching_as_all_data_at_once(problem: LinearBandit, growth: flo
 
 def test_a_held_arm_outlasts_evidence_against_it_and_then_yields() -> None:
     """Also if asked twice, or never told the reward of an arm."""
-    state = LinUCB(switch_growth=2.9).start(np.array([[1.0, 0.0], [0.0, 0.9]]), 0.1)
+    state = LinUCB(switch_growth=2.9).start(bandit_model([[1.0, 0.0], [0.0, 0.9]], 0.1))
     rng = np.random.default_rng(0)
-    assert choose(state, clock_at(1), rng).arm == 0
-    update(state, 0, -5.0)  # det V = 2
-    assert [choose(state, clock_at(t), rng).arm for t in (2, 2, 3)] == [0, 0, 0]
-    update(state, 0, -5.0)  # 3
-    assert choose(state, clock_at(4), rng).arm == 0
-    update(state, 0, -5.0)  # 4, more than 1 + 2.9 times what it was
-    assert choose(state, clock_at(5), rng).arm == 1
-    assert choose(state, clock_at(5), rng).arm == 1
+    assert choose(state, clock_at(1), ALL_ARMS, rng).arm == 0
+    update(state, clock_at(1), 0, -5.0)  # det V = 2
+    assert [choose(state, clock_at(t), ALL_ARMS, rng).arm for t in (2, 2, 3)] == [0, 0, 0]
+    update(state, clock_at(3), 0, -5.0)  # 3
+    assert choose(state, clock_at(4), ALL_ARMS, rng).arm == 0
+    update(state, clock_at(4), 0, -5.0)  # 4, more than 1 + 2.9 times what it was
+    assert choose(state, clock_at(5), ALL_ARMS, rng).arm == 1
+    assert choose(state, clock_at(5), ALL_ARMS, rng).arm == 1
 
 
 @pytest.mark.slow

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from sightline import OAM, LinearBandit, choose, inspect, simulate, update
 from sightline.core.clock import clock_at
-from sightline.engine.simulate import streams
+from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.engine.loop import streams
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from tests import naive
 from tests import naive_allocation_policies as truth
-from tests.policies.helpers import assert_same_rounds, every_round
+from tests.policies.helpers import arms_with_few_told, assert_same_rounds, every_round
 
 PROBLEMS = {
     "end of optimism": end_of_optimism(0.1, 2.0, 0.1),
@@ -39,7 +40,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 def compare(problem: LinearBandit, configuration: str, rounds: int, seed: int) -> None:
     policy, rule = CONFIGURATIONS[configuration]
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(seed))
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(seed))
     assert_same_rounds(problem, policy, seed, truth.oam(world, rule, rounds))
 
 
@@ -57,16 +58,53 @@ def test_same_arms_as_all_data_at_once_for_long(problem: str, configuration: str
     compare(PROBLEMS[problem], configuration, rounds=1500, seed=1)
 
 
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize("problem", ["end of optimism", "duplicates"])
+def test_the_round_is_that_of_the_clock_where_rewards_do_not_come(
+    problem: str, configuration: str
+) -> None:
+    """Only every seventh is told."""
+    policy, rule = CONFIGURATIONS[configuration]
+    world = PROBLEMS[problem]
+    told = naive.World(world.actions, world.theta, world.model.noise_std, *streams(4))
+    expected = truth.oam(told, rule, 700, told_every=7).arms
+    np.testing.assert_array_equal(arms_with_few_told(world, policy, 700, 7, seed=4), expected)
+
+
+def test_the_rate_is_that_of_the_round_of_the_clock() -> None:
+    """1 / log log t is below 1/3, the share of three arms played in turn, after 5e8 rounds only."""
+    problem = PROBLEMS["end of optimism"]
+    policy, rule = CONFIGURATIONS["theory"]
+    state = policy.start(problem.model)
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(4))
+    data, lazily, s, differ = truth.Data(world), truth.Lazily(rule.zeta), 0, 0
+    for t in range(1, 60):
+        if t > problem.d:
+            alpha = lazily.at(data)
+            asked = {}
+            for now in (10**9, 10**100, 10**1000, t):  # of which the last one is told
+                asked[now] = choose(state, clock_at(now), ALL_ARMS, world.decisions).arm
+                expected, explores = truth.next_of_oam(data, alpha, rule, s + 1, now)
+                assert asked[now] == expected
+            differ += len(set(asked.values())) > 1
+            s += explores
+        arm = choose(state, clock_at(t), ALL_ARMS, world.decisions).arm
+        data.pull(arm)
+        update(state, clock_at(t), arm, data.rewards[-1])
+    assert differ > 5
+
+
 def ending(problem: LinearBandit, policy: OAM, rounds: int) -> tuple[float, float, float]:
     """Return evidence and threshold after so many rounds, and the share of exploration."""
-    state = policy.start(np.array(problem.actions), problem.noise_std)
+    state = policy.start(problem.model)
     decisions, noise = streams(1)
     for t in range(1, rounds + 1):
-        arm = choose(state, clock_at(t), decisions).arm
-        update(state, arm, problem.means[arm] + problem.noise_std * noise.standard_normal())
-    report = inspect(state, clock_at(rounds + 1))
+        arm = choose(state, clock_at(t), ALL_ARMS, decisions).arm
+        reward = problem.means[arm] + problem.model.noise_std * noise.standard_normal()
+        update(state, clock_at(t), arm, reward)
+    report = inspect(state, clock_at(rounds + 1), ALL_ARMS)
     assert report.best == problem.best
-    return report.evidence, report.threshold, state.counts[2] / rounds
+    return report.evidence, report.threshold, state.explorations[0] / rounds
 
 
 def test_exploitation_begins_where_the_report_says_so() -> None:
@@ -78,7 +116,7 @@ def test_exploitation_begins_where_the_report_says_so() -> None:
     assert ends[1][0] >= ends[1][1]
     assert ends[1][2] < 0.5
     f_n = truth.f(1000, math.log(1000), 2, 1.0)
-    assert ends[1][1] == pytest.approx(0.5 * problem.noise_std**2 * f_n, rel=1e-12)
+    assert ends[1][1] == pytest.approx(0.5 * problem.model.noise_std**2 * f_n, rel=1e-12)
 
 
 def test_runs_may_be_longer_than_the_horizon() -> None:
@@ -119,12 +157,12 @@ def test_the_units_of_features_change_nothing(seed: int) -> None:
 
 def test_ties_of_all_means_are_broken_by_playing_the_arm_played_least() -> None:
     """Rewards of zero teach nothing about the best arm; the next one that is not zero does."""
-    state = OAM(1000).start(np.eye(3), 1.0)
+    state = OAM(1000).start(bandit_model(np.eye(3)))
     decisions = streams(0)[0]
     arms = []
     for t in range(1, 10):
-        arms.append(choose(state, clock_at(t), decisions).arm)
-        update(state, arms[-1], 0.0)
+        arms.append(choose(state, clock_at(t), ALL_ARMS, decisions).arm)
+        update(state, clock_at(t), arms[-1], 0.0)
     assert sorted(arms) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    update(state, 1, 5.0)
-    assert inspect(state, clock_at(10)).best == 1
+    update(state, clock_at(10), 1, 5.0)
+    assert inspect(state, clock_at(10), ALL_ARMS).best == 1

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 import sightline as sl
 from sightline import LinearBandit, PhasedElimination, Session, choose, inspect, simulate, update
 from sightline.core.clock import clock_at, never
-from sightline.engine.simulate import Run, streams
+from sightline.core.model import ALL_ARMS
+from sightline.engine.loop import streams
+from sightline.engine.simulate import Run
 from sightline.policies.phased_elimination import PhasedEliminationState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from tests import naive, naive_rivals
@@ -36,7 +38,7 @@ def every_round(problem: LinearBandit, policy: sl.Policy, rounds: int, seed: int
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_same_arms_as_all_data_at_once(problem: LinearBandit, gap_bound: float) -> None:
     rounds = 4000
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(4))
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(4))
     truth, explored = naive_rivals.phased_elimination(world, 10**4, gap_bound, rounds)
     run = every_round(problem, PhasedElimination(10**4, gap_bound), rounds, 4)
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
@@ -55,41 +57,41 @@ def test_most_of_these_problems_are_settled() -> None:
 
 
 def played_until_settled(problem: LinearBandit, horizon: int, seed: int) -> PhasedEliminationState:
-    state = PhasedElimination(horizon).start(np.array(problem.actions), problem.noise_std)
+    state = PhasedElimination(horizon).start(problem.model)
     decisions, noise = streams(seed)
     for t in range(1, 10**5):
-        choice = choose(state, clock_at(t), decisions)
+        choice = choose(state, clock_at(t), ALL_ARMS, decisions)
         if choice.wake == never():
             break
-        reward = problem.means[choice.arm] + problem.noise_std * noise.standard_normal()
-        update(state, choice.arm, reward)
+        reward = problem.means[choice.arm] + problem.model.noise_std * noise.standard_normal()
+        update(state, clock_at(t), choice.arm, reward)
     return state
 
 
 def test_a_settled_arm_is_reported_and_kept() -> None:
     problem = PROBLEMS["large gaps"]
     state = played_until_settled(problem, 1000, seed=0)
-    report = inspect(state, clock_at(10**6))
+    report = inspect(state, clock_at(10**6), ALL_ARMS)
     assert report.best == problem.best
     assert report.evidence == math.inf
     assert report.wake == never()
     for _ in range(100):  # late rewards, however bad, change nothing
-        update(state, problem.best, -100.0)
-    choice = choose(state, clock_at(10**6), streams(0)[0])
+        update(state, clock_at(10**6), problem.best, -100.0)
+    choice = choose(state, clock_at(10**6), ALL_ARMS, streams(0)[0])
     assert (choice.arm, choice.wake) == (problem.best, never())
 
 
 def test_rewards_of_dropped_arms_are_ignored() -> None:
     problem = PROBLEMS["space"]
-    state = PhasedElimination(1000).start(np.array(problem.actions), problem.noise_std)
+    state = PhasedElimination(1000).start(problem.model)
     rng = np.random.default_rng(0)
     while state.remaining.all():
-        arm = choose(state, clock_at(1), rng).arm
-        update(state, arm, problem.means[arm])
-    assert state.counts[3] == 0, "not settled in the same phase"
+        arm = choose(state, clock_at(1), ALL_ARMS, rng).arm
+        update(state, clock_at(1), arm, problem.means[arm])
+    assert state.settled[0] == 0, "not settled in the same phase"
     dropped = int(np.flatnonzero(state.remaining == 0.0)[0])
-    update(state, dropped, 100.0)
-    assert state.pulls.sum() == state.rewards.sum() == 0.0
+    update(state, clock_at(1), dropped, 100.0)
+    assert state.pulls.sum() == state.sums.sum() == 0.0
 
 
 def test_only_what_was_told_counts() -> None:
@@ -108,7 +110,7 @@ def test_far_horizons() -> None:
     """A run of 10^400 rounds costs its exploration, which grows with log n."""
     problem = PROBLEMS["large gaps"]
     run = simulate(problem, PhasedElimination(10**400), 10**400, seed=1, checkpoints=[10**400])
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(1))
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(1))
     _, explored = naive_rivals.phased_elimination(world, 10**400, 1.0, 10**5)
     assert run.explorations[0] == explored.sum() < 10**5
     assert np.isfinite(run.regret[0])

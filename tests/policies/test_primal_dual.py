@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, PrimalDual, simulate
-from sightline.engine.simulate import Run, streams
+from sightline.engine.loop import streams
+from sightline.engine.simulate import Run
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_variants
 
@@ -52,11 +53,11 @@ def every_round(problem: LinearBandit, policy: PrimalDual, rounds: int, seed: in
 
 def assert_same_arms(problem: LinearBandit, name: str, rounds: int, seed: int) -> naive.Trace:
     policy, coefficients = POLICIES[name]
-    beta = naive.Beta(noise_std=problem.noise_std, **coefficients)  # type: ignore[arg-type]
+    beta = naive.Beta(noise_std=problem.model.noise_std, **coefficients)  # type: ignore[arg-type]
     rules = naive_variants.PrimalDual(
         beta, policy.optimism, policy.gaps, policy.candidates, policy.learning_rate
     )
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(seed))
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(seed))
     trace = naive_variants.primal_dual(world, rules, rounds)
     run = every_round(problem, policy, rounds, seed)
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)

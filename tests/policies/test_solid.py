@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import sightline as sl
 from sightline import SOLID, FixedBeta, LinearBandit, LogDet, LogLog
 from sightline.core.clock import clock_at
-from sightline.engine.simulate import streams
-from sightline.policies.base import choose, inspect, update
+from sightline.core.model import ALL_ARMS
+from sightline.engine.loop import streams
+from sightline.policies.base import Evidence, choose, inspect, update
 from sightline.policies.solid.policy import SOLIDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from tests import naive, naive_rivals_solid
@@ -74,7 +75,7 @@ CONFIGURATIONS: dict[str, tuple[SOLID, Constants, naive.Beta]] = {
 
 
 def started(problem: LinearBandit, policy: SOLID) -> SOLIDState:
-    return policy.start(np.array(problem.actions), problem.noise_std)
+    return policy.start(problem.model)
 
 
 def played(problem: LinearBandit, policy: SOLID, rounds: int, seed: int) -> SolidTrace:
@@ -83,13 +84,14 @@ def played(problem: LinearBandit, policy: SOLID, rounds: int, seed: int) -> Soli
     state = started(problem, policy)
     arms, weights, multipliers, explored = [], [], [], []
     for t in range(1, rounds + 1):
-        before = int(state.pair.counts[0])
+        before = int(state.pair.explorations[0])
         weights.append(state.pair.weights.copy())
-        arms.append(choose(state, clock_at(t), decisions).arm)
+        arms.append(choose(state, clock_at(t), ALL_ARMS, decisions).arm)
         reward = float(problem.actions[arms[-1]] @ problem.theta)
-        update(state, arms[-1], reward + problem.noise_std * float(noise.standard_normal()))
+        reward += problem.model.noise_std * float(noise.standard_normal())
+        update(state, clock_at(t), arms[-1], reward)
         multipliers.append(float(state.pair.multiplier[0]))
-        explored.append(state.pair.counts[0] > before)
+        explored.append(state.pair.explorations[0] > before)
     return SolidTrace(np.array(arms), np.array(weights), np.array(multipliers), np.array(explored))
 
 
@@ -98,10 +100,10 @@ def truth(problem: LinearBandit, configuration: str, rounds: int, seed: int) -> 
     longest = float(np.linalg.norm(problem.actions, axis=1).max())
     bonus = 2.0 * longest if math.isnan(c.kappa) else c.kappa
     c = dataclasses.replace(
-        c, kappa=bonus / problem.noise_std**2, range_of_means=2.0 * beta.norm_bound * longest
+        c, kappa=bonus / problem.model.noise_std**2, range_of_means=2.0 * beta.norm_bound * longest
     )
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(seed))
-    beta = dataclasses.replace(beta, noise_std=problem.noise_std)
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(seed))
+    beta = dataclasses.replace(beta, noise_std=problem.model.noise_std)
     return naive_rivals_solid.solid(world, beta, c, rounds)
 
 
@@ -144,10 +146,11 @@ def test_phases_have_their_lengths_and_restarts(reset: bool) -> None:
     lengths = [math.ceil(2.0 * math.exp(3 * k)) for k in range(3)]
     ends = np.cumsum(lengths)
     for t in range(1, ends[-1] + 1):
-        choose(state, clock_at(t), np.random.default_rng(t))
-        update(state, t % 2, 1.0)  # both means stay tied, or nearly: nothing is settled
-        assert state.pair.counts[0] == t
-        assert state.pair.counts[2] == np.searchsorted(ends, t, side="right")
+        choose(state, clock_at(t), ALL_ARMS, np.random.default_rng(t))
+        # both means stay tied, or nearly: nothing is settled
+        update(state, clock_at(t), t % 2, 1.0)
+        assert state.pair.explorations[0] == t
+        assert state.pair.phase[0] == np.searchsorted(ends, t, side="right")
         if t in ends and reset:
             np.testing.assert_array_equal(state.pair.weights, 0.5)
             assert state.pair.multiplier[0] == 0.25
@@ -171,30 +174,46 @@ def test_asking_and_inspecting_do_not_learn() -> None:
     state = started(problem, SOLID(reset=False))
     rng = np.random.default_rng(0)
     for t in range(1, 40):
-        learned = [state.pair.weights.copy(), *(a.copy() for a in state.pair[:3])]
+        learned = [state.pair.weights.copy(), *(a.copy() for a in state.pair[:5])]
         for _ in range(3):
-            arm = choose(state, clock_at(t), rng).arm
-            inspect(state, clock_at(10 * t))
-        now = [state.pair.weights, *state.pair[:3]]
+            arm = choose(state, clock_at(t), ALL_ARMS, rng).arm
+            inspect(state, clock_at(10 * t), ALL_ARMS)
+        now = [state.pair.weights, *state.pair[:5]]
         for one, other in zip(learned, now, strict=True):
             np.testing.assert_array_equal(one, other)
-        update(state, arm, problem.means[arm])
+        update(state, clock_at(t), arm, problem.means[arm])
+
+
+def settled_in_round_50(problem: LinearBandit) -> tuple[SOLIDState, Evidence]:
+    state = started(problem, SOLID())
+    report = inspect(state, clock_at(50), ALL_ARMS)
+    while report.evidence < report.threshold:
+        for arm in range(problem.k):
+            update(state, clock_at(50), arm, problem.means[arm])
+        report = inspect(state, clock_at(50), ALL_ARMS)
+    return state, report
 
 
 def test_inspection_tells_when_the_settled_arm_will_be_questioned() -> None:
     problem = PROBLEMS["circle"]
-    state = started(problem, SOLID())
-    report = inspect(state, clock_at(50))
-    while report.evidence < report.threshold:
-        for arm in range(problem.k):
-            update(state, arm, problem.means[arm])
-        report = inspect(state, clock_at(50))
+    state, report = settled_in_round_50(problem)
     assert report.best == problem.best
     first = report.wake.t
     rng = np.random.default_rng(0)
     assert first > 50
-    assert choose(state, clock_at(first - 1), rng).probability == 1.0
-    assert choose(state, clock_at(first), rng).probability < 1.0
+    assert choose(state, clock_at(first - 1), ALL_ARMS, rng).probability == 1.0
+    assert choose(state, clock_at(first), ALL_ARMS, rng).probability < 1.0
+
+
+def test_a_late_reward_moves_the_weights_if_its_round_would_explore() -> None:
+    """Whether it would is judged by the round of the decision, on what is known now."""
+    problem = PROBLEMS["circle"]
+    for later in (-1, 0):
+        state, report = settled_in_round_50(problem)
+        before, told = int(state.pair.explorations[0]), int(state.estimate.learned.rounds[0])
+        update(state, clock_at(report.wake.t + later), problem.best, problem.means[problem.best])
+        assert state.pair.explorations[0] == before + later + 1
+        assert state.estimate.learned.rounds[0] == told + 1, "it learns in either case"
 
 
 @pytest.mark.parametrize("reset", [True, False])
@@ -211,7 +230,7 @@ def test_rewards_told_late_and_in_any_order(reset: bool) -> None:
             assert len(stated - {1.0}) <= 1
         for i in rng.permutation(50)[:45]:  # some rewards never come
             mean = problem.means[batch[i].arm]
-            session.tell(batch[i].id, mean + problem.noise_std * rng.standard_normal())
+            session.tell(batch[i].id, mean + problem.model.noise_std * rng.standard_normal())
     status = session.status()
     assert status.best == problem.best
     assert status.settled

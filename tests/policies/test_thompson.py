@@ -18,7 +18,9 @@ from sightline import (
     update,
 )
 from sightline.core.clock import clock_at
-from sightline.engine.simulate import Run, streams
+from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.engine.loop import streams
+from sightline.engine.simulate import Run
 from sightline.policies.thompson import ThompsonState
 from sightline.problems import end_of_optimism, unit_sphere
 from tests import naive, naive_variants
@@ -37,7 +39,7 @@ def every_round(problem: LinearBandit, policy: ThompsonSampling, rounds: int, se
 
 
 def assert_same_arms(problem: LinearBandit, prior_std: float, rounds: int, seed: int) -> None:
-    world = naive.World(problem.actions, problem.theta, problem.noise_std, *streams(seed))
+    world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(seed))
     truth = naive.thompson(world, prior_std, rounds)
     run = every_round(problem, ThompsonSampling(prior_std), rounds, seed)
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
@@ -62,11 +64,11 @@ def learned(
 ) -> tuple[ThompsonState, Array, Array]:
     """Return a state after some data, and the posterior precision and moment they imply."""
     rng = np.random.default_rng(2)
-    state = ThompsonSampling(prior_std).start(actions, noise_std)
+    state = ThompsonSampling(prior_std).start(bandit_model(actions, noise_std))
     arms = rng.integers(len(actions), size=12)
     rewards = actions[arms] @ np.array([0.5, -1.0]) + noise_std * rng.standard_normal(12)
-    for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
-        update(state, arm, reward)
+    for t, arm in enumerate(arms.tolist()):
+        update(state, clock_at(t + 1), arm, float(rewards[t]))
     return state, *naive.posterior(actions[arms], rewards, noise_std, prior_std)
 
 
@@ -88,7 +90,7 @@ def test_draws_have_the_mean_and_covariance_of_the_posterior(draws: int) -> None
     clock = clock_at(1)
     thetas = np.empty((draws, 2))
     for i in range(draws):
-        choose(state, clock, rng)
+        choose(state, clock, ALL_ARMS, rng)
         thetas[i] = state.draw  # where the draw behind the choice is left
     covariance = naive.inverse(P)
     variances = np.diag(covariance)
@@ -104,9 +106,9 @@ def test_arms_are_played_as_often_as_they_are_best() -> None:
     draws = 3000
     angles = np.array([0.0, 0.5, 2.0, 3.5])
     actions = np.column_stack([np.cos(angles), np.sin(angles)])
-    state = ThompsonSampling(3.0).start(actions, 1.0)
+    state = ThompsonSampling(3.0).start(bandit_model(actions))
     rng, clock = np.random.default_rng(1), clock_at(1)
-    arms = [choose(state, clock, rng).arm for _ in range(draws)]
+    arms = [choose(state, clock, ALL_ARMS, rng).arm for _ in range(draws)]
     # unit arms: the nearest in angle is best, and the prior is round
     turns = np.diff(np.concatenate([angles, [angles[0] + 2 * math.pi]]))
     shares = (turns + np.roll(turns, 1)) / (4 * math.pi)
@@ -166,7 +168,7 @@ def test_inflated_draws_as_all_data_at_once(problem: str, name: str) -> None:
 def assert_inflated(
     problem: LinearBandit, policy: ThompsonSampling, coefficients: dict[str, object]
 ) -> None:
-    noise_std = problem.noise_std
+    noise_std = problem.model.noise_std
     regulariser = (noise_std / policy.prior_std) ** 2
     beta = naive.Beta(noise_std=noise_std, regulariser=regulariser, **coefficients)  # type: ignore[arg-type]
     world = naive.World(problem.actions, problem.theta, noise_std, *streams(8))
@@ -192,12 +194,12 @@ def test_dimensions_without_arms_do_not_inflate(rule: str) -> None:
     )
     spreads = []
     for actions in (flat, wide):
-        state = ThompsonSampling(inflation=rule).start(np.ascontiguousarray(actions), 0.3)
-        update(state, 2, 1.0)
+        state = ThompsonSampling(inflation=rule).start(bandit_model(actions, 0.3))
+        update(state, clock_at(1), 2, 1.0)
         rng = np.random.default_rng(0)
         thetas = []
         for _ in range(3000):
-            choose(state, clock_at(50), rng)
+            choose(state, clock_at(50), ALL_ARMS, rng)
             thetas.append(state.draw[0])
         spreads.append(np.std(thetas))
     # a standard deviation from n draws has relative error 1 / sqrt(2 n)

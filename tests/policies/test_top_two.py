@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from sightline import FixedBeta, LinearBandit, LogDet, LogLog, TopTwo, choose, simulate, update
 from sightline.core.clock import clock_at
-from sightline.engine.simulate import Run, streams
+from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.engine.loop import streams
+from sightline.engine.simulate import Run
 from sightline.policies.top_two import TopTwoState
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_variants
@@ -49,7 +51,7 @@ def assert_same_arms(
     problem: LinearBandit, name: str, rounds: int, seed: int
 ) -> tuple[naive.Trace, naive.Ints]:
     policy, coefficients = POLICIES[name]
-    noise_std = problem.noise_std
+    noise_std = problem.model.noise_std
     known = {"regulariser": noise_std**2, **coefficients}
     beta = naive.Beta(noise_std=noise_std, **known)  # type: ignore[arg-type]
     world = naive.World(problem.actions, problem.theta, noise_std, *streams(seed))
@@ -81,10 +83,10 @@ def test_same_arms_as_all_data_at_once_for_long(name: str) -> None:
 
 def learned(policy: TopTwo, actions: naive.Array, pulls: int, theta: list[float]) -> TopTwoState:
     """Return a state after noiseless rewards, so many of each arm."""
-    state = policy.start(actions, 1.0)
+    state = policy.start(bandit_model(actions))
     for _ in range(pulls):
         for arm, mean in enumerate((actions @ np.array(theta)).tolist()):
-            update(state, arm, mean)
+            update(state, clock_at(1), arm, mean)
     return state
 
 
@@ -93,9 +95,9 @@ def test_the_law_of_leader_and_challenger() -> None:
     draws, p = 4000, 0.3
     angles = np.array([0.0, 0.5, 2.0, 3.5])
     actions = np.column_stack([np.cos(angles), np.sin(angles)])
-    state = TopTwo(leader_probability=p, redraws=1000).start(actions, 1.0)
+    state = TopTwo(leader_probability=p, redraws=1000).start(bandit_model(actions))
     rng, clock = np.random.default_rng(1), clock_at(1)
-    choices = [choose(state, clock, rng) for _ in range(draws)]
+    choices = [choose(state, clock, ALL_ARMS, rng) for _ in range(draws)]
     assert all(math.isnan(choice.probability) for choice in choices)
     turns = np.diff(np.concatenate([angles, [angles[0] + 2 * math.pi]]))
     best = (turns + np.roll(turns, 1)) / (4 * math.pi)
@@ -115,7 +117,7 @@ def test_the_fallback_is_where_redraws_lead() -> None:
         policy = TopTwo(leader_probability=0.5, redraws=redraws)
         state = learned(policy, actions, 24, [1.0, 0.1])
         rng, clock = np.random.default_rng(2), clock_at(10**9)
-        arms = [choose(state, clock, rng).arm for _ in range(tries)]
+        arms = [choose(state, clock, ALL_ARMS, rng).arm for _ in range(tries)]
         _, near, far = np.sqrt(state.alternatives.distances)
         assert near < 4.0 < 6.0 < far
         assert set(arms) == {0, 1}

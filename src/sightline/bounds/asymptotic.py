@@ -2,9 +2,9 @@
 
 c* is the value of the convex program of the paper (Graves, Lai, 1997, for linear bandits)
 
-    c* = inf Delta(alpha)   subject to   |nu - theta|^2 >= 2 sigma^2 for all alternatives nu,
+    c* = inf Delta(alpha)   subject to   |nu - theta|^2 >= 2 for all alternatives nu,
 
-the norm taken in V(alpha),
+the norm taken in V(alpha) = sum_x alpha(x) x x^T / sigma_x^2,
 where an alternative is a parameter of M under which no optimal arm is optimal any more.  The
 optimal arms cost nothing, so their allocation is infinite, and alternatives agree with theta on
 them.  The paper assumes a single optimal arm; with several, all of them are free.
@@ -50,7 +50,7 @@ class LowerBound:
     alternatives : ndarray, shape (m, d)
         nu_j, parameters under which another arm is best.
     multipliers : ndarray, shape (m,)
-        lambda_j >= 0 with sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma^2) <= Delta(x) for all
+        lambda_j >= 0 with sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma_x^2) <= Delta(x) for all
         arms; their sum is ``lower``.
     lower, upper : float
         The two sides, as recomputed by :meth:`verify`.
@@ -132,15 +132,16 @@ def lower_bound(
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     number("tolerance", tolerance, above=0)
     free, own = optimal_arms(problem), scaled(problem)
-    points, functionals = reduced_points(own.actions, free, own.gaps)
+    points, functionals = reduced_points(own.actions, free, own.gaps / own.precisions)
     arms = costly_arms(points)
     points, gaps = np.ascontiguousarray(points[arms]), own.gaps[arms]
+    levels = gaps * own.precisions[arms]
     if parameter_set is None:
-        shares, shifts, multipliers = _solve(points, gaps, tolerance)
+        shares, shifts, multipliers = _solve(points, levels, tolerance)
     else:
         rows, slack = _faces(problem, parameter_set, own)
         shares, shifts, multipliers = solve_within(
-            points, gaps, rows @ functionals, slack, tolerance
+            points, levels, rows @ functionals, slack, tolerance
         )
     allocation = np.where(free, np.inf, 0.0)
     allocation[arms] = own.price / own.unit * shares / gaps
@@ -153,16 +154,16 @@ def lower_bound(
     return LowerBound(problem, parameter_set, *certificate, lower, upper, tolerance)
 
 
-def _solve(points: Array, gaps: Array, tolerance: float) -> tuple[Array, Array, Array]:
+def _solve(points: Array, levels: Array, tolerance: float) -> tuple[Array, Array, Array]:
     """Shares, alternatives in the coordinates of the points, and multipliers, for M = R^d."""
-    if len(gaps) == 0:
+    if len(levels) == 0:
         return np.zeros(0), np.zeros((0, points.shape[1])), np.zeros(0)
     # half the tolerance: rounding in the certificate must not cost the other half
-    shares, multipliers, base, _, _ = optimal_shares(points, gaps, 0.5 * tolerance, MOST_STEPS)
+    shares, multipliers, base, _, _ = optimal_shares(points, levels, 0.5 * tolerance, MOST_STEPS)
     factor = np.linalg.qr(np.sqrt(base)[:, None] * points)[1]
     whitened = np.linalg.solve(factor.T, points.T)
     directions = np.linalg.solve(factor, whitened)
-    shifts = (directions * (np.sqrt(gaps) / (whitened**2).sum(axis=0))).T
+    shifts = (directions * (np.sqrt(levels) / (whitened**2).sum(axis=0))).T
     return shares, shifts, multipliers
 
 

@@ -11,11 +11,11 @@
 | p_x: their values at x                        | ``points``        | (k', r) |
 
 Upper side: alpha, scaled until it collects enough evidence against every alternative, costs at
-least c*.  Lower side: if sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma^2) <= Delta(x) for all arms,
-then every allocation that refutes all nu_j costs at least sum_j lambda_j; the lambda_j are scaled
-until that holds, and nu_j - theta is made orthogonal to the optimal arms and scaled until it just
-makes another arm as good.  Any numbers give true bounds, then, and good ones give close bounds.
-Nothing here uses a solver of the product.
+least c*.  Lower side: if sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma_x^2) <= Delta(x) for all
+arms, then every allocation that refutes all nu_j costs at least sum_j lambda_j; the lambda_j are
+scaled until that holds, and nu_j - theta is made orthogonal to the optimal arms and scaled until it
+just makes another arm as good.  Any numbers give true bounds, then, and good ones give close
+bounds.  Nothing here uses a solver of the product.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Scaled(NamedTuple):
 
     actions: Array
     gaps: Array
+    precisions: Array  # (k,): rho^2, how much an observation of each arm weighs
     units: Array  # (d,): of the features
     unit: float  # of the gaps
     price: float  # c* of the problem is so many times c* in these units
@@ -67,13 +68,14 @@ def scaled(problem: LinearBandit) -> Scaled:
     """Change units such that no square over- or underflows."""
     units = _power_of_two(np.abs(problem.actions).max(axis=0))
     unit = float(_power_of_two(problem.gaps.max()))
-    price = 2.0 * problem.noise_std / unit * problem.noise_std
+    sigma, weights = problem.model.noise_std, problem.model.needs_weights("lower_bound")
+    price = 2.0 * sigma / unit * sigma
     if not 1e-250 < price < 1e250 or not 1e-250 < price / unit < 1e250:
         raise ValueError(
             "(noise_std / gap)^2 must be between 1e-250 and 1e250, got a noise_std of "
-            f"{problem.noise_std:g} and gaps up to {problem.gaps.max():g}"
+            f"{sigma:g} and gaps up to {problem.gaps.max():g}"
         )
-    return Scaled(problem.actions / units, problem.gaps / unit, units, unit, price)
+    return Scaled(problem.actions / units, problem.gaps / unit, weights**2, units, unit, price)
 
 
 def _power_of_two(size: NDArray[np.floating] | float) -> Array:
@@ -104,6 +106,7 @@ class _View(NamedTuple):
     differences: Array
     points: Array
     gaps: Array
+    precisions: Array
     refutable: Mask  # (k',): arms that some alternative makes best
     basis: Array  # (d, r)
     rows: Array  # (m, d): of M around theta, no rows for all of R^d
@@ -134,7 +137,16 @@ def _view(problem: LinearBandit, parameter_set: Polytope | None) -> _View:
         rounding = 4 * _EPS * sizes / own.unit
         slack = np.maximum(slack, 0.0)
     view = _View(
-        costly, differences, points, own.gaps[costly], refutable, basis, rows, slack, rounding
+        costly,
+        differences,
+        points,
+        own.gaps[costly],
+        own.precisions[costly],
+        refutable,
+        basis,
+        rows,
+        slack,
+        rounding,
     )
     if len(rows) and refutable.any():
         refutable[refutable] = _reachable(view)
@@ -168,7 +180,8 @@ def _lower(problem: LinearBandit, view: _View, alternatives: Array, multipliers:
         return 0.0
     weights = multipliers[used][valid]
     weights = weights / weights.max()
-    spent = weights @ (values[valid] / reach[valid, None]) ** 2 / view.gaps
+    covered = (values[valid] / reach[valid, None]) ** 2 * view.precisions
+    spent = weights @ covered / view.gaps
     return float(weights.sum() / spent.max())
 
 
@@ -177,7 +190,7 @@ def _upper(view: _View, allocation: Array) -> float:
     if not (np.isfinite(shares) & (shares >= 0)).all() or not shares.any():
         return math.inf
     shares = shares / shares.max()
-    least = _evidence(np.sqrt(shares)[:, None] * view.points, view).min()
+    least = _evidence(np.sqrt(shares * view.precisions)[:, None] * view.points, view).min()
     return float(shares @ view.gaps / least) if least > 0 else math.inf
 
 

@@ -37,7 +37,7 @@ _NEAR = 1.5
 
 
 def solve_within(
-    points: Array, gaps: Array, rows: Array, slack: Array, tolerance: float
+    points: Array, levels: Array, rows: Array, slack: Array, tolerance: float
 ) -> tuple[Array, Array, Array]:
     """Shares, alternatives in the coordinates of the points, and multipliers, within M."""
     k, d = points.shape
@@ -45,7 +45,7 @@ def solve_within(
     upper, lower, patience = math.inf, 0.0, _PATIENCE
     best = query = np.ones(k)
     for _ in range(_MOST_ROUNDS if k else 0):
-        found, distances = _nearest(points, gaps, rows, slack, query)
+        found, distances = _nearest(points, levels, rows, slack, query)
         if not np.isfinite(distances).any():
             return np.zeros(k), used, multipliers  # no other arm is best anywhere in M
         least, before = distances.min(), upper - lower
@@ -63,7 +63,7 @@ def solve_within(
 
 
 def _nearest(
-    points: Array, gaps: Array, rows: Array, slack: Array, shares: Array
+    points: Array, levels: Array, rows: Array, slack: Array, shares: Array
 ) -> tuple[Array, Array]:
     """Nearest alternative for each arm and its squared distance, inf where M has none."""
     k, d = points.shape
@@ -72,7 +72,7 @@ def _nearest(
     system, offsets = whitened[: len(rows) + 1].copy(), np.append(slack, 0.0)
     work, found, distances = projection(k, d), np.zeros((k, d)), np.full(k, math.inf)
     for z in range(k):
-        system[-1], offsets[-1] = -whitened[len(rows) + z], -math.sqrt(gaps[z])
+        system[-1], offsets[-1] = -whitened[len(rows) + z], -math.sqrt(levels[z])
         distance = project_rows(work, system, offsets, z, found[z])
         if work.status[0] != INFEASIBLE:
             distances[z] = distance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -39,10 +40,15 @@ def log_spaced(horizon: int, per_decade: int = 20, at_most: int = 400) -> list[i
         Largest number of intervals.
     """
     horizon = integer("horizon", horizon, at_least=1)
+    return list(_log_spaced(horizon, per_decade, at_most))
+
+
+@functools.lru_cache(maxsize=64)  # replications share them
+def _log_spaced(horizon: int, per_decade: int, at_most: int) -> tuple[int, ...]:
     log_horizon = math.log10(horizon)
     count = max(1, min(at_most, math.ceil(per_decade * log_horizon)))
     rounds = {min(power_of_ten(log_horizon * i / count), horizon) for i in range(count)}
-    return sorted(rounds | {horizon})
+    return tuple(sorted(rounds | {horizon}))
 
 
 def power_of_ten(exponent: float) -> int:

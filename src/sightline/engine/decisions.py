@@ -75,7 +75,7 @@ class Status:
     next_exploration : int or None
         First round at which the policy would learn again if nothing more is told; None: never.
     explorations : int
-        Rewards learnt from.
+        Rewards learned from.
     pending : int
         Questions whose reward has not been told.
     """

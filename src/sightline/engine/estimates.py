@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
+from sightline.jit import parts_of
 
 __all__ = ["Estimates", "estimates_in"]
 
 
 class Estimates(NamedTuple):
-    """Estimated rewards of all arms, from the data the policy has learnt from.
+    """Estimated rewards of all arms, from the data the policy has learned from.
 
     Attributes
     ----------
@@ -30,22 +31,14 @@ class Estimates(NamedTuple):
     standard_errors: NDArray[np.float64]
 
 
-def estimates_in(state: Any, noise_std: float) -> Estimates | None:
+def estimates_in(state: State) -> Estimates | None:
     """Estimates of a policy's state; None if it keeps neither least squares nor a posterior."""
-    for part in _parts(state):
+    for part in parts_of(state):
         if isinstance(part, LeastSquares):
-            widths = np.sqrt(np.maximum(part.squared_widths, 0.0))
-            return Estimates(part.means.copy(), noise_std * widths)
+            variances = part.noise_variance * np.maximum(part.arms.squared_widths, 0.0)
+            return Estimates(part.arms.means.copy(), np.sqrt(variances))
         if isinstance(part, Posterior):
             whitened = np.linalg.solve(part.factor.T, part.actions.T)  # R^-T x, by columns
             means = whitened.T @ part.whitened
             return Estimates(means, np.sqrt((whitened**2).sum(axis=0)))
     return None
-
-
-def _parts(state: Any) -> Iterator[Any]:
-    """Nested named tuples, the outer ones first."""
-    if hasattr(state, "_asdict"):
-        yield state
-        for value in state:
-            yield from _parts(value)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.clock import FAR, Clock, clock_at, is_before, tick
-from sightline.core.confidence.rules import local_beta
-from sightline.core.information.gaps import optimistic_arm
-from sightline.engine.simulate import streams
+from sightline.core.clock import FAR, clock_at
+from sightline.core.model import ALL_ARMS
+from sightline.engine.loop import Step, walk
 from sightline.jit import compiled
-from sightline.policies.base import choose, inspect, update
-from sightline.policies.ids.policy import IDS, IDSState
-from sightline.policies.ids.rules import ids_distribution
+from sightline.policies.base import inspect
+from sightline.policies.ids.policy import IDS, IDSState, ids_distribution
+from sightline.policies.reports import compare_to_best
 from sightline.problems.bandit import LinearBandit
-from sightline.problems.noise import draw
 from sightline.validation import integer
 
 __all__ = ["Frame", "record_frames"]
@@ -36,7 +33,7 @@ class Frame:
     t, until : int
         First and last round for which the answer holds; ``until`` is at most the last one shown.
     exploring : bool
-        Whether the reward is learnt from.
+        Whether the reward is learned from.
     theta : ndarray, shape (d,)
         theta-hat.
     covariance : ndarray, shape (d, d)
@@ -52,7 +49,7 @@ class Frame:
     best, optimistic, arm : int
         x-hat, the arm of the largest upper confidence bound, and the one played.
     reward : float or None
-        What was learnt; None while exploiting.
+        What was told; None while exploiting.
     regret : float
         After round ``until``.
     """
@@ -77,12 +74,9 @@ class Frame:
 
 
 @compiled
-def _distribution(state: IDSState, best: int) -> tuple[int, int, float, float, int]:
+def _distribution(state: IDSState) -> tuple[int, int, float, float, int]:
     """IDS distribution, beta and the UCB arm, as a plain tuple (see ``jit.generic``)."""
-    mixture = ids_distribution(state, best)
-    estimate = state.estimate
-    beta = local_beta(state.confidence, estimate.log_det[0], estimate.counts[0] + 1)
-    ucb_arm = optimistic_arm(estimate, beta)
+    mixture, beta, ucb_arm = ids_distribution(state, compare_to_best(state))
     return mixture.first, mixture.second, mixture.probability, beta, ucb_arm
 
 
@@ -107,66 +101,51 @@ def record_frames(
     rounds = integer("rounds", rounds, at_least=1)
     if rounds >= FAR:
         raise ValueError(f"rounds must be below 2**53, got {rounds}")
-    state = policy.start(np.array(problem.actions), problem.noise_std)
-    decisions, noise = streams(seed)
-    clock, regret = clock_at(1), 0.0
+    state = policy.start(problem.model)
     frames: list[Frame] = []
-    while clock.t <= rounds:
+    regret = 0.0
+    for step in walk(problem, state, seed):
+        if step.clock.t > rounds:
+            break
         if len(frames) == MOST_FRAMES:
             raise ValueError(
-                f"until round {clock.t} there are {MOST_FRAMES} frames already: "
+                f"until round {step.clock.t} there are {MOST_FRAMES} frames already: "
                 f"give fewer rounds than {rounds}"
             )
-        frame, clock = _step(problem, state, clock, (decisions, noise), rounds, regret)
-        regret = frame.regret
-        frames.append(frame)
+        frames.append(_frame(problem, state, step, rounds, regret))
+        regret = frames[-1].regret
     return tuple(frames)
 
 
-def _step(
-    problem: LinearBandit,
-    state: IDSState,
-    clock: Clock,
-    generators: tuple[np.random.Generator, np.random.Generator],
-    rounds: int,
-    regret: float,
-) -> tuple[Frame, Clock]:
-    report = inspect(state, clock)  # also finds the alternatives, on which the gains rest
-    first, second, probability, beta, ucb_arm = _distribution(state, report.best)
-    seen: dict[str, Any] = {
-        "theta": state.estimate.theta.copy(),
-        "covariance": state.estimate.gram_inverse.copy(),
-        "gaps": state.work.gaps.copy(),
-        "gains": state.work.gains.copy(),
-    }
-    choice = choose(state, clock, generators[0])
-    exploring = not is_before(clock, choice.wake)
+def _frame(problem: LinearBandit, state: IDSState, step: Step, rounds: int, regret: float) -> Frame:
+    """Look at one question and its answer, before the outcome is learned from."""
+    first, second, probability, beta, ucb_arm = _distribution(state)
+    report = inspect(state, step.clock, ALL_ARMS)
+    learned, arm, t = state.estimate.learned, int(step.choice.arm), int(step.clock.t)
+    until = min(int(step.after.t) - 1, rounds)
+    exploring = step.outcome is not None
     probabilities = np.zeros(problem.k)
-    reward = None
-    after = tick(clock) if exploring else choice.wake
-    until = min(int(after.t) - 1, rounds)
-    later = inspect(state, clock_at(until)).threshold
     if exploring:
         probabilities[first] += 1.0 - probability
         probabilities[second] += probability
-        reward = float(draw(problem.noise, problem.means[choice.arm], generators[1]))
-        update(state, choice.arm, reward)
     else:
-        probabilities[choice.arm] = 1.0
-    frame = Frame(
-        t=int(clock.t),
+        probabilities[arm] = 1.0
+    return Frame(
+        t=t,
         until=until,
         exploring=exploring,
+        theta=learned.theta.copy(),
+        covariance=learned.gram_inverse.copy(),
         beta=float(beta),
         evidence=float(report.evidence),
         threshold=float(report.threshold),
-        threshold_until=float(later),
+        threshold_until=float(inspect(state, clock_at(until), ALL_ARMS).threshold),
+        gaps=state.work.gaps.copy(),
+        gains=state.work.gains.copy(),
         probabilities=probabilities,
         best=int(report.best),
         optimistic=int(ucb_arm),
-        arm=int(choice.arm),
-        reward=reward,
-        regret=regret + (until - int(clock.t) + 1) * float(problem.gaps[choice.arm]),
-        **seen,
+        arm=arm,
+        reward=float(step.outcome) if exploring else None,
+        regret=regret + (until - t + 1) * float(problem.gaps[arm]),
     )
-    return frame, after

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from os import PathLike
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at, is_before, tick
+from sightline.core.model import ALL_ARMS, bandit_model, valid_noise_std
 from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
 from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.decisions import Decision, Pending, Status
 from sightline.engine.estimates import Estimates, estimates_in
-from sightline.engine.simulate import streams
-from sightline.policies.base import Choice, Policy, choose, inspect, update
+from sightline.engine.loop import streams
+from sightline.jit import GenericFunction, all_compiled, interpreted
+from sightline.policies.base import Choice, Policy, choose, decided, inspect, update
 from sightline.policies.catalogue import POLICIES, build, describe
-from sightline.validation import LARGEST, action_set, integer, number
+from sightline.validation import LARGEST, integer, number
 
 __all__ = ["Session"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Lock:
@@ -52,7 +58,7 @@ class Session:
     """An adaptive experiment in progress.
 
     Rewards may be told late, in any order, or never.  While the policy is committed to an arm,
-    ``ask`` answers without computing anything and the rewards are taken note of but not learnt
+    ``ask`` answers without computing anything and the rewards are taken note of but not learned
     from, as in simulation; a reward that arrives from an earlier exploration ends the
     commitment, because it may change the policy's mind.  Questions asked before any reward comes
     are answered from the same knowledge, so a policy that does not randomise repeats itself.
@@ -64,23 +70,29 @@ class Session:
         Features of the options.
     policy : Policy
         How to choose among them.
-    noise_std : float
-        Sub-Gaussian parameter of the rewards: their standard deviation if Gaussian, half their
-        range if bounded.
+    noise_std : float or array_like, shape (k,)
+        Sub-Gaussian parameter of the rewards, the same for all options or one for each: their
+        standard deviation if Gaussian, half their range if bounded.
     seed : int
         Same seed and same rewards, same decisions.
     """
 
     def __init__(
-        self, actions: ArrayLike, policy: Policy, noise_std: float = 1.0, seed: int = 0
+        self,
+        actions: ArrayLike,
+        policy: Policy,
+        noise_std: float | ArrayLike = 1.0,
+        seed: int = 0,
     ) -> None:
         if not isinstance(policy, Policy):
             raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
-        self._actions = action_set(actions)
+        self._model = bandit_model(actions, noise_std)
+        self._noise_std = valid_noise_std(noise_std, len(self._model.rewards))
+        self._weights = self._model.needs_weights("Session")
         self._policy = policy
-        self._noise_std = number("noise_std", noise_std, above=0)
         self._rng, _ = streams(integer("seed", seed, at_least=0))
-        self._state = policy.start(self._actions.copy(), self._noise_std)
+        self._state = policy.start(self._model)
+        self._compiled = all_compiled(self._state)
         self._clock = clock_at(1)
         self._commitment: Choice | None = None
         self._pending: dict[int, tuple[int, bool]] = {}
@@ -92,21 +104,27 @@ class Session:
         """The policy in use."""
         return self._policy
 
+    def _call(self, function: GenericFunction[P, R]) -> Callable[P, R]:
+        """Find what to call: interpreted code where a part of the state is plain Python."""
+        return function if self._compiled else interpreted(function)
+
     def ask(self) -> Decision:
         """Choose the arm for the next round."""
         with self._lock:
             clock, choice = self._clock, self._commitment
             if choice is None or not is_before(clock, choice.wake):
-                choice = Choice(*choose(self._state, clock, self._rng))
+                choice = self._call(choose)(self._state, clock, ALL_ARMS, self._rng)
             exploring = not is_before(clock, choice.wake)
             self._commitment = None if exploring else choice
             self._clock = tick(clock)
             arm, number_ = int(choice.arm), int(clock.t)
             self._pending[number_] = (arm, exploring)
+            if exploring:
+                self._call(decided)(self._state, clock, arm)
         return Decision(
             id=number_,
             arm=arm,
-            action=self._actions[arm].copy(),
+            action=self._model.rewards[arm].copy(),
             probability=float(choice.probability),
             exploring=exploring,
             round=number_,
@@ -138,7 +156,8 @@ class Session:
                 )
             arm, exploring = self._pending[id]
             if exploring:
-                update(self._state, arm, value)
+                outcome = value * float(self._weights[arm])
+                self._call(update)(self._state, clock_at(int(id)), arm, outcome)
                 self._explorations += 1
                 self._commitment = None
             del self._pending[id]
@@ -169,7 +188,7 @@ class Session:
     def status(self) -> Status:
         """Report on the best arm and the evidence for it."""
         with self._lock:
-            report = inspect(self._state, self._clock)
+            report = self._call(inspect)(self._state, self._clock, ALL_ARMS)
             wake = Clock(*report.wake)
             if report.best < 0 and self._commitment is not None:
                 wake = self._commitment.wake  # all that a policy without a report has told
@@ -193,15 +212,22 @@ class Session:
     def estimates(self) -> Estimates | None:
         """Estimated reward of every arm with its standard error; None if the policy keeps none."""
         with self._lock:
-            return estimates_in(self._state, self._noise_std)
+            return estimates_in(self._state)
 
     def __repr__(self) -> str:
-        k, d = self._actions.shape
+        k, d = self._model.rewards.shape
+        levels = self._noise_levels()
+        noise = f"{levels:g}" if isinstance(levels, float) else f"{k} levels"
         return (
-            f"Session({k} arms in {d} dimensions, {self._policy}, noise_std={self._noise_std:g}, "
-            f"next round {self._clock.t}, {self._explorations} rewards learnt from, "
+            f"Session({k} arms in {d} dimensions, {self._policy}, noise_std={noise}, "
+            f"next round {self._clock.t}, {self._explorations} rewards learned from, "
             f"{len(self._pending)} decisions open)"
         )
+
+    def _noise_levels(self) -> float | list[float]:
+        """Noise level of all arms, or of each."""
+        levels = self._noise_std
+        return levels if isinstance(levels, float) else levels.tolist()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the session to one file, all or nothing.
@@ -212,7 +238,7 @@ class Session:
         with self._lock:
             header = {
                 "policy": describe(self._policy),
-                "noise_std": self._noise_std,
+                "noise_std": self._noise_levels(),
                 "rng": self._rng.bit_generator.state,
                 "clock": _pack_clock(self._clock),
                 "commitment": self._commitment
@@ -224,7 +250,7 @@ class Session:
                 "explorations": self._explorations,
                 "pending": [[id_, *entry] for id_, entry in self._pending.items()],
             }
-            write_snapshot(path, Snapshot(header, self._actions, self._state))
+            write_snapshot(path, Snapshot(header, self._model.rewards, self._state))
 
     @classmethod
     def load(cls, path: str | PathLike[str], policy: Policy | None = None) -> Session:

@@ -10,25 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.clock import clock_at, is_before, log_round, tick
-from sightline.core.information.ratio import greedy_mixture
+from sightline.core.clock import clock_at, is_before, log_round
+from sightline.core.information.gains import INFORMATION, weigh_arms
 from sightline.engine.checkpoints import round_array, valid_checkpoints
-from sightline.engine.simulate import streams
+from sightline.engine.loop import walk
 from sightline.jit import compiled
-from sightline.policies.base import choose, update
+from sightline.policies.base import update
 from sightline.policies.ids.bayesian import (
     BAYESIAN_INFORMATION,
     BayesianIDS,
     BayesianState,
     current_bayesian_gains,
 )
-from sightline.policies.ids.options import (
-    INFORMATION,
-)
-from sightline.policies.ids.policy import IDS, IDSState
-from sightline.policies.ids.rules import current_gains
+from sightline.policies.ids.policy import IDS, IDSState, ids_distribution
+from sightline.policies.reports import compare_to_best
 from sightline.problems.bandit import LinearBandit
-from sightline.problems.noise import draw
 from sightline.validation import integer, one_of
 
 __all__ = ["GainTrajectory", "RatioTrajectory", "information_gains", "information_ratios"]
@@ -87,28 +83,21 @@ def information_gains(
     """
     driver = driver or IDS(information="halfspace-ucb")
     rounds = valid_checkpoints(checkpoints, integer("horizon", horizon, at_least=1))
-    state = driver.start(np.array(problem.actions), problem.noise_std)
+    state = driver.start(problem.model)
     probes = [_probe(name, driver, problem, state) for name in names]
     table = np.zeros((len(probes), len(rounds), problem.k))
-    decisions, noise = streams(seed)
-    clock = clock_at(1)
     mark = 0
-    while mark < len(rounds):
-        choice = choose(state, clock, decisions)
-        exploring = not is_before(clock, choice.wake)
-        after = tick(clock) if exploring else choice.wake
-        if is_before(clock_at(rounds[mark]), after):
+    for step in walk(problem, state, seed):
+        if is_before(clock_at(rounds[mark]), step.after):
             gains = [_normalised(probe) for probe in probes]
-            while mark < len(rounds) and is_before(clock_at(rounds[mark]), after):
+            while mark < len(rounds) and is_before(clock_at(rounds[mark]), step.after):
                 table[:, mark] = gains  # nothing changes while the driver is committed
                 mark += 1
-        if exploring:
-            reward = draw(problem.noise, problem.means[choice.arm], noise)
-            update(state, choice.arm, reward)
-            for probe in probes:
-                if isinstance(probe, BayesianState):
-                    update(probe, choice.arm, reward)
-        clock = after
+        if mark == len(rounds):
+            break
+        for probe in probes:
+            if step.outcome is not None and isinstance(probe, BayesianState):
+                update(probe, step.clock, step.choice.arm, step.outcome)
     return GainTrajectory(tuple(names), round_array(rounds), table)
 
 
@@ -116,22 +105,20 @@ def _probe(name: str, driver: IDS, problem: LinearBandit, state: IDSState) -> An
     """State whose gains are to be evaluated; those of IDS look at the data of the driver."""
     one_of("name of a gain", name, [*INFORMATION, *BAYESIAN_INFORMATION])
     if name in BAYESIAN_INFORMATION:
-        policy = BayesianIDS(information=name)
-        return policy.start(np.array(problem.actions), problem.noise_std)
-    probe = dataclasses.replace(driver, information=name).start(
-        np.array(problem.actions), problem.noise_std
-    )
-    return probe._replace(estimate=state.estimate, largest_m=state.largest_m)
+        return BayesianIDS(information=name).start(problem.model)
+    probe = dataclasses.replace(driver, information=name).start(problem.model)
+    weighing = probe.weighing._replace(largest_m=state.weighing.largest_m)
+    return probe._replace(estimate=state.estimate, weighing=weighing)
 
 
 def _normalised(probe: Any) -> NDArray[np.float64]:
-    """Gains of all arms with sum one; nan where nothing can be learnt."""
+    """Gains of all arms with sum one; nan where nothing can be learned."""
     if isinstance(probe, BayesianState):
         probe.gains[:] = 0.0
         current_bayesian_gains(probe)
         gains = probe.gains
     else:
-        current_gains(probe)
+        _current_gains(probe)
         gains = probe.work.gains
     total = gains.sum()
     return gains / total if total > 0.0 else np.full_like(gains, np.nan)
@@ -157,8 +144,15 @@ class RatioTrajectory:
 
 
 @compiled
-def _least_ratio(gaps: NDArray[np.float64], gains: NDArray[np.float64], best: int) -> float:
-    return greedy_mixture(gaps, gains, best).ratio
+def _current_gains(state: IDSState) -> None:
+    """Write the information gains of the current estimate into the workspace."""
+    weigh_arms(state, compare_to_best(state))
+
+
+@compiled
+def _ratio(state: IDSState) -> float:
+    """Psi_s of the distribution that the state implies."""
+    return ids_distribution(state, compare_to_best(state))[0].ratio
 
 
 def information_ratios(
@@ -179,19 +173,12 @@ def information_ratios(
     """
     one_of("sampling", policy.sampling, ["pair"])
     end = clock_at(integer("horizon", horizon, at_least=1) + 1)
-    state = policy.start(np.array(problem.actions), problem.noise_std)
-    decisions, noise = streams(seed)
-    clock = clock_at(1)
+    state = policy.start(problem.model)
     rows = []
-    while is_before(clock, end):
-        choice = choose(state, clock, decisions)
-        if is_before(clock, choice.wake):
-            clock = choice.wake
-            continue
-        work, best = state.work, int(state.estimate.means.argmax())
-        rows.append(
-            (log_round(clock), _least_ratio(work.gaps, work.gains, best), work.gains[choice.arm])
-        )
-        update(state, choice.arm, draw(problem.noise, problem.means[choice.arm], noise))
-        clock = tick(clock)
+    for step in walk(problem, state, seed):
+        if not is_before(step.clock, end):
+            break
+        if step.outcome is not None:
+            ratio = _ratio(state)
+            rows.append((log_round(step.clock), ratio, state.work.gains[step.choice.arm]))
     return RatioTrajectory(*np.array(rows).reshape(-1, 3).T)

@@ -5,15 +5,28 @@
 """
 
 from sightline.jit.cache import cache_directory, compiled, compiled_apart, uncached
-from sightline.jit.dispatch import GenericFunction, generic, has_kernel, is_ours
+from sightline.jit.dispatch import (
+    GenericFunction,
+    all_compiled,
+    all_ours,
+    callable_for,
+    generic,
+    interpreted,
+    parts_of,
+)
+from sightline.jit.numba_compat import is_kernel
 
 __all__ = [
     "GenericFunction",
+    "all_compiled",
+    "all_ours",
     "cache_directory",
+    "callable_for",
     "compiled",
     "compiled_apart",
     "generic",
-    "has_kernel",
-    "is_ours",
+    "interpreted",
+    "is_kernel",
+    "parts_of",
     "uncached",
 ]

@@ -22,7 +22,14 @@ try:
 except ImportError:  # Windows has none
     fcntl = None  # type: ignore[assignment]
 
-from sightline.jit.numba_compat import caching_in, compile_function, wrap_cache
+from sightline.jit.numba_compat import (
+    caching_in,
+    compile_function,
+    compile_linked,
+    is_disabled,
+    numba_type,
+    wrap_cache,
+)
 from sightline.sources import hash_of, modules_importing
 
 __all__ = ["cache_directory", "cache_trouble", "compiled", "compiled_apart", "uncached"]
@@ -122,14 +129,44 @@ def uncached(function: F) -> F:
     return kernel
 
 
+class Kernel:
+    """A compiled function with two faces, each compiled when it is first needed.
+
+    The one for the interpreter is kept on disk.  The one for other kernels is linked into these
+    before anything is optimised.  Most kernels are called by kernels only, and compiling each of
+    them for the interpreter, with all that it calls, took twice as long.
+    """
+
+    def __init__(self, function: Callable[..., Any], inline: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self._inline = inline
+        self._inner = compile_linked(function, inline=inline, counts=not inline)
+        self.targetoptions = self._inner.targetoptions
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the kernel from the interpreter."""
+        return self.outer(*arguments)
+
+    @functools.cached_property
+    def outer(self) -> Any:
+        """The face for the interpreter."""
+        cache, inline = _cache(), self._inline
+        with caching_in(cache.directory):
+            kernel = compile_function(
+                self.py_func, cache=cache.readable, inline=inline, counts=not inline
+            )
+        wrap_cache(kernel, _load, _save)
+        return kernel
+
+    @property
+    def _numba_type_(self) -> Any:
+        return numba_type(self._inner)
+
+
 def _compiled(function: F, inline: bool) -> F:
-    cache = _cache()
-    with caching_in(cache.directory):
-        kernel: F = compile_function(
-            function, cache=cache.readable, inline=inline, counts=not inline
-        )
-    wrap_cache(kernel, _load, _save)
-    return kernel
+    kernel: Any = function if is_disabled() else Kernel(function, inline)
+    return kernel  # type: ignore[no-any-return]
 
 
 def _load(load: Callable[..., Any], *arguments: Any) -> Any:

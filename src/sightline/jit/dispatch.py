@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar
+from types import FunctionType
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from sightline.jit.numba_compat import class_of, counts_references, is_kernel, overload_with
 
-__all__ = ["GenericFunction", "generic", "has_kernel", "is_ours"]
+__all__ = [
+    "GenericFunction",
+    "all_compiled",
+    "all_ours",
+    "callable_for",
+    "generic",
+    "interpreted",
+    "parts_of",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
+
+
+class _Registered(NamedTuple):
+    """What was registered for a class, by any generic function."""
+
+    compiled: bool  # all of it
+    ours: bool  # all of it is part of this package
+
+
+_REGISTERED: dict[type, _Registered] = {}
+_NOTHING = _Registered(True, True)
+_PACKAGE = __name__.split(".")[0]
 
 
 class GenericFunction(Generic[P, R]):
@@ -90,7 +111,20 @@ class GenericFunction(Generic[P, R]):
         """Compiled implementations by class."""
         return self._kernels
 
+    def interpret(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the implementation for the class of the first argument, without compiled code."""
+        cls = args[0].__class__
+        kernel = self._kernels.get(cls)
+        implementation = self._table.dispatch(cls) if kernel is None else interpreted(kernel)
+        result: R = implementation(*args, **kwargs)
+        return result
+
     def _add(self, cls: type, implementation: Callable[..., Any]) -> None:
+        before = _REGISTERED.get(cls, _NOTHING)
+        ours = implementation.__module__.split(".")[0] == _PACKAGE
+        _REGISTERED[cls] = _Registered(
+            before.compiled and is_kernel(implementation), before.ours and ours
+        )
         called = implementation
         if is_kernel(implementation):
             self._kernels[cls] = implementation
@@ -141,12 +175,52 @@ def generic(
     return GenericFunction(function, rebuild=rebuild, check=check)
 
 
-def has_kernel(function: GenericFunction[..., Any], instance: object) -> bool:
-    """Whether a generic function is compiled for this instance."""
-    return type(instance) in function.kernels
+def parts_of(value: Any) -> list[Any]:
+    """List a state and its nested named tuples."""
+    parts = [value]
+    for part in parts:  # which grows on the way
+        if isinstance(part, tuple):
+            parts += [entry for entry in part if isinstance(entry, tuple)]
+    return parts
 
 
-def is_ours(function: GenericFunction[..., Any], instance: object) -> bool:
-    """Whether the kernel for this instance is part of the package (and so hashed)."""
-    module: str = function.kernels[type(instance)].__module__
-    return module.split(".")[0] == __name__.split(".")[0]
+def _registered(values: tuple[Any, ...]) -> _Registered:
+    """Sum up what was registered for the parts of these values."""
+    found = [_REGISTERED.get(type(part), _NOTHING) for value in values for part in parts_of(value)]
+    return _Registered(all(one.compiled for one in found), all(one.ours for one in found))
+
+
+def all_compiled(*values: Any) -> bool:
+    """Whether everything that was registered for parts of these values is compiled."""
+    return _registered(values).compiled
+
+
+def all_ours(*values: Any) -> bool:
+    """Whether all of it is part of this package, and so hashed."""
+    return _registered(values).ours
+
+
+def callable_for(function: GenericFunction[P, R], *values: Any) -> Callable[P, R]:
+    """Find what the interpreter is to call for a state: compiled code cannot call plain parts."""
+    return function if all_compiled(*values) else interpreted(function)
+
+
+@functools.cache
+def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Version of a function that runs in the interpreter, with every kernel that it calls.
+
+    For states with a part in plain Python, which compiled code cannot call.
+    """
+    if isinstance(function, GenericFunction):
+        return function.interpret
+    source = getattr(function, "py_func", function)
+    if not isinstance(source, FunctionType):
+        return function
+    namespace = dict(source.__globals__)
+    for name in source.__code__.co_names:
+        value = namespace.get(name)
+        if isinstance(value, GenericFunction) or is_kernel(value):
+            namespace[name] = interpreted(value)
+    return FunctionType(
+        source.__code__, namespace, source.__name__, source.__defaults__, source.__closure__
+    )

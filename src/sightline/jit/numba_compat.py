@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching
+from numba.core import caching, codegen, compiler
 from numba.extending import overload
 
 __all__ = [
     "caching_in",
     "class_of",
     "compile_function",
+    "compile_linked",
     "counts_references",
     "is_disabled",
     "is_kernel",
+    "numba_type",
     "overload_with",
     "type_name",
     "wrap_cache",
@@ -40,13 +42,87 @@ _LOCATOR: Any = (
 )
 
 
+_Library: Any = codegen.JITCodeLibrary
+_Compiler: Any = compiler.Compiler
+
+
+class _WithoutEnvironments:
+    """Numba's code generator, for code that is never loaded and has no environment to set.
+
+    An environment holds the Python objects that code uses, and kernels use none.
+    """
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._generator, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Leave the environment unset."""
+
+
+class _LinkedLibrary(_Library):  # type: ignore[misc]
+    """Code that is only linked into that of its callers.
+
+    Numba optimises every function by itself, then with all that it calls, and makes machine code
+    of it.  Where kernels call kernels that call kernels, it does the last two again at every
+    level.  Here they are left to the outermost one.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        """The code generator."""
+        return _WithoutEnvironments(self._codegen)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Say that there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class _LinkedCompiler(_Compiler):  # type: ignore[misc]
+    """Numba's compiler, for functions that are called by compiled code only."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile a function into a library of the kind above."""
+        self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), function.__qualname__)
+        return super().compile_extra(function)
+
+
 def _options(inline: bool, counts: bool) -> dict[str, Any]:
-    """Options of the compiler; ``forceinline`` and ``_nrt`` are the undocumented ones.
+    """Options of the compiler, most of them undocumented.
 
     ``forceinline`` has LLVM inline the function wherever it is called.  ``_nrt=False`` leaves out
-    numba's runtime, so that the function neither allocates nor counts references.
+    numba's runtime, so that the function neither allocates nor counts references.  The wrapper
+    through which C calls a function is never used, and takes time to compile.
     """
-    return {"nogil": True, "error_model": "numpy", "forceinline": inline, "_nrt": counts}
+    return {
+        "nogil": True,
+        "error_model": "numpy",
+        "forceinline": inline,
+        "_nrt": counts,
+        "no_cfunc_wrapper": True,
+    }
+
+
+def _linked_options(inline: bool, counts: bool) -> dict[str, Any]:
+    """Options for a function that the interpreter cannot call."""
+    linked = {"no_cpython_wrapper": True, "pipeline_class": _LinkedCompiler}
+    return _options(inline, counts) | linked
+
+
+def compile_linked(function: Any, *, inline: bool, counts: bool) -> Any:
+    """Make a kernel that only compiled code can call; parameters as of ``compile_function``."""
+    return numba.njit(function, **_linked_options(inline, counts))
 
 
 def compile_function(function: Any, *, cache: bool, inline: bool, counts: bool) -> Any:
@@ -77,8 +153,14 @@ def overload_with(key: Any, find: Callable[..., Any], *, counts: bool) -> None:
     The key may be any object that can be called, hashed and weakly referenced.  ``jit_options`` of
     an overload take the undocumented options too.
     """
-    options: Any = _options(True, counts)
+    # a user's own kernel, which counts references, may do anything: it is compiled as usual
+    options: Any = _options(True, counts) if counts else _linked_options(True, counts)
     overload(key, strict=False, jit_options=options)(find)
+
+
+def numba_type(kernel: Any) -> Any:
+    """Type under which compiled code calls a kernel; objects show theirs as ``_numba_type_``."""
+    return kernel._numba_type_
 
 
 def is_kernel(function: Any) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 
+from sightline.jit import parts_of
 from sightline.policies.base import Policy
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import Sampler
@@ -46,18 +46,9 @@ def sources_of(problem: LinearBandit, policy: Policy) -> str:
 
 def _parts(problem: LinearBandit, policy: Policy) -> list[Any]:
     """Classes, and perhaps the function that draws, behind one cell."""
-    state = policy.start(np.array(problem.actions), problem.noise_std)
+    state = policy.start(problem.model)
     noise = problem.noise.draw if isinstance(problem.noise, Sampler) else type(problem.noise)
-    return [type(problem), type(policy), type(state), *_classes_within(state), noise]
-
-
-def _classes_within(state: Any) -> Iterator[type]:
-    """Classes of the named tuples that a state is made of: functions are registered for them."""
-    if isinstance(state, tuple):
-        for value in state:
-            if hasattr(value, "_fields"):
-                yield type(value)
-            yield from _classes_within(value)
+    return [type(problem), type(policy), *map(type, parts_of(state)), noise]
 
 
 def _is_ours(part: Any) -> bool:

@@ -49,7 +49,7 @@ def _distinct_runs(items: list[Item], profile: str) -> list[Job]:
             for cell in experiment.cells:
                 problem = experiment.problems[cell.problem]
                 policy = experiment.policies[cell.policy]
-                state = policy.start(problem.actions, problem.noise_std)
+                state = policy.start(problem.model)
                 job = Job(str(policy), simulate, (problem, policy, 1))
                 jobs.setdefault(type_name(state), job)
     return list(jobs.values())

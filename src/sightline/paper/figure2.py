@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.core.clock import clock_at, is_before, log_round, tick
-from sightline.engine.simulate import streams
+from sightline.core.clock import log_round
+from sightline.engine.loop import walk
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, SLOPE_2, problems
-from sightline.policies.base import choose, update
 from sightline.problems import end_of_optimism
-from sightline.problems.noise import draw
 from sightline.report.page import Table
 
 __all__ = ["ITEM", "constants", "first_commitment"]
@@ -35,27 +33,21 @@ def constants(epsilons: list[float], slopes: list[float]) -> list[list[float]]:
 def first_commitment(seed: int, early: int) -> list[dict[str, Any]]:
     """Estimate and V after ``early`` explorations, and when IDS first settles on an arm."""
     problem = problems(SLOPE_2)[SLOPE_2]
-    state = IDS_H.start(np.array(problem.actions), problem.noise_std)
-    decisions, noise = streams(seed)
-    clock, snapshots, explored = clock_at(1), [], 0
-    while True:
-        choice = choose(state, clock, decisions)
-        settled = is_before(clock, choice.wake) and explored > early
+    state = IDS_H.start(problem.model)
+    snapshots: list[dict[str, Any]] = []
+    explored = 0
+    for step in walk(problem, state, seed):
+        settled = step.outcome is None and explored > early
         if explored == early or settled:
-            pulls = state.estimate.pulls
+            pulls = state.estimate.arms.pulls
             gram = np.eye(2) + (problem.actions.T * pulls) @ problem.actions
-            rounds = math.exp(log_round(clock))
-            snapshots.append(
-                {"t": rounds, "gram": gram.tolist(), "theta": state.estimate.theta.tolist()}
-            )
+            theta = state.estimate.learned.theta
+            rounds = math.exp(log_round(step.clock))
+            snapshots.append({"t": rounds, "gram": gram.tolist(), "theta": theta.tolist()})
         if settled:
-            return snapshots
-        if is_before(clock, choice.wake):
-            clock = choice.wake
-            continue
-        update(state, choice.arm, draw(problem.noise, problem.means[choice.arm], noise))
-        explored += 1
-        clock = tick(clock)
+            break
+        explored += step.outcome is not None
+    return snapshots
 
 
 def _calculations(size: Size) -> dict[str, Calculation]:
@@ -103,7 +95,7 @@ def _show(outcome: Outcome) -> Findings:
     _draw_world(right, problem.actions, 1.6)
     early, settled = outcome.values["ellipsoids"]
     for snapshot, line in ((early, "--"), (settled, "-")):
-        level = 2.0 * problem.noise_std**2 * max(math.log(snapshot["t"]), 1.0)
+        level = 2.0 * problem.model.noise_std**2 * max(math.log(snapshot["t"]), 1.0)
         label = f"$\\mathcal{{E}}_t$ before round {snapshot['t']:.0f}"
         _draw_ellipsoid(right, snapshot, level, color="k", linestyle=line, label=label)
     right.plot(1.0, 0.0, "k*", markersize=13, label=r"$\theta^*$")

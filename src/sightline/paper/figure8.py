@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sightline.core.confidence.rules import FixedBeta
+from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.core.confidence.rules import LogDet
+from sightline.core.confidence.log_det import LogDet
 from sightline.engine.checkpoints import log_spaced, rounds_text
 from sightline.paper.item import Findings, Outcome
 from sightline.policies.base import Policy

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sightline.core.confidence.rules import ConfidenceRule, FixedBeta, LogDet
+from sightline.core.confidence.fixed_beta import FixedBeta
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
 from sightline.paper.settings import curve_frame, problems

@@ -1,14 +1,18 @@
 """The contract of a policy.
 
-A policy is a frozen configuration whose :meth:`Policy.start` makes a state, a ``NamedTuple`` of
-arrays that is mutated in place, and two functions registered for the class of that state:
+A policy is a frozen configuration whose :meth:`Policy.start` makes a state from a model, a
+``NamedTuple`` of arrays that is mutated in place, and functions registered for the class of that
+state:
 
-- ``choose(state, clock, rng)`` answers with a :class:`Choice`,
-- ``update(state, arm, reward)`` learns.
+- ``choose(state, clock, offer, rng)`` answers with a :class:`Choice` among the arms on offer,
+- ``update(state, clock, arm, outcome)`` learns, given the clock of the decision,
+- ``inspect(state, clock, offer)``, optional, reports what is known about the best arm,
+- ``decided(state, clock, arm)``, optional, is told of an arm that was handed out while its outcome
+  is still open.
 
 A choice says until when it holds.  If ``wake`` is the current round, the policy explores: it
-wants to see the reward.  If ``wake`` lies ahead, it commits to the arm until then, does not
-learn from it, and need not be asked again before: whoever runs it may jump there.
+wants to see the outcome.  If ``wake`` lies ahead, it commits to its best arm of every offer until
+then, does not learn, and need not be asked again before: whoever runs it may jump there.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +28,9 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
 from sightline.core.information.ratio import Mixture
+from sightline.core.linalg.vectors import draw_index
+from sightline.core.model import Model
+from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart, generic
 
 __all__ = [
@@ -32,7 +40,9 @@ __all__ = [
     "choose",
     "choose_among",
     "choose_from",
+    "decided",
     "inspect",
+    "register_policy",
     "update",
 ]
 
@@ -76,13 +86,13 @@ class Policy(ABC):
         return False
 
     @property
-    def reaches_far(self) -> bool:
+    def any_horizon(self) -> bool:
         """Whether commitments carry a run beyond 2^53 rounds; else such a run would never end."""
         return self.commits
 
     @abstractmethod
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> Any:
-        """State before any data, for these arms (k, d) and this noise level."""
+    def start(self, model: Model) -> Any:
+        """State before any data, for the arms, observations and noise of a model."""
 
 
 def _checked(choice: Any) -> Choice:
@@ -99,12 +109,12 @@ def _checked(choice: Any) -> Choice:
     return Choice(arm, probability, Clock(t, log_t))
 
 
-def _choose(state: Any, clock: Clock, rng: np.random.Generator) -> Choice:
-    """Choose an arm for the current round."""
+def _choose(state: State, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+    """Choose an arm on offer for the current round."""
     raise TypeError(f"no policy is registered for a state of type {type(state).__name__}")
 
 
-def _inspect(state: Any, clock: Clock) -> Evidence:
+def _inspect(state: State, clock: Clock, offer: Any) -> Evidence:
     """Report on the best arm, without random numbers and without changing what is chosen next.
 
     Optional: a policy for which nothing is registered reports no best arm (-1).
@@ -113,36 +123,82 @@ def _inspect(state: Any, clock: Clock) -> Evidence:
 
 
 @generic
-def update(state: Any, arm: int, reward: float) -> None:
-    """Learn from the reward of an exploration round."""
+def update(state: State, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from the outcome of an exploration round, decided at ``clock``."""
     raise TypeError(f"no policy is registered for a state of type {type(state).__name__}")
 
 
-choose = generic(
-    _choose,
-    rebuild=lambda arm, p, t, log_t: Choice(arm, p, Clock(t, log_t)),
-    check=_checked,
-)
-inspect = generic(
-    _inspect,
-    rebuild=lambda best, m, threshold, t, log_t: Evidence(best, m, threshold, Clock(t, log_t)),
-)
+@generic
+def decided(state: State, clock: Clock, arm: int) -> None:
+    """Take note that an arm was handed out and its outcome is still open; optional."""
+
+
+def _rebuild_choice(arm: int, probability: float, t: int, log_t: float) -> Choice:
+    return Choice(arm, probability, Clock(t, log_t))
+
+
+def _rebuild_evidence(best: int, m: float, threshold: float, t: int, log_t: float) -> Evidence:
+    return Evidence(best, m, threshold, Clock(t, log_t))
+
+
+choose = generic(_choose, rebuild=_rebuild_choice, check=_checked)
+inspect = generic(_inspect, rebuild=_rebuild_evidence)
 
 
 @choose.returns_plainly
 @compiled_apart
 def _choose_plainly(
-    state: Any, clock: Clock, rng: np.random.Generator
+    state: State, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> tuple[int, float, int, float]:
-    choice = choose(state, clock, rng)
+    choice = choose(state, clock, offer, rng)
     return choice.arm, choice.probability, choice.wake.t, choice.wake.log_t
 
 
 @inspect.returns_plainly
 @compiled_apart
-def _inspect_plainly(state: Any, clock: Clock) -> tuple[int, float, float, int, float]:
-    report = inspect(state, clock)
+def _inspect_plainly(
+    state: State, clock: Clock, offer: Any
+) -> tuple[int, float, float, int, float]:
+    report = inspect(state, clock, offer)
     return report.best, report.evidence, report.threshold, report.wake.t, report.wake.log_t
+
+
+_CONTRACT: dict[str, Any] = {
+    "choose": choose,
+    "update": update,
+    "inspect": inspect,
+    "decided": decided,
+}
+
+
+def register_policy(
+    cls: type,
+    *,
+    choose: Callable[..., Choice],
+    update: Callable[..., None],
+    inspect: Callable[..., Evidence] | None = None,
+    decided: Callable[..., None] | None = None,
+) -> None:
+    """Add a policy: its functions, compiled or plain, for the class of its state.
+
+    Parameters
+    ----------
+    cls : type
+        Class of the state, a ``NamedTuple``.
+    choose : callable
+        ``choose(state, clock, offer, rng)`` returns a :class:`Choice`.
+    update : callable
+        ``update(state, clock, arm, outcome)`` learns from the outcome of a round in which the
+        policy explored; ``clock`` is that of the decision.
+    inspect : callable, optional
+        ``inspect(state, clock, offer)`` returns an :class:`Evidence`.
+    decided : callable, optional
+        ``decided(state, clock, arm)`` takes note of an arm whose outcome is still open.
+    """
+    parts = {"choose": choose, "update": update, "inspect": inspect, "decided": decided}
+    for name, implementation in parts.items():
+        if implementation is not None:
+            _CONTRACT[name].register(cls)(implementation)
 
 
 @compiled
@@ -158,12 +214,5 @@ def choose_among(
     probabilities: NDArray[np.float64], clock: Clock, rng: np.random.Generator
 ) -> Choice:
     """Draw one of all arms, for the current round only."""
-    left = rng.random()
-    arm = 0
-    for x in range(probabilities.shape[0]):
-        if probabilities[x] > 0.0:
-            arm = x  # the last possible one, if the sum has been rounded to below 1
-            left -= probabilities[x]
-            if left < 0.0:
-                break
+    arm = draw_index(probabilities, rng)
     return Choice(arm, probabilities[arm], clock)

@@ -6,7 +6,9 @@ import dataclasses
 from typing import Any
 
 from sightline.core.alternatives.parameter_set import Polytope
-from sightline.core.confidence.rules import FixedBeta, LogDet, LogLog
+from sightline.core.confidence.fixed_beta import FixedBeta
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.log_log import LogLog
 from sightline.policies.base import Policy
 from sightline.policies.e4 import E4 as E4
 from sightline.policies.explore_then_allocate import ExploreThenAllocate as ExploreThenAllocate

@@ -20,21 +20,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.allocation.design import Design, design, optimal_design
-from sightline.core.allocation.target import Target, aim, target
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
+from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
+from sightline.core.allocation.target import Target, find_allocation, target
+from sightline.core.alternatives.comparison import compare
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import FAR, Clock, never
 from sightline.core.confidence.known_horizon import SMALLEST_HORIZON
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.linalg.vectors import equal_rows
+from sightline.core.model import Model
+from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.validation import integer, number
 
 __all__ = ["E4", "E4State"]
@@ -56,6 +59,7 @@ class Schedule(NamedTuple):
     noise_variance: float
 
 
+@persists("remaining", "planned", "told", "length", "batch", "next_arm", "settled")
 class E4State(NamedTuple):
     """Estimates from all batches, and the plan of the current one."""
 
@@ -68,7 +72,11 @@ class E4State(NamedTuple):
     planned: Array  # (k,) pulls in this batch
     told: Array  # (k,) rewards told in this batch
     length: Array  # (1,) of the current design
-    counts: NDArray[np.int64]  # the batch, the arm to play, 1 if settled
+    batch: NDArray[np.int64]  # (1,)
+    next_arm: NDArray[np.int64]  # (1,)
+    settled: NDArray[np.int64]  # (1,): 1 if it is
+    weights: Array  # (k,) of an observation of each arm
+    scales: Array  # scratch (k,)
 
 
 @dataclass(frozen=True)
@@ -103,67 +111,69 @@ class E4(Policy):
         return True
 
     @property
-    def reaches_far(self) -> bool:
+    def any_horizon(self) -> bool:
         """Whether batches end within 2^53 rounds: they do at T."""
         return self.horizon < FAR
 
-    def start(self, actions: Array, noise_std: float) -> E4State:
+    def start(self, model: Model) -> E4State:
         """State before any data."""
-        estimate, _ = unregularised(actions)
-        k, d = estimate.actions.shape
+        weights = model.needs_weights("E4")
+        estimate, _ = unregularised(model, "E4")
+        k, d = estimate.arms.rewards.shape
         log_horizon = math.log(self.horizon)
         horizon = float(self.horizon) if log_horizon < _LARGEST_EXPONENT else math.inf
         state = E4State(
             estimate=estimate,
-            schedule=Schedule(horizon, log_horizon, float(self.gamma), noise_std**2),
-            goal=target(k, 0.0),
+            schedule=Schedule(horizon, log_horizon, float(self.gamma), model.noise_std**2),
+            goal=target(weights, 0.0),
             alternatives=half_spaces(k),
             design=design(k, d),
             remaining=np.ones(k),
             planned=np.zeros(k),
             told=np.zeros(k),
             length=np.zeros(1),
-            counts=np.zeros(3, dtype=np.int64),
+            batch=np.zeros(1, dtype=np.int64),
+            next_arm=np.zeros(1, dtype=np.int64),
+            settled=np.zeros(1, dtype=np.int64),
+            weights=weights,
+            scales=np.zeros(k),
         )
         _begin_batch(state)
         return state
 
 
-@choose.register(E4State)
 @compiled
-def choose_e4(state: E4State, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_e4(state: E4State, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Next arm of the plan, or the settled one for ever."""
-    return Choice(state.counts[1], 1.0, never() if state.counts[2] == 1 else clock)
+    return Choice(state.next_arm[0], 1.0, never() if state.settled[0] == 1 else clock)
 
 
-@update.register(E4State)
 @compiled
-def update_e4(state: E4State, arm: int, reward: float) -> None:
+def update_e4(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn, and count towards the plan; end the batch with it."""
-    if state.counts[2] == 1:
+    if state.settled[0] == 1:
         return
-    observe(state.estimate, arm, reward)
-    if state.estimate.counts[0] >= state.schedule.horizon:
+    observe(state.estimate, arm, outcome)
+    if state.estimate.learned.rounds[0] >= state.schedule.horizon:
         _settle(state, _best_remaining(state))
         return
     state.told[arm] += 1.0
     _find_next(state)
-    if state.counts[1] == state.told.shape[0]:
+    if state.next_arm[0] == state.told.shape[0]:
         _end_batch(state)
 
 
-@inspect.register(E4State)
 @compiled
-def inspect_e4(state: E4State, clock: Clock) -> Evidence:
+def inspect_e4(state: E4State, clock: Clock, offer: Any) -> Evidence:
     """Report what batch 2 ends with: m_s against sigma^2 (d/2 log t + log T) / 2.
 
     With nothing left but the best arm and its equals, evidence is infinite.
     """
     best = _best_remaining(state)
-    evidence = 0.5 * least_distance(state.alternatives, state.estimate, best)
+    evidence = 0.5 * compare(state.alternatives, state.estimate, best).least
     if _is_alone(state, best):
         evidence = math.inf
-    wake = never() if state.counts[2] == 1 else clock
+    wake = never() if state.settled[0] == 1 else clock
     return Evidence(best, evidence, _level(state), wake)
 
 
@@ -173,7 +183,7 @@ def _best_remaining(state: E4State) -> int:
     best = -1
     for x in range(state.remaining.shape[0]):
         if state.remaining[x] > 0.0 and (
-            best < 0 or state.estimate.means[x] > state.estimate.means[best]
+            best < 0 or state.estimate.arms.means[x] > state.estimate.arms.means[best]
         ):
             best = x
     return best
@@ -183,7 +193,7 @@ def _best_remaining(state: E4State) -> int:
 def _is_alone(state: E4State, best: int) -> bool:
     """Whether all remaining arms equal the best one."""
     for x in range(state.remaining.shape[0]):
-        if state.remaining[x] > 0.0 and not equal_rows(state.estimate.actions, x, best):
+        if state.remaining[x] > 0.0 and not equal_rows(state.estimate.arms.rewards, x, best):
             return False
     return True
 
@@ -191,8 +201,8 @@ def _is_alone(state: E4State, best: int) -> bool:
 @compiled
 def _level(state: E4State) -> float:
     """sigma^2 log(t^(d/2) T) / 2, t rounds having been played."""
-    rounds = float(max(state.estimate.counts[0], 1))
-    growth = 0.5 * state.estimate.actions.shape[1] * math.log(rounds)
+    rounds = float(max(state.estimate.learned.rounds[0], 1))
+    growth = 0.5 * state.estimate.arms.rewards.shape[1] * math.log(rounds)
     level: float = 0.5 * state.schedule.noise_variance * (growth + state.schedule.log_horizon)
     return level
 
@@ -200,10 +210,10 @@ def _level(state: E4State) -> float:
 @compiled
 def _find_next(state: E4State) -> None:
     """First arm of the plan from the current one on that lacks pulls; k if none does."""
-    arm = state.counts[1]
+    arm = state.next_arm[0]
     while arm < state.told.shape[0] and state.told[arm] >= state.planned[arm]:
         arm += 1
-    state.counts[1] = arm
+    state.next_arm[0] = arm
 
 
 @compiled_apart
@@ -213,21 +223,21 @@ def _begin_batch(state: E4State) -> None:
     if _is_alone(state, best):
         _settle(state, best)
         return
-    state.counts[0] += 1
-    if state.counts[0] == 2:
+    state.batch[0] += 1
+    if state.batch[0] == 2:
         _plan_allocation(state)
     else:
         _plan_design(state)
     for x in range(state.told.shape[0]):
         state.told[x] = 0.0
-    state.counts[1] = 0
+    state.next_arm[0] = 0
     _find_next(state)
 
 
 @compiled
 def _settle(state: E4State, best: int) -> None:
-    state.counts[1] = best
-    state.counts[2] = 1
+    state.next_arm[0] = best
+    state.settled[0] = 1
 
 
 @compiled
@@ -239,15 +249,18 @@ def _polylogarithm(schedule: Schedule) -> float:
 @compiled
 def _plan_design(state: E4State) -> None:
     """2 pi(x) g / d times sqrt(T) pulls in batch 1, (log T)^(1 + gamma) in 3, then T^(1 - 2^-l)."""
-    batch = state.counts[0]
+    batch = state.batch[0]
     log_length = 0.5 * state.schedule.log_horizon
     if batch == 3:
         log_length = _polylogarithm(state.schedule)
     elif batch > 3:
         log_length = (1.0 - math.pow(0.5, batch - 3)) * state.schedule.log_horizon
     state.length[0] = math.exp(min(log_length, _LARGEST_EXPONENT))
-    actions = state.estimate.actions
-    worst = optimal_design(state.design, actions, state.remaining, DESIGN_TOLERANCE)
+    for x in range(state.scales.shape[0]):
+        state.scales[x] = state.remaining[x] * state.weights[x]
+    actions = state.estimate.arms.rewards
+    optimal_design(state.design, actions, state.scales, DESIGN_TOLERANCE)
+    worst = largest_reward_leverage(state.design, state.scales, state.weights)
     scale = 2.0 * worst / state.design.spanner.rank[0] * state.length[0]
     for x in range(state.planned.shape[0]):
         state.planned[x] = np.ceil(scale * state.design.weights[x])
@@ -257,14 +270,14 @@ def _plan_design(state: E4State) -> None:
 def _plan_allocation(state: E4State) -> None:
     """Plan the allocation at level 2 a log T, at most min((log T)^(1 + gamma), T / (2 k)) each."""
     schedule = state.schedule
-    k, d = state.estimate.actions.shape
+    k, d = state.estimate.arms.rewards.shape
     log_t = schedule.log_horizon
     log_log_t = math.log(log_t)
     slack = (1.0 + 1.0 / log_log_t) * (1.0 + d * log_log_t / log_t)
     level = 2.0 * schedule.noise_variance * slack * log_t
     log_most = min(_polylogarithm(schedule), log_t - math.log(2.0 * k))
     most = math.exp(min(log_most, _LARGEST_EXPONENT))
-    aim(state.goal, state.estimate)
+    find_allocation(state.goal, state.estimate)
     for x in range(k):
         state.planned[x] = np.ceil(min(level * state.goal.allocation[x], most))
 
@@ -272,12 +285,12 @@ def _plan_allocation(state: E4State) -> None:
 @compiled_apart
 def _end_batch(state: E4State) -> None:
     """Test after batch 2, drop arms after later ones, and go on."""
-    if state.counts[0] == 2:
+    if state.batch[0] == 2:
         best = best_arm(state.estimate)
-        if 0.5 * least_distance(state.alternatives, state.estimate, best) > _level(state):
+        if 0.5 * compare(state.alternatives, state.estimate, best).least > _level(state):
             _settle(state, best)
             return
-    elif state.counts[0] > 2:
+    elif state.batch[0] > 2:
         _drop(state)
     _begin_batch(state)
 
@@ -285,10 +298,13 @@ def _end_batch(state: E4State) -> None:
 @compiled
 def _drop(state: E4State) -> None:
     """Drop arms that fall short of the best by more than 2 eps, eps^2 = d log(k T^2) / length."""
-    k, d = state.estimate.actions.shape
+    k, d = state.estimate.arms.rewards.shape
     level = d * (math.log(k) + 2.0 * state.schedule.log_horizon)
     margin = 2.0 * math.sqrt(state.schedule.noise_variance * level / state.length[0])
     best = _best_remaining(state)
     for x in range(k):
-        if state.estimate.means[x] < state.estimate.means[best] - margin:
+        if state.estimate.arms.means[x] < state.estimate.arms.means[best] - margin:
             state.remaining[x] = 0.0
+
+
+register_policy(E4State, choose=choose_e4, update=update_e4, inspect=inspect_e4)

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.allocation.target import Target, aim, target
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
+from sightline.core.allocation.target import Target, find_allocation, target
+from sightline.core.alternatives.comparison import compare
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, never
 from sightline.core.confidence.known_horizon import (
     Threshold,
@@ -39,8 +40,10 @@ from sightline.core.confidence.known_horizon import (
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
 from sightline.core.information.gaps import optimistic_arm
+from sightline.core.model import Model
+from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.base import Choice, Evidence, Policy, register_policy
 
 __all__ = ["ExploreThenAllocate", "ExploreThenAllocateState"]
 
@@ -49,6 +52,7 @@ Array = NDArray[np.float64]
 _WARM_UP, _ALLOCATION, _RECOVERY, _SETTLED = range(4)
 
 
+@persists("means", "tolerance", "phase", "next_arm")
 class ExploreThenAllocateState(NamedTuple):
     """Estimates, what the warm-up found, and the arm for the next round."""
 
@@ -60,7 +64,8 @@ class ExploreThenAllocateState(NamedTuple):
     times: float  # pulls of each
     means: Array  # (k,) at the end of the warm-up
     tolerance: Array  # (1,) 2 eps_n: how far means may move from these
-    counts: NDArray[np.int64]  # phase, next arm
+    phase: NDArray[np.int64]  # (1,)
+    next_arm: NDArray[np.int64]  # (1,)
 
 
 @dataclass(frozen=True)
@@ -90,62 +95,65 @@ class ExploreThenAllocate(Policy):
         return True
 
     @property
-    def reaches_far(self) -> bool:
+    def any_horizon(self) -> bool:
         """Whether commitments carry a run beyond 2^53 rounds: not if it has to recover."""
         return False
 
-    def start(self, actions: Array, noise_std: float) -> ExploreThenAllocateState:
+    def start(self, model: Model) -> ExploreThenAllocateState:
         """State before any data."""
-        estimate, members = unregularised(actions)
-        k, d = estimate.actions.shape
+        weights = model.needs_weights("ExploreThenAllocate")
+        estimate, members = unregularised(model, "ExploreThenAllocate")
+        k, d = estimate.arms.rewards.shape
         state = ExploreThenAllocateState(
             estimate=estimate,
-            level=threshold(self.horizon, self.constant, d, noise_std),
-            goal=target(k, 0.0),
+            level=threshold(self.horizon, self.constant, d, model.noise_std),
+            goal=target(weights, 0.0),
             alternatives=half_spaces(k),
             members=members,
             times=float(math.ceil(math.sqrt(math.log(self.horizon)))),
             means=np.zeros(k),
             tolerance=np.zeros(1),
-            counts=np.zeros(2, dtype=np.int64),
+            phase=np.zeros(1, dtype=np.int64),
+            next_arm=np.zeros(1, dtype=np.int64),
         )
         _plan(state)
         return state
 
 
-@choose.register(ExploreThenAllocateState)
 @compiled
 def choose_explore_then_allocate(
-    state: ExploreThenAllocateState, clock: Clock, rng: np.random.Generator
+    state: ExploreThenAllocateState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
     """Play what the last update has planned, or the settled arm for ever."""
-    return Choice(state.counts[1], 1.0, never() if state.counts[0] == _SETTLED else clock)
+    return Choice(state.next_arm[0], 1.0, never() if state.phase[0] == _SETTLED else clock)
 
 
-@update.register(ExploreThenAllocateState)
 @compiled
-def update_explore_then_allocate(state: ExploreThenAllocateState, arm: int, reward: float) -> None:
+def update_explore_then_allocate(
+    state: ExploreThenAllocateState, clock: Clock, arm: int, outcome: Any
+) -> None:
     """Learn, unless the arm is settled, and plan the next round."""
-    if state.counts[0] == _SETTLED:
+    if state.phase[0] == _SETTLED:
         return
-    observe(state.estimate, arm, reward)
-    if state.counts[0] == _ALLOCATION and _has_moved(state):
+    observe(state.estimate, arm, outcome)
+    if state.phase[0] == _ALLOCATION and _has_moved(state):
         forget(state.estimate)
-        state.counts[0] = _RECOVERY
+        state.phase[0] = _RECOVERY
     _plan(state)
 
 
-@inspect.register(ExploreThenAllocateState)
 @compiled
-def inspect_explore_then_allocate(state: ExploreThenAllocateState, clock: Clock) -> Evidence:
+def inspect_explore_then_allocate(
+    state: ExploreThenAllocateState, clock: Clock, offer: Any
+) -> Evidence:
     """Report m_s against sigma^2 f_n / 2, which the allocation is meant to reach.
 
     The best arm is that of the warm-up while its allocation is followed; evidence is 0 where the
     data have come to favour another.
     """
     best = best_arm(state.estimate)
-    evidence = 0.5 * least_distance(state.alternatives, state.estimate, best)
-    phase = state.counts[0]
+    evidence = 0.5 * compare(state.alternatives, state.estimate, best).least
+    phase = state.phase[0]
     if phase in (_ALLOCATION, _SETTLED) and best != state.goal.best[0]:
         best = int(state.goal.best[0])
         evidence = 0.0
@@ -156,14 +164,13 @@ def inspect_explore_then_allocate(state: ExploreThenAllocateState, clock: Clock)
 @compiled
 def _plan(state: ExploreThenAllocateState) -> None:
     """Find the next arm, and enter the next phase where this one is over."""
-    counts = state.counts
-    if counts[0] == _WARM_UP:
-        counts[1] = first_unplayed(state.estimate, state.members, state.times)
-        if counts[1] >= 0:
+    if state.phase[0] == _WARM_UP:
+        state.next_arm[0] = first_unplayed(state.estimate, state.members, state.times)
+        if state.next_arm[0] >= 0:
             return
         _end_warm_up(state)
-    if counts[0] == _RECOVERY:
-        counts[1] = optimistic_arm(state.estimate, full_level(state.level))
+    if state.phase[0] == _RECOVERY:
+        state.next_arm[0] = optimistic_arm(state.estimate, full_level(state.level))
         return
     _next_in_turn(state)
 
@@ -173,19 +180,19 @@ def _end_warm_up(state: ExploreThenAllocateState) -> None:
     """Remember the means and how far they may move; find the allocation."""
     widest = 0.0
     for x in range(state.means.shape[0]):
-        state.means[x] = state.estimate.means[x]
-        widest = max(widest, state.estimate.squared_widths[x])
+        state.means[x] = state.estimate.arms.means[x]
+        widest = max(widest, state.estimate.arms.squared_widths[x])
     level = evidence_level(state.level, math.log(state.level.log_horizon))
     state.tolerance[0] = 2.0 * math.sqrt(widest * level)
-    aim(state.goal, state.estimate)
-    state.counts[0] = _ALLOCATION
-    state.counts[1] = state.means.shape[0] - 1  # so that the first turn is that of arm 0
+    find_allocation(state.goal, state.estimate)
+    state.phase[0] = _ALLOCATION
+    state.next_arm[0] = state.means.shape[0] - 1  # so that the first turn is that of arm 0
 
 
 @compiled
 def _has_moved(state: ExploreThenAllocateState) -> bool:
     for x in range(state.means.shape[0]):
-        if abs(state.estimate.means[x] - state.means[x]) > state.tolerance[0]:
+        if abs(state.estimate.arms.means[x] - state.means[x]) > state.tolerance[0]:
             return True
     return False
 
@@ -199,11 +206,19 @@ def _next_in_turn(state: ExploreThenAllocateState) -> None:
     lacking = 0
     following = -1
     for step in range(1, k + 1):
-        x = (state.counts[1] + step) % k
-        if state.estimate.pulls[x] <= full * state.goal.allocation[x]:
+        x = (state.next_arm[0] + step) % k
+        if state.estimate.arms.pulls[x] <= full * state.goal.allocation[x]:
             lacking += 1
             if following < 0:
                 following = x
-    state.counts[1] = following
+    state.next_arm[0] = following
     if lacking == 1 and following == best:
-        state.counts[0] = _SETTLED
+        state.phase[0] = _SETTLED
+
+
+register_policy(
+    ExploreThenAllocateState,
+    choose=choose_explore_then_allocate,
+    update=update_explore_then_allocate,
+    inspect=inspect_explore_then_allocate,
+)

@@ -20,27 +20,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
+from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
-    Confidence,
     ConfidenceRule,
-    LogDet,
     global_beta,
-    ridge,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
+from sightline.core.estimation.least_squares import LeastSquares, best_arm
 from sightline.core.information.gaps import optimistic_arm, upper_bound
+from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.reports import learn, report
+from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.reports import begin, learn, report
 from sightline.validation import number
 
 __all__ = ["LinIMED", "LinIMEDState"]
@@ -52,8 +50,8 @@ class LinIMEDState(NamedTuple):
     """Estimates from all rounds."""
 
     estimate: LeastSquares
-    confidence: Confidence
-    variant: int
+    confidence: Any
+    by_bounds: bool  # gaps between upper confidence bounds: variant 3
     log_cap: float
     alternatives: HalfSpaces  # for reports only
 
@@ -68,7 +66,7 @@ class LinIMED(Policy):
         Gaps between upper confidence bounds, or between estimates; 3 has the better guarantee.
     cap : float
         C of variant 3, without a unit; 30 is the value of the code it was compared in.
-    confidence : LogDet, LogLog or FixedBeta
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient, used at delta = 1/(t log t) as by LinUCB.
     regulariser : float or "matched"
         lambda of the least squares estimate; ``"matched"`` is sigma^2 / S^2, as for LinMED, its
@@ -87,37 +85,36 @@ class LinIMED(Policy):
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser)
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> LinIMEDState:
+    def start(self, model: Model) -> LinIMEDState:
         """State before any data."""
-        regulariser = ridge(self.regulariser, self.confidence, noise_std)
-        estimate = least_squares(actions, regulariser)
-        k, d = estimate.actions.shape
+        estimate, confidence = begin(model, self.regulariser, self.confidence)
         return LinIMEDState(
             estimate=estimate,
-            confidence=self.confidence.build(d, noise_std, regulariser),
-            variant=int(self.variant),
+            confidence=confidence,
+            by_bounds=self.variant != 1,
             log_cap=math.log(self.cap),
-            alternatives=half_spaces(k),
+            alternatives=half_spaces(len(estimate.arms.rewards)),
         )
 
 
-@choose.register(LinIMEDState)
 @compiled
-def choose_lin_imed(state: LinIMEDState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_lin_imed(
+    state: LinIMEDState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
     """Least index; the first one among equals."""
     estimate = state.estimate
-    beta = global_beta(state.confidence, estimate.log_det[0], log_round(clock))
-    by_bounds = state.variant != 1
+    beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
+    by_bounds = state.by_bounds
     leader = optimistic_arm(estimate, beta) if by_bounds else best_arm(estimate)
     arm = leader
     index = math.inf
     largest_gap = 0.0
-    for x in range(estimate.means.shape[0]):
-        gap = estimate.means[leader] - estimate.means[x]
+    for x in range(estimate.arms.means.shape[0]):
+        gap = estimate.arms.means[leader] - estimate.arms.means[x]
         if by_bounds:
             gap = upper_bound(estimate, beta, leader) - upper_bound(estimate, beta, x)
         largest_gap = max(largest_gap, gap)
-        own = _index(gap, beta * estimate.squared_widths[x])
+        own = _index(gap, beta * estimate.arms.squared_widths[x])
         if own < index:
             arm, index = x, own
     if by_bounds and largest_gap > 0.0 and _log_cap(state, largest_gap) < index:
@@ -139,5 +136,4 @@ def _log_cap(state: LinIMEDState, largest_gap: float) -> float:
     return state.log_cap - 2.0 * math.log(largest_gap)
 
 
-update.register(LinIMEDState)(learn)
-inspect.register(LinIMEDState)(report)
+register_policy(LinIMEDState, choose=choose_lin_imed, update=learn, inspect=report)

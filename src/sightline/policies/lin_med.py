@@ -20,34 +20,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.design import Design, design, optimal_design
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
-from sightline.core.clock import Clock
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.clock import Clock, log_round
+from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
-    Confidence,
     ConfidenceRule,
-    LogDet,
     global_beta,
-    ridge,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.model import Model
+from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import (
-    Choice,
-    Policy,
-    choose,
-    choose_among,
-    inspect,
-    update,
-)
-from sightline.policies.reports import report
+from sightline.policies.base import Choice, Policy, choose_among, register_policy
+from sightline.policies.reports import begin, compare_to_best, learn, report
 from sightline.validation import number
 
 __all__ = ["LinMED", "LinMEDState"]
@@ -68,18 +62,20 @@ class Shares(NamedTuple):
     staleness: float
 
 
+@persists("designed_for")
 class LinMEDState(NamedTuple):
     """Estimates from all rounds, and the probabilities they imply."""
 
     estimate: LeastSquares
-    confidence: Confidence
+    confidence: Any
     shares: Shares
     alternatives: HalfSpaces
     exponents: Array  # (k,) -log f(x)
     designed_for: Array  # (k,) the same when the design was made
-    scales: Array  # (k,) sqrt(f(x)) of that time
     probabilities: Array  # (k,)
     design: Design
+    scales: Array  # scratch (k,): sqrt(f(x)) of that time, times the weight of an observation
+    weights: Array  # (k,) of an observation of each arm
 
 
 @dataclass(frozen=True)
@@ -93,9 +89,9 @@ class LinMED(Policy):
         starts badly in one run of twenty, 0.5 explores for long (end of optimism, 20 seeds).
     design : float
         a_opt, the share of the optimal design; half of what ``empirical`` leaves, as theirs.
-    confidence : LogDet, LogLog or FixedBeta
-        Confidence coefficient, used at delta = 1/(t log t), t - 1 being the number of rewards
-        told: the level of LinUCB and of the exploitation test of IDS.
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
+        Confidence coefficient, used at delta = 1/(t log t): the level of LinUCB and of the
+        exploitation test of IDS.
     regulariser : float or "matched"
         lambda of the least squares estimate; ``"matched"``, sigma^2 / S^2, is the authors'.
     staleness : float
@@ -122,53 +118,43 @@ class LinMED(Policy):
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser)
 
-    def start(self, actions: Array, noise_std: float) -> LinMEDState:
+    def start(self, model: Model) -> LinMEDState:
         """State before any data."""
-        regulariser = ridge(self.regulariser, self.confidence, noise_std)
-        estimate = least_squares(actions, regulariser)
-        k, d = estimate.actions.shape
-        state = LinMEDState(
+        estimate, confidence = begin(model, self.regulariser, self.confidence)
+        k, d = estimate.arms.rewards.shape
+        return LinMEDState(
             estimate=estimate,
-            confidence=self.confidence.build(d, noise_std, regulariser),
+            confidence=confidence,
             shares=Shares(float(self.empirical), float(self.design), float(self.staleness)),
             alternatives=half_spaces(k),
             exponents=np.zeros(k),
             designed_for=np.full(k, np.inf),
-            scales=np.zeros(k),
             probabilities=np.zeros(k),
             design=design(k, d),
+            scales=np.zeros(k),
+            weights=model.needs_weights("LinMED"),
         )
-        _allocate(state)
-        return state
 
 
-@choose.register(LinMEDState)
 @compiled
-def choose_lin_med(state: LinMEDState, clock: Clock, rng: np.random.Generator) -> Choice:
-    """Draw from the probabilities that the last reward has led to."""
+def choose_lin_med(
+    state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
+    """Draw from the probabilities that the data and the round imply."""
+    _allocate(state, log_round(clock))
     return choose_among(state.probabilities, clock, rng)
 
 
-@update.register(LinMEDState)
 @compiled
-def update_lin_med(state: LinMEDState, arm: int, reward: float) -> None:
-    """Learn from every round."""
-    observe(state.estimate, arm, reward)
-    _allocate(state)
-
-
-inspect.register(LinMEDState)(report)
-
-
-@compiled
-def _allocate(state: LinMEDState) -> None:
+def _allocate(state: LinMEDState, log_t: float) -> None:
     """Write p."""
-    best = best_arm(state.estimate)
-    _weigh_evidence(state, best)
+    comparison = compare_to_best(state)
+    best = comparison.best
+    _weigh_evidence(state, comparison, log_t)
     _renew_design(state)
     p, shares = state.probabilities, state.shares
     k = p.shape[0]
-    empirical = shares.empirical if state.estimate.counts[0] > 0 else 0.0
+    empirical = shares.empirical if state.estimate.learned.rounds[0] > 0 else 0.0
     total = 0.0
     for x in range(k):
         q = shares.design * state.design.weights[x]
@@ -182,12 +168,10 @@ def _allocate(state: LinMEDState) -> None:
 
 
 @compiled
-def _weigh_evidence(state: LinMEDState, best: int) -> None:
+def _weigh_evidence(state: LinMEDState, comparison: Comparison, log_t: float) -> None:
     """Write -log f(x), limited to where f matters."""
-    estimate, distances = state.estimate, state.alternatives.distances
-    least_distance(state.alternatives, estimate, best)
-    log_t = math.log(estimate.counts[0] + 1.0)
-    beta = global_beta(state.confidence, estimate.log_det[0], log_t)
+    distances = state.alternatives.distances
+    beta = global_beta(state.confidence, state.estimate.learned.log_det[0], log_t)
     for x in range(distances.shape[0]):
         exponent = distances[x] / beta if distances[x] < math.inf else 0.0  # x-hat and its twins
         state.exponents[x] = min(exponent, LARGEST_EXPONENT)
@@ -209,5 +193,8 @@ def _renew_design(state: LinMEDState) -> None:
     if stale:
         for x in range(state.exponents.shape[0]):
             state.designed_for[x] = state.exponents[x]
-            state.scales[x] = math.sqrt(_weight(state.exponents[x]))
-        optimal_design(state.design, state.estimate.actions, state.scales, DESIGN_TOLERANCE)
+            state.scales[x] = state.weights[x] * math.sqrt(_weight(state.exponents[x]))
+        optimal_design(state.design, state.estimate.arms.rewards, state.scales, DESIGN_TOLERANCE)
+
+
+register_policy(LinMEDState, choose=choose_lin_med, update=learn, inspect=report)

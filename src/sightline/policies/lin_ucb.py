@@ -16,27 +16,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
+from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
-    Confidence,
     ConfidenceRule,
-    LogDet,
     global_beta,
-    ridge,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.least_squares import LeastSquares, least_squares, observe
+from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.information.gaps import optimistic_arm
+from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
-from sightline.policies.reports import learn, report
+from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.reports import begin, learn, report
 from sightline.validation import number
 
 __all__ = ["LinUCB", "LinUCBState", "RareState"]
@@ -46,7 +45,7 @@ class LinUCBState(NamedTuple):
     """Estimates from all rounds."""
 
     estimate: LeastSquares
-    confidence: Confidence
+    confidence: Any
     alternatives: HalfSpaces  # for reports only
 
 
@@ -65,7 +64,7 @@ class LinUCB(Policy):
 
     Parameters
     ----------
-    confidence : LogDet, LogLog or FixedBeta
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient, used at delta = 1/(t log t): the level of the exploitation test
         of IDS, so that the two are compared at equal confidence.
     regulariser : float or "matched"
@@ -85,15 +84,13 @@ class LinUCB(Policy):
         if self.switch_growth is not None:
             number("switch_growth", self.switch_growth, above=0)
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> LinUCBState | RareState:
+    def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""
-        regulariser = ridge(self.regulariser, self.confidence, noise_std)
-        estimate = least_squares(actions, regulariser)
-        k, d = estimate.actions.shape
+        estimate, confidence = begin(model, self.regulariser, self.confidence)
         always = LinUCBState(
             estimate=estimate,
-            confidence=self.confidence.build(d, noise_std, regulariser),
-            alternatives=half_spaces(k),
+            confidence=confidence,
+            alternatives=half_spaces(len(estimate.arms.rewards)),
         )
         if self.switch_growth is None:
             return always
@@ -105,43 +102,43 @@ class LinUCB(Policy):
         )
 
 
-@choose.register(LinUCBState)
 @compiled
-def choose_lin_ucb(state: LinUCBState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_lin_ucb(
+    state: LinUCBState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
     """Largest upper confidence bound."""
     estimate = state.estimate
-    beta = global_beta(state.confidence, estimate.log_det[0], log_round(clock))
+    beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
     return Choice(optimistic_arm(estimate, beta), 1.0, clock)
 
 
-@choose.register(RareState)
 @compiled
-def choose_rarely(state: RareState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_rarely(state: RareState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Arm that had the largest upper confidence bound when it was last computed.
 
     What is held is a function of the data and of when they were asked about: asking again gives
     the same arm, and a late reward is never mistaken for the arm in hand.
     """
-    log_det = state.always.estimate.log_det[0]
+    log_det = state.always.estimate.learned.log_det[0]
     if log_det - state.held_log_det[0] >= state.least_growth:
-        state.held_arm[0] = choose_lin_ucb(state.always, clock, rng).arm
+        state.held_arm[0] = choose_lin_ucb(state.always, clock, offer, rng).arm
         state.held_log_det[0] = log_det
     return Choice(state.held_arm[0], 1.0, clock)
 
 
-update.register(LinUCBState)(learn)
-inspect.register(LinUCBState)(report)
+register_policy(LinUCBState, choose=choose_lin_ucb, update=learn, inspect=report)
 
 
-@update.register(RareState)
 @compiled
-def update_rarely(state: RareState, arm: int, reward: float) -> None:
+def update_rarely(state: RareState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round."""
-    observe(state.always.estimate, arm, reward)
+    observe(state.always.estimate, arm, outcome)
 
 
-@inspect.register(RareState)
 @compiled
-def inspect_rarely(state: RareState, clock: Clock) -> Evidence:
+def inspect_rarely(state: RareState, clock: Clock, offer: Any) -> Evidence:
     """Report the same."""
-    return report(state.always, clock)
+    return report(state.always, clock, offer)
+
+
+register_policy(RareState, choose=choose_rarely, update=update_rarely, inspect=inspect_rarely)

@@ -2,7 +2,8 @@
 
 While some arm is known too badly for its gap, OAM plays the arm that lags most behind the optimal
 allocation for the estimated gaps, else the empirically best one.  If all arms have their share
-and the test still fails, the estimates behind the allocation were wrong, and optimism mends them.
+and the test still fails, the estimates behind the allocation were wrong, and optimism corrects
+them.
 
 Guarantees: regret c* log n + o(log n) with forced exploration at the rate 1 / log log t (Hao,
 Lattimore, Szepesvari, AISTATS 2020).  That rate is above 1/3 for every t < 10^8, so that with few
@@ -23,13 +24,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.target import Target, fewest_pulls, follow, least_gap, target
-from sightline.core.clock import Clock
+from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.known_horizon import (
     Threshold,
     evidence_level,
@@ -40,16 +41,19 @@ from sightline.core.confidence.known_horizon import (
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, unregularised
 from sightline.core.information.gaps import optimistic_arm
+from sightline.core.model import Model
+from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.validation import number, one_of
 
 __all__ = ["OAM", "OAMState"]
 
 # 1 / log log t is taken at no smaller t: there it is just below 1, and before it is no rate.
-_FIRST_ROUND_OF_RATE = 16
+_FIRST_LOG_ROUND_OF_RATE = math.log(16)
 
 
+@persists("explores", "explorations")
 class OAMState(NamedTuple):
     """Estimates from all rounds, and the arm for the next one."""
 
@@ -58,9 +62,9 @@ class OAMState(NamedTuple):
     goal: Target
     members: NDArray[np.int64]  # (d,) arms of the first d rounds
     forced_exploration: float  # nan for 1 / log log t
-    gaps: NDArray[np.float64]  # (k,) workspace
-    counts: NDArray[np.int64]  # next arm, whether it explores, exploration rounds before
-    evidence: NDArray[np.float64]  # (1,) least D_x^2 / ||x||^2
+    explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
+    explorations: NDArray[np.int64]  # (1,): exploration rounds before
+    gaps: NDArray[np.float64]  # scratch (k,)
 
 
 @dataclass(frozen=True)
@@ -99,67 +103,60 @@ class OAM(Policy):
             number("forced_exploration", self.forced_exploration, at_least=0)
         number("determinant_growth", self.determinant_growth, at_least=0)
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> OAMState:
+    def start(self, model: Model) -> OAMState:
         """State before any data."""
-        estimate, members = unregularised(actions)
-        k, d = estimate.actions.shape
+        weights = model.needs_weights("OAM")
+        estimate, members = unregularised(model, "OAM")
+        k, d = estimate.arms.rewards.shape
         rate = self.forced_exploration
-        state = OAMState(
+        return OAMState(
             estimate=estimate,
-            level=threshold(self.horizon, self.constant, d, noise_std),
-            goal=target(k, self.determinant_growth),
+            level=threshold(self.horizon, self.constant, d, model.noise_std),
+            goal=target(weights, self.determinant_growth),
             members=members,
             forced_exploration=math.nan if isinstance(rate, str) else float(rate),
+            explores=np.zeros(1, dtype=np.int64),
+            explorations=np.zeros(1, dtype=np.int64),
             gaps=np.zeros(k),
-            counts=np.zeros(3, dtype=np.int64),
-            evidence=np.zeros(1),
         )
-        _plan(state)
-        return state
 
 
-@choose.register(OAMState)
 @compiled
-def choose_oam(state: OAMState, clock: Clock, rng: np.random.Generator) -> Choice:
-    """Play what the last update has planned."""
-    return Choice(state.counts[0], 1.0, clock)
+def choose_oam(state: OAMState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+    """Play the best arm, the one that lags behind its share, or the optimistic one."""
+    return Choice(_plan(state, log_round(clock)), 1.0, clock)
 
 
-@update.register(OAMState)
 @compiled
-def update_oam(state: OAMState, arm: int, reward: float) -> None:
-    """Learn from every round, and plan the next."""
-    observe(state.estimate, arm, reward)
-    state.counts[2] += state.counts[1]
-    _plan(state)
+def update_oam(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from every round, and count those that explored."""
+    observe(state.estimate, arm, outcome)
+    state.explorations[0] += state.explores[0]
 
 
-@inspect.register(OAMState)
 @compiled
-def inspect_oam(state: OAMState, clock: Clock) -> Evidence:
+def inspect_oam(state: OAMState, clock: Clock, offer: Any) -> Evidence:
     """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2."""
-    half = 0.5 * full_level(state.level)
-    return Evidence(best_arm(state.estimate), 0.5 * state.evidence[0], half, clock)
+    best = best_arm(state.estimate)
+    weakest = _weakest(state, least_gap(state.estimate, best, state.gaps))
+    return Evidence(best, 0.5 * weakest, 0.5 * full_level(state.level), clock)
 
 
 @compiled
-def _plan(state: OAMState) -> None:
-    """Find the next arm, and whether it explores."""
-    estimate, counts = state.estimate, state.counts
-    best = best_arm(estimate)
-    least = least_gap(estimate, best, state.gaps)
-    state.evidence[0] = _weakest(state, least)
-    counts[1] = 0
+def _plan(state: OAMState, log_t: float) -> int:
+    """Find the next arm, and note whether it explores."""
+    estimate = state.estimate
+    state.explores[0] = 0
     member = first_unplayed(estimate, state.members, 1.0)
     if member >= 0:
-        counts[0] = member
-        return
+        return member
     follow(state.goal, estimate)
-    if state.evidence[0] >= full_level(state.level):
-        counts[0] = best
-        return
-    counts[1] = 1
-    counts[0] = _explore(state, least)
+    best = best_arm(estimate)
+    least = least_gap(estimate, best, state.gaps)
+    if _weakest(state, least) >= full_level(state.level):
+        return best
+    state.explores[0] = 1
+    return _explore(state, least, log_t)
 
 
 @compiled
@@ -167,7 +164,7 @@ def _weakest(state: OAMState, least: float) -> float:
     """min_x max(D_x, D_min)^2 / ||x||^2, which must reach sigma^2 f_n for exploitation."""
     weakest = math.inf
     for x in range(state.gaps.shape[0]):
-        width = state.estimate.squared_widths[x]
+        width = state.estimate.arms.squared_widths[x]
         if width > 0.0:
             gap = max(state.gaps[x], least)
             weakest = min(weakest, gap * gap / width)
@@ -175,7 +172,7 @@ def _weakest(state: OAMState, least: float) -> float:
 
 
 @compiled
-def _explore(state: OAMState, least: float) -> int:
+def _explore(state: OAMState, least: float, log_t: float) -> int:
     """Arm that lags behind its share; else the optimistic one."""
     estimate, allocation = state.estimate, state.goal.allocation
     fewest = fewest_pulls(estimate)
@@ -186,20 +183,22 @@ def _explore(state: OAMState, least: float) -> int:
     furthest, lowest = -1, 1.0
     for x in range(allocation.shape[0]):
         share = min(full * allocation[x], cap)
-        if estimate.pulls[x] < share and estimate.pulls[x] / share < lowest:
-            furthest, lowest = x, estimate.pulls[x] / share
-    s = float(state.counts[2] + 1)
+        if estimate.arms.pulls[x] < share and estimate.arms.pulls[x] / share < lowest:
+            furthest, lowest = x, estimate.arms.pulls[x] / share
+    s = float(state.explorations[0] + 1)
     if furthest < 0:
         return optimistic_arm(estimate, evidence_level(state.level, 2.0 * math.log(s)))
-    if estimate.pulls[fewest] <= _rate(state) * s:
+    if estimate.arms.pulls[fewest] <= _rate(state, log_t) * s:
         return fewest
     return furthest
 
 
 @compiled
-def _rate(state: OAMState) -> float:
-    """e_t for the next round."""
+def _rate(state: OAMState, log_t: float) -> float:
+    """e_t."""
     if math.isnan(state.forced_exploration):
-        t = max(state.estimate.counts[0] + 1, _FIRST_ROUND_OF_RATE)
-        return 1.0 / math.log(math.log(t))
+        return 1.0 / math.log(max(log_t, _FIRST_LOG_ROUND_OF_RATE))
     return state.forced_exploration
+
+
+register_policy(OAMState, choose=choose_oam, update=update_oam, inspect=inspect_oam)

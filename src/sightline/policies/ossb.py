@@ -19,17 +19,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.target import Target, fewest_pulls, follow, target
-from sightline.core.clock import Clock
+from sightline.core.clock import Clock, log_round
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
+from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.validation import number
 
 __all__ = ["OSSB", "OSSBState"]
@@ -42,14 +43,13 @@ class OSSBState(NamedTuple):
     goal: Target
     epsilon: float
     level: float  # 2 sigma^2 (1 + gamma): alpha times this and log t is what an arm needs
-    counts: NDArray[np.int64]  # next arm, whether it explores, exploration rounds before
+    explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
+    explorations: NDArray[np.int64]  # (1,): exploration rounds before
 
 
 @dataclass(frozen=True)
 class OSSB(Policy):
     """Optimal sampling for structured bandits, in the linear structure.
-
-    Rounds are counted by rewards told: t is one more than these.
 
     Parameters
     ----------
@@ -75,68 +75,61 @@ class OSSB(Policy):
         number("gamma", self.gamma, at_least=0)
         number("determinant_growth", self.determinant_growth, at_least=0)
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> OSSBState:
+    def start(self, model: Model) -> OSSBState:
         """State before any data."""
-        estimate, _ = unregularised(actions)
+        estimate, _ = unregularised(model, "OSSB")
         return OSSBState(
             estimate=estimate,
-            goal=target(len(actions), self.determinant_growth),
+            goal=target(model.needs_weights("OSSB"), self.determinant_growth),
             epsilon=float(self.epsilon),
-            level=2.0 * noise_std**2 * (1.0 + self.gamma),
-            counts=np.zeros(3, dtype=np.int64),
+            level=2.0 * model.noise_std**2 * (1.0 + self.gamma),
+            explores=np.zeros(1, dtype=np.int64),
+            explorations=np.zeros(1, dtype=np.int64),
         )
 
 
-@choose.register(OSSBState)
 @compiled
-def choose_ossb(state: OSSBState, clock: Clock, rng: np.random.Generator) -> Choice:
-    """Play what the last update has planned."""
-    return Choice(state.counts[0], 1.0, clock)
+def choose_ossb(state: OSSBState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+    """Play the best arm, the one that lags most behind its allocation, or the one played least."""
+    return Choice(_plan(state, log_round(clock)), 1.0, clock)
 
 
-@update.register(OSSBState)
 @compiled
-def update_ossb(state: OSSBState, arm: int, reward: float) -> None:
-    """Learn from every round, and plan the next."""
-    observe(state.estimate, arm, reward)
-    state.counts[2] += state.counts[1]
-    _plan(state)
+def update_ossb(state: OSSBState, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from every round, and count those that explored."""
+    observe(state.estimate, arm, outcome)
+    state.explorations[0] += state.explores[0]
 
 
-@inspect.register(OSSBState)
 @compiled
-def inspect_ossb(state: OSSBState, clock: Clock) -> Evidence:
+def inspect_ossb(state: OSSBState, clock: Clock, offer: Any) -> Evidence:
     """Report what OSSB tests: half of min_x N(x) / alpha(x) against (1 + gamma) sigma^2 log t."""
-    best = best_arm(state.estimate)
+    estimate = state.estimate
+    best = best_arm(estimate)
+    if estimate.arms.pulls[fewest_pulls(estimate)] > 0.0:
+        follow(state.goal, estimate)
     lag = _furthest(state, best)[1]
-    return Evidence(best, 0.5 * lag, 0.5 * state.level * _log_round(state), clock)
+    return Evidence(best, 0.5 * lag, 0.5 * state.level * log_round(clock), clock)
 
 
 @compiled
-def _log_round(state: OSSBState) -> float:
-    return math.log(state.estimate.counts[0] + 1)
-
-
-@compiled
-def _plan(state: OSSBState) -> None:
-    """Find the next arm, and whether it explores."""
-    estimate, counts = state.estimate, state.counts
-    counts[1] = 0
+def _plan(state: OSSBState, log_t: float) -> int:
+    """Find the next arm, and note whether it explores."""
+    estimate = state.estimate
+    state.explores[0] = 0
     fewest = fewest_pulls(estimate)
-    if estimate.pulls[fewest] == 0.0:  # every arm once
-        counts[0] = fewest
-        return
+    if estimate.arms.pulls[fewest] == 0.0:  # every arm once
+        return fewest
     follow(state.goal, estimate)
     best = best_arm(estimate)
     furthest, lag = _furthest(state, best)
-    if lag >= state.level * _log_round(state):
-        counts[0] = best
-        return
-    counts[1] = 1
-    rate = state.epsilon * float(counts[2] + 1)
+    if lag >= state.level * log_t:
+        return best
+    state.explores[0] = 1
+    rate = state.epsilon * float(state.explorations[0] + 1)
     # with all means equal all allocations are infinite, and no arm lags more than others
-    forced = estimate.pulls[fewest] <= rate or lag == 0.0
-    counts[0] = fewest if forced else furthest
+    forced = estimate.arms.pulls[fewest] <= rate or lag == 0.0
+    return fewest if forced else furthest
 
 
 @compiled
@@ -145,7 +138,10 @@ def _furthest(state: OSSBState, best: int) -> tuple[int, float]:
     arm, least = -1, math.inf
     for x in range(state.goal.allocation.shape[0]):
         if x != best and state.goal.allocation[x] > 0.0:
-            ratio = state.estimate.pulls[x] / state.goal.allocation[x]
+            ratio = state.estimate.arms.pulls[x] / state.goal.allocation[x]
             if ratio < least:
                 arm, least = x, ratio
     return arm, least
+
+
+register_policy(OSSBState, choose=choose_ossb, update=update_ossb, inspect=inspect_ossb)

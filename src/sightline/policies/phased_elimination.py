@@ -18,16 +18,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.allocation.design import Design, design, optimal_design
+from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.clock import Clock, never
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
+from sightline.core.model import Model
+from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.validation import integer, number
 
 __all__ = ["PhasedElimination", "PhasedEliminationState"]
@@ -46,6 +48,18 @@ class Level(NamedTuple):
     log_arms_and_horizon: float  # log(k n)
 
 
+@persists(
+    "remaining",
+    "planned",
+    "pulls",
+    "sums",
+    "means",
+    "separation",
+    "phase",
+    "next_arm",
+    "best",
+    "settled",
+)
 class PhasedEliminationState(NamedTuple):
     """The remaining arms, and the data of the current phase."""
 
@@ -54,14 +68,19 @@ class PhasedEliminationState(NamedTuple):
     remaining: Array  # (k,) 1 for an arm that may be best, else 0
     planned: Array  # (k,) pulls in this phase
     pulls: Array  # (k,) told in this phase
-    rewards: Array  # (k,) their sums
+    sums: Array  # (k,) of their outcomes
     means: Array  # (k,) estimates of the last phase that ended; 0 before
     separation: Array  # (2,) by how much the best is ahead, and 2 eps, both of that phase
-    counts: NDArray[np.int64]  # the phase, the arm to play, the best arm, 1 if settled
+    phase: NDArray[np.int64]  # (1,)
+    next_arm: NDArray[np.int64]  # (1,)
+    best: NDArray[np.int64]  # (1,)
+    settled: NDArray[np.int64]  # (1,): 1 if it is
+    weights: Array  # (k,) of an observation of each arm
     design: Design
-    gram: Array  # workspace (d, d)
-    factor: Array  # workspace (d, d)
-    moment: Array  # workspace (d,)
+    scales: Array  # scratch (k,)
+    gram: Array  # scratch (d, d)
+    factor: Array  # scratch (d, d)
+    moment: Array  # scratch (d,)
 
 
 @dataclass(frozen=True)
@@ -69,7 +88,7 @@ class PhasedElimination(Policy):
     """Elimination in phases with G-optimal designs.
 
     In live use, questions asked before the reward of the last one of an arm is told are answered
-    with that arm again: only what was told counts.  Rewards of dropped arms are not learnt from,
+    with that arm again: only what was told counts.  Rewards of dropped arms are not learned from,
     nor is anything once the best arm is settled.
 
     Parameters
@@ -94,24 +113,30 @@ class PhasedElimination(Policy):
         """Whether choices can reach ahead: they do once the best arm is settled."""
         return True
 
-    # reaches_far is True: pulls until then grow with log n and 1 / gap^2, not with the run.  With
+    # any_horizon is True: pulls until then grow with log n and 1 / gap^2, not with the run.  With
     # several best arms no phase settles anything, as for IDS; a phase longer than 2^53 pulls of
     # one arm would never end, but is never reached either.
 
-    def start(self, actions: Array, noise_std: float) -> PhasedEliminationState:
+    def start(self, model: Model) -> PhasedEliminationState:
         """State before any data."""
+        weights, actions = model.needs_weights("PhasedElimination"), model.rewards
         k, d = actions.shape
         state = PhasedEliminationState(
             actions=actions,
-            level=Level(noise_std, float(self.gap_bound), math.log(k * self.horizon)),
+            level=Level(model.noise_std, float(self.gap_bound), math.log(k * self.horizon)),
             remaining=np.ones(k),
             planned=np.zeros(k),
             pulls=np.zeros(k),
-            rewards=np.zeros(k),
+            sums=np.zeros(k),
             means=np.zeros(k),
             separation=np.array([0.0, 2.0 * self.gap_bound]),
-            counts=np.zeros(4, dtype=np.int64),
+            phase=np.zeros(1, dtype=np.int64),
+            next_arm=np.zeros(1, dtype=np.int64),
+            best=np.zeros(1, dtype=np.int64),
+            settled=np.zeros(1, dtype=np.int64),
+            weights=weights,
             design=design(k, d),
+            scales=np.zeros(k),
             gram=np.zeros((d, d)),
             factor=np.zeros((d, d)),
             moment=np.zeros(d),
@@ -120,54 +145,53 @@ class PhasedElimination(Policy):
         return state
 
 
-@choose.register(PhasedEliminationState)
 @compiled
 def choose_phased_elimination(
-    state: PhasedEliminationState, clock: Clock, rng: np.random.Generator
+    state: PhasedEliminationState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
     """Next arm of the plan, or the settled one for ever."""
-    if state.counts[3] == 1:
-        return Choice(state.counts[2], 1.0, never())
-    return Choice(state.counts[1], 1.0, clock)
+    if state.settled[0] == 1:
+        return Choice(state.best[0], 1.0, never())
+    return Choice(state.next_arm[0], 1.0, clock)
 
 
-@update.register(PhasedEliminationState)
 @compiled
-def update_phased_elimination(state: PhasedEliminationState, arm: int, reward: float) -> None:
+def update_phased_elimination(
+    state: PhasedEliminationState, clock: Clock, arm: int, outcome: Any
+) -> None:
     """Count towards the plan; end the phase with it."""
-    if state.counts[3] == 1 or state.remaining[arm] == 0.0:
+    if state.settled[0] == 1 or state.remaining[arm] == 0.0:
         return
     state.pulls[arm] += 1.0
-    state.rewards[arm] += reward
+    state.sums[arm] += outcome
     _find_next(state)
-    if state.counts[1] == state.pulls.shape[0]:
+    if state.next_arm[0] == state.pulls.shape[0]:
         _end_phase(state)
 
 
-@inspect.register(PhasedEliminationState)
 @compiled
-def inspect_phased_elimination(state: PhasedEliminationState, clock: Clock) -> Evidence:
+def inspect_phased_elimination(state: PhasedEliminationState, clock: Clock, offer: Any) -> Evidence:
     """By how much the best arm was ahead of the next in the last phase, against 2 eps_l.
 
     With nothing but equals of the best arm left, its lead is infinite.
     """
-    wake = never() if state.counts[3] == 1 else clock
-    return Evidence(state.counts[2], state.separation[0], state.separation[1], wake)
+    wake = never() if state.settled[0] == 1 else clock
+    return Evidence(state.best[0], state.separation[0], state.separation[1], wake)
 
 
 @compiled
 def _find_next(state: PhasedEliminationState) -> None:
     """First arm of the plan from the current one on that lacks pulls; k if none does."""
-    arm = state.counts[1]
+    arm = state.next_arm[0]
     while arm < state.pulls.shape[0] and state.pulls[arm] >= state.planned[arm]:
         arm += 1
-    state.counts[1] = arm
+    state.next_arm[0] = arm
 
 
 @compiled
 def _accuracy(state: PhasedEliminationState) -> float:
     """eps_l of the current phase."""
-    return state.level.gap_bound * math.pow(0.5, state.counts[0])
+    return state.level.gap_bound * math.pow(0.5, state.phase[0])
 
 
 @compiled_apart
@@ -175,11 +199,14 @@ def _begin_phase(state: PhasedEliminationState) -> None:
     """Plan the next phase; settle if there is nothing left to find out."""
     _measure_lead(state)
     if state.separation[0] == math.inf:
-        state.counts[3] = 1
+        state.settled[0] = 1
         return
-    state.counts[0] += 1
-    phase = float(state.counts[0])
-    worst = optimal_design(state.design, state.actions, state.remaining, DESIGN_TOLERANCE)
+    state.phase[0] += 1
+    phase = float(state.phase[0])
+    for x in range(state.scales.shape[0]):
+        state.scales[x] = state.remaining[x] * state.weights[x]
+    optimal_design(state.design, state.actions, state.scales, DESIGN_TOLERANCE)
+    worst = largest_reward_leverage(state.design, state.scales, state.weights)
     # pi(x) times this many pulls keep max ||x||^2 in V^-1 so small that all means are within eps
     level = state.level.log_arms_and_horizon + math.log(phase * (phase + 1.0))
     noise = state.level.noise_std / _accuracy(state)
@@ -188,8 +215,8 @@ def _begin_phase(state: PhasedEliminationState) -> None:
         share = state.design.weights[x]  # one pull at least: tiny noise squared can be 0
         state.planned[x] = max(np.ceil(total * share), 1.0) if share > 0.0 else 0.0
         state.pulls[x] = 0.0
-        state.rewards[x] = 0.0
-    state.counts[1] = 0
+        state.sums[x] = 0.0
+    state.next_arm[0] = 0
     _find_next(state)
 
 
@@ -208,7 +235,7 @@ def _measure_lead(state: PhasedEliminationState) -> None:
             differs = differs or state.actions[x, i] != state.actions[best, i]
         if differs and state.remaining[x] > 0.0:
             lead = min(lead, state.means[best] - state.means[x])
-    state.counts[2] = best
+    state.best[0] = best
     state.separation[0] = lead
 
 
@@ -243,7 +270,7 @@ def _estimate(state: PhasedEliminationState) -> None:
             gram[i, j] = 1.0 if i == j and i >= r else 0.0  # nothing is asked of these
     for x in range(k):
         for i in range(r):
-            moment[i] += c[x, i] * state.rewards[x]
+            moment[i] += c[x, i] * state.sums[x]
             for j in range(r):
                 gram[i, j] += state.pulls[x] * c[x, i] * c[x, j]
     factorise(gram, state.factor)
@@ -253,4 +280,12 @@ def _estimate(state: PhasedEliminationState) -> None:
         mean = 0.0
         for i in range(r):
             mean += c[x, i] * moment[i]
-        state.means[x] = mean if state.remaining[x] > 0.0 else -math.inf
+        state.means[x] = mean / state.weights[x] if state.remaining[x] > 0.0 else -math.inf
+
+
+register_policy(
+    PhasedEliminationState,
+    choose=choose_phased_elimination,
+    update=update_phased_elimination,
+    inspect=inspect_phased_elimination,
+)

@@ -11,8 +11,8 @@ stated, neither in the worst case nor in the limit.  It pays for information at 
 start, however small the gaps; and with ``candidates="others"`` the other arms must teach what
 x-hat would teach for nothing.  On the end-of-optimism problem that makes the cost per log n
 ((1 + sqrt(epsilon) / slope) / (1 - epsilon))^2 c*, which is 1.12 c* at epsilon = 0.01, slope 2.
-``candidates="all"`` mends it: as the floor falls, x-hat becomes ever cheaper, and the limit there
-is c*.
+``candidates="all"`` avoids that: as the floor falls, x-hat becomes ever cheaper, and the limit
+there is c*.
 
 Cost per exploration round: O(k d^2), or that of IDS if the gain is optimistic; a whole stretch of
 exploitation costs one test.  Exploration takes fewer rounds than that of IDS, O(log n) on that
@@ -21,64 +21,62 @@ problem, because hardly any round goes to x-hat.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence.rules import (
-    Confidence,
-    ConfidenceRule,
-    LogDet,
-    local_beta,
-    next_exploration,
-    ridge,
-    valid_regulariser,
-    valid_rule,
-)
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
-from sightline.core.information.gains import Workspace, workspace
-from sightline.core.information.gaps import empirical_gaps, optimistic_arm, value_gaps
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.information.gains import INFORMATION, weigh_arms
+from sightline.core.information.gains_of_alternatives import PlainGain
+from sightline.core.information.gaps import EmpiricalGaps, FlooredGaps, ValueGaps
 from sightline.core.information.ratio import cheapest_arm
+from sightline.core.information.round import Weighing, Workspace, weighing, workspace
+from sightline.core.information.weights import learning_rate_rule
+from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.ids.options import (
-    INFORMATION,
-    LEAST_M,
-    PlainGain,
-    Rules,
-    learning_rate_rule,
+from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.reports import (
+    begin,
+    compare_to_best,
+    learn,
+    report_commitment,
+    settled_until_round,
 )
-from sightline.policies.ids.rules import evaluate_gains
-from sightline.policies.reports import learn, report_commitment
 from sightline.validation import one_of
 
 __all__ = ["PrimalDual", "PrimalDualState"]
 
-_GAPS = {"floored": 0, "empirical": 1, "value": 2}
-_FLOORED, _VALUE = _GAPS["floored"], _GAPS["value"]
-_CANDIDATES = {"others": 0, "all": 1}
-_OTHERS = _CANDIDATES["others"]
+_GAPS = {"floored": FlooredGaps(), "empirical": EmpiricalGaps(), "value": ValueGaps()}
+_CANDIDATES = ("others", "all")
 _OPTIMISM = {
     "none": PlainGain(),
-    "all": INFORMATION["halfspace"],
-    "ucb": INFORMATION["halfspace-ucb"],
+    "all": INFORMATION["halfspace"].rule,
+    "ucb": INFORMATION["halfspace-ucb"].rule,
 }
+
+
+class Rules(NamedTuple):
+    """The gap in the numerator and the gain in the denominator of the price."""
+
+    information: Any
+    gaps: Any
 
 
 class PrimalDualState(NamedTuple):
     """Estimates from exploration rounds, and what a round computes from them."""
 
     estimate: LeastSquares
-    confidence: Confidence
+    confidence: Any
     rules: Rules
-    candidates: int
+    explores_best: bool  # whether x-hat is a candidate
     alternatives: HalfSpaces
-    largest_m: NDArray[np.float64]  # (1,), in units of the noise variance
+    weighing: Weighing
     work: Workspace
 
 
@@ -100,7 +98,7 @@ class PrimalDual(Policy):
         Arms to explore: all but x-hat (the paper's appendix), or x-hat as well (as its main text
         prints it, and the default, because only then is the limit c*).  If no other arm informs,
         x-hat is explored in either case.
-    confidence : LogDet, LogLog or FixedBeta
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient beta; the paper's, so that it is compared with IDS at equal beta.
     learning_rate : {"paper", "algorithm", "inverse-sqrt-beta"} or float
         eta of the weights q, as in :class:`~sightline.IDS`.
@@ -133,60 +131,46 @@ class PrimalDual(Policy):
                 "empirical gap is zero, would be explored for ever"
             )
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> PrimalDualState:
+    def start(self, model: Model) -> PrimalDualState:
         """State before any data."""
-        regulariser = ridge(self.regulariser, self.confidence, noise_std)
-        estimate = least_squares(actions, regulariser)
-        k, d = estimate.actions.shape
+        estimate, confidence = begin(model, self.regulariser, self.confidence)
+        k, d = estimate.arms.rewards.shape
         return PrimalDualState(
             estimate=estimate,
-            confidence=self.confidence.build(d, noise_std, regulariser),
+            confidence=confidence,
             rules=Rules(
                 information=_OPTIMISM[self.optimism],
-                sampling=0,
                 gaps=_GAPS[self.gaps],
-                learning_rate=learning_rate_rule(self.learning_rate, k),
             ),
-            candidates=_CANDIDATES[self.candidates],
+            explores_best=self.candidates == "all",
             alternatives=half_spaces(k),
-            largest_m=np.array([LEAST_M]),
+            weighing=weighing(learning_rate_rule(self.learning_rate, k)),
             work=workspace(k, d),
         )
 
 
 @compiled
-def _best_response(state: PrimalDualState, best: int) -> int:
-    """Arm of least gap per gain, after ``least_distance``."""
-    estimate, alternatives, work = state.estimate, state.alternatives, state.work
-    s = estimate.counts[0] + 1
-    beta = local_beta(state.confidence, estimate.log_det[0], s)
-    ucb_arm = optimistic_arm(estimate, beta)
-    evaluate_gains(state, best, beta, ucb_arm)
-    if state.rules.gaps == _VALUE:
-        value_gaps(estimate, beta, ucb_arm, work.gaps)
-    else:
-        floor = math.sqrt(state.confidence.noise_variance / s)
-        least = floor if state.rules.gaps == _FLOORED else 0.0
-        empirical_gaps(alternatives.shortfalls, least, work.gaps)
-    if state.candidates == _OTHERS:
+def _best_response(state: PrimalDualState, comparison: Comparison) -> int:
+    """Arm of least gap per gain."""
+    weigh_arms(state, comparison)
+    work, separations = state.work, state.alternatives.separations
+    if not state.explores_best:
         for x in range(work.gains.shape[0]):
-            if alternatives.separations[x] <= 0.0:  # x-hat and its twins
+            if separations[x] <= 0.0:  # x-hat and its twins
                 work.gains[x] = 0.0
-    return cheapest_arm(work.gaps, work.gains, best)
+    return cheapest_arm(work.gaps, work.gains, comparison.best)
 
 
-@choose.register(PrimalDualState)
 @compiled
-def choose_primal_dual(state: PrimalDualState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_primal_dual(
+    state: PrimalDualState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play the arm of least price."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    least = least_distance(state.alternatives, estimate, best)
-    wake = next_exploration(state.confidence, estimate.log_det[0], least, clock)
+    comparison = compare_to_best(state)
+    wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
-        return Choice(best, 1.0, wake)
-    return Choice(_best_response(state, best), 1.0, clock)
+        return Choice(comparison.best, 1.0, wake)
+    return Choice(_best_response(state, comparison), 1.0, clock)
 
 
-update.register(PrimalDualState)(learn)
-inspect.register(PrimalDualState)(report_commitment)
+register_policy(PrimalDualState, choose=choose_primal_dual, update=learn, inspect=report_commitment)

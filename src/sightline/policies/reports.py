@@ -5,38 +5,94 @@ For states that have an ``estimate``, a ``confidence`` and ``alternatives``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
-from sightline.core.alternatives.half_spaces import least_distance
+from sightline.core.alternatives.comparison import Comparison, compare
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.rules import global_beta, next_exploration
-from sightline.core.estimation.least_squares import best_arm, observe
+from sightline.core.confidence.commitment import next_exploration
+from sightline.core.confidence.rules import ConfidenceRule, global_beta, ridge
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Evidence
 
-__all__ = ["learn", "report", "report_commitment"]
+__all__ = [
+    "StateWithAlternatives",
+    "StateWithEstimate",
+    "begin",
+    "compare_to_best",
+    "learn",
+    "report",
+    "report_commitment",
+    "settled_until_round",
+]
+
+
+class StateWithEstimate(Protocol):
+    """A state that keeps least squares."""
+
+    @property
+    def estimate(self) -> LeastSquares:
+        """What the data say."""
+
+
+class StateWithAlternatives(StateWithEstimate, Protocol):
+    """A state that can run the exploitation test of IDS."""
+
+    @property
+    def confidence(self) -> Any:
+        """Named tuple of a confidence rule."""
+
+    @property
+    def alternatives(self) -> Any:
+        """HalfSpaces or Projections."""
+
+
+def begin(
+    model: Model, regulariser: float | str, rule: ConfidenceRule, *, reduce: bool = True
+) -> tuple[LeastSquares, Any]:
+    """Estimates before any data, and the confidence coefficient that goes with them."""
+    ridge_ = ridge(regulariser, rule, model.noise_std)
+    estimate = least_squares(model, ridge_, reduce=reduce)
+    d = estimate.arms.rewards.shape[1]
+    return estimate, rule.build(d, model.noise_std, ridge_)
 
 
 @compiled
-def learn(state: Any, arm: int, reward: float) -> None:
+def learn(state: StateWithEstimate, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round that is told."""
-    observe(state.estimate, arm, reward)
+    observe(state.estimate, arm, outcome)
 
 
 @compiled
-def report(state: Any, clock: Clock) -> Evidence:
+def compare_to_best(state: StateWithAlternatives) -> Comparison:
+    """Compare all arms with the empirically best one."""
+    return compare(state.alternatives, state.estimate, best_arm(state.estimate))
+
+
+@compiled
+def settled_until_round(
+    state: StateWithAlternatives, comparison: Comparison, clock: Clock
+) -> Clock:
+    """First round >= now with m_s < beta_{s, t log t} / 2; before it, x-hat is settled."""
+    log_det = state.estimate.learned.log_det[0]
+    return next_exploration(state.confidence, log_det, comparison.least, clock)
+
+
+@compiled
+def report(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta_{s, t log t} / 2, on which the policy itself never acts."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    least = least_distance(state.alternatives, estimate, best)
-    beta = global_beta(state.confidence, estimate.log_det[0], log_round(clock))
-    return Evidence(best, 0.5 * least, 0.5 * beta, clock)
+    comparison = compare_to_best(state)
+    log_det = state.estimate.learned.log_det[0]
+    beta = global_beta(state.confidence, log_det, log_round(clock))
+    return Evidence(comparison.best, 0.5 * comparison.least, 0.5 * beta, clock)
 
 
 @compiled
-def report_commitment(state: Any, clock: Clock) -> Evidence:
+def report_commitment(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
     """Report the same, and until when x-hat is settled as things stand."""
-    now = report(state, clock)
-    log_det = state.estimate.log_det[0]
-    wake = next_exploration(state.confidence, log_det, 2.0 * now.evidence, clock)
-    return Evidence(now.best, now.evidence, now.threshold, wake)
+    now = report(state, clock, offer)
+    comparison = Comparison(now.best, 2.0 * now.evidence)
+    return Evidence(
+        now.best, now.evidence, now.threshold, settled_until_round(state, comparison, clock)
+    )

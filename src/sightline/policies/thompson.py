@@ -18,20 +18,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.rules import (
-    Confidence,
-    ConfidenceRule,
-    LogDet,
-    global_beta,
-    valid_rule,
-)
-from sightline.core.estimation.least_squares import spanning_coordinates
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule, global_beta, valid_rule
+from sightline.core.estimation.coordinates import spanning_coordinates
+from sightline.core.model import Model
+from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
     Posterior,
     absorb,
@@ -41,34 +38,73 @@ from sightline.core.posterior.gaussian import (
     log_det_ratio,
     posterior_mean,
 )
-from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose, inspect, update
+from sightline.jit import compiled, generic
+from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.validation import number, one_of
 
 __all__ = ["ThompsonSampling", "ThompsonState"]
 
 Array = NDArray[np.float64]
 
-_INFLATION = {"none": 0, "agrawal-goyal": 1, "abeille-lazaric": 2}
-_AGRAWAL_GOYAL, _ABEILLE_LAZARIC = _INFLATION["agrawal-goyal"], _INFLATION["abeille-lazaric"]
+_INFLATION = ("none", "agrawal-goyal", "abeille-lazaric")
 _LOG_2 = math.log(2.0)
 
 
-class Inflation(NamedTuple):
-    """How v is found."""
+@generic
+def _inflation(rule: Any, posterior: Posterior, clock: Clock) -> float:
+    """v: how many posterior standard deviations a draw has."""
+    raise TypeError(f"no inflation for {type(rule).__name__}")
 
-    rule: int
-    value: float  # v itself, where it is fixed
+
+class FixedInflation(NamedTuple):
+    """The same v in every round."""
+
+    value: float
+
+
+@_inflation.register(FixedInflation)
+@compiled
+def _fixed(rule: FixedInflation, posterior: Posterior, clock: Clock) -> float:
+    return rule.value
+
+
+class AgrawalGoyal(NamedTuple):
+    """v = sqrt(9 d log(t / delta)), delta = 1/(t log t)."""
+
+    dimension: float
+
+
+@_inflation.register(AgrawalGoyal)
+@compiled
+def _agrawal_goyal(rule: AgrawalGoyal, posterior: Posterior, clock: Clock) -> float:
+    u = max(log_round(clock), _LOG_2)  # t / delta = t^2 log t
+    return 3.0 * math.sqrt(rule.dimension * (2.0 * u + math.log(u)))
+
+
+class AbeilleLazaric(NamedTuple):
+    """v = sqrt(beta) / sigma."""
+
+    confidence: Any
     prior_std: float
-    confidence: Confidence
+    noise_variance: float
 
 
+@_inflation.register(AbeilleLazaric)
+@compiled
+def _abeille_lazaric(rule: AbeilleLazaric, posterior: Posterior, clock: Clock) -> float:
+    log_det = log_det_ratio(posterior, rule.prior_std)
+    beta = global_beta(rule.confidence, log_det, log_round(clock))
+    # the posterior covariance is sigma^2 V^-1, and beta has sigma^2 in it already
+    return math.sqrt(beta / rule.noise_variance)
+
+
+@persists()
 class ThompsonState(NamedTuple):
     """Posterior over theta, and the last draw from it."""
 
     posterior: Posterior
-    inflation: Inflation
-    draw: Array  # workspace (d,)
+    inflation: FixedInflation | AgrawalGoyal | AbeilleLazaric
+    draw: Array  # scratch (d,)
 
 
 @dataclass(frozen=True)
@@ -83,7 +119,7 @@ class ThompsonSampling(Policy):
     inflation : {"none", "agrawal-goyal", "abeille-lazaric"} or float
         v, by which draws are wider than the posterior: 1 by default, the strongest in practice; by
         one of the two frequentist rules; or a fixed number.
-    confidence : LogDet, LogLog or FixedBeta
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         beta of ``"abeille-lazaric"``, at the level of LinUCB; unused otherwise.
     """
 
@@ -99,57 +135,51 @@ class ThompsonSampling(Policy):
             number("inflation", self.inflation, above=0)
         valid_rule(self.confidence)
 
-    def start(self, actions: Array, noise_std: float) -> ThompsonState:
+    def start(self, model: Model) -> ThompsonState:
         """State before any data."""
-        posterior = gaussian_posterior(actions, noise_std, self.prior_std)
-        named = isinstance(self.inflation, str)
-        # as everywhere, d is the dimension of the span of the arms
-        d = spanning_coordinates(actions).shape[1]
-        regulariser = (noise_std / self.prior_std) ** 2
-        inflation = Inflation(
-            rule=_INFLATION[str(self.inflation)] if named else _INFLATION["none"],
-            value=1.0 if named else float(self.inflation),
-            prior_std=float(self.prior_std),
-            confidence=self.confidence.build(d, noise_std, regulariser),
-        )
-        return ThompsonState(posterior, inflation, np.zeros(actions.shape[1]))
+        model.needs_weights("ThompsonSampling")
+        actions, rows = model.rewards, model.observations[:, 0]
+        posterior = gaussian_posterior(actions, rows, model.noise_std, self.prior_std)
+        return ThompsonState(posterior, self._inflation(model), np.zeros(actions.shape[1]))
+
+    def _inflation(self, model: Model) -> FixedInflation | AgrawalGoyal | AbeilleLazaric:
+        """Rule for v, with the numbers of one problem."""
+        if not isinstance(self.inflation, str):
+            return FixedInflation(float(self.inflation))
+        if self.inflation == "none":
+            return FixedInflation(1.0)
+        d = spanning_coordinates(model.rewards).shape[1]  # as everywhere, of the span of the arms
+        if self.inflation == "agrawal-goyal":
+            return AgrawalGoyal(float(d))
+        regulariser = (model.noise_std / self.prior_std) ** 2
+        confidence = self.confidence.build(d, model.noise_std, regulariser)
+        return AbeilleLazaric(confidence, float(self.prior_std), model.noise_std**2)
 
 
 @compiled
-def _inflation(state: ThompsonState, clock: Clock) -> float:
-    """v: how many posterior standard deviations a draw has."""
-    inflation = state.inflation
-    if inflation.rule == _AGRAWAL_GOYAL:
-        u = max(log_round(clock), _LOG_2)  # delta = 1/(t log t), and t / delta = t^2 log t
-        return 3.0 * math.sqrt(inflation.confidence.dimension * (2.0 * u + math.log(u)))
-    if inflation.rule == _ABEILLE_LAZARIC:
-        log_det = log_det_ratio(state.posterior, inflation.prior_std)
-        beta = global_beta(inflation.confidence, log_det, log_round(clock))
-        # the posterior covariance is sigma^2 V^-1, and beta has sigma^2 in it already
-        return math.sqrt(beta / inflation.confidence.noise_variance)
-    return inflation.value
-
-
-@choose.register(ThompsonState)
-@compiled
-def choose_thompson(state: ThompsonState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_thompson(
+    state: ThompsonState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
     """Best arm of one posterior draw; its probability has no closed form."""
     theta = state.draw
-    draw_parameter(state.posterior, _inflation(state, clock), theta, rng)
+    draw_parameter(state.posterior, _inflation(state.inflation, state.posterior, clock), theta, rng)
     return Choice(best_under(state.posterior, theta), math.nan, clock)
 
 
-@update.register(ThompsonState)
 @compiled
-def update_thompson(state: ThompsonState, arm: int, reward: float) -> None:
+def update_thompson(state: ThompsonState, clock: Clock, arm: int, outcome: Any) -> None:
     """Posterior after one more observation."""
-    absorb(state.posterior, arm, reward)
+    absorb(state.posterior, arm, outcome)
 
 
-@inspect.register(ThompsonState)
 @compiled
-def inspect_thompson(state: ThompsonState, clock: Clock) -> Evidence:
+def inspect_thompson(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
     """Best arm of the posterior mean; a posterior draw has no confidence level."""
     theta = state.draw
     posterior_mean(state.posterior, theta)
     return Evidence(best_under(state.posterior, theta), math.nan, math.nan, clock)
+
+
+register_policy(
+    ThompsonState, choose=choose_thompson, update=update_thompson, inspect=inspect_thompson
+)

@@ -24,23 +24,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence.rules import (
-    Confidence,
-    ConfidenceRule,
-    LogDet,
-    next_exploration,
-    ridge,
-    valid_regulariser,
-    valid_rule,
-)
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.table import rows_seen
+from sightline.core.model import Model
+from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
     Posterior,
     absorb,
@@ -49,8 +46,13 @@ from sightline.core.posterior.gaussian import (
     gaussian_posterior,
 )
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.reports import report_commitment
+from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.reports import (
+    begin,
+    compare_to_best,
+    report_commitment,
+    settled_until_round,
+)
 from sightline.validation import integer, number
 
 __all__ = ["TopTwo", "TopTwoState"]
@@ -61,16 +63,17 @@ Array = NDArray[np.float64]
 _NEVER = 2.0**-53
 
 
+@persists()
 class TopTwoState(NamedTuple):
     """Estimates from exploration rounds, and the posterior that goes with them."""
 
     estimate: LeastSquares
-    confidence: Confidence
+    confidence: Any
     alternatives: HalfSpaces
     posterior: Posterior
     leader_probability: float
     redraws: int
-    draw: Array  # workspace (d,)
+    draw: Array  # scratch (d,)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class TopTwo(Policy):
     redraws : int
         Most redraws for a challenger.  100 by default: of what differs less often than in one
         draw of a hundred, the nearest alternative is nearly all.
-    confidence : LogDet, LogLog or FixedBeta
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient of the exploitation test; the paper's, as for IDS.
     regulariser : float or "matched"
         lambda of the least squares estimate, which is the posterior mean under the prior
@@ -113,17 +116,19 @@ class TopTwo(Policy):
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser)
 
-    def start(self, actions: Array, noise_std: float) -> TopTwoState:
+    def start(self, model: Model) -> TopTwoState:
         """State before any data."""
-        regulariser = ridge(self.regulariser, self.confidence, noise_std)
-        estimate = least_squares(actions, regulariser)
-        k, d = estimate.actions.shape
-        prior_std = noise_std / math.sqrt(regulariser)  # posterior mean = theta-hat
+        model.needs_weights("TopTwo")
+        estimate, confidence = begin(model, self.regulariser, self.confidence)
+        actions = estimate.arms.rewards
+        k, d = actions.shape
+        rows = rows_seen(estimate.arms)
+        prior_std = model.noise_std / math.sqrt(estimate.regulariser)  # posterior mean = theta-hat
         return TopTwoState(
             estimate=estimate,
-            confidence=self.confidence.build(d, noise_std, regulariser),
+            confidence=confidence,
             alternatives=half_spaces(k),
-            posterior=gaussian_posterior(estimate.actions, noise_std, prior_std),
+            posterior=gaussian_posterior(actions, rows, model.noise_std, prior_std),
             leader_probability=float(self.leader_probability),
             redraws=int(self.redraws),
             draw=np.zeros(d),
@@ -131,23 +136,24 @@ class TopTwo(Policy):
 
 
 @compiled
-def _nearest(state: TopTwoState, least: float) -> int:
-    """Arm of the nearest alternative, after ``least_distance``; the first one among equals."""
+def _nearest(state: TopTwoState, comparison: Comparison) -> int:
+    """Arm of the nearest alternative; the first one among equals."""
     distances = state.alternatives.distances
     z = 0
-    while distances[z] > least:
+    while distances[z] > comparison.least:
         z += 1
     return z
 
 
 @compiled
 def _leader_or_challenger(
-    state: TopTwoState, best: int, least: float, rng: np.random.Generator
+    state: TopTwoState, comparison: Comparison, rng: np.random.Generator
 ) -> int:
     """Play the leader or look for a challenger; all draws are made in one place, compiled once."""
     # P(another arm than x-hat is best) <= sum_z P(<x-hat - z, theta> < 0) <= k/2 exp(-least/2)
-    units = least / state.confidence.noise_variance
-    differ = 0.5 * state.estimate.means.shape[0] * math.exp(-0.5 * units) * state.redraws
+    best = comparison.best
+    units = comparison.least / state.estimate.noise_variance
+    differ = 0.5 * state.estimate.arms.means.shape[0] * math.exp(-0.5 * units) * state.redraws
     leader = -1
     for _ in range(state.redraws + 1):
         draw_parameter(state.posterior, 1.0, state.draw, rng)
@@ -160,28 +166,28 @@ def _leader_or_challenger(
                 break
         elif arm != leader:
             return arm
-    return _nearest(state, least) if leader == best else best
+    return _nearest(state, comparison) if leader == best else best
 
 
-@choose.register(TopTwoState)
 @compiled
-def choose_top_two(state: TopTwoState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_top_two(
+    state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    least = least_distance(state.alternatives, estimate, best)
-    wake = next_exploration(state.confidence, estimate.log_det[0], least, clock)
+    comparison = compare_to_best(state)
+    wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
-        return Choice(best, 1.0, wake)
-    return Choice(_leader_or_challenger(state, best, least, rng), math.nan, clock)
+        return Choice(comparison.best, 1.0, wake)
+    return Choice(_leader_or_challenger(state, comparison, rng), math.nan, clock)
 
 
-@update.register(TopTwoState)
 @compiled
-def update_top_two(state: TopTwoState, arm: int, reward: float) -> None:
+def update_top_two(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an exploration round; exploitation rounds are never told."""
-    observe(state.estimate, arm, reward)
-    absorb(state.posterior, arm, reward)
+    observe(state.estimate, arm, outcome)
+    absorb(state.posterior, arm, outcome)
 
 
-inspect.register(TopTwoState)(report_commitment)
+register_policy(
+    TopTwoState, choose=choose_top_two, update=update_top_two, inspect=report_commitment
+)

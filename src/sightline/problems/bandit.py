@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sightline.core.model import bandit_model, common_noise, valid_noise_std
+from sightline.problems.base import OneNumber, Problem
 from sightline.problems.noise import Gaussian, valid_noise
-from sightline.validation import LARGEST, action_set, finite_array, number
+from sightline.validation import LARGEST, action_set, finite_array
 
 __all__ = ["LinearBandit"]
 
 
-class LinearBandit:
+class LinearBandit(Problem):
     """Arms x with rewards <x, theta> + noise: a value, equal to another with the same contents.
 
     Parameters
@@ -24,8 +25,9 @@ class LinearBandit:
         One arm per row.
     theta : array_like, shape (d,)
         True parameter.
-    noise_std : float
-        Standard deviation of Gaussian noise; not allowed beside ``noise``.
+    noise_std : float or array_like, shape (k,)
+        Standard deviation of Gaussian noise, the same for all arms or one for each; not allowed
+        beside ``noise``.
     noise : distribution, optional
         Another reward distribution of :mod:`sightline.problems`.
     name : str
@@ -39,13 +41,17 @@ class LinearBandit:
         Arm with the largest mean, the first one among equals.
     k, d : int
         Number of arms and dimension.
+    noise_std : float or ndarray, shape (k,)
+        Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
+    model : Model
+        What a policy is told: arms, observations and noise, without theta.
     """
 
     def __init__(
         self,
         actions: ArrayLike,
         theta: ArrayLike,
-        noise_std: float | None = None,
+        noise_std: float | ArrayLike | None = None,
         *,
         noise: Any = None,
         name: str = "linear-bandit",
@@ -57,19 +63,24 @@ class LinearBandit:
         if not np.abs(self.means).max() <= LARGEST:
             raise ValueError(f"means must not exceed {LARGEST:g}, got {np.abs(self.means).max():g}")
         self.best = int(self.means.argmax())
-        self.gaps: NDArray[np.float64] = self.means[self.best] - self.means
+        self.gaps = self.means[self.best] - self.means
         if noise is not None and noise_std is not None:
             raise ValueError("give noise_std or noise, not both")
         if noise is None:
-            noise = Gaussian(1.0 if noise_std is None else number("noise_std", noise_std, above=0))
-        self.noise = valid_noise(noise, self.means)
+            self.noise_std = valid_noise_std(1.0 if noise_std is None else noise_std, self.k)
+            self.noise = Gaussian(common_noise(self.noise_std))
+        else:
+            self.noise = valid_noise(noise, self.means)
+            self.noise_std = float(self.noise.std)
+        self.model = bandit_model(self.actions, self.noise_std)
         self.name = name
-        self.origin: Mapping[str, Any] | None = None  # of a named problem, see instances.py
         for array in (self.actions, self.theta, self.means, self.gaps):
             array.setflags(write=False)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], noise_std: float | None = None) -> LinearBandit:
+    def load(
+        cls, path: str | PathLike[str], noise_std: float | ArrayLike | None = None
+    ) -> LinearBandit:
         """Read a problem from a .json, .npz or .csv file, which also gives it its name.
 
         JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
@@ -79,7 +90,7 @@ class LinearBandit:
         ----------
         path : path
             The file.
-        noise_std : float, optional
+        noise_std : float or array_like, shape (k,), optional
             Takes precedence over the file; 1 if neither says.
         """
         from sightline.problems.files import read_problem  # it imports this module
@@ -90,10 +101,10 @@ class LinearBandit:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
         return self
 
-    @property
-    def noise_std(self) -> float:
-        """Sub-Gaussian parameter sigma of the rewards."""
-        return float(self.noise.std)
+    def world(self) -> OneNumber:
+        """Make what answers a policy in one run: rewards, in units of the noise of their arm."""
+        assert self.model.weights is not None
+        return OneNumber(self.model.weights * self.means, self.noise)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LinearBandit) and self._value() == other._value()
@@ -102,9 +113,11 @@ class LinearBandit:
         return hash(self._value())
 
     def _value(self) -> tuple[object, ...]:
-        arrays = (self.actions.tobytes(), self.theta.tobytes())
+        arrays = (self.actions, self.theta, np.asarray(self.noise_std))
         # distributions are tuples, of which Gaussian(1.0) == TwoPoint(1.0)
-        return (self.name, self.actions.shape, *arrays, type(self.noise), self.noise)
+        contents = (array.tobytes() for array in arrays)
+        return (self.name, self.actions.shape, *contents, type(self.noise), self.noise)
 
     def __repr__(self) -> str:
-        return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, noise={self.noise})"
+        noise = self.noise if isinstance(self.noise_std, float) else f"{self.k} levels"
+        return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, noise={noise})"

@@ -43,8 +43,14 @@ def describe(problem: LinearBandit) -> dict[str, Any]:
         "name": problem.name,
         "actions": problem.actions.tolist(),
         "theta": problem.theta.tolist(),
-        "noise": _describe_noise(problem.noise),
+        **_describe_noise_of(problem),
     }
+
+
+def _describe_noise_of(problem: LinearBandit) -> dict[str, Any]:
+    if isinstance(problem.noise_std, float):
+        return {"noise": _describe_noise(problem.noise)}
+    return {"noise_std": problem.noise_std.tolist()}
 
 
 def _describe_noise(noise: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sightline.problems.bandit import LinearBandit
 from sightline.validation import one_of
@@ -25,7 +26,9 @@ def is_problem_file(text: str) -> bool:
     return text.lower().endswith(_SUFFIXES)
 
 
-def read_problem(path: str | PathLike[str], noise_std: float | None = None) -> LinearBandit:
+def read_problem(
+    path: str | PathLike[str], noise_std: float | ArrayLike | None = None
+) -> LinearBandit:
     """Read a problem; its name is that of the file.
 
     JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
@@ -35,7 +38,7 @@ def read_problem(path: str | PathLike[str], noise_std: float | None = None) -> L
     ----------
     path : path
         The file; its suffix says which format it has.
-    noise_std : float, optional
+    noise_std : float or array_like, shape (k,), optional
         Takes precedence over the file; 1 if neither says.
     """
     file = Path(path)
@@ -68,10 +71,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _read_npz(path: Path) -> dict[str, Any]:
     with np.load(path, allow_pickle=False) as arrays:
-        fields = dict(arrays.items())
-    if "noise_std" in fields:
-        fields["noise_std"] = float(fields["noise_std"])
-    return fields
+        return dict(arrays.items())
 
 
 def _read_csv(path: Path) -> dict[str, Any]:

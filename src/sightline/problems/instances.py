@@ -127,7 +127,10 @@ class _UnitSpheres(LinearBandit):
         self._arguments = k, d, noise_variance
         first = unit_sphere(k, d, noise_variance)
         super().__init__(
-            first.actions, first.theta, first.noise_std, name=f"unit-spheres-{first.k}-{first.d}"
+            first.actions,
+            first.theta,
+            _std(noise_variance),
+            name=f"unit-spheres-{first.k}-{first.d}",
         )
 
     def member(self, replication: int) -> LinearBandit:

@@ -17,7 +17,16 @@ import numpy as np
 from sightline.jit import compiled, compiled_apart, generic
 from sightline.validation import number
 
-__all__ = ["Bernoulli", "Gaussian", "Sampler", "TwoPoint", "Uniform", "draw", "valid_noise"]
+__all__ = [
+    "Bernoulli",
+    "Gaussian",
+    "Sampler",
+    "TwoPoint",
+    "Uniform",
+    "draw",
+    "register_noise",
+    "valid_noise",
+]
 
 
 class Gaussian(NamedTuple):
@@ -68,12 +77,34 @@ class Sampler:
     std: float
 
 
+def register_noise(cls: type) -> Callable[[Any], Any]:
+    """Add a reward distribution, for ``LinearBandit(..., noise=cls(...))``.
+
+    Parameters
+    ----------
+    cls : type
+        A ``NamedTuple`` of positive numbers with a field or property ``std``, the sub-Gaussian
+        parameter that policies are told.
+
+    Returns
+    -------
+    callable
+        Decorator of ``draw(noise, mean, rng)``, compiled or plain, which returns one reward with
+        that mean.
+    """
+    return draw.register(cls)
+
+
 def _draw(noise: Any, mean: float, rng: np.random.Generator) -> float:
     """One reward with the given mean."""
     raise TypeError(f"no reward distribution is registered for {type(noise).__name__}")
 
 
-draw = generic(_draw, rebuild=lambda reward: reward)
+def _same(value: float) -> float:
+    return value
+
+
+draw = generic(_draw, rebuild=_same)
 
 
 @draw.returns_plainly
@@ -82,31 +113,31 @@ def _draw_plainly(noise: Any, mean: float, rng: np.random.Generator) -> tuple[fl
     return (draw(noise, mean, rng),)
 
 
-@draw.register(Gaussian)
+@register_noise(Gaussian)
 @compiled
 def _draw_gaussian(noise: Gaussian, mean: float, rng: np.random.Generator) -> float:
     return mean + noise.std * rng.standard_normal()
 
 
-@draw.register(Uniform)
+@register_noise(Uniform)
 @compiled
 def _draw_uniform(noise: Uniform, mean: float, rng: np.random.Generator) -> float:
     return mean + noise.half_width * (2.0 * rng.random() - 1.0)
 
 
-@draw.register(TwoPoint)
+@register_noise(TwoPoint)
 @compiled
 def _draw_two_point(noise: TwoPoint, mean: float, rng: np.random.Generator) -> float:
     return mean + noise.std if rng.random() < 0.5 else mean - noise.std
 
 
-@draw.register(Bernoulli)
+@register_noise(Bernoulli)
 @compiled
 def _draw_bernoulli(noise: Bernoulli, mean: float, rng: np.random.Generator) -> float:
     return 1.0 if rng.random() < mean else 0.0
 
 
-@draw.register(Sampler)
+@register_noise(Sampler)
 def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> float:
     return number("a reward drawn by the Sampler", noise.draw(mean, rng))
 

@@ -29,9 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.spanner import Spanner, barycentric_spanner, spanner
+from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
 
-__all__ = ["Design", "barycentric_spanner", "design", "optimal_design", "spanner"]
+__all__ = [
+    "Design",
+    "barycentric_spanner",
+    "design",
+    "largest_reward_leverage",
+    "optimal_design",
+    "spanner",
+]
 
 Array = NDArray[np.float64]
 
@@ -39,6 +47,7 @@ SPANNER_FACTOR = 2.0
 MOST_STEPS = 100_000  # never needed: a tolerance of 1e-9 takes some hundred steps
 
 
+@persists("weights")
 class Design(NamedTuple):
     """A design with the arrays it is computed in; see the table above."""
 
@@ -96,6 +105,19 @@ def optimal_design(work: Design, actions: Array, scales: Array, tolerance: float
         work.steps[0] += 1
         most, least = _extremes(work)
     worst: float = work.leverages[most]
+    return worst
+
+
+@compiled
+def largest_reward_leverage(work: Design, scales: Array, weights: Array) -> float:
+    """Largest leverage of what the arms with a scale pay, where scales have a factor per arm.
+
+    That is, of x where the design is one of observations weights[x] x.
+    """
+    worst = 0.0
+    for x in range(scales.shape[0]):
+        if scales[x] > 0.0:
+            worst = max(worst, work.leverages[x] / (weights[x] * weights[x]))
     return worst
 
 

@@ -39,13 +39,13 @@ Array = NDArray[np.float64]
 class Program(NamedTuple):
     """Primal-dual iterate, and what a step computes from it."""
 
-    gaps: Array
+    levels: Array
     points: Array  # in coordinates in which M = I
     iterate: Array  # (4, k): shares a, reduced costs s, multipliers y, surplus t
     change: Array  # (4, k): direction of the step
     squares: Array  # (k, r): u_x u_x^T as vectors, so that products are inner products
     norms: Array  # (k,): |u|^2
-    slopes: Array  # (k,): Delta / |u|^4, the gradient of h_z being slopes[z] (u_x . u_z)^2
+    slopes: Array  # (k,): l / |u|^4, the gradient of h_z being slopes[z] (u_x . u_z)^2
     residuals: Array  # (2, k): of s = 1 - gradient and of t = h - 1
     targets: Array  # (2, k): what a s and y t should become
 
@@ -57,7 +57,7 @@ def _curvature(program: Program, out: Array) -> None:
     k, d = points.shape
     weights, mean = np.empty(k), np.zeros((d, d))
     for z in range(k):
-        weights[z] = y[z] * program.gaps[z] / (norms[z] * norms[z])
+        weights[z] = y[z] * program.levels[z] / (norms[z] * norms[z])
     add_gram(points, weights, mean)
     half = math.sqrt(0.5)
     row = 0
@@ -93,7 +93,7 @@ def _by_constraints(program: Program, multipliers: Array) -> Array:
     _curvature(program, out)
     weights = np.empty(norms.shape[0])
     for z in range(norms.shape[0]):
-        along = 2.0 * y[z] * program.gaps[z] / (norms[z] * norms[z] * norms[z])
+        along = 2.0 * y[z] * program.levels[z] / (norms[z] * norms[z] * norms[z])
         weights[z] = multipliers[z] * slopes[z] * slopes[z] - along
     add_gram(program.squares, weights, out)
     return out

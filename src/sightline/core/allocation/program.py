@@ -2,14 +2,19 @@
 
 | symbol                                            | here              | shape  |
 |---------------------------------------------------|-------------------|--------|
-| Delta(x) > 0                                      | ``gaps``          | (k,)   |
+| Delta(x) > 0                                      |                   | (k,)   |
+| rho_x^2, precision of an observation of x         |                   | (k,)   |
+| c_x = Delta(x) / rho_x^2, price of information    |                   | (k,)   |
+| l_z = Delta(z)^2 / c_z = Delta(z) rho_z^2         | ``levels``        | (k,)   |
 | values at x of a basis of all e with <e, x*> = 0,  |                   |        |
-| divided by sqrt(Delta(x))                         | ``points``: u_x   | (k, d) |
+| divided by sqrt(c_x)                              | ``points``: u_x   | (k, d) |
 | a_x = alpha(x) Delta(x)                           | ``shares``        | (k,)   |
 | M = sum_x a_x u_x u_x^T                           |                   | (d, d) |
-| h_z = Delta(z) / |u_z|^2, the norm taken in M^-1  | ``evidence``      | (k,)   |
+| h_z = l_z / |u_z|^2, the norm taken in M^-1       | ``evidence``      | (k,)   |
 | y_z, multiplier of h_z >= 1                       | ``multipliers``   | (k,)   |
-| w_z = M^-1 u_z sqrt(Delta(z)) / |u_z|^2           |                   | (k, d) |
+| w_z = M^-1 u_z sqrt(l_z) / |u_z|^2                |                   | (k, d) |
+
+Where all arms have the same noise, rho = 1 and both c and l are the gaps.
 
 Playing the best arm costs nothing, so its allocation is infinite, and alternatives theta + e have
 <e, x*> = 0.  One for z has <e, z> = Delta(z); the nearest one in the norm of V(alpha) is at squared
@@ -55,11 +60,11 @@ MOST_STEPS = 60
 
 
 @compiled_apart
-def _start(points: Array, gaps: Array) -> Program:
+def _start(points: Array, levels: Array) -> Program:
     k, d = points.shape
     r = d * (d + 1) // 2
     program = Program(
-        gaps=gaps,
+        levels=levels,
         points=points.copy(),
         iterate=np.ones((4, k)),
         change=np.zeros((4, k)),
@@ -81,7 +86,7 @@ def _start(points: Array, gaps: Array) -> Program:
     _gradient(program)
     for x in range(k):
         iterate[1, x] += program.residuals[0, x]
-        iterate[3, x] = gaps[x] / program.norms[x] - 1.0
+        iterate[3, x] = levels[x] / program.norms[x] - 1.0
     return program
 
 
@@ -99,15 +104,15 @@ def _whiten(program: Program) -> None:
         for i in range(d):
             norm += points[x, i] * points[x, i]
         program.norms[x] = norm
-        program.slopes[x] = program.gaps[x] / (norm * norm)
+        program.slopes[x] = program.levels[x] / (norm * norm)
 
 
 @compiled_apart
 def _least_evidence(program: Program) -> float:
     least = math.inf
-    for z in range(program.gaps.shape[0]):
-        if not program.gaps[z] / program.norms[z] >= least:  # what is no number is passed on
-            least = program.gaps[z] / program.norms[z]
+    for z in range(program.levels.shape[0]):
+        if not program.levels[z] / program.norms[z] >= least:  # what is no number is passed on
+            least = program.levels[z] / program.norms[z]
     return least
 
 
@@ -129,7 +134,7 @@ def _gradient(program: Program) -> float:
                 gradient += points[x, i] * dual[i, j] * points[x, j]
         steepest = max(steepest, gradient)
         program.residuals[0, x] = 1.0 - gradient - iterate[1, x]
-        program.residuals[1, x] = program.gaps[x] / program.norms[x] - 1.0 - iterate[3, x]
+        program.residuals[1, x] = program.levels[x] / program.norms[x] - 1.0 - iterate[3, x]
     return steepest
 
 
@@ -149,7 +154,7 @@ def _lengths(program: Program, reach: float) -> tuple[float, float]:
 def _complementarity(program: Program, primal: float, dual: float) -> float:
     """Mean of the products a s and y t after a step of these lengths."""
     iterate, change = program.iterate, program.change
-    k = program.gaps.shape[0]
+    k = program.levels.shape[0]
     total = 0.0
     for x in range(k):
         a, s = iterate[0, x] + primal * change[0, x], iterate[1, x] + dual * change[1, x]
@@ -163,7 +168,7 @@ def _complementarity(program: Program, primal: float, dual: float) -> float:
 def _advance(program: Program) -> bool:
     """Predict, correct, step; False if there is no step worth taking."""
     change, targets = program.change, program.targets
-    k = program.gaps.shape[0]
+    k = program.levels.shape[0]
     square_points(program)
     system = newton_system(program)
     if not system.regular:
@@ -202,7 +207,7 @@ def _scaled(values: Array, factor: float, out: Array) -> float:
 
 @compiled_apart
 def optimal_shares(
-    points: Array, gaps: Array, tolerance: float, steps: int
+    points: Array, levels: Array, tolerance: float, steps: int
 ) -> tuple[Array, Array, Array, float, float]:
     """Solve the program for M = R^d.
 
@@ -210,8 +215,8 @@ def optimal_shares(
     ----------
     points : ndarray, shape (k, d)
         u_x, of rank d; none is zero.
-    gaps : ndarray, shape (k,)
-        Delta(x) > 0.
+    levels : ndarray, shape (k,)
+        l_x > 0.
     tolerance : float
         Relative distance of the two bounds at which to stop.
     steps : int
@@ -228,8 +233,8 @@ def optimal_shares(
     upper, lower : float
         Bounds on the optimum.
     """
-    k = gaps.shape[0]
-    program = _start(points, gaps)
+    k = levels.shape[0]
+    program = _start(points, levels)
     shares, multipliers, base, trial = np.zeros(k), np.zeros(k), np.ones(k), np.zeros(k)
     upper, lower = math.inf, 0.0
     for _ in range(steps):
@@ -254,22 +259,29 @@ def optimal_shares(
 
 @compiled_apart
 def optimal_allocation(
-    actions: Array, best: int, gaps: Array, tolerance: float, allocation: Array
+    actions: Array,
+    best: int,
+    gaps: Array,
+    precisions: Array,
+    tolerance: float,
+    allocation: Array,
 ) -> float:
     """Write alpha for unit noise variance over 2, inf for the best arm; return its cost.
 
-    Gaps of all other arms must be positive.
+    Gaps of all other arms must be positive; precisions are rho_x^2.
     """
     k = gaps.shape[0]
     free = np.zeros(k, dtype=np.bool_)
     free[best] = True
-    points = reduced_points(actions, free, gaps)[0]
+    points = reduced_points(actions, free, gaps / precisions)[0]
     arms = costly_arms(points)
     for x in range(k):
         allocation[x] = math.inf if free[x] else 0.0
     if arms.shape[0] == 0:
         return 0.0
-    shares, _, _, cost, _ = optimal_shares(points[arms], gaps[arms], tolerance, MOST_STEPS)
+    shares, _, _, cost, _ = optimal_shares(
+        points[arms], (gaps * precisions)[arms], tolerance, MOST_STEPS
+    )
     for i in range(arms.shape[0]):
         allocation[arms[i]] = shares[i] / gaps[arms[i]]
     return cost

@@ -3,9 +3,10 @@
 | symbol                              | here         | shape  |
 |-------------------------------------|--------------|--------|
 | w(x)                                | ``weights``  | (k,)   |
-| V_w = sum w(x) x x^T = R^T R        | ``factor``   | (d, d) |
+| y_x, what an observation of x shows | ``rows``     | (k, d) |
+| V_w = sum w(x) y_x y_x^T = R^T R    | ``factor``   | (d, d) |
 | nu - theta-hat                      | ``shift``    | (d,)   |
-| <nu - theta-hat, x>^2               | ``rates[x]`` | (k,)   |
+| <nu - theta-hat, y_x>^2             | ``rates[x]`` | (k,)   |
 
 nu is the parameter nearest to theta-hat in the norm of V_w under which another arm than x-hat is
 best.  With u_z = x-hat - z it lies at squared distance <u_z, theta-hat>^2 / |u_z|^2, the norm taken
@@ -22,13 +23,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import norm
+from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = ["Sampling", "draw_arm", "information_rates", "sampling"]
+__all__ = ["Sampling", "information_rates", "sampling"]
 
 Array = NDArray[np.float64]
 
@@ -39,6 +42,7 @@ UNIFORM_SHARE = 1e-6
 _FIRST_DIAGONAL = 1e-12
 
 
+@persists()
 class Sampling(NamedTuple):
     """Workspace of one evaluation; see the table above."""
 
@@ -46,28 +50,29 @@ class Sampling(NamedTuple):
     shift: Array
     rates: Array
     vector: Array  # (d,)
-    longest: float  # norm of the longest arm
+    rows: Array  # (k, d): what an observation of each arm shows
+    longest: float  # norm of the longest of them
 
 
-def sampling(actions: Array) -> Sampling:
-    """Arrays for these arms."""
-    k, d = actions.shape
-    longest = max(norm(x) for x in actions)
-    return Sampling(np.zeros((d, d)), np.zeros(d), np.zeros(k), np.zeros(d), longest)
+def sampling(rows: Array) -> Sampling:
+    """Arrays for arms of which an observation shows these rows."""
+    k, d = rows.shape
+    longest = max(norm(row) for row in rows)
+    return Sampling(np.zeros((d, d)), np.zeros(d), np.zeros(k), np.zeros(d), rows, longest)
 
 
 @compiled
-def _factorise(actions: Array, weights: Array, work: Sampling) -> None:
-    """Write the factor of V_w by rotating the arms into it, which loses fewest digits: O(k d^2)."""
-    factor, vector = work.factor, work.vector
-    k, d = actions.shape
+def _factorise(weights: Array, work: Sampling) -> None:
+    """Write the factor of V_w by rotating the rows into it, which loses fewest digits: O(k d^2)."""
+    factor, vector, rows = work.factor, work.vector, work.rows
+    k, d = rows.shape
     for i in range(d):
         for j in range(d):
             factor[i, j] = _FIRST_DIAGONAL * work.longest if i == j else 0.0
     for x in range(k):
         root = math.sqrt((1.0 - UNIFORM_SHARE) * weights[x] + UNIFORM_SHARE / k)
         for i in range(d):
-            vector[i] = root * actions[x, i]
+            vector[i] = root * rows[x, i]
         rank_one_update(factor, vector)
 
 
@@ -79,16 +84,21 @@ def _difference(actions: Array, best: int, z: int, vector: Array) -> None:
 
 @compiled
 def information_rates(
-    estimate: LeastSquares, alternatives: HalfSpaces, best: int, weights: Array, work: Sampling
+    estimate: LeastSquares,
+    alternatives: HalfSpaces,
+    comparison: Comparison,
+    weights: Array,
+    work: Sampling,
 ) -> float:
     """Write the rates of all arms, and return the squared distance to nu in V_w: O(k d^2).
 
-    Comes after ``least_distance``, and only if that was finite: some arm is then no twin of x-hat.
+    Only where the least distance is finite: some arm is then no twin of x-hat.
     """
-    actions, factor, vector = estimate.actions, work.factor, work.vector
+    actions, factor, vector = estimate.arms.rewards, work.factor, work.vector
     separations, shortfalls = alternatives.separations, alternatives.shortfalls
+    best = comparison.best
     k, d = actions.shape
-    _factorise(actions, weights, work)
+    _factorise(weights, work)
     nearest, least, nearest_norm = -1, math.inf, 1.0
     for z in range(k):
         if separations[z] > 0.0:
@@ -109,20 +119,6 @@ def information_rates(
     for x in range(k):
         inner = 0.0
         for i in range(d):
-            inner += work.shift[i] * actions[x, i]
+            inner += work.shift[i] * work.rows[x, i]
         work.rates[x] = inner * inner
     return least
-
-
-@compiled
-def draw_arm(weights: Array, rng: np.random.Generator) -> int:
-    """Draw an arm from weights that add to 1."""
-    left = rng.random()
-    drawn = 0
-    for x in range(weights.shape[0]):
-        if weights[x] > 0.0:
-            drawn = x  # rounding may leave a little after the last arm: it is that one's
-            left -= weights[x]
-            if left < 0.0:
-                break
-    return drawn

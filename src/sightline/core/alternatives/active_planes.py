@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.linalg.vectors import norm
+from sightline.core.persistence import persists
 from sightline.jit import compiled
 
 __all__ = [
@@ -43,6 +44,7 @@ Ints = NDArray[np.int64]
 DEPENDENT = 1e-12
 
 
+@persists("active", "counts")
 class Projection(NamedTuple):
     """Workspace, and the active sets at which the next solves begin; see the table above."""
 

@@ -23,11 +23,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.half_spaces import (
+from sightline.core.alternatives.comparison import (
+    Comparison,
     Shifts,
-    compare_to_best,
-    least_distance,
-    locate,
+    compare,
+    compare_arms,
+    locate_alternatives,
     write_shifts,
 )
 from sightline.core.alternatives.nearest_point import (
@@ -38,6 +39,7 @@ from sightline.core.alternatives.nearest_point import (
 )
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.linalg.cholesky import factorise, solve_transposed
+from sightline.core.persistence import persists
 from sightline.jit import compiled
 
 __all__ = ["Projections", "projections"]
@@ -45,6 +47,7 @@ __all__ = ["Projections", "projections"]
 Array = NDArray[np.float64]
 
 
+@persists()
 class Projections(NamedTuple):
     """Half-space or cell alternatives within M; see the table above."""
 
@@ -99,25 +102,27 @@ def _apply(whitener: Array, vectors: Array, products: Array) -> None:
 @compiled
 def _whiten(alternatives: Projections, estimate: LeastSquares) -> None:
     """Express arms and M in the coordinates y."""
-    factorise(estimate.gram_inverse, alternatives.whitener)
-    _apply(alternatives.whitener, estimate.actions, alternatives.arms)
+    factorise(estimate.learned.gram_inverse, alternatives.whitener)
+    _apply(alternatives.whitener, estimate.arms.rewards, alternatives.arms)
     _apply(alternatives.whitener, alternatives.normals, alternatives.rows)
-    for i in range(estimate.theta.shape[0]):
-        alternatives.centre[i] = estimate.theta[i]
+    for i in range(estimate.learned.theta.shape[0]):
+        alternatives.centre[i] = estimate.learned.theta[i]
     solve_transposed(alternatives.whitener, alternatives.centre)
     for m in range(alternatives.bounds.shape[0]):
         total = alternatives.bounds[m]
-        for i in range(estimate.theta.shape[0]):
-            total -= alternatives.normals[m, i] * estimate.theta[i]
+        for i in range(estimate.learned.theta.shape[0]):
+            total -= alternatives.normals[m, i] * estimate.learned.theta[i]
         alternatives.offsets[m] = total
 
 
-@least_distance.register(Projections)
+@compare.register(Projections)
 @compiled
-def _least_projection(alternatives: Projections, estimate: LeastSquares, best: int) -> float:
+def _compare_projections(
+    alternatives: Projections, estimate: LeastSquares, best: int
+) -> Comparison:
     """Half-spaces suffice for the test, within M too: their union is that of the cells."""
     separations, shortfalls = alternatives.separations, alternatives.shortfalls
-    compare_to_best(estimate, best, separations, shortfalls)
+    compare_arms(estimate, best, separations, shortfalls)
     constrained = alternatives.bounds.shape[0] > 0
     if constrained:
         _whiten(alternatives, estimate)
@@ -139,12 +144,14 @@ def _least_projection(alternatives: Projections, estimate: LeastSquares, best: i
             distance = shortfalls[z] * shortfalls[z] / separations[z]
         alternatives.distances[z] = distance
         least = min(least, distance)
-    return least
+    return Comparison(best, least)
 
 
-@locate.register(Projections)
+@locate_alternatives.register(Projections)
 @compiled
-def _locate_projections(alternatives: Projections, estimate: LeastSquares, best: int) -> float:
+def _locate_projections(
+    alternatives: Projections, estimate: LeastSquares, comparison: Comparison
+) -> float:
     """Project onto cells, if these are wanted; half-spaces within M have been located before."""
     if alternatives.cells and alternatives.bounds.shape[0] == 0:
         _whiten(alternatives, estimate)
@@ -167,7 +174,11 @@ def _locate_projections(alternatives: Projections, estimate: LeastSquares, best:
 @write_shifts.register(Projections)
 @compiled
 def _write_projection_shifts(
-    alternatives: Projections, estimate: LeastSquares, best: int, count: int, shifts: Shifts
+    alternatives: Projections,
+    estimate: LeastSquares,
+    comparison: Comparison,
+    count: int,
+    shifts: Shifts,
 ) -> None:
     whitener, points, columns = alternatives.whitener, alternatives.points, shifts.columns
     for j in range(columns.shape[0]):

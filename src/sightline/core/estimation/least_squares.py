@@ -1,50 +1,51 @@
-"""Regularised least squares over a fixed set of arms, updated one observation at a time.
+"""Regularised least squares over a table of arms, updated one observation at a time.
 
-| symbol            | here                   | shape  |
-|-------------------|------------------------|--------|
-| X                 | ``actions``, and transposed ``columns`` | (k, d) |
-| V_s = lambda I + sum x x^T | ``pulls`` of every arm | (k,) |
-| sum x y           | ``rewards`` of every arm, summed | (k,) |
-| V_s^-1            | ``gram_inverse``       | (d, d) |
-| theta-hat_s       | ``theta``              | (d,)   |
-| <x, theta-hat_s>  | ``means``              | (k,)   |
-| norm of x in V_s^-1, squared | ``squared_widths`` | (k,) |
-| log det(V_s / lambda) | ``log_det[0]``     | (1,)   |
-| s - 1             | ``counts[0]``          | (2,)   |
+| symbol            | here                            | shape  |
+|-------------------|---------------------------------|--------|
+| V_s = lambda I + sum y y^T |                        | (d, d) |
+| V_s^-1            | ``learned.gram_inverse``        | (d, d) |
+| theta-hat_s       | ``learned.theta``               | (d,)   |
+| log det(V_s / lambda) | ``learned.log_det[0]``      | (1,)   |
+| s - 1             | ``learned.rounds[0]``           | (1,)   |
+| <x, theta-hat_s>, widths, data | ``arms``, see :mod:`sightline.core.estimation.table` | |
 
-An update costs O(k d + d^2): with w = V^-1 x and q = 1 + <x, w>, the Sherman-Morrison formula
-moves the mean of arm z by <z, w> r / q and its squared width by -<z, w>^2 / q, in one pass.
+A row y of Y_x is what an observation of arm x tells; in a bandit it is x itself.
+
+An update costs O(k d + d^2) per observation: with w = V^-1 y and q = 1 + <y, w>, the
+Sherman-Morrison formula moves the mean of arm z by <z, w> r / q and its squared width by
+-<z, w>^2 / q, in one pass.
 
 The data themselves are kept as counts and sums per arm, which never drift; now and then every
 estimate is recomputed from them.
-
-Arms that do not span R^d are expressed in a basis of their span, which changes no inner product:
-otherwise V^-1 would hold 1 / lambda in directions that matter to no arm, beside which the digits
-of all others drown.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
+from sightline.core.estimation.table import Arms, table_of_arms
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
-from sightline.core.linalg.vectors import first_largest, inner_products
-from sightline.jit import compiled
+from sightline.core.linalg.vectors import first_largest, inner_products, multiply
+from sightline.core.model import Model
+from sightline.core.persistence import persists
+from sightline.jit import compiled, generic
 
 __all__ = [
+    "Learned",
     "LeastSquares",
     "best_arm",
     "least_squares",
     "observe",
     "refresh",
-    "spanning_coordinates",
 ]
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 # Subtracting c^2/q loses digits in proportion to how far widths have fallen, and rounding errors
 # add up with the number of updates.  Either one triggers a recomputation.  It is enough to watch
@@ -54,135 +55,161 @@ REFRESH_AFTER_UPDATES = 2048
 REFRESH_AFTER_FALL = 1e-3
 
 
-class LeastSquares(NamedTuple):
-    """Estimates from all data so far; see the table above."""
+class Learned(NamedTuple):
+    """What has been learned, whatever the arms are; see the table above."""
 
-    actions: Array
-    regulariser: float
-    pulls: Array
-    rewards: Array
     gram_inverse: Array
     theta: Array
-    means: Array
-    squared_widths: Array
     log_det: Array  # (1,)
-    counts: NDArray[np.int64]  # observations, and of these since the last refresh
-    refreshed_widths: Array  # (k,): squared widths at the last refresh
-    columns: Array  # (d, k)
-    direction: Array  # workspace (d,): w = V^-1 x
-    products: Array  # workspace (k,): <z, w>
-    factor: Array  # workspace (d, d): Cholesky factor of V
+    rounds: Ints  # (1,): rounds learned from
+    since_refresh: Ints  # (1,): of these, since the last refresh
 
 
-@compiled
-def _least_singular_value(actions: Array, factor: Array, w: Array) -> float:
-    """Lower bound on the least singular value, which is 1 / |R^-1| for X = QR: O(k d^2).
+@persists()
+class Scratch(NamedTuple):
+    """What a kernel may overwrite: nothing here lasts from one kernel to the next."""
 
-    A decomposition by LAPACK would do, were it not for its threads: on busy cores they wait for
-    each other a hundred times longer than it takes.
+    direction: Array  # (d,)
+    products: Array  # (k,)
+    factor: Array  # (d, d)
+
+
+class LeastSquares(NamedTuple):
+    """Estimates from all data so far."""
+
+    learned: Learned
+    arms: Arms
+    scratch: Scratch
+    regulariser: float  # lambda
+    noise_variance: float  # sigma^2
+
+
+def least_squares(
+    model: Model, regulariser: float, *, reduce: bool = True, arms: Arms | None = None
+) -> LeastSquares:
+    """Estimates before any data.
+
+    Parameters
+    ----------
+    model : Model
+        Arms, what they show, and the noise.
+    regulariser : float
+        lambda.
+    reduce : bool
+        Whether arms that do not span R^d are expressed in a basis of their span.
+    arms : Arms, optional
+        Table in coordinates of one's own, in place of that of the model.
     """
-    k, d = actions.shape
-    for i in range(d):
-        factor[i, i] = 1e-150  # as good as zero, and yet a rotation is defined
-    for z in range(k):
-        for i in range(d):
-            w[i] = actions[z, i]
-        rank_one_update(factor, w)
-    squared_norm = 0.0
-    for i in range(d):
-        for j in range(d):
-            w[j] = 1.0 if i == j else 0.0
-        solve(factor, w)
-        for j in range(d):
-            squared_norm += w[j] * w[j]
-    return 1.0 / math.sqrt(squared_norm)
-
-
-def spanning_coordinates(actions: Array) -> Array:
-    """Arms in an orthonormal basis of their span, or as they are if they span the space."""
-    d = actions.shape[1]
-    negligible = max(actions.shape) * float(np.finfo(np.float64).eps)
-    length = float(np.abs(actions).max()) * math.sqrt(actions.size)  # at least the largest
-    if _least_singular_value(actions, np.zeros((d, d)), np.zeros(d)) > length * negligible > 0:
-        return actions
-    _, singular, basis = np.linalg.svd(actions, full_matrices=False)
-    smallest = singular[0] * negligible
-    rank = max(int((singular > smallest).sum()), 1)
-    if rank == actions.shape[1]:
-        return actions
-    # equal arms must stay equal to the last bit, which a matrix product does not promise
-    distinct, which = np.unique(actions, axis=0, return_inverse=True)
-    return np.ascontiguousarray((distinct @ basis[:rank].T)[which])
-
-
-def least_squares(actions: Array, regulariser: float, reduce: bool = True) -> LeastSquares:
-    """Estimates before any data; in the given coordinates if they are not to be reduced."""
-    if reduce:
-        actions = spanning_coordinates(actions)
-    k, d = actions.shape
+    table = arms or table_of_arms(model, reduce)
+    k, d = table.rewards.shape
     state = LeastSquares(
-        actions=actions,
+        learned=Learned(
+            gram_inverse=np.empty((d, d)),
+            theta=np.empty(d),
+            log_det=np.empty(1),
+            rounds=np.zeros(1, dtype=np.int64),
+            since_refresh=np.zeros(1, dtype=np.int64),
+        ),
+        arms=table,
+        scratch=Scratch(np.empty(d), np.empty(k), np.zeros((d, d))),
         regulariser=regulariser,
-        pulls=np.zeros(k),
-        rewards=np.zeros(k),
-        gram_inverse=np.empty((d, d)),
-        theta=np.empty(d),
-        means=np.empty(k),
-        squared_widths=np.empty(k),
-        log_det=np.empty(1),
-        counts=np.zeros(2, dtype=np.int64),
-        refreshed_widths=np.empty(k),
-        columns=np.ascontiguousarray(actions.T),
-        direction=np.empty(d),
-        products=np.empty(k),
-        factor=np.zeros((d, d)),
+        noise_variance=model.noise_std**2,
     )
     refresh(state)
     return state
 
 
 @compiled
-def observe(state: LeastSquares, arm: int, reward: float) -> None:
-    """Learn from one reward of one arm."""
-    actions, w, products = state.actions, state.direction, state.products
-    k, d = actions.shape
-    x = actions[arm]
-    q = 1.0
-    for i in range(d):
-        total = 0.0
-        for j in range(d):
-            total += state.gram_inverse[i, j] * x[j]
-        w[i] = total
-        q += x[i] * total
-    shrink = 1.0 / q
-    step = (reward - state.means[arm]) * shrink
-    for i in range(d):
-        state.theta[i] += w[i] * step
-        for j in range(d):  # w_i w_j = w_j w_i: symmetric to the last bit
-            state.gram_inverse[i, j] -= w[i] * w[j] * shrink
-    inner_products(state.columns, w, products)
-    for z in range(k):
-        state.means[z] += products[z] * step
-        state.squared_widths[z] -= products[z] * products[z] * shrink
-    state.pulls[arm] += 1.0
-    state.rewards[arm] += reward
-    state.log_det[0] += math.log(q)
-    state.counts[0] += 1
-    state.counts[1] += 1
+def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
+    """Learn from what one play of one arm has shown: a number, or an array of p."""
+    arms, learned = state.arms, state.learned
+    _absorb(arms.seen, state, arm, outcome)
+    arms.pulls[arm] += 1.0
+    learned.rounds[0] += 1
+    learned.since_refresh[0] += 1
     if (
-        state.counts[1] >= REFRESH_AFTER_UPDATES
-        or state.squared_widths[arm] < REFRESH_AFTER_FALL * state.refreshed_widths[arm]
+        learned.since_refresh[0] >= REFRESH_AFTER_UPDATES
+        or arms.seen_widths[arm] < REFRESH_AFTER_FALL * arms.refreshed_widths[arm]
     ):
         refresh(state)
+
+
+@generic
+def _absorb(seen: Any, state: LeastSquares, arm: int, outcome: Any) -> None:
+    """Move every estimate by one outcome."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@compiled
+def _move(state: LeastSquares, row: Array, mean: float, value: float) -> float:
+    """Move what has been learned, means and widths by one observed value; return 1 / q."""
+    learned, arms = state.learned, state.arms
+    w, products = state.scratch.direction, state.scratch.products
+    k, d = arms.rewards.shape
+    q = multiply(learned.gram_inverse, row, w, 1.0)
+    shrink = 1.0 / q
+    step = (value - mean) * shrink
+    for i in range(d):
+        learned.theta[i] += w[i] * step
+        for j in range(d):  # w_i w_j = w_j w_i: symmetric to the last bit
+            learned.gram_inverse[i, j] -= w[i] * w[j] * shrink
+    inner_products(arms.columns, w, products)
+    for z in range(k):
+        arms.means[z] += products[z] * step
+        arms.squared_widths[z] -= products[z] * products[z] * shrink
+    learned.log_det[0] += math.log(q)
+    return shrink
+
+
+@_absorb.register(SeesRewards)
+@compiled
+def _absorb_reward(seen: SeesRewards, state: LeastSquares, arm: int, outcome: float) -> None:
+    arms = state.arms
+    _move(state, arms.rewards[arm], arms.means[arm], outcome)
+    arms.sums[arm] += outcome
+
+
+@compiled
+def _absorb_row(seen: Any, state: LeastSquares, arm: int, n: int, value: float) -> None:
+    """Learn from one value, seen along row n of one arm."""
+    learned, arms, products = state.learned, state.arms, seen.products
+    row, p = seen.rows[n], seen.per_arm
+    mean = 0.0
+    for j in range(row.shape[0]):
+        mean += row[j] * learned.theta[j]
+    shrink = _move(state, row, mean, value)
+    arms.sums[n] += value
+    inner_products(seen.columns, state.scratch.direction, products)
+    for z in range(arms.seen_widths.shape[0]):
+        for i in range(z * p, z * p + p):
+            arms.seen_widths[z] -= products[i] * products[i] * shrink
+
+
+@_absorb.register(SeesRow)
+@compiled
+def _absorb_number(seen: SeesRow, state: LeastSquares, arm: int, outcome: float) -> None:
+    _absorb_row(seen, state, arm, arm, outcome)
+
+
+@_absorb.register(SeesRows)
+@compiled
+def _absorb_array(seen: SeesRows, state: LeastSquares, arm: int, outcome: Array) -> None:
+    for i in range(seen.per_arm):
+        _absorb_row(seen, state, arm, arm * seen.per_arm + i, outcome[i])
 
 
 @compiled
 def refresh(state: LeastSquares) -> None:
     """Recompute every estimate from the data, through a Cholesky factor of V."""
-    _factorise(state)
-    k, d = state.actions.shape
-    factor, w = state.factor, state.direction
+    learned, arms = state.learned, state.arms
+    factor, w = state.scratch.factor, state.scratch.direction
+    k, d = arms.rewards.shape
     root = math.sqrt(state.regulariser)
+    for i in range(d):
+        learned.theta[i] = 0.0
+        for j in range(d):
+            factor[i, j] = root if i == j else 0.0
+    _rotate_data(arms.seen, state)
     log_det = 0.0
     for i in range(d):
         # rotations never shorten the diagonal: not a rounding below 0, and 0 before any data
@@ -192,47 +219,98 @@ def refresh(state: LeastSquares) -> None:
         solve_transposed(factor, w)
         solve(factor, w)
         for j in range(i + 1):  # one triangle, mirrored: symmetric to the last bit
-            state.gram_inverse[i, j] = w[j]
-            state.gram_inverse[j, i] = w[j]
-    solve(factor, state.theta)
+            learned.gram_inverse[i, j] = w[j]
+            learned.gram_inverse[j, i] = w[j]
+    solve(factor, learned.theta)
     for z in range(k):
         mean = 0.0
         for i in range(d):
-            mean += state.actions[z, i] * state.theta[i]
-            w[i] = state.actions[z, i]
-        state.means[z] = mean
-        solve_transposed(factor, w)
-        width = 0.0
-        for i in range(d):
-            width += w[i] * w[i]
-        state.squared_widths[z] = width
-        state.refreshed_widths[z] = width
-    state.log_det[0] = log_det
-    state.counts[1] = 0
+            mean += arms.rewards[z, i] * learned.theta[i]
+        arms.means[z] = mean
+        arms.squared_widths[z] = _squared_width(state, arms.rewards[z])
+    _refresh_seen_widths(arms.seen, state)
+    for z in range(k):
+        arms.refreshed_widths[z] = arms.seen_widths[z]
+    learned.log_det[0] = log_det
+    learned.since_refresh[0] = 0
 
 
 @compiled
-def _factorise(state: LeastSquares) -> None:
-    """Write the Cholesky factor R of V, and R^-T sum x y in the place of theta-hat.
+def _squared_width(state: LeastSquares, row: Array) -> float:
+    """Squared norm of a row in V^-1, from the factor of V."""
+    w = state.scratch.direction
+    for i in range(w.shape[0]):
+        w[i] = row[i]
+    solve_transposed(state.scratch.factor, w)
+    width = 0.0
+    for i in range(w.shape[0]):
+        width += w[i] * w[i]
+    return width
 
-    Rotating the arms into the factor, instead of factorising their sum, is a QR decomposition:
+
+@generic
+def _rotate_data(seen: Any, state: LeastSquares) -> None:
+    """Rotate all data into the factor R of V, and R^-T sum y r into the place of theta-hat.
+
+    Rotating the rows into the factor, instead of factorising their sum, is a QR decomposition:
     it loses half as many digits where V is ill-conditioned.
     """
-    k, d = state.actions.shape
-    factor, w = state.factor, state.direction
-    for i in range(d):
-        state.theta[i] = 0.0
-        for j in range(d):
-            factor[i, j] = math.sqrt(state.regulariser) if i == j else 0.0
-    for z in range(k):
-        if state.pulls[z] > 0.0:
-            weight = math.sqrt(state.pulls[z])
-            for i in range(d):
-                w[i] = weight * state.actions[z, i]
-            rank_one_update(factor, w, state.theta, state.rewards[z] / weight)
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@compiled
+def _rotate_row(state: LeastSquares, row: Array, pulls: float, total: float) -> None:
+    w = state.scratch.direction
+    weight = math.sqrt(pulls)
+    for i in range(w.shape[0]):
+        w[i] = weight * row[i]
+    rank_one_update(state.scratch.factor, w, state.learned.theta, total / weight)
+
+
+@_rotate_data.register(SeesRewards)
+@compiled
+def _rotate_rewards(seen: SeesRewards, state: LeastSquares) -> None:
+    arms = state.arms
+    for z in range(arms.pulls.shape[0]):
+        if arms.pulls[z] > 0.0:
+            _rotate_row(state, arms.rewards[z], arms.pulls[z], arms.sums[z])
+
+
+@_rotate_data.register(SeesRow)
+@_rotate_data.register(SeesRows)
+@compiled
+def _rotate_rows(seen: Any, state: LeastSquares) -> None:
+    arms, p = state.arms, seen.per_arm
+    for n in range(seen.rows.shape[0]):
+        if arms.pulls[n // p] > 0.0:
+            _rotate_row(state, seen.rows[n], arms.pulls[n // p], arms.sums[n])
+
+
+@generic
+def _refresh_seen_widths(seen: Any, state: LeastSquares) -> None:
+    """Write the widths of what is seen, where these are not those of the rewards."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@_refresh_seen_widths.register(SeesRewards)
+@compiled
+def _refresh_nothing(seen: SeesRewards, state: LeastSquares) -> None:
+    pass
+
+
+@_refresh_seen_widths.register(SeesRow)
+@_refresh_seen_widths.register(SeesRows)
+@compiled
+def _refresh_rows(seen: Any, state: LeastSquares) -> None:
+    arms, p = state.arms, seen.per_arm
+    for z in range(arms.seen_widths.shape[0]):
+        width = 0.0
+        for i in range(p):
+            width += _squared_width(state, seen.rows[z * p + i])
+        arms.seen_widths[z] = width
 
 
 @compiled
 def best_arm(state: LeastSquares) -> int:
     """Empirically best arm x-hat; the first one among equals."""
-    return first_largest(state.means)
+    return first_largest(state.arms.means)

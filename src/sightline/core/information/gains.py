@@ -1,211 +1,149 @@
-"""Information gains: what one more observation of an arm would tell.
+"""Information gains: what one more observation of an arm would tell, and how to add one.
 
 | symbol                  | here                 | shape |
 |-------------------------|----------------------|-------|
 | I_s(x), I_s^UCB(x)      | ``gains[x]``         | (k,)  |
-| q_s(z)                  | ``weights[z]``       | (k,)  |
-| nu-hat(z) - theta-hat   | ``shifts``           | (d, m) |
-| beta^{1/2} norm of x in V^-1 | the optimistic term | scalar |
 
-The first two gains weigh alternatives, of whatever kind: half-spaces or cells.  The others are
-those of earlier frequentist IDS (Kirschner, Krause, COLT 2018; Kirschner, Lattimore, Krause, COLT
-2020): how much an observation shrinks log det V^-1, or the width in one direction.
+A gain is a class with its numbers, and a kernel that is registered for it.  Those of the library
+are in :mod:`sightline.core.information.gains_of_alternatives` and
+:mod:`sightline.core.information.gains_of_widths`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.half_spaces import Shifts, shifts, write_shifts
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.confidence.rules import local_beta
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.linalg.vectors import inner_product, inner_products
-from sightline.jit import compiled
+from sightline.core.information.gaps import gap_estimates, optimistic_arm
+from sightline.core.information.round import Round, Weighing, Workspace
+from sightline.jit import compiled, generic
 
 __all__ = [
-    "Workspace",
-    "directional_gain",
-    "log_det_gain",
-    "optimistic_gain",
-    "quadratic_gain",
-    "widest_plausible_difference",
-    "workspace",
+    "INFORMATION",
+    "Gain",
+    "information_gains",
+    "log_det_gains",
+    "register_information",
+    "weigh_arms",
 ]
 
 Array = NDArray[np.float64]
-
-# An alternative of smaller weight adds less than the last bit: by Cauchy-Schwarz its term is at
-# most q(z) |x|^2 (sqrt(distance) + sqrt(beta))^2, against at least |x|^2 beta in the whole gain
-# (for I^UCB, in that of the UCB arm, which the ratio of any other arm has to beat).
-NEGLIGIBLE_WEIGHT = 1e-20
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Workspace(NamedTuple):
-    """What one exploration round computes, kept so that no round allocates."""
+class Gain(NamedTuple):
+    """An information gain as IDS knows it."""
 
-    weights: Array  # (k,)
-    gaps: Array  # (k,)
-    gains: Array  # (k,)
-    optimism: Array  # (k,)
-    shift: Array  # (d,)
-    form: Array  # (d, d)
-    shifts: Shifts
+    rule: Any
+    cells: bool
+    any_horizon: bool
 
 
-def workspace(k: int, d: int) -> Workspace:
-    """Arrays for k arms in d dimensions."""
-    return Workspace(
-        weights=np.zeros(k),
-        gaps=np.zeros(k),
-        gains=np.zeros(k),
-        optimism=np.zeros(k),
-        shift=np.zeros(d),
-        form=np.zeros((d, d)),
-        shifts=shifts(k, d),
-    )
+#: Information gains of IDS, by name.
+INFORMATION: dict[str, Gain] = {}
 
 
-@compiled
-def _next_weighty(work: Workspace, start: int) -> tuple[int, int]:
-    """List a block of alternatives of more than negligible weight; return how many, and the rest.
+@generic
+def information_gains(rule: Any, round_: Round, gains: Array) -> None:
+    """Write the information gains of all arms."""
+    raise TypeError(f"no information gain is registered for {type(rule).__name__}")
 
-    The rest begins at the arm that is returned.
+
+def register_information(
+    name: str, rule: Any, *, cells: bool = False, any_horizon: bool = True
+) -> Callable[[F], F]:
+    """Add an information gain: ``IDS(information=name)`` will use the kernel that this decorates.
+
+    Parameters
+    ----------
+    name : str
+        How to call it.
+    rule : named tuple
+        Its numbers, an instance of a class of its own (with one field at least).
+    cells : bool
+        Whether ``round.alternatives`` are to be those in the cells of the arms, by quadratic
+        programs, instead of half-spaces.
+    any_horizon : bool
+        Whether it keeps asking for information about other arms once gaps are small, so that
+        runs beyond 2^53 rounds end.
+
+    Returns
+    -------
+    callable
+        Decorator of ``kernel(rule, round, gains)``, compiled or plain, which writes one gain >= 0
+        per arm; ``round`` is a :class:`~sightline.core.information.round.Round`.
     """
-    arms, count, k = work.shifts.arms, 0, work.weights.shape[0]
-    for z in range(np.uint64(start), np.uint64(k)):  # unsigned: no index counts from the end
-        if count == arms.shape[0]:
-            return count, z
-        if work.weights[z] >= NEGLIGIBLE_WEIGHT:
-            arms[count] = z
-            count += 1
-    return count, k
+
+    def register(kernel: F) -> F:
+        information_gains.register(type(rule))(kernel)
+        INFORMATION[name] = Gain(rule, cells, any_horizon)
+        return kernel
+
+    return register
 
 
 @compiled
-def optimistic_gain(
-    alternatives: Any, estimate: LeastSquares, best: int, beta: float, work: Workspace
-) -> None:
-    """I(x) = 1/2 sum_z q(z) (|<shift(z), x>| + sqrt(beta) |x|)^2 for all x: O(k d) per z."""
-    gains, products, optimism = work.gains, estimate.products, work.optimism
-    arms, columns = work.shifts.arms, work.shifts.columns
-    k = gains.shape[0]
-    for x in range(k):
-        gains[x] = 0.0
-        optimism[x] = math.sqrt(beta * max(estimate.squared_widths[x], 0.0))
-    z = 0
-    while z < k:
-        count, z = _next_weighty(work, z)
-        write_shifts(alternatives, estimate, best, count, work.shifts)
-        for n in range(count):
-            inner_products(estimate.columns, columns[:, n], products)
-            half = 0.5 * work.weights[arms[n]]
-            for x in range(k):
-                term = abs(products[x]) + optimism[x]
-                gains[x] += half * term * term
-
-
-@compiled
-def quadratic_gain(
-    alternatives: Any,
-    estimate: LeastSquares,
-    best: int,
-    optimist: int,
-    optimism: float,
-    work: Workspace,
-) -> None:
-    """I(x) = 1/2 sum_z q(z) (|<shift(z), x>| + optimism [x = optimist])^2 for all x: O(k d^2).
-
-    With W = sum_z q(z) shift(z) shift(z)^T the gain of every other arm is x^T W x / 2.
-    """
-    gains, form, products = work.gains, work.form, estimate.products
-    arms, columns = work.shifts.arms, work.shifts.columns
-    k, d = estimate.actions.shape
-    for i in range(d):
-        for j in range(i, d):
-            form[i, j] = 0.0
-    optimistic_gain = 0.0
-    z = 0
-    while z < k:
-        count, z = _next_weighty(work, z)
-        write_shifts(alternatives, estimate, best, count, work.shifts)
-        for n in range(count):
-            inner = 0.0
-            for i in range(d):
-                inner += estimate.actions[optimist, i] * columns[i, n]
-            term = abs(inner) + optimism
-            optimistic_gain += 0.5 * work.weights[arms[n]] * term * term
-        for i in range(d):
-            for n in range(count):
-                products[n] = work.weights[arms[n]] * columns[i, n]
-            for j in range(i, d):
-                form[i, j] += inner_product(products, columns[j], count)
-    for x in range(k):
-        gains[x] = 0.0
-    for i in range(d):
-        for j in range(i):
-            form[i, j] = form[j, i]
-        inner_products(estimate.columns, form[i], products)
-        for x in range(k):
-            gains[x] += 0.5 * estimate.columns[i, x] * products[x]
-    gains[optimist] = optimistic_gain
-
-
-@compiled
-def log_det_gain(estimate: LeastSquares, gains: Array) -> None:
-    """Write log(1 + |x|^2) in V^-1, by which log det V would grow: O(k)."""
+def log_det_gains(round_: Round, gains: Array) -> None:
+    """Write log(1 + |Y_x|^2) in V^-1: for p = 1, by what log det V would grow.  O(k)."""
+    widths = round_.estimate.arms.seen_widths
     for x in range(gains.shape[0]):
-        gains[x] = math.log1p(max(estimate.squared_widths[x], 0.0))
+        gains[x] = math.log1p(max(widths[x], 0.0))
 
 
 @compiled
-def directional_gain(estimate: LeastSquares, direction: Array, gains: Array) -> None:
-    """Write by how much the log of the squared width in one direction would fall: O(k d)."""
-    inverse, w, products = estimate.gram_inverse, estimate.direction, estimate.products
-    d = direction.shape[0]
-    norm = 0.0
-    for i in range(d):
-        total = 0.0
-        for j in range(d):
-            total += inverse[i, j] * direction[j]
-        w[i] = total
-        norm += direction[i] * total
-    inner_products(estimate.columns, w, products)
+def _is_zero(gains: Array) -> bool:
+    largest = 0.0
     for x in range(gains.shape[0]):
-        gains[x] = 0.0
-        if norm > 0.0:
-            width = max(estimate.squared_widths[x], 0.0)
-            share = products[x] * products[x] / (norm * (1.0 + width))
-            gains[x] = -math.log1p(-min(share, 1.0 - 1e-16))
+        largest = max(largest, gains[x])
+    return largest == 0.0
+
+
+class WeighingState(Protocol):
+    """A state that weighs arms by gap estimates and information gains."""
+
+    @property
+    def estimate(self) -> LeastSquares:
+        """What the data say."""
+
+    @property
+    def confidence(self) -> Any:
+        """Named tuple of a confidence rule."""
+
+    @property
+    def alternatives(self) -> Any:
+        """HalfSpaces or Projections."""
+
+    @property
+    def rules(self) -> Any:
+        """Named tuple with the rules ``gaps`` and ``information``."""
+
+    @property
+    def weighing(self) -> Weighing:
+        """How alternatives are weighed."""
+
+    @property
+    def work(self) -> Workspace:
+        """Where gaps and gains are written."""
 
 
 @compiled
-def widest_plausible_difference(
-    estimate: LeastSquares,
-    best: int,
-    beta: float,
-    separations: Array,
-    shortfalls: Array,
-    direction: Array,
-) -> None:
-    """Write the widest difference between x-hat and an arm that may be better, or nearly is.
-
-    Where confidence at the level of ``beta`` has refuted every other arm, the one nearest to
-    refuting x-hat is taken: without a direction there would be nothing to learn, and exploration
-    at the level of the exploitation test would never end.
-    """
-    widest, nearest = best, best
-    width, ratio = 0.0, math.inf
-    for z in range(separations.shape[0]):
-        if separations[z] <= 0.0:
-            continue
-        distance = shortfalls[z] * shortfalls[z] / separations[z]
-        if distance < ratio:
-            nearest, ratio = z, distance
-        if distance <= beta and separations[z] > width:
-            widest, width = z, separations[z]
-    z = widest if widest != best else nearest
-    for i in range(direction.shape[0]):
-        direction[i] = estimate.actions[best, i] - estimate.actions[z, i]
+def weigh_arms(state: WeighingState, comparison: Comparison) -> tuple[float, int]:
+    """Write gap estimates and information gains; return beta and the UCB arm."""
+    estimate, rules, work = state.estimate, state.rules, state.work
+    learned = estimate.learned
+    beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
+    ucb_arm = optimistic_arm(estimate, beta)
+    round_ = Round(estimate, state.alternatives, comparison, beta, ucb_arm, state.weighing, work)
+    gap_estimates(rules.gaps, round_, work.gaps)
+    information_gains(rules.information, round_, work.gains)
+    if _is_zero(work.gains):
+        # Nothing to learn under this gain, as before any data: then learn whatever can be learned.
+        log_det_gains(round_, work.gains)
+    return beta, ucb_arm

@@ -4,7 +4,7 @@
 |-------------------|--------------------|--------------------------------------------------|
 | Delta-hat_s(x)    | ``gaps[x]``        | gap estimate                                     |
 | delta_s           | ``gaps[x-hat]``    | estimation error                                 |
-| delta_s^+         | ``lift_gaps``      | estimation error, at least sigma / sqrt(s)       |
+| delta_s^+         | ``_lift``          | estimation error, at least sigma / sqrt(s)       |
 | x_s^UCB           | ``optimistic_arm`` | arm with the largest upper confidence bound      |
 
 The paper's estimate uses upper bounds on values.  Upper bounds on differences are tighter: once
@@ -19,94 +19,194 @@ than it, as the optimal allocation wants, and often enough for exploration to en
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.linalg.vectors import first_largest, inner_products
-from sightline.jit import compiled
+from sightline.core.information.round import Round
+from sightline.core.linalg.vectors import first_largest, inner_products, multiply
+from sightline.jit import compiled, generic
 
 __all__ = [
-    "best_difference_gaps",
-    "difference_gaps",
-    "empirical_gaps",
-    "lift_gaps",
+    "GAPS",
+    "EmpiricalGaps",
+    "FlooredGaps",
+    "ValueGaps",
+    "gap_estimates",
     "optimistic_arm",
+    "register_gaps",
     "upper_bound",
-    "value_gaps",
 ]
 
 Array = NDArray[np.float64]
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Gap estimates of IDS, by name.
+GAPS: dict[str, Any] = {}
+
+
+@generic
+def gap_estimates(rule: Any, round_: Round, gaps: Array) -> None:
+    """Write the gap estimates of all arms."""
+    raise TypeError(f"no gap estimates are registered for {type(rule).__name__}")
+
+
+def register_gaps(name: str, rule: Any) -> Callable[[F], F]:
+    """Add a gap estimate: ``IDS(gaps=name)`` will use the kernel that this decorates.
+
+    Parameters
+    ----------
+    name : str
+        How to call it.
+    rule : named tuple
+        Its numbers, an instance of a class of its own (with one field at least).
+
+    Returns
+    -------
+    callable
+        Decorator of ``kernel(rule, round, gaps)``, compiled or plain, which writes one gap
+        estimate per arm; ``round`` is a :class:`~sightline.core.information.round.Round`.
+    """
+
+    def register(kernel: F) -> F:
+        gap_estimates.register(type(rule))(kernel)
+        GAPS[name] = rule
+        return kernel
+
+    return register
 
 
 @compiled
 def upper_bound(estimate: LeastSquares, beta: float, arm: int) -> float:
     """Upper confidence bound on the mean of one arm."""
     # max: a squared width may round to just below zero for an arm played very often
-    optimism = math.sqrt(beta * max(estimate.squared_widths[arm], 0.0))
-    bound: float = estimate.means[arm] + optimism
+    optimism = math.sqrt(beta * max(estimate.arms.squared_widths[arm], 0.0))
+    bound: float = estimate.arms.means[arm] + optimism
     return bound
 
 
 @compiled
 def optimistic_arm(estimate: LeastSquares, beta: float) -> int:
     """Arm with the largest upper confidence bound; the first one among equals."""
-    bounds = estimate.products
+    bounds = estimate.scratch.products
     for x in range(bounds.shape[0]):
         bounds[x] = upper_bound(estimate, beta, x)
     return first_largest(bounds)
 
 
 @compiled
-def value_gaps(estimate: LeastSquares, beta: float, ucb_arm: int, gaps: Array) -> None:
-    """Write max_z UCB(z) - <x, theta-hat> for every arm x: O(k)."""
-    highest = upper_bound(estimate, beta, ucb_arm)
-    for x in range(gaps.shape[0]):
-        gaps[x] = highest - estimate.means[x]
+def _least_error(round_: Round) -> float:
+    """Sigma / sqrt(s)."""
+    estimate = round_.estimate
+    return math.sqrt(estimate.noise_variance / (estimate.learned.rounds[0] + 1))
 
 
 @compiled
-def difference_gaps(estimate: LeastSquares, beta: float, gaps: Array) -> None:
-    """Write max_z <z - x, theta-hat> + sqrt(beta) |z - x| for every arm x: O(k^2 d)."""
-    actions, inverse, w = estimate.actions, estimate.gram_inverse, estimate.direction
-    products = estimate.products
-    k, d = actions.shape
-    for x in range(k):
-        for i in range(d):
-            total = 0.0
-            for j in range(d):
-                total += inverse[i, j] * actions[x, j]
-            w[i] = total
-        gaps[x] = 0.0
-        inner_products(estimate.columns, w, products)
-        for z in range(k):
-            norm = estimate.squared_widths[x] + estimate.squared_widths[z] - 2.0 * products[z]
-            bound = estimate.means[z] - estimate.means[x] + math.sqrt(beta * max(norm, 0.0))
-            gaps[x] = max(gaps[x], bound)
-
-
-@compiled
-def best_difference_gaps(beta: float, separations: Array, shortfalls: Array, gaps: Array) -> None:
-    """Write <x-hat - x, theta-hat> + delta_s, where delta_s bounds differences to x-hat: O(k)."""
-    delta = 0.0
-    for z in range(gaps.shape[0]):
-        delta = max(delta, math.sqrt(beta * separations[z]) - shortfalls[z])
-    for x in range(gaps.shape[0]):
-        gaps[x] = delta + shortfalls[x]
-
-
-@compiled
-def empirical_gaps(shortfalls: Array, least: float, gaps: Array) -> None:
-    """Write <x-hat - x, theta-hat>, but at least ``least``, for every arm x: O(k)."""
-    for x in range(gaps.shape[0]):
-        gaps[x] = max(shortfalls[x], least)
-
-
-@compiled
-def lift_gaps(gaps: Array, best: int, least: float) -> None:
-    """Raise all gaps alike, so that delta_s is at least ``least``."""
-    missing = least - gaps[best]
+def _lift(round_: Round, gaps: Array) -> None:
+    """Raise all gaps alike, so that delta_s is at least sigma / sqrt(s)."""
+    missing = _least_error(round_) - gaps[round_.comparison.best]
     if missing > 0.0:
         for x in range(gaps.shape[0]):
             gaps[x] += missing
+
+
+class ValueGaps(NamedTuple):
+    """Upper bounds on values: max_z UCB(z) - <x, theta-hat>.  O(k)."""
+
+    code: int = 0  # numba knows no empty named tuples
+
+
+@register_gaps("value", ValueGaps())
+@compiled
+def _value_gaps(rule: ValueGaps, round_: Round, gaps: Array) -> None:
+    estimate = round_.estimate
+    highest = upper_bound(estimate, round_.beta, round_.ucb_arm)
+    for x in range(gaps.shape[0]):
+        gaps[x] = highest - estimate.arms.means[x]
+
+
+class ThresholdedGaps(NamedTuple):
+    """Upper bounds on values, lifted."""
+
+    values: ValueGaps = ValueGaps()
+
+
+@register_gaps("thresholded", ThresholdedGaps())
+@compiled
+def _thresholded_gaps(rule: ThresholdedGaps, round_: Round, gaps: Array) -> None:
+    _value_gaps(rule.values, round_, gaps)
+    _lift(round_, gaps)
+
+
+class DifferenceGaps(NamedTuple):
+    """Upper bounds on all differences, lifted: max_z <z - x, theta-hat> + sqrt(beta) |z - x|."""
+
+    code: int = 0
+
+
+@register_gaps("difference", DifferenceGaps())
+@compiled
+def _difference_gaps(rule: DifferenceGaps, round_: Round, gaps: Array) -> None:
+    """O(k^2 d)."""
+    estimate, beta = round_.estimate, round_.beta
+    arms, scratch = estimate.arms, estimate.scratch
+    k = gaps.shape[0]
+    for x in range(k):
+        multiply(estimate.learned.gram_inverse, arms.rewards[x], scratch.direction, 0.0)
+        gaps[x] = 0.0
+        inner_products(arms.columns, scratch.direction, scratch.products)
+        for z in range(k):
+            norm = arms.squared_widths[x] + arms.squared_widths[z] - 2.0 * scratch.products[z]
+            bound = arms.means[z] - arms.means[x] + math.sqrt(beta * max(norm, 0.0))
+            gaps[x] = max(gaps[x], bound)
+    _lift(round_, gaps)
+
+
+class BestDifferenceGaps(NamedTuple):
+    """Upper bounds on differences to x-hat, lifted: <x-hat - x, theta-hat> + delta_s."""
+
+    code: int = 0
+
+
+@register_gaps("difference-to-best", BestDifferenceGaps())
+@compiled
+def _best_difference_gaps(rule: BestDifferenceGaps, round_: Round, gaps: Array) -> None:
+    """O(k); delta_s bounds all differences to x-hat."""
+    separations, shortfalls = round_.alternatives.separations, round_.alternatives.shortfalls
+    delta = 0.0
+    for z in range(gaps.shape[0]):
+        delta = max(delta, math.sqrt(round_.beta * separations[z]) - shortfalls[z])
+    for x in range(gaps.shape[0]):
+        gaps[x] = delta + shortfalls[x]
+    _lift(round_, gaps)
+
+
+# Not for IDS, which would play x-hat for ever: delta_s is zero, or as good as zero.
+class EmpiricalGaps(NamedTuple):
+    """<x-hat - x, theta-hat>."""
+
+    code: int = 0
+
+
+@gap_estimates.register(EmpiricalGaps)
+@compiled
+def _empirical_gaps(rule: EmpiricalGaps, round_: Round, gaps: Array) -> None:
+    for x in range(gaps.shape[0]):
+        gaps[x] = max(round_.alternatives.shortfalls[x], 0.0)
+
+
+class FlooredGaps(NamedTuple):
+    """<x-hat - x, theta-hat>, but at least sigma / sqrt(s)."""
+
+    code: int = 0
+
+
+@gap_estimates.register(FlooredGaps)
+@compiled
+def _floored_gaps(rule: FlooredGaps, round_: Round, gaps: Array) -> None:
+    least = _least_error(round_)
+    for x in range(gaps.shape[0]):
+        gaps[x] = max(round_.alternatives.shortfalls[x], least)

@@ -13,23 +13,24 @@ two actions).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.jit import compiled
+from sightline.jit import compiled, generic
 
 __all__ = [
+    "SAMPLING",
     "Mixture",
     "cheapest_arm",
-    "deterministic_mixture",
-    "exact_mixture",
-    "greedy_mixture",
+    "least_ratio",
     "pair_probability",
 ]
 
 Array = NDArray[np.float64]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Mixture(NamedTuple):
@@ -39,6 +40,25 @@ class Mixture(NamedTuple):
     second: int
     probability: float
     ratio: float
+
+
+#: Ways to minimise the information ratio, by name.
+SAMPLING: dict[str, Any] = {}
+
+
+@generic
+def least_ratio(rule: Any, gaps: Array, gains: Array, best: int) -> Mixture:
+    """Minimiser of the information ratio."""
+    raise TypeError(f"no way to minimise the information ratio for {type(rule).__name__}")
+
+
+def _sampling(name: str, rule: Any) -> Callable[[F], F]:
+    def register(kernel: F) -> F:
+        least_ratio.register(type(rule))(kernel)
+        SAMPLING[name] = rule
+        return kernel
+
+    return register
 
 
 @compiled
@@ -92,8 +112,15 @@ def _price_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
     return Mixture(best, cheapest_arm(gaps, gains, best), 1.0, 0.0)
 
 
+class Pairs(NamedTuple):
+    """Mixtures of x-hat and one other arm."""
+
+    code: int = 0  # numba knows no empty named tuples
+
+
+@_sampling("pair", Pairs())
 @compiled
-def greedy_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+def pair_mixture(rule: Any, gaps: Array, gains: Array, best: int) -> Mixture:
     """Best mixture of x-hat and one other arm: O(k)."""
     if gaps[best] <= 0.0:
         return _price_mixture(gaps, gains, best)
@@ -111,28 +138,22 @@ def greedy_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
     return result
 
 
-@compiled
-def deterministic_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
-    """Best single arm: the minimiser of gap^2 / gain, O(k)."""
-    if gaps[best] <= 0.0:
-        return _price_mixture(gaps, gains, best)
-    result = _pair(gaps, gains, best, best)
-    for x in range(gaps.shape[0]):
-        candidate = _pair(gaps, gains, x, x)
-        if candidate.ratio < result.ratio:
-            result = candidate
-    return result
+class AllMixtures(NamedTuple):
+    """Mixtures of any two arms, one of which is best of all."""
+
+    code: int = 0
 
 
+@_sampling("exact", AllMixtures())
 @compiled
-def exact_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+def exact_mixture(rule: AllMixtures, gaps: Array, gains: Array, best: int) -> Mixture:
     """Best mixture of any two arms: a few passes of O(k).
 
     At the minimiser, gap(x) - (Psi / (2 gap(mu))) gain(x) is least on the support (paper, lemma
     on the support).  While some arm is below, mixing it in lowers Psi; the minimiser over the two
     arms at hand and the new one is again a pair.  Psi falls each time, so no pair comes twice.
     """
-    result = greedy_mixture(gaps, gains, best)
+    result = pair_mixture(rule, gaps, gains, best)
     if not 0.0 < result.ratio < math.inf:
         return result
     while True:
@@ -150,3 +171,23 @@ def exact_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
         if better.ratio >= result.ratio:
             return result
         result = better
+
+
+class SingleArms(NamedTuple):
+    """No mixtures."""
+
+    code: int = 0
+
+
+@_sampling("deterministic", SingleArms())
+@compiled
+def single_arm(rule: SingleArms, gaps: Array, gains: Array, best: int) -> Mixture:
+    """Best single arm: the minimiser of gap^2 / gain, O(k)."""
+    if gaps[best] <= 0.0:
+        return _price_mixture(gaps, gains, best)
+    result = _pair(gaps, gains, best, best)
+    for x in range(gaps.shape[0]):
+        candidate = _pair(gaps, gains, x, x)
+        if candidate.ratio < result.ratio:
+            result = candidate
+    return result

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled
 
-__all__ = ["equal_rows", "first_largest", "inner_product", "inner_products", "norm"]
+__all__ = [
+    "draw_index",
+    "equal_rows",
+    "first_largest",
+    "inner_product",
+    "inner_products",
+    "multiply",
+    "norm",
+]
 
 
 @compiled
@@ -26,7 +34,7 @@ def inner_product(a: NDArray[np.float64], b: NDArray[np.float64], count: int) ->
     """Inner product of the first few entries.
 
     Four sums side by side, since in one each addition waits for the last; in an order of our own
-    and not of the compiler's, so that every machine gets the same bits.
+    and not of the compiler's: the same bits, whatever the compiler makes of the loop.
     """
     s_0, s_1, s_2, s_3 = 0.0, 0.0, 0.0, 0.0
     last = count - count % 4
@@ -60,6 +68,21 @@ def inner_products(
 
 
 @compiled
+def multiply(
+    matrix: NDArray[np.float64], vector: NDArray[np.float64], out: NDArray[np.float64], start: float
+) -> float:
+    """Write matrix @ vector into ``out``; return ``start`` + <vector, out>."""
+    total = start
+    for i in range(vector.shape[0]):
+        entry = 0.0
+        for j in range(vector.shape[0]):
+            entry += matrix[i, j] * vector[j]
+        out[i] = entry
+        total += vector[i] * entry
+    return total
+
+
+@compiled
 def first_largest(values: NDArray[np.float64]) -> int:
     """Index of the largest value; the first one among equals."""
     first = 0
@@ -77,3 +100,17 @@ def equal_rows(matrix: NDArray[np.float64], i: int, j: int) -> bool:
     for column in range(matrix.shape[1]):
         equal = equal and matrix[i, column] == matrix[j, column]
     return equal
+
+
+@compiled
+def draw_index(weights: NDArray[np.float64], rng: np.random.Generator) -> int:
+    """Draw an index from weights that add to 1."""
+    left = rng.random()
+    drawn = 0
+    for x in range(weights.shape[0]):
+        if weights[x] > 0.0:
+            drawn = x  # rounding may leave a little after the last one: it is that one's
+            left -= weights[x]
+            if left < 0.0:
+                break
+    return drawn

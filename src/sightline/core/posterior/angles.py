@@ -27,7 +27,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.posterior.cells import Cells, locate
+from sightline.core.persistence import persists
+from sightline.core.posterior.cells import Cells, measure_cells
 from sightline.jit import compiled
 
 __all__ = ["Angles", "normal_cdf", "normal_pdf", "plane_angles", "sector"]
@@ -40,6 +41,7 @@ _LONGEST = 0.5  # panel, in radians
 _GROWTH = 0.25  # length of a panel over its distance from the direction of the mean
 
 
+@persists()
 class Angles(NamedTuple):
     """Quadrature in the angle; see the table above."""
 
@@ -138,7 +140,7 @@ def _add_ray(source: Angles, cells: Cells, z: int) -> None:
     cells.shifts[following, 1] += cosine * flow
 
 
-@locate.register(Angles)
+@measure_cells.register(Angles)
 @compiled
 def angular_cells(source: Angles, cells: Cells, leader: int) -> float:
     """Cells by quadrature over the angle; vertices must go around counter-clockwise."""

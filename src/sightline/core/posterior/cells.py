@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.linalg.cholesky import solve_transposed
+from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import Posterior, posterior_mean
 from sightline.jit import compiled, generic
 
@@ -38,7 +39,7 @@ __all__ = [
     "hull_around",
     "hull_vertices",
     "is_settled",
-    "locate",
+    "measure_cells",
     "whiten",
 ]
 
@@ -49,6 +50,7 @@ Ints = NDArray[np.int64]
 _HULL_DIMENSION = 5
 
 
+@persists()
 class Cells(NamedTuple):
     """What one round knows about the best arm; see the table above."""
 
@@ -154,7 +156,7 @@ def whiten(posterior: Posterior, cells: Cells) -> int:
 
 
 @generic
-def locate(source: object, cells: Cells, leader: int) -> float:
+def measure_cells(source: object, cells: Cells, leader: int) -> float:
     """Write probabilities and shifts of all cells; return the excess."""
     raise TypeError(f"no cells are known to a {type(source).__name__}")
 

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.linalg.vectors import first_largest, norm
+from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells
 from sightline.core.posterior.joint import joint_law
 from sightline.jit import compiled, generic
@@ -35,8 +36,8 @@ from sightline.jit import compiled, generic
 __all__ = [
     "MutualInformation",
     "Variance",
+    "bayesian_gains",
     "bayesian_gaps",
-    "information_gain",
     "mutual_information",
     "variance",
 ]
@@ -53,30 +54,33 @@ _CUT = 5
 _PAD = _CUT * _PER_NOISE
 
 
+@persists()
 class Variance(NamedTuple):
     """Variance-based information gain."""
 
     form: Array  # (d, d)
+    precisions: Array  # (k,): squared weight of an observation of each arm
 
 
+@persists()
 class MutualInformation(NamedTuple):
-    """Mutual information between the best arm and the reward."""
+    """Mutual information between the best arm and the outcome."""
 
-    noise_std: float
+    noise_stds: Array  # (k,): of the reward of each arm
     table: Array  # (c, nodes): joint law of value and cell
     smooth: Array  # (c + 1, nodes + 2 pad): of reward and cell; in the last row of the reward
     kernel: Array  # (2 pad + 1,): law of the noise
 
 
-def variance(d: int) -> Variance:
-    """Workspace of the variance-based gain."""
-    return Variance(np.zeros((d, d)))
+def variance(d: int, weights: Array) -> Variance:
+    """Workspace of the variance-based gain; the weights are those of the model."""
+    return Variance(np.zeros((d, d)), weights**2)
 
 
-def mutual_information(vertices: int, noise_std: float) -> MutualInformation:
+def mutual_information(vertices: int, noise_stds: Array) -> MutualInformation:
     """Workspace of the mutual information."""
     return MutualInformation(
-        noise_std,
+        noise_stds,
         np.zeros((vertices, _NODES)),
         np.zeros((vertices + 1, _NODES + 2 * _PAD)),
         np.zeros(2 * _PAD + 1),
@@ -93,14 +97,14 @@ def bayesian_gaps(cells: Cells, excess: float, gaps: Array) -> int:
 
 
 @generic
-def information_gain(
+def bayesian_gains(
     information: object, source: object, cells: Cells, leader: int, gains: Array
 ) -> None:
     """Write I(x) of every arm."""
     raise TypeError(f"no information gain is known to a {type(information).__name__}")
 
 
-@information_gain.register(Variance)
+@bayesian_gains.register(Variance)
 @compiled
 def variance_gain(
     information: Variance, source: object, cells: Cells, leader: int, gains: Array
@@ -124,7 +128,7 @@ def variance_gain(
             for j in range(d):
                 row += form[i, j] * cells.whitened[x, j]
             total += cells.whitened[x, i] * row
-        gains[x] = max(total, 0.0)
+        gains[x] = max(total, 0.0) * information.precisions[x]
 
 
 @compiled
@@ -205,15 +209,15 @@ def _sum_divergences(information: MutualInformation, nodes: int, last: int) -> f
     return total
 
 
-@information_gain.register(MutualInformation)
+@bayesian_gains.register(MutualInformation)
 @compiled
 def mutual_information_gain(
     information: MutualInformation, source: Any, cells: Cells, leader: int, gains: Array
 ) -> None:
     """On a grid, arm by arm."""
-    sigma = information.noise_std
     for x in range(gains.shape[0]):
         gains[x] = 0.0
+        sigma = information.noise_stds[x]
         deviation = norm(cells.whitened[x])
         if deviation > 0.0:
             reach = source.reach * deviation * (1.0 + 1e-6)

@@ -3,9 +3,10 @@
 | symbol                          | here            | shape  |
 |---------------------------------|-----------------|--------|
 | X                               | ``actions``     | (k, d) |
+| Y, what playing an arm shows    | ``rows``        | (k, d) |
 | sigma                           | ``noise_std``   | number |
-| P = I / prior_std^2 + sum x x^T / sigma^2 = R^T R | ``factor`` = R | (d, d) |
-| R^-T b, b = sum x y / sigma^2   | ``whitened``    | (d,)   |
+| P = I / prior_std^2 + sum y y^T / sigma^2 = R^T R | ``factor`` = R | (d, d) |
+| R^-T b, b = sum y r / sigma^2   | ``whitened``    | (d,)   |
 
 The posterior is N(P^-1 b, P^-1), so R^-1 (R^-T b + standard normal) is a draw from it: one
 triangular solve, and no inverse that could drift.  R and R^-T b follow the data by rotations.
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from sightline.core.linalg.cholesky import rank_one_update, solve
 from sightline.core.linalg.vectors import first_largest, inner_products
+from sightline.core.persistence import persists
 from sightline.jit import compiled
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
+@persists("factor", "whitened")
 class Posterior(NamedTuple):
     """Gaussian posterior over theta; see the table above."""
 
@@ -44,12 +47,15 @@ class Posterior(NamedTuple):
     factor: Array
     whitened: Array
     columns: Array  # (d, k): the arms, transposed
-    scaled: Array  # workspace (d,): the arm of an update, in units of the noise
-    means: Array  # workspace (k,)
+    scaled: Array  # scratch (d,): a row of an update, in units of the noise
+    means: Array  # scratch (k,)
+    rows: Array
 
 
-def gaussian_posterior(actions: Array, noise_std: float, prior_std: float) -> Posterior:
-    """Prior, before any data."""
+def gaussian_posterior(
+    actions: Array, rows: Array, noise_std: float, prior_std: float
+) -> Posterior:
+    """Prior, before any data; ``rows`` are what an outcome of each arm shows, a number."""
     k, d = actions.shape
     return Posterior(
         actions=actions,
@@ -59,16 +65,17 @@ def gaussian_posterior(actions: Array, noise_std: float, prior_std: float) -> Po
         columns=np.ascontiguousarray(actions.T),
         scaled=np.zeros(d),
         means=np.zeros(k),
+        rows=rows,
     )
 
 
 @compiled
-def absorb(posterior: Posterior, arm: int, reward: float) -> None:
+def absorb(posterior: Posterior, arm: int, outcome: float) -> None:
     """Posterior after one more observation."""
     scaled = posterior.scaled
     for i in range(scaled.shape[0]):
-        scaled[i] = posterior.actions[arm, i] / posterior.noise_std
-    rank_one_update(posterior.factor, scaled, posterior.whitened, reward / posterior.noise_std)
+        scaled[i] = posterior.rows[arm, i] / posterior.noise_std
+    rank_one_update(posterior.factor, scaled, posterior.whitened, outcome / posterior.noise_std)
 
 
 @compiled

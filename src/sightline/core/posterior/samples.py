@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.linalg.vectors import norm
-from sightline.core.posterior.cells import Cells, locate
+from sightline.core.persistence import persists
+from sightline.core.posterior.cells import Cells, measure_cells
 from sightline.jit import compiled
 
 __all__ = ["WIDTH", "Samples", "fixed_samples"]
@@ -41,6 +42,7 @@ WIDTH = 256  # samples per block: what one block reads and writes stays in the f
 _ROUNDING = 1.0 + 1e-6  # by which a float32 score may exceed the bound
 
 
+@persists()
 class Samples(NamedTuple):
     """Standard normal samples and what a round makes of them; see the table above."""
 
@@ -228,7 +230,7 @@ def _average(source: Samples, cells: Cells, leader: int) -> float:
     return max(excess, 0.0)
 
 
-@locate.register(Samples)
+@measure_cells.register(Samples)
 @compiled
 def sampled_cells(source: Samples, cells: Cells, leader: int) -> float:
     """Cells by the best arm of every sample: O(M c d) at first, less once some are clear."""

@@ -30,7 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
-from sightline.core.information.ratio import Mixture, exact_mixture, greedy_mixture
+from sightline.core.information.ratio import SAMPLING, Mixture, least_ratio
+from sightline.core.model import Model
+from sightline.core.persistence import persists
 from sightline.core.posterior.angles import plane_angles
 from sightline.core.posterior.cells import (
     Cells,
@@ -38,12 +40,12 @@ from sightline.core.posterior.cells import (
     hull_around,
     hull_vertices,
     is_settled,
-    locate,
+    measure_cells,
     whiten,
 )
 from sightline.core.posterior.gains import (
+    bayesian_gains,
     bayesian_gaps,
-    information_gain,
     mutual_information,
     variance,
 )
@@ -56,15 +58,7 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.core.posterior.samples import fixed_samples
 from sightline.jit import compiled
-from sightline.policies.base import (
-    Choice,
-    Evidence,
-    Policy,
-    choose,
-    choose_from,
-    inspect,
-    update,
-)
+from sightline.policies.base import Choice, Evidence, Policy, choose_from, register_policy
 from sightline.validation import integer, number, one_of
 
 __all__ = [
@@ -78,18 +72,18 @@ __all__ = [
 Array = NDArray[np.float64]
 
 BAYESIAN_INFORMATION = ("variance", "mutual-information")
-_SAMPLING = {"pair": 0, "exact": 1}
-_EXACT = _SAMPLING["exact"]
+_SAMPLING = {name: SAMPLING[name] for name in ("pair", "exact")}
 _POSTERIOR = ("samples", "angular")
 
 
+@persists()
 class BayesianState(NamedTuple):
     """Posterior, and what a round computes from it."""
 
     posterior: Posterior
     source: Any  # Samples or Angles
     information: Any  # Variance or MutualInformation
-    sampling: int
+    sampling: Any  # Pairs or AllMixtures
     cells: Cells
     gaps: Array  # (k,)
     gains: Array  # (k,)
@@ -126,8 +120,9 @@ class BayesianIDS(Policy):
         one_of("posterior", self.posterior, _POSTERIOR)
         number("prior_std", self.prior_std, above=0)
 
-    def start(self, actions: Array, noise_std: float) -> BayesianState:
+    def start(self, model: Model) -> BayesianState:
         """State before any data."""
+        weights, actions = model.needs_weights("BayesianIDS"), model.rewards
         k, d = actions.shape
         angular = self.posterior == "angular"
         if angular and d != 2:
@@ -135,10 +130,14 @@ class BayesianIDS(Policy):
         vertices = hull_around(actions) if angular else hull_vertices(actions)
         c = vertices.size
         return BayesianState(
-            posterior=gaussian_posterior(actions, noise_std, self.prior_std),
+            posterior=gaussian_posterior(
+                actions, model.observations[:, 0], model.noise_std, self.prior_std
+            ),
             source=plane_angles(c) if angular else fixed_samples(int(self.samples), d, c),
             information=(
-                variance(d) if self.information == "variance" else mutual_information(c, noise_std)
+                variance(d, weights)
+                if self.information == "variance"
+                else mutual_information(c, model.noise_std / weights)
             ),
             sampling=_SAMPLING[self.sampling],
             cells=blank_cells(actions, vertices),
@@ -152,15 +151,13 @@ def bayesian_mixture(state: BayesianState) -> Mixture:
     """IDS distribution of the current posterior; gaps and gains are left in the state."""
     cells = state.cells
     leader = whiten(state.posterior, cells)
-    excess = locate(state.source, cells, leader)
+    excess = measure_cells(state.source, cells, leader)
     best = bayesian_gaps(cells, excess, state.gaps)
     if is_settled(cells, leader):  # nothing to learn, and the ratio would be 0 / 0
         arm = cells.vertices[leader]
         return Mixture(arm, arm, 0.0, 0.0)
-    information_gain(state.information, state.source, cells, leader, state.gains)
-    if state.sampling == _EXACT:
-        return exact_mixture(state.gaps, state.gains, best)
-    return greedy_mixture(state.gaps, state.gains, best)
+    bayesian_gains(state.information, state.source, cells, leader, state.gains)
+    return least_ratio(state.sampling, state.gaps, state.gains, best)
 
 
 @compiled
@@ -169,24 +166,28 @@ def current_bayesian_gains(state: BayesianState) -> None:
     bayesian_mixture(state)
 
 
-@choose.register(BayesianState)
 @compiled
-def choose_bayesian(state: BayesianState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_bayesian(
+    state: BayesianState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
     """Draw from the IDS distribution."""
     return choose_from(bayesian_mixture(state), clock, rng)
 
 
-@update.register(BayesianState)
 @compiled
-def update_bayesian(state: BayesianState, arm: int, reward: float) -> None:
+def update_bayesian(state: BayesianState, clock: Clock, arm: int, outcome: Any) -> None:
     """Posterior after one more observation."""
-    absorb(state.posterior, arm, reward)
+    absorb(state.posterior, arm, outcome)
 
 
-@inspect.register(BayesianState)
 @compiled
-def inspect_bayesian(state: BayesianState, clock: Clock) -> Evidence:
+def inspect_bayesian(state: BayesianState, clock: Clock, offer: Any) -> Evidence:
     """Best arm of the posterior mean; the policy has no confidence level."""
     theta = state.cells.theta
     posterior_mean(state.posterior, theta)
     return Evidence(best_under(state.posterior, theta), math.nan, math.nan, clock)
+
+
+register_policy(
+    BayesianState, choose=choose_bayesian, update=update_bayesian, inspect=inspect_bayesian
+)

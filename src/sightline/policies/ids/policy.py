@@ -17,55 +17,57 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.alternatives.half_spaces import least_distance
+# The two modules of gains are imported for what they register.
+import sightline.core.information.gains_of_alternatives
+import sightline.core.information.gains_of_widths  # noqa: F401
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.alternatives.parameter_set import Polytope
+from sightline.core.alternatives.projections import Projections, projections
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence.rules import (
-    Confidence,
-    ConfidenceRule,
-    LogDet,
-    next_exploration,
-    ridge,
-    valid_regulariser,
-    valid_rule,
-)
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
-from sightline.core.information.gains import Workspace, workspace
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.information.gains import INFORMATION, weigh_arms
+from sightline.core.information.gaps import GAPS
+from sightline.core.information.ratio import SAMPLING, Mixture, least_ratio
+from sightline.core.information.round import Weighing, Workspace, weighing, workspace
+from sightline.core.information.weights import learning_rate_rule
+from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import (
-    Choice,
-    Policy,
-    choose,
-    choose_from,
-    inspect,
-    update,
+from sightline.policies.base import Choice, Policy, choose_from, register_policy
+from sightline.policies.reports import (
+    begin,
+    compare_to_best,
+    learn,
+    report_commitment,
+    settled_until_round,
 )
-from sightline.policies.ids.options import (
-    GAPS,
-    INFORMATION,
-    LEAST_M,
-    SAMPLING,
-    Rules,
-    alternatives_for,
-    learning_rate_rule,
-)
-from sightline.policies.ids.rules import ids_distribution
-from sightline.policies.reports import learn, report_commitment
 from sightline.validation import one_of
 
-__all__ = ["IDS", "IDSState"]
+__all__ = ["IDS", "IDSState", "ids_distribution"]
+
+
+class Rules(NamedTuple):
+    """A configuration: one class for each option, on which compiled code dispatches.
+
+    What a configuration does not use is not compiled for it, and no round asks what it is.
+    """
+
+    information: Any
+    sampling: Any
+    gaps: Any
 
 
 class IDSState(NamedTuple):
     """Estimates from exploration rounds, and what a round computes from them."""
 
     estimate: LeastSquares
-    confidence: Confidence
+    confidence: Any
     rules: Rules
-    alternatives: Any
-    largest_m: NDArray[np.float64]  # (1,), in units of the noise variance
+    alternatives: HalfSpaces | Projections
+    weighing: Weighing
     work: Workspace
 
 
@@ -79,15 +81,17 @@ class IDS(Policy):
         Information gain.  ``"halfspace"`` and ``"cell"`` weigh alternatives of that kind, with an
         optimistic term for all arms; ``"halfspace-ucb"`` and ``"cell-ucb"`` have it for the UCB
         arm only; ``"laplace"`` is the Laplace approximation of the Bayesian mutual information.
-        ``"log-det"``, ``"ucb-directed"`` and ``"directed"`` are those of earlier work.
+        ``"log-det"``, ``"ucb-directed"`` and ``"directed"`` are those of earlier work.  Others
+        can be added by :func:`sightline.register_information`.
     sampling : {"pair", "exact", "deterministic"}
         Minimise the information ratio over pairs with the empirically best arm, over all
         distributions, or over single arms.
     gaps : {"value", "thresholded", "difference", "difference-to-best"}
         Gap estimates: from upper bounds on values (the paper's), the same with an estimation
         error of at least sigma / sqrt(s), or from upper bounds on the differences of all arms or
-        of those to the empirically best one, both with that threshold.
-    confidence : LogDet, LogLog or FixedBeta
+        of those to the empirically best one, both with that threshold.  Others can be added by
+        :func:`sightline.register_gaps`.
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient beta.
     learning_rate : {"paper", "algorithm", "inverse-sqrt-beta"} or float
         eta of the weights q.  ``"paper"``: log(k) / sqrt(max m) in exp(-eta/2 distance), the
@@ -114,13 +118,12 @@ class IDS(Policy):
         return True
 
     @property
-    def reaches_far(self) -> bool:
+    def any_horizon(self) -> bool:
         """Whether the configuration keeps looking for information once gaps are small.
 
-        Without randomisation, or with information on the UCB arm alone, x-hat ends up being
-        explored in nearly every round, as by LinUCB.
+        Without randomisation x-hat ends up being explored in nearly every round, as by LinUCB.
         """
-        return self.sampling != "deterministic" and self.information != "ucb-directed"
+        return self.sampling != "deterministic" and INFORMATION[self.information].any_horizon
 
     def __post_init__(self) -> None:
         one_of("information", self.information, INFORMATION)
@@ -134,39 +137,53 @@ class IDS(Policy):
                 f"parameter_set must be a Polytope or None, got {self.parameter_set!r}"
             )
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> IDSState:
+    def start(self, model: Model) -> IDSState:
         """State before any data."""
-        regulariser = ridge(self.regulariser, self.confidence, noise_std)
         # M is given in the coordinates of the actions, so these must stay
-        estimate = least_squares(actions, regulariser, reduce=self.parameter_set is None)
-        k, d = estimate.actions.shape
+        reduce = self.parameter_set is None
+        estimate, confidence = begin(model, self.regulariser, self.confidence, reduce=reduce)
+        k, d = estimate.arms.rewards.shape
         return IDSState(
             estimate=estimate,
-            confidence=self.confidence.build(d, noise_std, regulariser),
+            confidence=confidence,
             rules=Rules(
-                information=INFORMATION[self.information],
+                information=INFORMATION[self.information].rule,
                 sampling=SAMPLING[self.sampling],
                 gaps=GAPS[self.gaps],
-                learning_rate=learning_rate_rule(self.learning_rate, k),
             ),
-            alternatives=alternatives_for(self.information, k, d, self.parameter_set),
-            largest_m=np.array([LEAST_M]),
+            alternatives=self._alternatives(k, d),
+            weighing=weighing(learning_rate_rule(self.learning_rate, k)),
             work=workspace(k, d),
         )
 
+    def _alternatives(self, k: int, d: int) -> HalfSpaces | Projections:
+        """Alternatives that the gain weighs, in M."""
+        cells = INFORMATION[self.information].cells
+        if self.parameter_set is None and not cells:
+            return half_spaces(k)
+        normals, bounds = np.zeros((0, d)), np.zeros(0)
+        if self.parameter_set is not None:
+            normals, bounds = self.parameter_set.arrays(d)
+        return projections(k, d, cells, normals, bounds)
 
-@choose.register(IDSState)
+
 @compiled
-def choose_ids(state: IDSState, clock: Clock, rng: np.random.Generator) -> Choice:
+def ids_distribution(state: IDSState, comparison: Comparison) -> tuple[Mixture, float, int]:
+    """Minimiser of the information ratio; with the beta and the UCB arm that it rests on."""
+    beta, ucb_arm = weigh_arms(state, comparison)
+    work = state.work
+    mixture = least_ratio(state.rules.sampling, work.gaps, work.gains, comparison.best)
+    return mixture, beta, ucb_arm
+
+
+@compiled
+def choose_ids(state: IDSState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else draw from the IDS distribution."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    least = least_distance(state.alternatives, estimate, best)
-    wake = next_exploration(state.confidence, estimate.log_det[0], least, clock)
+    comparison = compare_to_best(state)
+    wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
-        return Choice(best, 1.0, wake)
-    return choose_from(ids_distribution(state, best), clock, rng)
+        return Choice(comparison.best, 1.0, wake)
+    return choose_from(ids_distribution(state, comparison)[0], clock, rng)
 
 
-update.register(IDSState)(learn)
-inspect.register(IDSState)(report_commitment)
+register_policy(IDSState, choose=choose_ids, update=learn, inspect=report_commitment)

@@ -2,7 +2,7 @@
 
 While the best arm is settled at the level 1/(t log t), it is played.  Otherwise an arm is drawn
 from a distribution w that climbs the Lagrangian of the program behind c*, by exponential weights
-against a multiplier for the constraint on information (``solid_steps.py``).  SOLID starts w and
+against a multiplier for the constraint on information (``steps.py``).  SOLID starts w and
 the multiplier afresh in every phase; SOLID++ (``reset=False``) keeps them and its step sizes.
 
 Guarantees: SOLID as published has regret c* log n + o(log n), the best possible, and a bound in the
@@ -11,7 +11,7 @@ theta-hat onto a known set, and with the confidence coefficients of the other po
 methods are compared at equal beta.  SOLID++ has no guarantee.
 
 Cost: O(k d^2) per exploration round and O(k d + d^2) per exploitation round.  It learns from every
-round, so it never commits; its own exploration rounds are ``SOLIDState.pair.counts[0]``.
+round, so it never commits; its own exploration rounds are ``SOLIDState.pair.explorations``.
 
 Its steps are in units of the reward: they suit means of order one, as the published bounds do.
 """
@@ -19,28 +19,28 @@ Its steps are in units of the reward: they suit means of order one, as the publi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.allocation.proportions import draw_arm
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces, least_distance
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
+from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
-    Confidence,
     ConfidenceRule,
-    LogDet,
     global_beta,
-    ridge,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.table import rows_seen
 from sightline.core.linalg.vectors import norm
+from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, choose, inspect, update
-from sightline.policies.reports import report_commitment
+from sightline.policies.base import Choice, Policy, choose_among, register_policy
+from sightline.policies.reports import begin, compare_to_best, report_commitment
 from sightline.policies.solid.steps import (
     BY_PHASE,
     SaddlePoint,
@@ -59,11 +59,10 @@ class SOLIDState(NamedTuple):
     """Estimates from all rounds, and what exploration rounds have made of them."""
 
     estimate: LeastSquares
-    confidence: Confidence
+    confidence: Any
     alternatives: HalfSpaces
     steps: Steps
     pair: SaddlePoint
-    log_t: NDArray[np.float64]  # (1,), of the round last asked for: updates are not told theirs
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class SOLID(Policy):
     multiplier_bound : float, optional
         lambda_max.  None is 2 S L z_k, above the optimal multiplier as soon as z_k is twice what
         makes the program feasible (Slater's condition); a fixed number fails where c* is larger.
-    confidence : LogDet, LogLog or FixedBeta
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient: at 1/(t log t) in the exploitation test, as in IDS and LinUCB, and
         at the local level with S_t, the exploration rounds, in the steps.
     regulariser : float or "matched"
@@ -128,25 +127,25 @@ class SOLID(Policy):
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser)
 
-    def start(self, actions: NDArray[np.float64], noise_std: float) -> SOLIDState:
+    def start(self, model: Model) -> SOLIDState:
         """State before any data."""
-        regulariser = ridge(self.regulariser, self.confidence, noise_std)
-        estimate = least_squares(actions, regulariser)
-        k, d = estimate.actions.shape
-        steps = self._steps(estimate.actions, noise_std)
+        model.needs_weights("SOLID")
+        estimate, confidence = begin(model, self.regulariser, self.confidence)
+        actions = estimate.arms.rewards
+        steps = self._steps(actions, model.noise_std)
         return SOLIDState(
             estimate=estimate,
-            confidence=self.confidence.build(d, noise_std, regulariser),
-            alternatives=half_spaces(k),
+            confidence=confidence,
+            alternatives=half_spaces(len(actions)),
             steps=steps,
-            pair=primal_dual(estimate.actions, steps),
-            log_t=np.zeros(1),
+            pair=primal_dual(rows_seen(estimate.arms), steps),
         )
 
     def _steps(self, actions: NDArray[np.float64], noise_std: float) -> Steps:
         """Numbers for one problem, defaults filled in."""
-        norm_bound = self.confidence.norm_bound if isinstance(self.confidence, LogDet) else 1.0
-        span = 2.0 * float(norm_bound) * max(norm(x) for x in actions)  # of the means: 2 S L
+        span = (
+            2.0 * float(self.confidence.norm_bound) * max(norm(x) for x in actions)
+        )  # of the means: 2 S L
         bonus, bound = self.constraint_bonus, self.multiplier_bound
         if bonus is None:
             bonus = span if self.reset else 0.0
@@ -168,38 +167,33 @@ class SOLID(Policy):
 
 
 @compiled
-def _explores(state: SOLIDState, best: int) -> bool:
-    """Whether m < beta_{s, t log t} / 2 in the round last asked for."""
-    estimate = state.estimate
-    least = least_distance(state.alternatives, estimate, best)
-    return bool(least < global_beta(state.confidence, estimate.log_det[0], state.log_t[0]))
+def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
+    """Whether m < beta_{s, t log t} / 2."""
+    log_det = state.estimate.learned.log_det[0]
+    return bool(comparison.least < global_beta(state.confidence, log_det, log_round(clock)))
 
 
-@choose.register(SOLIDState)
 @compiled
-def choose_solid(state: SOLIDState, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_solid(state: SOLIDState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Play x-hat if it is settled, else draw from w."""
-    state.log_t[0] = log_round(clock)
-    best = best_arm(state.estimate)
-    if not _explores(state, best):
-        return Choice(best, 1.0, clock)
-    arm = draw_arm(state.pair.weights, rng)
-    return Choice(arm, state.pair.weights[arm], clock)
+    comparison = compare_to_best(state)
+    if not _explores(state, comparison, clock):
+        return Choice(comparison.best, 1.0, clock)
+    return choose_among(state.pair.weights, clock, rng)
 
 
-@update.register(SOLIDState)
 @compiled
-def update_solid(state: SOLIDState, arm: int, reward: float) -> None:
+def update_solid(state: SOLIDState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round; w and lambda move first, by the estimates behind the draw.
 
-    They move if the policy would still explore.  In simulation that is whether it did; where
-    rewards are told late, a step is thus taken on what is known then, and none once the best arm
-    is settled.
+    They move if the policy would still explore in the round of the decision.  In simulation that
+    is whether it did; where rewards are told late, a step is thus taken on what is known then, and
+    none once the best arm is settled.
     """
-    best = best_arm(state.estimate)
-    if _explores(state, best):
-        primal_dual_step(state, best)
-    observe(state.estimate, arm, reward)
+    comparison = compare_to_best(state)
+    if _explores(state, comparison, clock):
+        primal_dual_step(state, comparison)
+    observe(state.estimate, arm, outcome)
 
 
-inspect.register(SOLIDState)(report_commitment)
+register_policy(SOLIDState, choose=choose_solid, update=update_solid, inspect=report_commitment)

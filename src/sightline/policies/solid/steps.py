@@ -4,8 +4,8 @@
 |------------|------------------------|-----------------------------------------------------------|
 | w_t        | ``weights``            | distribution from which exploration rounds draw |
 | lambda_t   | ``multiplier[0]``      | price of the constraint on information |
-| S_t        | ``counts[0]``          | exploration rounds so far |
-| k          | ``counts[2]``          | phase, from 0 |
+| S_t        | ``explorations[0]``    | exploration rounds so far |
+| k          | ``phase[0]``           | phase, from 0 |
 | z_k, p_k   | z_0 e^k, z_k e^(2k)    | normaliser of phase k, and its exploration rounds |
 | kappa      | ``Steps.bonus``        | weight of the widths in the constraint |
 | cw(x)      | ``optimism[x]``        | sqrt(gamma) norm of x in V^-1, gamma at the level of S_t |
@@ -20,18 +20,22 @@ are replaced by optimistic ones: cw(x) is added to mu(x), and kappa cw(x) to the
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.proportions import Sampling, information_rates, sampling
+from sightline.core.alternatives.comparison import Comparison
 from sightline.core.confidence.rules import local_beta
+from sightline.core.persistence import persists
 from sightline.jit import compiled
+from sightline.policies.reports import StateWithAlternatives
 
 __all__ = ["BY_PHASE", "SaddlePoint", "Steps", "primal_dual", "primal_dual_step"]
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 BY_PHASE = 0.0  # in place of a step: 1 / sqrt(p_k)
 
@@ -49,27 +53,44 @@ class Steps(NamedTuple):
     first_normaliser: float
 
 
+@persists("explorations", "in_phase", "phase", "multiplier", "log_weights", "weights")
 class SaddlePoint(NamedTuple):
     """What exploration rounds change; see the table above."""
 
-    counts: NDArray[np.int64]  # exploration rounds, those of this phase, phase
+    explorations: Ints  # (1,)
+    in_phase: Ints  # (1,): exploration rounds of this phase
+    phase: Ints  # (1,)
     multiplier: Array  # (1,)
     log_weights: Array  # (k,)
     weights: Array  # (k,)
-    optimism: Array  # (k,), workspace
+    optimism: Array  # (k,), scratch
     work: Sampling
 
 
-def primal_dual(actions: Array, steps: Steps) -> SaddlePoint:
+class TrackingState(StateWithAlternatives, Protocol):
+    """A state with a pair of weights and multiplier to move."""
+
+    @property
+    def steps(self) -> Steps:
+        """Numbers of the configuration."""
+
+    @property
+    def pair(self) -> SaddlePoint:
+        """What is moved."""
+
+
+def primal_dual(rows: Array, steps: Steps) -> SaddlePoint:
     """State at the start: uniform weights, first multiplier, phase 0."""
-    k = actions.shape[0]
+    k = rows.shape[0]
     pair = SaddlePoint(
-        counts=np.zeros(3, dtype=np.int64),
+        explorations=np.zeros(1, dtype=np.int64),
+        in_phase=np.zeros(1, dtype=np.int64),
+        phase=np.zeros(1, dtype=np.int64),
         multiplier=np.zeros(1),
         log_weights=np.zeros(k),
         weights=np.zeros(k),
         optimism=np.zeros(k),
-        work=sampling(actions),
+        work=sampling(rows),
     )
     _restart(pair, steps)
     return pair
@@ -106,38 +127,38 @@ def _exponential_weights(pair: SaddlePoint, means: Array, step: float, kappa: fl
 
 
 @compiled
-def _slack(state: Any, best: int) -> float:
+def _slack(state: TrackingState, comparison: Comparison) -> float:
     """Optimistic g(w_t) + 1 / z_k; writes the widths, and the rates in units of I."""
     estimate, pair = state.estimate, state.pair
-    per_variance = 0.5 / state.confidence.noise_variance
-    gamma = local_beta(state.confidence, estimate.log_det[0], pair.counts[0])
-    least = information_rates(estimate, state.alternatives, best, pair.weights, pair.work)
+    per_variance = 0.5 / estimate.noise_variance
+    gamma = local_beta(state.confidence, estimate.learned.log_det[0], pair.explorations[0])
+    least = information_rates(estimate, state.alternatives, comparison, pair.weights, pair.work)
     width = 0.0
     for x in range(pair.weights.shape[0]):
         pair.work.rates[x] *= per_variance
-        pair.optimism[x] = math.sqrt(gamma * max(estimate.squared_widths[x], 0.0))
+        pair.optimism[x] = math.sqrt(gamma * max(estimate.arms.squared_widths[x], 0.0))
         width += pair.weights[x] * pair.optimism[x]
     return float(per_variance * least + state.steps.bonus * width)
 
 
 @compiled
-def primal_dual_step(state: Any, best: int) -> None:
-    """Move w and lambda once, and end the phase if it is over; after ``least_distance``."""
+def primal_dual_step(state: TrackingState, comparison: Comparison) -> None:
+    """Move w and lambda once, and end the phase if it is over."""
     pair, steps = state.pair, state.steps
-    pair.counts[0] += 1
-    pair.counts[1] += 1
-    z = steps.first_normaliser * math.exp(float(pair.counts[2]))
-    length = z * math.exp(2.0 * pair.counts[2])
+    pair.explorations[0] += 1
+    pair.in_phase[0] += 1
+    z = steps.first_normaliser * math.exp(float(pair.phase[0]))
+    length = z * math.exp(2.0 * pair.phase[0])
     by_phase = 1.0 / math.sqrt(length)
-    slack = _slack(state, best) - 1.0 / z
+    slack = _slack(state, comparison) - 1.0 / z
     primal = steps.primal if steps.primal != BY_PHASE else by_phase
     dual = steps.dual if steps.dual != BY_PHASE else by_phase
     bound = steps.multiplier_bound * (z if steps.bound_grows else 1.0)
-    _exponential_weights(pair, state.estimate.means, primal, steps.bonus)
+    _exponential_weights(pair, state.estimate.arms.means, primal, steps.bonus)
     # g at w_t, with the weights before their step, as the primal step has lambda_t
     pair.multiplier[0] = min(max(pair.multiplier[0] - dual * slack, 0.0), bound)
-    if pair.counts[1] >= length:
-        pair.counts[1] = 0
-        pair.counts[2] += 1
+    if pair.in_phase[0] >= length:
+        pair.in_phase[0] = 0
+        pair.phase[0] += 1
         if steps.reset:
             _restart(pair, steps)

@@ -1,0 +1,60 @@
+"""Arms in a basis of their span.
+
+No inner product of two arms changes, so no estimate does.  But V^-1 no longer holds 1 / lambda in
+directions that matter to no arm, beside which the digits of all others drown.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.linalg.cholesky import rank_one_update, solve
+from sightline.jit import compiled
+
+__all__ = ["spanning_coordinates"]
+
+Array = NDArray[np.float64]
+
+
+@compiled
+def _least_singular_value(actions: Array, factor: Array, w: Array) -> float:
+    """Lower bound on the least singular value, which is 1 / |R^-1| for X = QR: O(k d^2).
+
+    A decomposition by LAPACK would do, were it not for its threads: on busy cores they wait for
+    each other a hundred times longer than it takes.
+    """
+    k, d = actions.shape
+    for i in range(d):
+        factor[i, i] = 1e-150  # as good as zero, and yet a rotation is defined
+    for z in range(k):
+        for i in range(d):
+            w[i] = actions[z, i]
+        rank_one_update(factor, w)
+    squared_norm = 0.0
+    for i in range(d):
+        for j in range(d):
+            w[j] = 1.0 if i == j else 0.0
+        solve(factor, w)
+        for j in range(d):
+            squared_norm += w[j] * w[j]
+    return 1.0 / math.sqrt(squared_norm)
+
+
+def spanning_coordinates(actions: Array) -> Array:
+    """Arms in an orthonormal basis of their span, or as they are if they span the space."""
+    d = actions.shape[1]
+    negligible = max(actions.shape) * float(np.finfo(np.float64).eps)
+    length = float(np.abs(actions).max()) * math.sqrt(actions.size)  # at least the largest
+    if _least_singular_value(actions, np.zeros((d, d)), np.zeros(d)) > length * negligible > 0:
+        return actions
+    _, singular, basis = np.linalg.svd(actions, full_matrices=False)
+    smallest = singular[0] * negligible
+    rank = max(int((singular > smallest).sum()), 1)
+    if rank == actions.shape[1]:
+        return actions
+    # equal arms must stay equal to the last bit, which a matrix product does not promise
+    distinct, which = np.unique(actions, axis=0, return_inverse=True)
+    return np.ascontiguousarray((distinct @ basis[:rank].T)[which])

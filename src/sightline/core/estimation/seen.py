@@ -1,0 +1,162 @@
+"""What playing an arm shows: its reward, one other number, or several.
+
+| symbol                       | here         | shape    |
+|------------------------------|--------------|----------|
+| rows of Y_x, for all arms x  | ``rows``     | (k p, d) |
+| p                            | ``per_arm``  | int      |
+
+Kernels dispatch on the class, so that a bandit, where Y is X, pays for nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.linalg.vectors import inner_products
+from sightline.core.persistence import persists
+from sightline.jit import compiled, generic
+
+__all__ = [
+    "SeesRewards",
+    "SeesRow",
+    "SeesRows",
+    "quadratic_forms",
+    "seen_along",
+    "seen_by_arm",
+]
+
+Array = NDArray[np.float64]
+
+
+@persists()
+class SeesRewards(NamedTuple):
+    """An outcome is the reward of the arm: Y is X."""
+
+    code: int = 0
+
+
+@persists()
+class SeesRow(NamedTuple):
+    """An outcome is one number, with a row of its own for each arm."""
+
+    rows: Array  # (k, d)
+    columns: Array  # (d, k)
+    products: Array  # (k,): scratch
+    per_arm: int = 1
+
+
+@persists()
+class SeesRows(NamedTuple):
+    """An outcome is an array of p numbers, with as many rows for each arm, one after the other."""
+
+    rows: Array  # (k p, d)
+    columns: Array  # (d, k p)
+    products: Array  # (k p,): scratch
+    per_arm: int  # p
+
+
+@generic
+def seen_along(seen: Any, arms: Any, vector: Array, out: Array) -> None:
+    """Write |Y_x vector| for all arms x; where p = 1, up to its sign."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@seen_along.register(SeesRewards)
+@compiled
+def _rewards_along(seen: SeesRewards, arms: Any, vector: Array, out: Array) -> None:
+    inner_products(arms.columns, vector, out)
+
+
+@seen_along.register(SeesRow)
+@compiled
+def _row_along(seen: SeesRow, arms: Any, vector: Array, out: Array) -> None:
+    inner_products(seen.columns, vector, out)
+
+
+@seen_along.register(SeesRows)
+@compiled
+def _rows_along(seen: SeesRows, arms: Any, vector: Array, out: Array) -> None:
+    inner_products(seen.columns, vector, seen.products)
+    for x in range(out.shape[0]):
+        total = 0.0
+        for n in range(x * seen.per_arm, (x + 1) * seen.per_arm):
+            total += seen.products[n] * seen.products[n]
+        out[x] = math.sqrt(total)
+
+
+@generic
+def seen_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
+    """|Y_x vector| for one arm x; where p = 1, up to its sign."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@compiled
+def _inner(rows: Array, n: int, vector: Array) -> float:
+    total = 0.0
+    for i in range(vector.shape[0]):
+        total += rows[n, i] * vector[i]
+    return total
+
+
+@seen_by_arm.register(SeesRewards)
+@compiled
+def _reward_by_arm(seen: SeesRewards, arms: Any, arm: int, vector: Array) -> float:
+    return _inner(arms.rewards, arm, vector)
+
+
+@seen_by_arm.register(SeesRow)
+@compiled
+def _row_by_arm(seen: SeesRow, arms: Any, arm: int, vector: Array) -> float:
+    return _inner(seen.rows, arm, vector)
+
+
+@seen_by_arm.register(SeesRows)
+@compiled
+def _rows_by_arm(seen: SeesRows, arms: Any, arm: int, vector: Array) -> float:
+    total = 0.0
+    for n in range(arm * seen.per_arm, (arm + 1) * seen.per_arm):
+        value = _inner(seen.rows, n, vector)
+        total += value * value
+    return math.sqrt(total)
+
+
+@generic
+def quadratic_forms(seen: Any, arms: Any, form: Array, products: Array, out: Array) -> None:
+    """Write half the sum of y^T W y over the rows y of Y_x for all arms x: O(k p d^2)."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@compiled
+def _add_forms(columns: Array, form: Array, products: Array, out: Array) -> None:
+    for n in range(out.shape[0]):
+        out[n] = 0.0
+    for i in range(form.shape[0]):
+        inner_products(columns, form[i], products)
+        for n in range(out.shape[0]):
+            out[n] += 0.5 * columns[i, n] * products[n]
+
+
+@quadratic_forms.register(SeesRewards)
+@compiled
+def _reward_forms(seen: SeesRewards, arms: Any, form: Array, products: Array, out: Array) -> None:
+    _add_forms(arms.columns, form, products, out)
+
+
+@quadratic_forms.register(SeesRow)
+@compiled
+def _row_forms(seen: SeesRow, arms: Any, form: Array, products: Array, out: Array) -> None:
+    _add_forms(seen.columns, form, products, out)
+
+
+@quadratic_forms.register(SeesRows)
+@compiled
+def _rows_forms(seen: SeesRows, arms: Any, form: Array, products: Array, out: Array) -> None:
+    for x in range(out.shape[0]):
+        out[x] = 0.0
+        for n in range(x * seen.per_arm, (x + 1) * seen.per_arm):
+            for i in range(form.shape[0]):
+                out[x] += 0.5 * seen.rows[n, i] * _inner(form, i, seen.rows[n])

@@ -1,0 +1,92 @@
+"""The table of arms: what each pays, what playing it shows, and what is known of it.
+
+| symbol            | here                            | shape  |
+|-------------------|---------------------------------|--------|
+| X                 | ``rewards``, transposed ``columns`` | (k, d) |
+| Y                 | ``seen``                        | (k p, d) |
+| <x, theta-hat_s>  | ``means``                       | (k,)   |
+| norm of x in V_s^-1, squared | ``squared_widths``   | (k,)   |
+| sum of the squared norms of the rows of Y_x in V_s^-1 | ``seen_widths`` | (k,) |
+| pulls of x, sum of the outcomes of x | ``pulls``, ``sums`` | (k,), (k p,) |
+
+In a bandit Y is X: then ``seen`` says so by its class, ``SeesRewards``, and ``seen_widths`` are
+``squared_widths``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.estimation.coordinates import spanning_coordinates
+from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
+from sightline.core.model import Model
+from sightline.core.persistence import persists
+
+__all__ = ["Arms", "rows_seen", "table_of_arms", "weighted_table"]
+
+Array = NDArray[np.float64]
+
+
+@persists("means", "squared_widths", "seen_widths", "refreshed_widths", "pulls", "sums")
+class Arms(NamedTuple):
+    """The table of arms; see the table above."""
+
+    rewards: Array
+    columns: Array
+    seen: Any  # SeesRewards, SeesRow or SeesRows
+    means: Array
+    squared_widths: Array
+    seen_widths: Array
+    refreshed_widths: Array  # (k,): seen widths at the last refresh
+    pulls: Array
+    sums: Array
+
+
+def table_of_arms(model: Model, reduce: bool = True) -> Arms:
+    """Table of all arms, in a basis of their span unless ``reduce`` is False."""
+    rewards = model.rewards
+    k, p, d = model.observations.shape
+    if model.shows_rewards:
+        rewards = spanning_coordinates(rewards) if reduce else rewards
+        return _table(rewards, SeesRewards(), 1)
+    rows = np.vstack([rewards, model.observations.reshape(k * p, d)])
+    rows = spanning_coordinates(rows) if reduce else rows
+    rewards, seen = np.ascontiguousarray(rows[:k]), np.ascontiguousarray(rows[k:])
+    return _table(rewards, _sees(seen, p), p)
+
+
+def weighted_table(rewards: Array, weights: Array) -> Arms:
+    """Table of arms whose outcomes are rewards times a weight, in coordinates of one's own."""
+    if (weights == 1.0).all():
+        return _table(rewards, SeesRewards(), 1)
+    return _table(rewards, _sees(weights[:, None] * rewards, 1), 1)
+
+
+def rows_seen(arms: Arms) -> Array:
+    """Y, flattened to one row per number that is seen."""
+    rows: Array = arms.rewards if isinstance(arms.seen, SeesRewards) else arms.seen.rows
+    return rows
+
+
+def _sees(rows: Array, per_arm: int) -> SeesRow | SeesRows:
+    parts = rows, np.ascontiguousarray(rows.T), np.empty(len(rows))
+    return SeesRow(*parts) if per_arm == 1 else SeesRows(*parts, per_arm)
+
+
+def _table(rewards: Array, seen: SeesRewards | SeesRow | SeesRows, per_arm: int) -> Arms:
+    k = len(rewards)
+    widths = np.empty(k)
+    return Arms(
+        rewards=rewards,
+        columns=np.ascontiguousarray(rewards.T),
+        seen=seen,
+        means=np.empty(k),
+        squared_widths=widths,
+        seen_widths=widths if isinstance(seen, SeesRewards) else np.empty(k),
+        refreshed_widths=np.empty(k),
+        pulls=np.zeros(k),
+        sums=np.zeros(k * per_arm),
+    )

@@ -1,0 +1,132 @@
+"""What a policy is told of the world: a table of arms, what each pays and what playing it shows.
+
+| symbol                          | here              | shape     |
+|---------------------------------|-------------------|-----------|
+| X, what an arm pays: <x, theta> | ``rewards``       | (k, d)    |
+| Y, what playing it shows        | ``observations``  | (k, p, d) |
+| sigma                           | ``noise_std``     | number    |
+| rho_x, where Y_x = rho_x x      | ``weights``       | (k,)      |
+
+Playing arm x shows the outcome Y_x theta + sigma xi, with p entries of independent noise xi of
+unit scale.  In a bandit the outcome is the reward: Y is X, the same memory.  With noise sigma_x
+that differs from arm to arm, the reward is divided by sigma_x / sigma: Y_x = rho_x x with rho_x =
+sigma / sigma_x, and all outcomes have the noise sigma.
+
+In a round only some rows of the table are on offer.  An offer is a class, on which kernels
+dispatch: :class:`AllArms` costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sightline.validation import LARGEST, action_set, finite_array, number
+
+__all__ = ["ALL_ARMS", "AllArms", "Model", "bandit_model", "common_noise", "valid_noise_std"]
+
+Array = NDArray[np.float64]
+
+
+class AllArms(NamedTuple):
+    """Offer of every row of the table: fixed arms."""
+
+    code: int = 0  # numba knows no empty named tuples
+
+
+#: The offer of every round of a problem with fixed arms.
+ALL_ARMS = AllArms()
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Everything that a policy may know before any data; see the table above.
+
+    Parameters
+    ----------
+    rewards : ndarray, shape (k, d)
+        X.
+    observations : ndarray, shape (k, p, d)
+        Y; ``rewards[:, None, :]``, a view of the same memory, for a bandit.
+    noise_std : float
+        sigma, the sub-Gaussian parameter of every entry of an outcome.
+    weights : ndarray, shape (k,), optional
+        rho with Y_x = rho_x x; None where an outcome is no noisy multiple of the reward.
+    """
+
+    rewards: Array
+    observations: Array
+    noise_std: float
+    weights: Array | None
+
+    @property
+    def shows_rewards(self) -> bool:
+        """Whether the outcome of every arm is its reward, so that Y is X."""
+        return bool(np.shares_memory(self.rewards, self.observations))
+
+    @property
+    def observations_per_round(self) -> int:
+        """p, the number of entries of an outcome."""
+        return int(self.observations.shape[1])
+
+    def needs_weights(self, policy: str) -> Array:
+        """Return rho, or say that a policy cannot play this model."""
+        if self.weights is None:
+            raise ValueError(
+                f"{policy} needs outcomes that are noisy rewards of the arm played; this problem "
+                "shows something else"
+            )
+        return self.weights
+
+
+def valid_noise_std(noise_std: object, k: int) -> float | Array:
+    """Return one noise level, or one for each of k arms; equal ones become a single number."""
+    if isinstance(noise_std, np.ndarray) and noise_std.ndim == 0:  # as files have it
+        noise_std = noise_std.item()
+    if isinstance(noise_std, str | float | int | np.generic | None):
+        return number("noise_std", noise_std, above=0)
+    levels = finite_array("noise_std", noise_std, (k,), hint=", one noise level per arm")  # type: ignore[arg-type]
+    if np.asarray(noise_std).dtype.kind not in "iuf":
+        raise ValueError(f"noise_std must hold numbers, got {noise_std!r}")
+    if not (levels > 0).all():
+        arm = int(np.argmax(levels <= 0))
+        raise ValueError(f"noise_std must be > 0 for every arm, got {levels[arm]} for arm {arm}")
+    return float(levels[0]) if (levels == levels[0]).all() else levels
+
+
+def common_noise(levels: float | Array) -> float:
+    """Find sigma, in whose units outcomes are told: the largest level, so that rho >= 1.
+
+    A quieter arm then only adds information.  With a smaller sigma, a fixed regulariser would
+    outweigh the data of all other arms as soon as one of them is very quiet.
+    """
+    return levels if isinstance(levels, float) else float(levels.max())
+
+
+def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0) -> Model:
+    """Model of a bandit: the outcome is the reward, in units of the noise of its arm.
+
+    Parameters
+    ----------
+    actions : array_like, shape (k, d)
+        One arm per row.
+    noise_std : float or array_like, shape (k,)
+        Sub-Gaussian parameter of the rewards, or of those of each arm.
+    """
+    rewards = action_set(actions)
+    k = len(rewards)
+    levels = valid_noise_std(noise_std, k)
+    sigma = common_noise(levels)
+    if isinstance(levels, float):
+        return Model(rewards, rewards[:, None, :], sigma, np.ones(k))
+    weights = sigma / levels
+    observations = weights[:, None] * rewards
+    if np.abs(observations).max() > LARGEST:
+        raise ValueError(
+            f"noise_std must not be so different between arms: features over relative noise exceed "
+            f"{LARGEST:g}, got levels from {levels.min():g} to {levels.max():g}"
+        )
+    return Model(rewards, observations[:, None, :], sigma, weights)

@@ -1,0 +1,96 @@
+"""Gains on widths against the determinants and widths after the observation itself."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline.core.information.gains import INFORMATION, information_gains
+from sightline.core.information.gains_of_widths import DirectedGain, LogDetGain, UCBDirectedGain
+from sightline.core.model import Model
+from tests import naive, naive_family, naive_observations
+from tests.core.helpers import random_fed, round_of
+from tests.core.observations import Told, random_model, random_outcomes, random_told, told
+from tests.marks import without_compilation
+from tests.naive import Array
+
+seeds = st.integers(0, 2**32 - 1)
+sizes = {"k": st.integers(2, 8), "d": st.integers(1, 4), "n": st.integers(1, 60)}
+every_gain = pytest.mark.parametrize("information", ["log-det", "ucb-directed", "directed"])
+
+
+def gains_of(case: Told, beta: float, information: str) -> Array:
+    round_ = round_of(case.estimate, beta=beta)
+    gains = np.full(len(case.observations), math.nan)
+    information_gains(INFORMATION[information].rule, round_, gains)
+    return gains
+
+
+def exact(case: Told, beta: float, information: str) -> Array:
+    """Return by how much log det V would grow, or the log of a squared width would fall."""
+    rewards, theta, V = case.estimate.arms.rewards, case.theta, case.V
+    if information == "log-det":
+        return naive_observations.log_det_growth(case.observations, V)
+    if information == "ucb-directed":
+        direction = rewards[np.argmax(naive.ucb_scores(rewards, theta, V, beta))]
+    else:
+        direction = naive_family.plausible_direction(rewards, theta, V, beta)
+    return naive_observations.log_shrinkage(case.observations, V, direction)
+
+
+def test_what_is_registered() -> None:
+    assert INFORMATION["log-det"].rule == LogDetGain()
+    assert INFORMATION["ucb-directed"].rule == UCBDirectedGain()
+    assert INFORMATION["directed"].rule == DirectedGain()
+    assert not INFORMATION["ucb-directed"].any_horizon
+
+
+@every_gain
+@settings(deadline=None, max_examples=50)
+@given(seed=seeds, beta=st.floats(0.01, 100.0), **sizes)
+def test_gains_of_rewards(information: str, seed: int, beta: float, k: int, d: int, n: int) -> None:
+    estimate, theta, V = random_fed(seed, k, d, n)
+    case = Told(estimate, estimate.arms.rewards[:, None, :], theta, V)
+    truth = exact(case, beta, information)
+    np.testing.assert_allclose(gains_of(case, beta, information), truth, rtol=1e-8, atol=1e-10)
+
+
+@without_compilation
+@every_gain
+@settings(deadline=None, max_examples=50)
+@given(seed=seeds, beta=st.floats(0.01, 100.0), **sizes)
+def test_gains_of_one_number_per_arm_are_exact(
+    information: str, seed: int, beta: float, k: int, d: int, n: int
+) -> None:
+    case = random_told(seed, k, d, n, per_arm=1)
+    truth = exact(case, beta, information)
+    np.testing.assert_allclose(gains_of(case, beta, information), truth, rtol=1e-8, atol=1e-10)
+
+
+@without_compilation
+@every_gain
+@settings(deadline=None, max_examples=50)
+@given(seed=seeds, beta=st.floats(0.01, 100.0), **sizes)
+def test_gains_of_two_numbers_per_arm_are_lower_bounds(
+    information: str, seed: int, beta: float, k: int, d: int, n: int
+) -> None:
+    case = random_told(seed, k, d, n, per_arm=2)
+    gains, truth = gains_of(case, beta, information), exact(case, beta, information)
+    assert np.all(gains >= 0.0)
+    assert np.all(gains <= truth * (1 + 1e-8) + 1e-10)
+    if information == "log-det":  # two eigenvalues, each at most their sum
+        assert np.all(2.0 * gains >= truth * (1 - 1e-8))
+
+
+@without_compilation
+@every_gain
+def test_the_lower_bound_is_exact_where_the_second_number_is_noise(information: str) -> None:
+    rng = np.random.default_rng(9)
+    one = random_model(rng, 5, 3, 1)
+    padded = np.concatenate([one.observations, np.zeros((5, 1, 3))], axis=1)
+    model = Model(one.rewards, padded, one.noise_std, None)
+    case = told(model, 1.0, *random_outcomes(rng, model, 30))
+    truth = exact(case, 3.0, information)
+    np.testing.assert_allclose(gains_of(case, 3.0, information), truth, rtol=1e-9, atol=1e-12)

@@ -1,0 +1,176 @@
+"""Parts that a user registers: copies of the library's own give the same runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import sightline as sl
+from sightline.core.clock import Clock
+from sightline.engine.simulate import is_interpreted
+
+PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
+Array = NDArray[np.float64]
+
+
+class PlainValues(NamedTuple):
+    code: int = 0
+
+
+@sl.register_gaps("plain value", PlainValues())
+def plain_values(rule: PlainValues, round_: sl.Round, gaps: Array) -> None:
+    arms, ucb = round_.estimate.arms, round_.ucb_arm
+    highest = arms.means[ucb] + math.sqrt(round_.beta * max(arms.squared_widths[ucb], 0.0))
+    gaps[:] = highest - arms.means
+
+
+class PlainLogDet(NamedTuple):
+    code: int = 0
+
+
+@sl.register_information("plain log-det", PlainLogDet())
+def plain_log_det(rule: PlainLogDet, round_: sl.Round, gains: Array) -> None:
+    for x in range(len(gains)):
+        gains[x] = math.log1p(max(round_.estimate.arms.seen_widths[x], 0.0))
+
+
+class FastLogDet(NamedTuple):
+    code: int = 0
+
+
+sl.register_information("fast log-det", FastLogDet())(numba.njit(plain_log_det))
+
+
+class PlainBeta(NamedTuple):
+    variance: float
+    dimension: float
+
+
+def _plain_beta(rule: PlainBeta, log_det: float, log_t: float) -> float:
+    u = max(log_t, math.log(3.0))
+    return 1.0 * rule.variance * (2.0 * u + rule.dimension * math.log(u))
+
+
+def _plain_local_beta(rule: PlainBeta, log_det: float, s: int) -> float:
+    return _plain_beta(rule, log_det, math.log(s))
+
+
+sl.register_confidence(PlainBeta, local=_plain_local_beta, overall=_plain_beta)
+
+
+@dataclass(frozen=True)
+class PlainLogLog(sl.ConfidenceRule):
+    def build(self, d: int, noise_std: float, regulariser: float) -> PlainBeta:
+        return PlainBeta(noise_std**2, float(d))
+
+
+class PlainGaussian(NamedTuple):
+    std: float
+
+
+@sl.register_noise(PlainGaussian)
+def draw_plain(noise: PlainGaussian, mean: float, rng: np.random.Generator) -> float:
+    return mean + noise.std * rng.standard_normal()
+
+
+PAIRS = {
+    "gaps": (sl.IDS(gaps="plain value"), sl.IDS()),
+    "gain": (sl.IDS(information="plain log-det"), sl.IDS(information="log-det")),
+    "compiled gain": (sl.IDS(information="fast log-det"), sl.IDS(information="log-det")),
+    "confidence": (sl.IDS(confidence=PlainLogLog()), sl.IDS(confidence=sl.LogLog())),
+    "confidence of LinUCB": (
+        sl.LinUCB(confidence=PlainLogLog()),
+        sl.LinUCB(confidence=sl.LogLog()),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAIRS)
+def test_copies_run_as_the_library_does(name: str) -> None:
+    own, theirs = PAIRS[name]
+    assert is_interpreted(PROBLEM, own) is ("compiled" not in name)
+    for seed in range(2):
+        run = sl.simulate(PROBLEM, own, 10**6 if own.commits else 300, seed, [100, 300])
+        expected = sl.simulate(PROBLEM, theirs, 10**6 if own.commits else 300, seed, [100, 300])
+        assert run.pulls.tolist() == expected.pulls.tolist()
+        assert run.explorations.tolist() == expected.explorations.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAIRS)
+def test_copies_serve_as_the_library_does(name: str) -> None:
+    sessions = [sl.Session(PROBLEM.actions, policy, 0.3, seed=1) for policy in PAIRS[name]]
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        decisions = [session.ask() for session in sessions]
+        assert decisions[0].arm == decisions[1].arm
+        reward = float(rng.normal())
+        for session, decision in zip(sessions, decisions, strict=True):
+            session.tell(decision.id, reward)
+        first, second = (session.status() for session in sessions)
+        assert first.best == second.best
+        assert first.evidence == pytest.approx(second.evidence, rel=1e-12)
+
+
+@pytest.mark.slow
+def test_a_noise_in_plain_python_gives_the_same_rewards() -> None:
+    plain = sl.LinearBandit(PROBLEM.actions, PROBLEM.theta, noise=PlainGaussian(0.3))
+    compiled = sl.LinearBandit(PROBLEM.actions, PROBLEM.theta, 0.3)
+    runs = [sl.simulate(problem, sl.IDS(), 10**4, seed=4) for problem in (plain, compiled)]
+    assert runs[0].pulls.tolist() == runs[1].pulls.tolist()
+
+
+class NotingState(NamedTuple):
+    open: list[int]
+
+
+class Noting(sl.Policy):
+    """Plays arm 0, and keeps the rounds of open outcomes."""
+
+    def start(self, model: sl.Model) -> NotingState:
+        return NotingState([])
+
+
+def choose_noting(state: NotingState, clock: Clock, offer: Any, rng: Any) -> sl.Choice:
+    return sl.Choice(0, 1.0, clock)
+
+
+def update_noting(state: NotingState, clock: Clock, arm: int, outcome: float) -> None:
+    state.open.remove(int(clock.t))
+
+
+def decided_noting(state: NotingState, clock: Clock, arm: int) -> None:
+    state.open.append(int(clock.t))
+
+
+sl.register_policy(NotingState, choose=choose_noting, update=update_noting, decided=decided_noting)
+
+
+def test_a_policy_hears_of_open_decisions_and_of_the_round_of_an_outcome() -> None:
+    session = sl.Session(PROBLEM.actions, Noting())
+    first, second, third = (session.ask() for _ in range(3))
+    assert session._state.open == [1, 2, 3]
+    session.tell(third.id, 1.0)
+    session.tell(first.id, 0.0)
+    assert session._state.open == [2]
+    assert second.round == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sl.IDS(information="plain logdet"), "did you mean 'plain log-det'"),
+        (lambda: sl.IDS(gaps="plain values"), "did you mean 'plain value'"),
+        (lambda: sl.IDS(confidence=PlainBeta(1.0, 2.0)), "confidence must be LogDet"),  # type: ignore[arg-type]
+    ],
+)
+def test_names_that_nobody_registered(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
