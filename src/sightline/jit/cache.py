@@ -12,6 +12,7 @@ import functools
 import os
 import shutil
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,8 @@ __all__ = ["cache_directory", "cache_trouble", "compiled", "compiled_apart", "un
 F = TypeVar("F", bound=Callable[..., Any])
 
 _VERSIONS_KEPT = 10
+# Where kernels are kept is a setting of the whole process while one is made.
+_DECORATING = threading.Lock()
 
 
 class _Cache(NamedTuple):
@@ -133,8 +136,8 @@ class Kernel:
     """A compiled function with two faces, each compiled when it is first needed.
 
     The one for the interpreter is kept on disk.  The one for other kernels is linked into these
-    before anything is optimised.  Most kernels are called by kernels only, and compiling each of
-    them for the interpreter, with all that it calls, took twice as long.
+    before they are optimised as a whole.  Most kernels are called by kernels only, and compiling
+    each of them for the interpreter, with all that it calls, took twice as long.
     """
 
     def __init__(self, function: Callable[..., Any], inline: bool) -> None:
@@ -152,7 +155,7 @@ class Kernel:
     def outer(self) -> Any:
         """The face for the interpreter."""
         cache, inline = _cache(), self._inline
-        with caching_in(cache.directory):
+        with _DECORATING, caching_in(cache.directory):
             kernel = compile_function(
                 self.py_func, cache=cache.readable, inline=inline, counts=not inline
             )
