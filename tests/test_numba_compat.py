@@ -168,3 +168,14 @@ def test_linked_code_is_neither_optimised_nor_loaded() -> None:
     ((_, compiled),) = inner.overloads.items()
     assert isinstance(compiled.library, library), repair("_LinkedCompiler")
     assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
+
+
+class Outer(NamedTuple):
+    pair: Pair
+    number: float
+
+
+def test_classes_of_a_signature() -> None:
+    typeof: Any = numba.typeof
+    signature = (typeof(Outer(Pair(1.0, 2.0), 3.0)), numba.float64)
+    assert numba_compat.classes_in(signature) == {Outer, Pair}, repair("classes_in")

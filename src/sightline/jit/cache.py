@@ -25,6 +25,7 @@ except ImportError:  # Windows has none
 
 from sightline.jit.numba_compat import (
     caching_in,
+    classes_in,
     compile_function,
     compile_linked,
     is_disabled,
@@ -38,6 +39,7 @@ __all__ = ["cache_directory", "cache_trouble", "compiled", "compiled_apart", "un
 F = TypeVar("F", bound=Callable[..., Any])
 
 _VERSIONS_KEPT = 10
+_PACKAGE = __name__.split(".")[0]
 # Where kernels are kept is a setting of the whole process while one is made.
 _DECORATING = threading.Lock()
 
@@ -191,7 +193,10 @@ def _save(save: Callable[..., Any], *arguments: Any) -> None:
     for one policy names the machine code of another.
     """
     cache = _cache()
-    if not cache.writable:
+    # One index has all specialisations of a kernel, and classes of a user's own in it could not be
+    # read by a process without the module that defines them.
+    ours = {cls.__module__.split(".")[0] for cls in classes_in(arguments[0])} <= {_PACKAGE}
+    if not cache.writable or not ours:
         return
     with contextlib.suppress(OSError), open(cache.directory / "lock", "a") as file:
         if fcntl is not None:

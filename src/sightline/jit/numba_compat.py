@@ -19,6 +19,7 @@ from numba.extending import overload
 __all__ = [
     "caching_in",
     "class_of",
+    "classes_in",
     "compile_function",
     "compile_linked",
     "counts_references",
@@ -176,6 +177,17 @@ def counts_references(kernel: Any) -> bool:
 def class_of(numba_type: Any) -> type:
     """Class of the named tuples that have a type of numba; NoneType if it is another type."""
     found: type = getattr(numba_type, "instance_class", type(None))
+    return found
+
+
+def classes_in(numba_types: Any) -> set[type]:
+    """Classes of all named tuples in a signature, nested ones included."""
+    found: set[type] = set()
+    for one in getattr(numba_types, "args", numba_types):
+        if hasattr(one, "instance_class"):
+            found.add(one.instance_class)
+        if hasattr(one, "types"):
+            found |= classes_in(tuple(one.types))
     return found
 
 
