@@ -25,6 +25,8 @@ from sightline.engine.decisions import Decision as Decision
 from sightline.engine.decisions import Pending as Pending
 from sightline.engine.decisions import Status as Status
 from sightline.engine.estimates import Estimates as Estimates
+from sightline.engine.factorial import factorial as factorial
+from sightline.engine.options import Options as Options
 from sightline.engine.session import Session as Session
 from sightline.engine.simulate import Run as Run
 from sightline.engine.simulate import simulate as simulate
