@@ -28,7 +28,7 @@ def visit(arm: int) -> float:
 
 def serve(session: sl.Session, visitors: int, delay: int = 20) -> None:
     """Show pages; each reward arrives ``delay`` visitors later, and one in ten never does."""
-    waiting: list[tuple[int, float]] = []
+    waiting: list[tuple[str, float]] = []
     for _ in range(visitors):
         decision = session.ask()
         waiting.append((decision.id, visit(decision.arm)))

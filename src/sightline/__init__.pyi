@@ -21,9 +21,13 @@ from sightline.core.information.gains import register_information as register_in
 from sightline.core.information.gaps import register_gaps as register_gaps
 from sightline.core.information.round import Round as Round
 from sightline.core.model import Model as Model
+from sightline.engine.decisions import ClosedDecisionError as ClosedDecisionError
 from sightline.engine.decisions import Decision as Decision
+from sightline.engine.decisions import DecisionError as DecisionError
+from sightline.engine.decisions import ExpiredDecisionError as ExpiredDecisionError
 from sightline.engine.decisions import Pending as Pending
 from sightline.engine.decisions import Status as Status
+from sightline.engine.decisions import UnknownDecisionError as UnknownDecisionError
 from sightline.engine.estimates import Estimates as Estimates
 from sightline.engine.factorial import factorial as factorial
 from sightline.engine.options import Options as Options

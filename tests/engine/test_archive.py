@@ -68,8 +68,8 @@ def test_files_of_layout_2_are_read_for_ever() -> None:
     status = session.status()
     assert (status.round, status.explorations, status.pending) == (5, 3, 1)
     assert status.best == 1
-    ((id_, arm, exploring),) = session.pending()
-    assert (id_, arm, exploring) == (4, 0, True)
+    (pending,) = session.pending()
+    assert (pending.id, pending.arm, pending.exploring, pending.round) == ("4", 0, True, 4)
     estimates = session.estimates()
     assert estimates is not None
     assert estimates.means == pytest.approx([0.16, 0.52 / 0.9, 0.332 / 0.9])

@@ -28,7 +28,7 @@ def test_the_trajectory_is_that_of_the_driver() -> None:
     noise = streams(3)[1]
     for _ in range(40):
         decision = session.ask()
-        gains = session._state.work.gains.copy()
+        gains = session._live.state.work.gains.copy()
         assert decision.exploring, "else the gains would be those of an earlier round"
         reward = EOO.means[decision.arm] + EOO.noise_std * noise.standard_normal()
         session.tell(decision.id, reward)
@@ -63,8 +63,10 @@ def test_ratios_are_the_least_ones_and_the_run_is_that_of_simulate() -> None:
     weights = np.linspace(0.0, 1.0, 10_001)
     for ratio, gain in zip(found.ratio, found.gain, strict=True):
         decision = session.ask()
-        gaps, gains = (np.array(a) for a in (session._state.work.gaps, session._state.work.gains))
-        best = int(session._state.estimate.arms.means.argmax())
+        gaps, gains = (
+            np.array(a) for a in (session._live.state.work.gaps, session._live.state.work.gains)
+        )
+        best = int(session._live.state.estimate.arms.means.argmax())
         mixtures = [
             ((1 - weights) * gaps[best] + weights * gaps[x]) ** 2
             / ((1 - weights) * gains[best] + weights * gains[x])

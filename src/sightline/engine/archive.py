@@ -8,106 +8,122 @@ number with :func:`state_version` and registers a :func:`migration` from the one
 from __future__ import annotations
 
 import json
-import os
+import math
 import zipfile
-from collections.abc import Callable
-from os import PathLike
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.persistence import State, migrated, persistent_arrays, version_of
-from sightline.files import write_atomically
+from sightline.engine.options import Options
 
-__all__ = ["Snapshot", "read_snapshot", "write_snapshot"]
+__all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
 FORMAT = "sightline-session"
-VERSION = 2
+VERSION = 3
 
-T = TypeVar("T")
 Arrays = dict[str, NDArray[Any]]
 
 
 class Snapshot(NamedTuple):
-    """What is kept of a session."""
+    """What is kept of a session: a JSON header, and arrays by name."""
 
     header: dict[str, Any]
-    actions: NDArray[np.float64]
-    state: State
+    arrays: Arrays
 
 
-def write_snapshot(path: str | PathLike[str], snapshot: Snapshot) -> None:
-    """Write a snapshot atomically."""
-    state = snapshot.state
+def pack(header: dict[str, Any], arrays: Arrays, state: State) -> Snapshot:
+    """Put together what is kept, with the arrays of a policy's state."""
     kind = {"class": type(state).__name__, "version": version_of(type(state))}
     layout = {"format": FORMAT, "version": VERSION, "state": kind}
-    header = json.dumps(layout | snapshot.header, allow_nan=False)
-    arrays: dict[str, Any] = {
-        "header": np.frombuffer(header.encode(), dtype=np.uint8),
-        "actions": snapshot.actions,
-        **dict(persistent_arrays(state)),
-    }
-    write_atomically(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+    return Snapshot(layout | header, arrays | dict(persistent_arrays(state)))
 
 
-def read_snapshot(
-    path: str | PathLike[str],
-    restart: Callable[[dict[str, Any], NDArray[np.float64]], tuple[T, Any]],
-) -> T:
-    """Read a snapshot; ``restart(header, actions)`` makes the object and the state to fill.
-
-    Raises
-    ------
-    ValueError
-        If the file is truncated, damaged, of another kind or of a version that cannot be read.
-    """
-    with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise ValueError(f"{os.fspath(path)} is not a readable session: not an archive")
-        file.seek(0)
-        try:
-            return _restore(file, restart)
-        except Exception as error:  # a damaged archive can raise nearly anything
-            message = f"{os.fspath(path)} is not a readable session: {error}"
-            raise ValueError(message) from error
+def unpack(snapshot: Snapshot, state: State) -> None:
+    """Fill in the arrays of a policy's new state."""
+    kind = snapshot.header["state"]
+    if kind["class"] != type(state).__name__:
+        raise ValueError(f"it holds a {kind['class']}, but its policy has another state")
+    fill(state, migrated(type(state), kind["version"], snapshot.arrays))
 
 
-def _restore(
-    file: BinaryIO, restart: Callable[[dict[str, Any], NDArray[np.float64]], tuple[T, Any]]
-) -> T:
-    with np.load(file, allow_pickle=False) as archive:
-        arrays: Arrays = {name: archive[name] for name in archive.files}
-    if "header" not in arrays:
-        raise ValueError("it has no header")
-    header = json.loads(arrays["header"].tobytes())
-    _check_layout(header)
-    result, state = restart(header, arrays["actions"])
-    saved = header["state"]
-    if saved["class"] != type(state).__name__:
-        raise ValueError(f"it holds a {saved['class']}, but its policy has another state")
-    fill(state, migrated(type(state), saved["version"], arrays))
-    return result
-
-
-def _check_layout(header: dict[str, Any]) -> None:
-    if header["format"] != FORMAT:
-        raise ValueError(f"its format is {header['format']!r}")
-    if header["version"] > VERSION:
-        raise ValueError(f"its version {header['version']} is later than {VERSION}")
-    if header["version"] < VERSION:
-        raise ValueError(
-            f"its version {header['version']} is older than {VERSION}, and states were laid out "
-            "otherwise: end that experiment with the release that began it"
-        )
-
-
-def fill(state: State, arrays: Arrays) -> None:
+def fill(state: State, arrays: Arrays, prefix: str = "state") -> None:
     """Write saved arrays into a new state."""
-    for name, array in persistent_arrays(state):
+    for name, array in persistent_arrays(state, prefix):
         if name not in arrays:
             raise ValueError(f"array {name} is missing")
         saved = arrays[name]
         if saved.shape != array.shape or saved.dtype != array.dtype:
             raise ValueError(f"array {name} does not fit its policy")
         array[...] = saved
+
+
+def write_snapshot(file: BinaryIO, snapshot: Snapshot) -> None:
+    """Write a snapshot to an open file."""
+    header = np.frombuffer(json.dumps(snapshot.header, allow_nan=False).encode(), dtype=np.uint8)
+    arrays: dict[str, Any] = {"header": header, **snapshot.arrays}
+    np.savez(file, allow_pickle=False, **arrays)
+
+
+def read_snapshot(file: BinaryIO) -> Snapshot:
+    """Read a snapshot of any layout that is still read.
+
+    Raises
+    ------
+    Exception
+        Nearly any, if the archive is damaged.
+    """
+    if not zipfile.is_zipfile(file):
+        raise ValueError("not an archive")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as archive:
+        arrays: Arrays = {name: archive[name] for name in archive.files}
+    if "header" not in arrays:
+        raise ValueError("it has no header")
+    header = json.loads(arrays.pop("header").tobytes())
+    if header["format"] != FORMAT:
+        raise ValueError(f"its format is {header['format']!r}")
+    version = header["version"]
+    if version > VERSION:
+        raise ValueError(f"its version {version} is later than {VERSION}")
+    if version < 2:
+        raise ValueError(
+            f"its version {version} is older than 2, and states were laid out otherwise: end that "
+            "experiment with the release that began it"
+        )
+    snapshot = Snapshot(header, arrays)
+    return _from_layout_2(snapshot) if version == 2 else snapshot
+
+
+def _from_layout_2(old: Snapshot) -> Snapshot:
+    """Read a file from before decisions had names, times and unguessable ids."""
+    header, actions = old.header, old.arrays["actions"]
+    (t, log_t), saved = header["clock"], header["commitment"]
+    arm, probability = (saved["arm"], saved["probability"]) if saved else (0, math.nan)
+    wake_t, wake_log_t = saved["wake"] if saved else (0, "nan")
+    ids, arms, exploring = zip(*header["pending"], strict=True) if header["pending"] else ((),) * 3
+    count = len(ids)
+    arrays: Arrays = {
+        "standing.t": np.array([t]),
+        "standing.log_t": np.array([float.fromhex(log_t)]),
+        "standing.arm": np.array([arm]),
+        "standing.probability": np.array([probability]),
+        "standing.wake_t": np.array([wake_t]),
+        "standing.wake_log_t": np.array([float.fromhex(wake_log_t)]),
+        "standing.explorations": np.array([header["explorations"]]),
+        "standing.serial": np.array([0]),
+        "open.id": np.array([str(id_) for id_ in ids], dtype="S"),
+        "open.arm": np.array(arms, dtype=np.int64),
+        "open.exploring": np.array(exploring, dtype=np.bool_),
+        "open.round": np.array(ids, dtype=np.int64),  # which was the id
+        "open.probability": np.full(count, math.nan),
+        "open.made": np.zeros(count),
+    }
+    closed = {name.replace("open", "closed"): array[:0] for name, array in arrays.items()}
+    closed |= {f"closed.{name}": np.zeros(0) for name in ("ending", "reward", "when")}
+    options = Options(actions).describe()
+    del options["features"]
+    added = {"options": options, "seed": None, "window": [None] * 3, "tally": [0] * 4}
+    kept = {name: header[name] for name in ("format", "state", "policy", "noise_std", "rng")}
+    return Snapshot(kept | added | {"version": VERSION}, old.arrays | closed | arrays)

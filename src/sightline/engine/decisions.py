@@ -1,14 +1,25 @@
-"""What a session answers."""
+"""What a session answers, and what it says when it refuses."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Decision", "Pending", "Status"]
+from sightline.engine.labels import Level
+
+__all__ = [
+    "ClosedDecisionError",
+    "Decision",
+    "DecisionError",
+    "ExpiredDecisionError",
+    "Pending",
+    "Status",
+    "UnknownDecisionError",
+]
 
 
 @dataclass(frozen=True)
@@ -17,8 +28,8 @@ class Decision:
 
     Attributes
     ----------
-    id : int
-        Under which to tell the reward.
+    id : str
+        Under which to tell the reward: unguessable, and never given out again.
     arm : int
         Row of the actions.
     action : ndarray, shape (d,)
@@ -29,14 +40,23 @@ class Decision:
         Whether the policy will learn from the reward.
     round : int
         Number of the question, from 1.
+    option : str
+        Name of the arm.
+    levels : mapping of factor to level
+        Its level of every factor, where options are combinations of factors; else empty.
+    made : float
+        When it was made, in seconds since 1970.
     """
 
-    id: int
+    id: str
     arm: int
     action: NDArray[np.float64]
     probability: float
     exploring: bool
     round: int
+    option: str
+    levels: Mapping[str, Level]
+    made: float
 
 
 class Pending(NamedTuple):
@@ -44,17 +64,26 @@ class Pending(NamedTuple):
 
     Attributes
     ----------
-    id : int
+    id : str
         Under which to tell the reward.
     arm : int
         Row of the actions.
     exploring : bool
         Whether the policy will learn from the reward.
+    round : int
+        Number of the question.
+    probability : float
+        With which the arm was drawn.
+    made : float
+        When, in seconds since 1970.
     """
 
-    id: int
+    id: str
     arm: int
     exploring: bool
+    round: int
+    probability: float
+    made: float
 
 
 @dataclass(frozen=True)
@@ -78,6 +107,10 @@ class Status:
         Rewards learned from.
     pending : int
         Questions whose reward has not been told.
+    told, expired, given_up : int
+        Questions that were closed: by a reward, by the end of the reward window, by ``give_up``.
+    late : int
+        Rewards that came after the end of their window, and were refused.
     """
 
     best: int | None
@@ -88,3 +121,26 @@ class Status:
     next_exploration: int | None
     explorations: int
     pending: int
+    told: int
+    expired: int
+    given_up: int
+    late: int
+
+
+class DecisionError(KeyError):
+    """A reward that cannot be taken; nothing was changed."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a KeyError shows its key in quotes
+
+
+class UnknownDecisionError(DecisionError):
+    """No decision has this id."""
+
+
+class ClosedDecisionError(DecisionError):
+    """Another reward was told before, or the decision was given up."""
+
+
+class ExpiredDecisionError(DecisionError):
+    """The reward came after the end of its window."""

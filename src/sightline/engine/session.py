@@ -2,56 +2,39 @@
 
 from __future__ import annotations
 
+import io
 import math
-import threading
-from collections.abc import Callable
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from os import PathLike
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, Self, overload
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sightline.core.clock import FAR, Clock, clock_at, is_before, tick
-from sightline.core.model import ALL_ARMS, bandit_model, valid_noise_std
+from sightline.core.clock import FAR, Clock
+from sightline.core.model import ALL_ARMS
 from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
 from sightline.engine.checkpoints import power_of_ten
-from sightline.engine.decisions import Decision, Pending, Status
+from sightline.engine.decisions import Decision, ExpiredDecisionError, Pending, Status
 from sightline.engine.estimates import Estimates, estimates_in
-from sightline.engine.loop import streams
-from sightline.jit import GenericFunction, interpreted, registered
-from sightline.policies.base import Choice, Policy, choose, decided, inspect, update
+from sightline.engine.guard import Guard, exclusive
+from sightline.engine.journal import Event, Journal
+from sightline.engine.ledger import Closing, new_ids, refusal, reward_value, valid_window, window
+from sightline.engine.live import LiveState
+from sightline.engine.options import Options, as_options
+from sightline.engine.replay import check_beginning, replay
+from sightline.files import write_atomically
+from sightline.jit import callable_for
+from sightline.policies.base import Policy, inspect
 from sightline.policies.catalogue import POLICIES, build, describe
-from sightline.validation import LARGEST, integer, number
+from sightline.validation import integer
 
 __all__ = ["Session"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class _Lock:
-    """A lock that refuses its own holder, instead of waiting for ever.
-
-    A signal handler runs in the middle of whatever its thread was doing: it may interrupt a
-    session at work, whose state is then neither the one before nor the one after.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holder: int | None = None
-
-    def __enter__(self) -> None:
-        if self._holder == threading.get_ident():
-            raise RuntimeError(
-                "the session was interrupted at work by a signal handler that calls it; "
-                "let the handler set a flag, and act on it afterwards"
-            )
-        self._lock.acquire()
-        self._holder = threading.get_ident()
-
-    def __exit__(self, *_: object) -> None:
-        self._holder = None
-        self._lock.release()
+OptionsLike = Options | Mapping[str, ArrayLike] | ArrayLike
 
 
 class Session:
@@ -62,111 +45,218 @@ class Session:
     from, as in simulation; a reward that arrives from an earlier exploration ends the
     commitment, because it may change the policy's mind.  Questions asked before any reward comes
     are answered from the same knowledge, so a policy that does not randomise repeats itself.
-    All methods may be called from several threads, but not from a signal handler.
+
+    All methods may be called from several threads, but not from a signal handler nor from a forked
+    process.  Whatever is raised in the middle of a call, by Ctrl-C for example, the session is then
+    as before the call or as after it.
 
     Parameters
     ----------
-    actions : array_like, shape (k, d)
-        Features of the options.
+    actions : Options, mapping of str to array_like, or array_like of shape (k, d)
+        The options: made by :func:`factorial`, or features by name, or features.
     policy : Policy
         How to choose among them.
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, the same for all options or one for each: their
         standard deviation if Gaussian, half their range if bounded.
     seed : int
-        Same seed and same rewards, same decisions.
+        Same seed and same rewards, same decisions (but other ids).
+    reward_window : float, timedelta or str, optional
+        How long to wait for a reward: seconds, or a text such as ``"2 hours"`` or ``"500 rounds"``.
+        A reward that comes later is refused.
+    on_timeout : "ignore" or float
+        What to learn then: nothing, or this reward.  Where only successes are told, it must be 0:
+        ignoring all others would estimate every option at 1.
+    now : callable
+        Clock in seconds since 1970.
     """
 
     def __init__(
         self,
-        actions: ArrayLike,
+        actions: OptionsLike,
         policy: Policy,
         noise_std: float | ArrayLike = 1.0,
         seed: int = 0,
+        *,
+        reward_window: float | timedelta | str | None = None,
+        on_timeout: str | float = "ignore",
+        now: Callable[[], float] = time.time,
     ) -> None:
-        if not isinstance(policy, Policy):
-            raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
-        self._model = bandit_model(actions, noise_std)
-        self._noise_std = valid_noise_std(noise_std, len(self._model.rewards))
-        self._weights = self._model.needs_weights("Session")
-        self._policy = policy
-        self._rng, _ = streams(integer("seed", seed, at_least=0))
-        self._state = policy.start(self._model)
-        self._compiled = registered(self._state).compiled
-        self._clock = clock_at(1)
-        self._commitment: Choice | None = None
-        self._pending: dict[int, tuple[int, bool]] = {}
-        self._explorations = 0
-        self._lock = _Lock()
+        limits = window(reward_window, on_timeout)
+        self._live = LiveState(as_options(actions), policy, noise_std, seed, limits)
+        self._now = now
+        self._guard = Guard()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        actions: OptionsLike | None = None,
+        policy: Policy | None = None,
+        noise_std: float | ArrayLike = 1.0,
+        seed: int = 0,
+        *,
+        reward_window: float | timedelta | str | None = None,
+        on_timeout: str | float = "ignore",
+        now: Callable[[], float] = time.time,
+    ) -> Session:
+        """Begin or continue a session that survives crashes: it keeps a journal.
+
+        When ``ask`` or ``tell`` has returned, what it did is on disk, and stays there if the
+        process is killed or the power fails.  One process at a time can open a journal.
+
+        Parameters
+        ----------
+        path : path
+            The journal, one SQLite file; it is made if it does not exist.
+        actions, policy, noise_std, seed, reward_window, on_timeout, now
+            As of :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options and
+            policy are given, all must be as when the session began.  A policy that is not part of
+            the library must be given again.
+
+        Raises
+        ------
+        BlockingIOError
+            If the journal is open already; the message says by whom.
+        """
+
+        def begin() -> Session:
+            if actions is None or policy is None:
+                raise ValueError(f"{os.fspath(path)} is new: give actions and policy")
+            limits = {"reward_window": reward_window, "on_timeout": on_timeout}
+            return cls(actions, policy, noise_std, seed, **limits, now=now)  # type: ignore[arg-type]
+
+        journal = Journal(path)
+        try:
+            if journal.kept < 0:
+                session = begin()
+            else:
+                session = cls._reopened(journal, policy, now)
+                if actions is not None and policy is not None:
+                    check_beginning(journal, begin()._live)
+            session._live.journal = journal
+            session._live.keep_snapshot()
+        except BaseException:
+            journal.close()
+            raise
+        return session
+
+    @classmethod
+    def _reopened(cls, journal: Journal, policy: Policy | None, now: Callable[[], float]) -> Self:
+        found = journal.snapshot()
+        assert found is not None
+        sequence, content = found
+        try:
+            session = cls._restored(read_snapshot(io.BytesIO(content)), policy)
+            session._now = now
+            replay(session._live, journal.events(sequence))
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{journal.path} is not a readable journal: {error}") from None
+        except Exception as error:
+            raise ValueError(f"{journal.path} cannot be continued: {error}") from error
+        return session
 
     @property
     def policy(self) -> Policy:
         """The policy in use."""
-        return self._policy
+        return self._live.policy
 
-    def _call(self, function: GenericFunction[P, R]) -> Callable[P, R]:
-        """Find what to call: interpreted code where a part of the state is plain Python."""
-        return function if self._compiled else interpreted(function)
+    @property
+    def options(self) -> Options:
+        """The options, with their names and features."""
+        return self._live.options
 
-    def ask(self) -> Decision:
-        """Choose the arm for the next round."""
-        with self._lock:
-            clock, choice = self._clock, self._commitment
-            if choice is None or not is_before(clock, choice.wake):
-                choice = self._call(choose)(self._state, clock, ALL_ARMS, self._rng)
-            exploring = not is_before(clock, choice.wake)
-            self._commitment = None if exploring else choice
-            self._clock = tick(clock)
-            arm, number_ = int(choice.arm), int(clock.t)
-            self._pending[number_] = (arm, exploring)
-            if exploring:
-                self._call(decided)(self._state, clock, arm)
-        return Decision(
-            id=number_,
-            arm=arm,
-            action=self._model.rewards[arm].copy(),
-            probability=float(choice.probability),
-            exploring=exploring,
-            round=number_,
-        )
+    @overload
+    def ask(self) -> Decision: ...
+    @overload
+    def ask(self, count: int) -> list[Decision]: ...
 
-    def tell(self, id: int, reward: float) -> None:  # noqa: A002 - the field of Decision
-        """Tell the reward of a decision, once.
+    def ask(self, count: int | None = None) -> Decision | list[Decision]:
+        """Choose the arm for the next round, or for each of the next ones.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many decisions to make at once, before any of their rewards is known.
+
+        Returns
+        -------
+        Decision
+            Or a list of them, if ``count`` is given.
+        """
+        if count is None:
+            return self._ask(1)[0]
+        return self._ask(integer("count", count, at_least=1))
+
+    @exclusive
+    def _ask(self, count: int) -> list[Decision]:
+        now = self._now()
+        operation = self._live.perform(now, self._live.due(now), new_ids(count))
+        return [self._decision(one) for one in operation.decisions()]
+
+    @exclusive
+    def tell(self, decision: Decision | str, reward: float) -> None:
+        """Tell the reward of a decision.
+
+        Telling the same reward again is accepted and changes nothing.
+
+        Parameters
+        ----------
+        decision : Decision or str
+            The decision, or its id.
+        reward : float
+            Its reward.
 
         Raises
         ------
-        KeyError
-            If no decision has this id, or it is closed already; nothing is changed.
+        UnknownDecisionError
+            If no decision has this id.
+        ClosedDecisionError
+            If another reward was told before, or the decision was given up.
+        ExpiredDecisionError
+            If its reward window is over.
         ValueError
-            If the reward is not a finite number; nothing is changed.
+            If the reward is not a finite number.
         """
-        value = number("reward", reward)
-        if abs(value) > LARGEST:
-            raise ValueError(f"reward must not exceed {LARGEST:g}, got {value:g}")
-        with self._lock:
-            if isinstance(id, Decision):
-                raise KeyError(f"give the id of the decision, {id.id}, not the decision itself")
-            whole = isinstance(id, int | np.integer)
-            if not whole or id not in self._pending:
-                known = whole and 1 <= id < self._clock.t
-                raise KeyError(
-                    f"the reward of decision {id} was told or given up before"
-                    if known
-                    else f"no decision has the id {id!r}"
-                )
-            arm, exploring = self._pending[id]
-            if exploring:
-                outcome = value * float(self._weights[arm])
-                self._call(update)(self._state, clock_at(int(id)), arm, outcome)
-                self._explorations += 1
-                self._commitment = None
-            del self._pending[id]
+        self._tell([(decision, reward)])
 
+    @exclusive
+    def tell_many(
+        self, rewards: Mapping[str, float] | Iterable[tuple[Decision | str, float]]
+    ) -> None:
+        """Tell the rewards of several decisions: all, or none if one of them is refused.
+
+        Parameters
+        ----------
+        rewards : mapping or iterable of pairs
+            Decisions or their ids, and rewards.
+        """
+        self._tell(list(rewards.items() if isinstance(rewards, Mapping) else rewards))
+
+    def _tell(self, rewards: list[Any]) -> None:
+        values = [(_id_of(decision), reward_value("reward", value)) for decision, value in rewards]
+        now = self._expire()
+        told: dict[str, Closing] = {}
+        for id_, value in values:
+            decision = self._live.ledger.open.get(id_)
+            if decision is not None and id_ not in told:
+                told[id_] = Closing(decision, "told", value, now)
+                continue
+            error = refusal(id_, told.get(id_) or self._closing(id_), value)
+            if isinstance(error, ExpiredDecisionError):
+                self._live.perform(now, [], late=id_)
+            if error is not None:
+                raise error
+        if told:
+            self._live.perform(now, list(told.values()))
+
+    @exclusive
     def give_up(self, before: int) -> int:
         """Stop waiting for the rewards of decisions made before a round.
 
-        Open decisions are remembered, and saved, until told; where rewards can fail to come,
-        this keeps their number bounded.
+        Nothing is learned in their place; ``reward_window`` does that.  Open decisions are
+        remembered, and saved, until told; where rewards can fail to come, this keeps their number
+        bounded.
 
         Parameters
         ----------
@@ -179,81 +269,129 @@ class Session:
             How many were still open.
         """
         limit = integer("before", before, at_least=1)
-        with self._lock:
-            kept = {id_: entry for id_, entry in self._pending.items() if id_ >= limit}
-            closed = len(self._pending) - len(kept)
-            self._pending = kept
-        return closed
+        now = self._expire()
+        given_up = [
+            Closing(one, "given up", math.nan, now)
+            for one in self._live.ledger.open.values()
+            if one.round < limit
+        ]
+        if given_up:
+            self._live.perform(now, given_up)
+        return len(given_up)
 
+    @exclusive
     def status(self) -> Status:
         """Report on the best arm and the evidence for it."""
-        with self._lock:
-            report = self._call(inspect)(self._state, self._clock, ALL_ARMS)
-            wake = Clock(*report.wake)
-            if report.best < 0 and self._commitment is not None:
-                wake = self._commitment.wake  # all that a policy without a report has told
-            evidence, threshold = float(report.evidence), float(report.threshold)
-            return Status(
-                best=int(report.best) if report.best >= 0 else None,
-                settled=None if math.isnan(threshold) else evidence >= threshold,
-                evidence=evidence,
-                threshold=threshold,
-                round=int(self._clock.t),
-                next_exploration=_round_of(wake),
-                explorations=self._explorations,
-                pending=len(self._pending),
-            )
-
-    def pending(self) -> list[Pending]:
-        """Decisions whose reward has not been told, the oldest first."""
-        with self._lock:
-            return [Pending(id_, arm, exploring) for id_, (arm, exploring) in self._pending.items()]
-
-    def estimates(self) -> Estimates | None:
-        """Estimated reward of every arm with its standard error; None if the policy keeps none."""
-        with self._lock:
-            return estimates_in(self._state)
-
-    def __repr__(self) -> str:
-        k, d = self._model.rewards.shape
-        levels = self._noise_levels()
-        noise = f"{levels:g}" if isinstance(levels, float) else f"{k} levels"
-        return (
-            f"Session({k} arms in {d} dimensions, {self._policy}, noise_std={noise}, "
-            f"next round {self._clock.t}, {self._explorations} rewards learned from, "
-            f"{len(self._pending)} decisions open)"
+        self._expire()
+        live, clock = self._live, self._live.clock
+        report = callable_for(inspect, live.state)(live.state, clock, ALL_ARMS)
+        wake = Clock(*report.wake)
+        held = int(live.standing.wake_t[0])
+        if report.best < 0 and held > clock.t:
+            # all that a policy without a report has told
+            wake = Clock(held, float(live.standing.wake_log_t[0]))
+        evidence, threshold = float(report.evidence), float(report.threshold)
+        return Status(
+            best=int(report.best) if report.best >= 0 else None,
+            settled=None if math.isnan(threshold) else evidence >= threshold,
+            evidence=evidence,
+            threshold=threshold,
+            round=clock.t,
+            next_exploration=_round_of(wake),
+            explorations=int(live.standing.explorations[0]),
+            pending=len(live.ledger.open),
+            **live.ledger.tally._asdict(),
         )
 
-    def _noise_levels(self) -> float | list[float]:
-        """Noise level of all arms, or of each."""
-        levels = self._noise_std
-        return levels if isinstance(levels, float) else levels.tolist()
+    @exclusive
+    def pending(self) -> list[Pending]:
+        """List decisions whose reward has not been told, the oldest first."""
+        self._expire()
+        return list(self._live.ledger.open.values())
 
+    @exclusive
+    def estimates(self) -> Estimates | None:
+        """Estimate the reward of every arm with its standard error; None if the policy does not."""
+        self._expire()
+        return estimates_in(self._live.state)
+
+    @exclusive
+    def events(self, after: int = 0) -> list[Event]:
+        """List the entries of the journal in their order.
+
+        Parameters
+        ----------
+        after : int
+            Those with higher numbers only.
+        """
+        return list(self._journal().events(integer("after", after, at_least=0)))
+
+    def _journal(self) -> Journal:
+        if self._live.journal is None:
+            raise RuntimeError("this session keeps no journal: begin it with Session.open")
+        return self._live.journal
+
+    def _recover(self) -> None:
+        self._live.recover()
+
+    def _expire(self) -> float:
+        """Close decisions whose reward window is over, and return the time."""
+        now = self._now()
+        due = self._live.due(now)
+        if due:
+            self._live.perform(now, due)
+        return now
+
+    def _decision(self, made: Pending) -> Decision:
+        options = self._live.options
+        return Decision(
+            id=made.id,
+            arm=made.arm,
+            action=options.features[made.arm].copy(),
+            probability=made.probability,
+            exploring=made.exploring,
+            round=made.round,
+            option=options.names[made.arm],
+            levels={} if options.levels is None else options.levels[made.arm],
+            made=made.made,
+        )
+
+    def _closing(self, id_: str) -> Closing | None:
+        """Find how a decision was closed, if that is remembered."""
+        found = self._live.ledger.closed.get(id_)
+        if found is None and self._live.journal is not None:
+            return self._live.journal.closing(id_)
+        return found
+
+    def __repr__(self) -> str:
+        live = self._live
+        k, d = live.options.features.shape
+        levels = live.noise_std
+        noise = f"{levels:g}" if isinstance(levels, float) else f"{k} levels"
+        return (
+            f"Session({k} arms in {d} dimensions, {live.policy}, noise_std={noise}, "
+            f"next round {live.clock.t}, {int(live.standing.explorations[0])} rewards learned "
+            f"from, {len(live.ledger.open)} decisions open)"
+        )
+
+    @exclusive
     def save(self, path: str | PathLike[str]) -> None:
         """Write the session to one file, all or nothing.
 
-        A decision made after the last save is unknown to the loaded session, which will give
-        its id to another one: save before decisions leave the process.
+        A decision made after the last save is unknown to the loaded session, which refuses its
+        reward: save before decisions leave the process, or keep a journal (:meth:`open`).
         """
-        with self._lock:
-            header = {
-                "policy": describe(self._policy),
-                "noise_std": self._noise_levels(),
-                "rng": self._rng.bit_generator.state,
-                "clock": _pack_clock(self._clock),
-                "commitment": self._commitment
-                and {
-                    "arm": int(self._commitment.arm),
-                    "probability": float(self._commitment.probability),
-                    "wake": _pack_clock(self._commitment.wake),
-                },
-                "explorations": self._explorations,
-                "pending": [[id_, *entry] for id_, entry in self._pending.items()],
-            }
-            write_snapshot(path, Snapshot(header, self._model.rewards, self._state))
+        snapshot = self._live.snapshot()
+        write_atomically(path, lambda file: write_snapshot(file, snapshot))
 
     @classmethod
-    def load(cls, path: str | PathLike[str], policy: Policy | None = None) -> Session:
+    def load(
+        cls,
+        path: str | PathLike[str],
+        policy: Policy | None = None,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> Self:
         """Continue a saved session, bit for bit.
 
         Parameters
@@ -262,30 +400,69 @@ class Session:
             File written by :meth:`save`.
         policy : Policy, optional
             Needed for a policy that is not part of the library: the one that was saved.
+        now : callable
+            As of :class:`Session`.
+
+        Raises
+        ------
+        ValueError
+            If the file is truncated, damaged, of another kind or of a version that cannot be read.
         """
+        with open(path, "rb") as file:
+            try:
+                session = cls._restored(read_snapshot(file), policy)
+            except Exception as error:  # a damaged archive can raise nearly anything
+                message = f"{os.fspath(path)} is not a readable session: {error}"
+                raise ValueError(message) from error
+        session._now = now
+        return session
 
-        def restart(header: dict[str, Any], actions: NDArray[np.float64]) -> tuple[Session, Any]:
-            saved = header["policy"]
-            if policy is not None and describe(policy) != saved:
-                raise ValueError(f"it was saved with {saved}, not with {describe(policy)}")
-            if policy is None and saved["type"] not in POLICIES:
-                raise ValueError(f"pass policy={saved['type']}(...), which is not of this library")
-            session = cls(actions, policy or build(saved), header["noise_std"])
-            session._restore(header)
-            return session, session._state
+    @classmethod
+    def _restored(cls, snapshot: Snapshot, policy: Policy | None) -> Self:
+        header = snapshot.header
+        saved = header["policy"]
+        if policy is not None and describe(policy) != saved:
+            raise ValueError(f"it was saved with {saved}, not with {describe(policy)}")
+        if policy is None and saved["type"] not in POLICIES:
+            raise ValueError(f"pass policy={saved['type']}(...), which is not of this library")
+        features = snapshot.arrays["actions"]
+        options = Options.build({**header["options"], "features": features})
+        session = cls(options, policy or build(saved), header["noise_std"], header["seed"] or 0)
+        session._live.ledger.window = valid_window(*header["window"])
+        session._live.fill(snapshot)
+        return session
 
-        return read_snapshot(path, restart)
+    @exclusive
+    def close(self) -> None:
+        """Close the journal, if there is one, so that it can be opened elsewhere."""
+        if self._live.journal is not None:
+            self._live.keep_snapshot()
+            self._live.journal.close()
 
-    def _restore(self, header: dict[str, Any]) -> None:
-        self._rng.bit_generator.state = header["rng"]
-        self._clock = _unpack_clock(header["clock"])
-        saved = header["commitment"]
-        if saved is not None:
-            self._commitment = Choice(
-                saved["arm"], saved["probability"], _unpack_clock(saved["wake"])
-            )
-        self._explorations = header["explorations"]
-        self._pending = {id_: (arm, exploring) for id_, arm, exploring in header["pending"]}
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a session cannot be pickled or copied: both would give out the same decisions; "
+            "save() writes it to a file, and load() continues from there"
+        )
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__reduce__()
+
+    def __copy__(self) -> NoReturn:
+        self.__reduce__()
+
+
+def _id_of(decision: object) -> str:
+    """Id of a decision that is given as such or by its id; files of layout 2 had whole numbers."""
+    if isinstance(decision, Decision):
+        return decision.id
+    return str(decision)
 
 
 def _round_of(clock: Clock) -> int | None:
@@ -293,11 +470,3 @@ def _round_of(clock: Clock) -> int | None:
     if clock.t < FAR:
         return int(clock.t)
     return None if math.isinf(clock.log_t) else power_of_ten(clock.log_t / math.log(10.0))
-
-
-def _pack_clock(clock: Clock) -> tuple[int, str]:
-    return int(clock.t), float(clock.log_t).hex()  # hex: exact, and JSON has no nan or inf
-
-
-def _unpack_clock(packed: tuple[int, str]) -> Clock:
-    return Clock(packed[0], float.fromhex(packed[1]))

@@ -8,6 +8,7 @@ from sightline.jit.cache import cache_directory, compiled, compiled_apart, uncac
 from sightline.jit.dispatch import (
     GenericFunction,
     callable_for,
+    entry_for,
     generic,
     interpreted,
     parts_of,
@@ -21,6 +22,7 @@ __all__ = [
     "callable_for",
     "compiled",
     "compiled_apart",
+    "entry_for",
     "generic",
     "interpreted",
     "is_kernel",

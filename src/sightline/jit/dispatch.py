@@ -7,12 +7,14 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
+from sightline.jit.cache import Kernel
 from sightline.jit.numba_compat import class_of, counts_references, is_kernel, overload_with
 
 __all__ = [
     "GenericFunction",
     "Registered",
     "callable_for",
+    "entry_for",
     "generic",
     "interpreted",
     "parts_of",
@@ -46,7 +48,8 @@ class GenericFunction(Generic[P, R]):
     Parameters
     ----------
     function : callable
-        What is called for a class without an implementation.
+        What is called for a class without an implementation; by compiled code too, if it is a
+        kernel.
     rebuild : callable, optional
         Makes the result from what the kernel given to :meth:`returns_plainly` returns.  Needed
         where the result is a named tuple: numba makes it by calling its class, and if a signal
@@ -67,7 +70,8 @@ class GenericFunction(Generic[P, R]):
     ) -> None:
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__.lstrip("_")  # choose = generic(_choose, ...)
-        self._table = functools.singledispatch(function)
+        self._default = function if is_kernel(function) else None
+        self._table = functools.singledispatch(getattr(function, "py_func", function))
         self._find: Callable[[type], Callable[..., R]] = self._table.dispatch
         self._kernels: dict[type, Any] = {}
         self._rebuild = rebuild
@@ -151,7 +155,7 @@ class GenericFunction(Generic[P, R]):
 
     def _source_for(self, numba_type: Any, counts: bool) -> Any:
         """Find what numba compiles for the type of a first argument; None if there is nothing."""
-        kernel = self._kernels.get(class_of(numba_type))
+        kernel = self._kernels.get(class_of(numba_type), self._default)
         if kernel is None or counts_references(kernel) is not counts:
             return None
         return kernel.py_func
@@ -193,6 +197,15 @@ def registered(*values: Any) -> Registered:
 def callable_for(function: GenericFunction[P, R], *values: Any) -> Callable[P, R]:
     """Find what the interpreter is to call for a state: compiled code cannot call plain parts."""
     return function if registered(*values).compiled else interpreted(function)
+
+
+def entry_for(
+    kernel: Callable[..., Any], arguments: tuple[Any, ...], state: Any
+) -> Callable[..., Any]:
+    """Find what the interpreter is to call again and again with arguments of these types."""
+    if not registered(state).compiled:
+        return interpreted(kernel)
+    return kernel.entry(arguments) if isinstance(kernel, Kernel) else kernel
 
 
 @functools.cache

@@ -129,6 +129,7 @@ def update(state: State, clock: Clock, arm: int, outcome: Any) -> None:
 
 
 @generic
+@compiled
 def decided(state: State, clock: Clock, arm: int) -> None:
     """Take note that an arm was handed out and its outcome is still open; optional."""
 

@@ -1,0 +1,249 @@
+"""The journal of a session: an append-only log in one SQLite file, with snapshots.
+
+What :meth:`Journal.append` has returned from survives kill -9 and power loss (write-ahead log,
+``synchronous=FULL``).  The table ``events`` is the truth; a snapshot only saves time when a session
+is opened.  One process writes: it holds a lock on a file beside the journal, which the system takes
+back when the process dies.  Others may read.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
+
+from sightline.engine.decisions import Pending
+from sightline.engine.ledger import Closing, date_of
+
+__all__ = ["Event", "Journal"]
+
+_APPLICATION = 0x5149_4C4E  # in the header of the file: tells a journal from other databases
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE events (
+    sequence INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    time REAL NOT NULL,
+    decision TEXT,
+    round INTEGER,
+    arm INTEGER,
+    probability REAL,
+    exploring INTEGER,
+    reward REAL,
+    questions INTEGER,
+    body TEXT
+);
+CREATE INDEX decisions ON events (decision) WHERE decision IS NOT NULL;
+CREATE TABLE snapshots (sequence INTEGER PRIMARY KEY, content BLOB NOT NULL);
+"""
+
+
+class Event(NamedTuple):
+    """One entry of a journal.
+
+    Attributes
+    ----------
+    sequence : int
+        Its number, from 1.
+    kind : str
+        ``"asked"``, ``"told"``, ``"expired"``, ``"given up"``, ``"late"``, ``"added"`` or
+        ``"retired"``.
+    time : float
+        Seconds since 1970.
+    decision : str or None
+        Id of the decision that it is about.
+    round, arm, probability, exploring
+        Of the decision, where it was asked for.
+    reward : float or None
+        What was told, or assumed at the end of the reward window.
+    questions : int or None
+        How many were asked at once, in the entry of the first.
+    body : str or None
+        Further values as JSON.
+    """
+
+    sequence: int
+    kind: str
+    time: float
+    decision: str | None = None
+    round: int | None = None
+    arm: int | None = None
+    probability: float | None = None
+    exploring: bool | None = None
+    reward: float | None = None
+    questions: int | None = None
+    body: str | None = None
+
+
+class _Lock:
+    """The right to write, held by one process and one session of it."""
+
+    # By which process: a forked one inherits the table, but not the lock.
+    _held: ClassVar[dict[Path, int]] = {}
+
+    def __init__(self, journal: Path) -> None:
+        if fcntl is None:
+            raise OSError("a journal needs file locks, which this platform does not have")
+        self._path = Path(f"{journal}-lock")
+        # Before the file is opened: closing it again would give up the lock of this process.
+        if self._held.get(self._path) == os.getpid():
+            raise BlockingIOError(f"{journal} is open already, in this process")
+        self._file = open(self._path, "a+")  # noqa: SIM115 - held as long as the session
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.seek(0)
+            holder = self._file.read().strip() or "another process"
+            self._file.close()
+            raise BlockingIOError(
+                f"{journal} is open already, by {holder}: one process writes to a journal"
+            ) from None
+        self._held[self._path] = os.getpid()
+        self._file.truncate(0)
+        since = date_of(time.time())
+        self._file.write(f"process {os.getpid()} on {socket.gethostname()} since {since}\n")
+        self._file.flush()
+
+    def release(self) -> None:
+        """Let others write."""
+        self._held.pop(self._path, None)
+        self._file.close()
+
+
+class Journal:
+    """The journal of one session, open for writing.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is made if it does not exist.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process or session has it open.
+    ValueError
+        If it is something else than a journal.
+
+    Attributes
+    ----------
+    last : int
+        Number of the last event; 0 before the first.
+    kept : int
+        Number of the event after which the last snapshot was taken; -1 before the first.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(os.path.realpath(path))
+        self._lock = _Lock(self.path)
+        try:
+            self._connection = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False
+            )
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            self._lock.release()
+            raise ValueError(f"{path} is not a readable journal: {error}") from None
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        (application,) = run("PRAGMA application_id").fetchone()
+        (version,) = run("PRAGMA user_version").fetchone()
+        (tables,) = run("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and application != _APPLICATION:
+            raise ValueError(f"{self.path} is a database, but not a journal of a session")
+        if version > _VERSION:
+            raise ValueError(f"{self.path} has version {version}, later than {_VERSION}")
+        (mode,) = run("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal":
+            raise OSError(f"{self.path} is on a file system that SQLite cannot log on: use another")
+        run("PRAGMA synchronous=FULL")
+        if not tables:
+            self._connection.executescript(
+                f"BEGIN; {_SCHEMA} PRAGMA application_id={_APPLICATION}; "
+                f"PRAGMA user_version={_VERSION}; COMMIT;"
+            )
+        (last,) = run("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
+        self.last = int(last)
+        found = self.snapshot()
+        self.kept = -1 if found is None else found[0]
+
+    def append(self, events: list[Event]) -> None:
+        """Write events, all or none; writing the same events again changes nothing."""
+        if self._connection.in_transaction:  # of a call that was interrupted
+            self._connection.rollback()
+        statement = f"INSERT OR IGNORE INTO events VALUES ({', '.join('?' * len(Event._fields))})"
+        if len(events) == 1:
+            self._connection.execute(statement, events[0])
+        else:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany(statement, events)
+            self._connection.execute("COMMIT")
+        self.last = events[-1].sequence
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Events with higher numbers, in their order."""
+        query = "SELECT * FROM events WHERE sequence > ? ORDER BY sequence"
+        for row in self._connection.execute(query, (after,)):
+            event = Event(*row)
+            yield event._replace(
+                exploring=None if event.exploring is None else bool(event.exploring)
+            )
+
+    def events_of(self, decision: str) -> list[Event]:
+        """Events of one decision, in their order."""
+        query = "SELECT * FROM events WHERE decision = ? ORDER BY sequence"
+        return [Event(*row) for row in self._connection.execute(query, (decision,))]
+
+    def closing(self, decision: str) -> Closing | None:
+        """Find how a decision was closed, however long ago; None if it was not."""
+        events = [one for one in self.events_of(decision) if one.kind != "late"]
+        if len(events) < 2:
+            return None
+        asked, end = events
+        made = Pending(
+            decision,
+            asked.arm or 0,
+            bool(asked.exploring),
+            asked.round or 0,
+            math.nan if asked.probability is None else asked.probability,
+            asked.time,
+        )
+        reward = math.nan if end.reward is None else end.reward
+        return Closing(made, end.kind, reward, end.time)  # type: ignore[arg-type]
+
+    def keep_snapshot(self, content: bytes) -> None:
+        """Keep a snapshot of the session as it is after the last event; forget older ones.
+
+        The first is kept for ever: from it all events can be replayed.
+        """
+        run = self._connection.execute
+        run("INSERT OR REPLACE INTO snapshots VALUES (?, ?)", (self.last, content))
+        run("DELETE FROM snapshots WHERE sequence > 0 AND sequence < ?", (self.last,))
+        self.kept = self.last
+
+    def snapshot(self, *, first: bool = False) -> tuple[int, bytes] | None:
+        """Read the last snapshot, or the first, with the number of the event it was taken after."""
+        order = "ASC" if first else "DESC"
+        query = f"SELECT sequence, content FROM snapshots ORDER BY sequence {order} LIMIT 1"
+        row = self._connection.execute(query).fetchone()
+        return None if row is None else (int(row[0]), bytes(row[1]))
+
+    def close(self) -> None:
+        """Close the file and let others write."""
+        self._connection.close()
+        self._lock.release()

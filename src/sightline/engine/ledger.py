@@ -1,0 +1,229 @@
+"""Decisions of a session: open, closed, and when they expire.
+
+Only what has been applied to the policy is entered here; entering the same twice changes nothing,
+so that an interrupted entry can be made again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from typing import Literal, NamedTuple
+
+from sightline.engine.decisions import (
+    ClosedDecisionError,
+    DecisionError,
+    ExpiredDecisionError,
+    Pending,
+    UnknownDecisionError,
+)
+from sightline.validation import LARGEST, integer, number
+
+__all__ = [
+    "Closing",
+    "Ending",
+    "Ledger",
+    "Tally",
+    "Window",
+    "date_of",
+    "new_ids",
+    "refusal",
+    "reward_value",
+    "valid_window",
+    "window",
+]
+
+Ending = Literal["told", "expired", "given up"]
+
+#: Closed decisions that are remembered, so that a reward told twice is recognised.
+REMEMBERED = 10_000
+
+
+class Closing(NamedTuple):
+    """How a decision was closed.
+
+    Attributes
+    ----------
+    decision : Pending
+        The decision.
+    ending : str
+        ``"told"``, ``"expired"`` or ``"given up"``.
+    reward : float
+        What was told, or assumed in its place; nan if nothing.
+    when : float
+        Seconds since 1970.
+    """
+
+    decision: Pending
+    ending: Ending
+    reward: float
+    when: float
+
+
+class Window(NamedTuple):
+    """How long to wait for rewards.
+
+    Attributes
+    ----------
+    seconds : float or None
+        Since the decision.
+    rounds : int or None
+        Later questions.
+    reward : float or None
+        What to learn in place of a reward that has not come; None: nothing.
+    """
+
+    seconds: float | None = None
+    rounds: int | None = None
+    reward: float | None = None
+
+    def is_over(self, decision: Pending, now: float, round_: int) -> bool:
+        """Whether the reward of a decision comes too late."""
+        late = self.seconds is not None and now - decision.made > self.seconds
+        return late or (self.rounds is not None and round_ - decision.round > self.rounds)
+
+
+def valid_window(seconds: object, rounds: object, reward: object) -> Window:
+    """Check a window that comes from a file."""
+    return Window(
+        None if seconds is None else number("seconds", seconds, above=0),
+        None if rounds is None else integer("rounds", rounds, at_least=1),
+        None if reward is None else reward_value("reward", reward),
+    )
+
+
+_UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+
+
+def window(reward_window: object, on_timeout: object) -> Window:
+    """Check the arguments of a session.
+
+    Parameters
+    ----------
+    reward_window : float, timedelta, str or None
+        Seconds, or a text such as ``"2 hours"`` or ``"500 rounds"``; None: no end.
+    on_timeout : "ignore" or float
+        What to learn after that.
+    """
+    if on_timeout == "ignore":
+        reward = None
+    elif isinstance(on_timeout, str):
+        raise ValueError(f"on_timeout must be 'ignore' or a reward such as 0, got {on_timeout!r}")
+    else:
+        reward = reward_value("on_timeout", on_timeout)
+    if reward_window is None:
+        if reward is not None:
+            raise ValueError(f"on_timeout={reward:g} needs a reward_window such as '2 hours'")
+        return Window()
+    if isinstance(reward_window, timedelta):
+        reward_window = reward_window.total_seconds()
+    if not isinstance(reward_window, str):
+        return Window(seconds=number("reward_window", reward_window, above=0), reward=reward)
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]+?)s?\s*", reward_window)
+    if match is None or (match[2] != "round" and match[2] not in _UNITS):
+        raise ValueError(
+            "reward_window must be seconds, a timedelta, or a text such as '2 hours' or "
+            f"'500 rounds', got {reward_window!r}"
+        )
+    try:
+        amount = int(match[1]) if match[2] == "round" else float(match[1])
+    except ValueError:
+        raise ValueError(f"reward_window has no valid number: {reward_window!r}") from None
+    if match[2] == "round":
+        return Window(rounds=integer("reward_window", amount, at_least=1), reward=reward)
+    seconds = number("reward_window", amount * _UNITS[match[2]], above=0)
+    return Window(seconds=seconds, reward=reward)
+
+
+def reward_value(name: str, reward: object) -> float:
+    """Return a reward of a size that can be squared."""
+    value = number(name, reward)
+    if abs(value) > LARGEST:
+        raise ValueError(f"{name} must not exceed {LARGEST:g}, got {value:g}")
+    return value
+
+
+def new_ids(count: int) -> list[str]:
+    """Make ids that nobody can guess and that no other session has: 96 random bits each."""
+    return [secrets.token_urlsafe(12) for _ in range(count)]
+
+
+def date_of(seconds: float) -> str:
+    """Write a moment as people do."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="seconds")
+
+
+class Tally(NamedTuple):
+    """How many decisions were closed in which way, and how many rewards came too late."""
+
+    told: int = 0
+    expired: int = 0
+    given_up: int = 0
+    late: int = 0
+
+    def after(self, closings: Iterable[Closing], late: int = 0) -> Tally:
+        """Count these as well."""
+        counts = Counter(closing.ending for closing in closings)
+        return Tally(
+            told=self.told + counts["told"],
+            expired=self.expired + counts["expired"],
+            given_up=self.given_up + counts["given up"],
+            late=self.late + late,
+        )
+
+
+class Ledger:
+    """Open decisions, the last closed ones, and how many there were of each kind."""
+
+    def __init__(self, window_: Window) -> None:
+        self.window = window_
+        self.open: dict[str, Pending] = {}  # the oldest first
+        self.closed: dict[str, Closing] = {}  # the one closed first comes first
+        self.tally = Tally()
+
+    def due(self, now: float, round_: int) -> list[Closing]:
+        """Decisions whose window is over, with what is to be learned in place of their rewards."""
+        over = takewhile(lambda one: self.window.is_over(one, now, round_), self.open.values())
+        reward = math.nan if self.window.reward is None else self.window.reward
+        return [Closing(decision, "expired", reward, now) for decision in over]
+
+    def enter(
+        self, closings: Iterable[Closing], decisions: Iterable[Pending], tally: Tally
+    ) -> None:
+        """Enter what has happened, and the tally after it.
+
+        What has been entered already changes nothing: an interrupted entry is made again.
+        """
+        for closing in closings:
+            self.closed[closing.decision.id] = closing
+            self.open.pop(closing.decision.id, None)
+        for decision in decisions:
+            self.open[decision.id] = decision
+        while len(self.closed) > REMEMBERED:
+            del self.closed[next(iter(self.closed))]
+        self.tally = tally
+
+
+def refusal(id_: str, closing: Closing | None, reward: float) -> DecisionError | None:
+    """Error for a reward that comes when its decision is not open; None for the same again."""
+    if closing is None:
+        return UnknownDecisionError(
+            f"no decision has the id {id_!r}: it was made by another session, or after the state "
+            f"that this session was loaded from, or closed more than {REMEMBERED} rewards ago"
+        )
+    when = date_of(closing.when)
+    if closing.ending == "expired":
+        return ExpiredDecisionError(f"the window for the reward of decision {id_} ended: {when}")
+    if closing.ending == "given up":
+        return ClosedDecisionError(f"decision {id_} was given up at {when}")
+    if closing.reward == reward:
+        return None
+    return ClosedDecisionError(
+        f"the reward of decision {id_} was told before: {closing.reward!r} at {when}, "
+        f"now {reward!r}"
+    )

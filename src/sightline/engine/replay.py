@@ -1,0 +1,70 @@
+"""From a journal back to the state of its session, bit for bit."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable
+from itertools import islice
+from typing import cast, get_args
+
+from sightline.engine.archive import read_snapshot
+from sightline.engine.journal import Event, Journal
+from sightline.engine.ledger import Closing, Ending
+from sightline.engine.live import LiveState
+
+__all__ = ["check_beginning", "replay"]
+
+
+def replay(live: LiveState, events: Iterable[Event]) -> None:
+    """Do again what a journal tells, and compare what was decided.
+
+    Raises
+    ------
+    ValueError
+        If a decision comes out differently: the journal was changed, or a policy decides otherwise
+        on this machine or in this version of the library.
+    """
+    remaining = iter(events)
+    for event in remaining:
+        if event.kind == "asked":
+            batch = [event, *islice(remaining, (event.questions or 1) - 1)]
+            _ask_again(live, batch)
+        elif event.kind == "late":
+            live.perform(event.time, [], late=event.decision or "")
+        else:
+            _close_again(live, event)
+
+
+def _ask_again(live: LiveState, batch: list[Event]) -> None:
+    operation = live.perform(batch[0].time, [], [event.decision or "" for event in batch])
+    for made, event in zip(operation.decisions(), batch, strict=True):
+        if (made.round, made.arm, made.exploring) != (event.round, event.arm, event.exploring):
+            raise ValueError(
+                f"event {event.sequence} recorded arm {event.arm} in round {event.round}, and "
+                f"replaying gives arm {made.arm} in round {made.round}: the journal was changed, "
+                "or this version of the library decides otherwise"
+            )
+
+
+def _close_again(live: LiveState, event: Event) -> None:
+    decision = live.ledger.open.get(event.decision or "")
+    if decision is None or event.kind not in get_args(Ending):
+        raise ValueError(f"event {event.sequence} closes a decision that is not open")
+    reward = math.nan if event.reward is None else event.reward
+    live.perform(event.time, [Closing(decision, cast(Ending, event.kind), reward, event.time)])
+
+
+def check_beginning(journal: Journal, wanted: LiveState) -> None:
+    """Refuse to continue a session with another configuration than it began with."""
+    found = journal.snapshot(first=True)
+    assert found is not None
+    first = read_snapshot(io.BytesIO(found[1]))
+    different = [name for name, value in wanted.describe().items() if first.header[name] != value]
+    if first.arrays["actions"].tolist() != wanted.options.features.tolist():
+        different.append("actions")
+    if different:
+        raise ValueError(
+            f"{journal.path} was begun with another {', '.join(different)}: open it without, or "
+            "begin another journal"
+        )
