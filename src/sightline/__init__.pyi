@@ -24,8 +24,10 @@ from sightline.core.model import Model as Model
 from sightline.engine.decisions import Decision as Decision
 from sightline.engine.decisions import Pending as Pending
 from sightline.engine.decisions import Status as Status
+from sightline.engine.effects import Effect as Effect
 from sightline.engine.estimates import Estimates as Estimates
 from sightline.engine.factorial import factorial as factorial
+from sightline.engine.labels import Contrast as Contrast
 from sightline.engine.options import Options as Options
 from sightline.engine.session import Session as Session
 from sightline.engine.simulate import Run as Run
