@@ -1,10 +1,10 @@
 """Which policy earns most in a website test: python -m benchmarks.website [STORE].
 
 Eight pages, three factors with two levels each; a visitor clicks with 3 % on the worst page and
-12 % on the best one, 7.5 % on average.  20,000 visitors, Bernoulli rewards, 100 seeds.  Policies are
-told the sub-Gaussian parameter of any reward in [0, 1], 0.5, and 0.3, which is near the standard
-deviation of clicks at these rates.  Results are kept in the store, and an interrupted run goes on
-from there.
+12 % on the best one, 7.5 % on average.  20,000 visitors, Bernoulli rewards, 100 seeds.  Policies
+are told the sub-Gaussian parameter of any reward in [0, 1], 0.5, and 0.3, which is near the
+standard deviation of clicks at these rates.  Results are kept in the store, and an interrupted run
+goes on from there.
 """
 
 from __future__ import annotations

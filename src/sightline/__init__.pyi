@@ -46,6 +46,8 @@ from sightline.policies.base import update as update
 from sightline.policies.catalogue import *  # noqa: F403 - at run time, the policies only
 from sightline.problems.bandit import LinearBandit as LinearBandit
 from sightline.problems.noise import register_noise as register_noise
+from sightline.report.plan import Plan as Plan
+from sightline.report.plan import plan as plan
 from sightline.report.results import Results as Results
 from sightline.report.run import run as run
 from sightline.version import __version__ as __version__

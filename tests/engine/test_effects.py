@@ -197,7 +197,7 @@ def test_the_evidence_is_that_of_a_policy_with_a_test() -> None:
         clock = clock_at(len(arms) + 1)
         ellipsoid = ellipsoid_in(state, policy, options.features, NOISE)
         assert ellipsoid is not None
-        ours = evidence_of(ellipsoid, options.features, clock)
+        ours = evidence_of(ellipsoid, options.features, clock, policy.confidence)
         theirs = sl.inspect(state, clock, ALL_ARMS)
         assert ours.best == theirs.best
         assert ours[1:3] == pytest.approx(theirs[1:3], rel=1e-9)

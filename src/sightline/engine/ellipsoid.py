@@ -25,19 +25,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.clock import Clock, log_round
+from sightline.core.confidence.rules import ConfidenceRule, global_beta
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.model import common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
-from sightline.jit import parts_of
+from sightline.jit import interpreted, parts_of
 from sightline.policies.base import Evidence, Policy
 from sightline.validation import finite_array, number
 
-__all__ = ["Ellipsoid", "ellipsoid_in", "ellipsoid_of", "evidence_of", "radius", "whiten"]
+__all__ = [
+    "Ellipsoid",
+    "ellipsoid_in",
+    "ellipsoid_of",
+    "evidence_of",
+    "log_det",
+    "radius",
+    "whiten",
+]
 
 Array = NDArray[np.float64]
-
-_LOG_2 = math.log(2.0)
 
 
 class Ellipsoid(NamedTuple):
@@ -139,11 +146,15 @@ def ellipsoid_in(
     return None
 
 
+def log_det(ellipsoid: Ellipsoid) -> float:
+    """Compute log det(V / lambda)."""
+    diagonal = np.abs(np.diagonal(ellipsoid.factor)) / math.sqrt(ellipsoid.regulariser)
+    return max(2.0 * float(np.log(diagonal).sum()), 0.0)
+
+
 def radius(ellipsoid: Ellipsoid, log_inverse_delta: float) -> float:
     """sqrt(beta): how far theta can be from theta-hat, in the norm of V."""
-    diagonal = np.abs(np.diagonal(ellipsoid.factor)) / math.sqrt(ellipsoid.regulariser)
-    log_det = max(2.0 * float(np.log(diagonal).sum()), 0.0)
-    noise = ellipsoid.noise_std * math.sqrt(2.0 * log_inverse_delta + log_det)
+    noise = ellipsoid.noise_std * math.sqrt(2.0 * log_inverse_delta + log_det(ellipsoid))
     return noise + math.sqrt(ellipsoid.regulariser) * ellipsoid.norm_bound
 
 
@@ -153,8 +164,10 @@ def whiten(ellipsoid: Ellipsoid, vectors: Array) -> Array:
     return solved.T
 
 
-def evidence_of(ellipsoid: Ellipsoid, features: Array, clock: Clock) -> Evidence:
-    """Report m_s against beta_{s, t log t} / 2, as policies with a confidence level do."""
+def evidence_of(
+    ellipsoid: Ellipsoid, features: Array, clock: Clock, rule: ConfidenceRule
+) -> Evidence:
+    """Report m_s against beta_{s, t log t} / 2, as policies with a confidence rule do."""
     whitened = whiten(ellipsoid, features)
     means = whitened @ ellipsoid.whitened
     best = int(means.argmax())
@@ -162,6 +175,7 @@ def evidence_of(ellipsoid: Ellipsoid, features: Array, clock: Clock) -> Evidence
     squared = ((whitened[best] - whitened) ** 2).sum(axis=1)
     twins = squared <= 1e-24 * (whitened**2).sum(axis=1).max()  # of the best option: no rivals
     distances = np.divide(gaps**2, squared, where=~twins, out=np.full(len(means), np.inf))
-    u = max(log_round(clock), _LOG_2)
-    beta = radius(ellipsoid, u + math.log(u)) ** 2
-    return Evidence(best, 0.5 * float(distances.min()), 0.5 * beta, clock)
+    confidence = rule.build(features.shape[1], ellipsoid.noise_std, ellipsoid.regulariser)
+    # interpreted: a kernel would be compiled for this alone
+    beta = interpreted(global_beta)(confidence, log_det(ellipsoid), log_round(clock))
+    return Evidence(best, 0.5 * float(distances.min()), 0.5 * float(beta), clock)
