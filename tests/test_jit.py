@@ -213,8 +213,8 @@ def test_generic_functions_are_pickled_by_name() -> None:
 
 @pytest.mark.slow
 def test_sources_outside_the_package_are_not_ours() -> None:
-    assert jit.all_ours(Gaussian())
-    assert not jit.all_ours(Left(1.0))
+    assert jit.registered(Gaussian()).ours
+    assert not jit.registered(Left(1.0)).ours
 
 
 def test_kernels_that_count_no_references_return_no_arrays() -> None:

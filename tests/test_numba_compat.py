@@ -179,3 +179,34 @@ def test_classes_of_a_signature() -> None:
     typeof: Any = numba.typeof
     signature = (typeof(Outer(Pair(1.0, 2.0), 3.0)), numba.float64)
     assert numba_compat.classes_in(signature) == {Outer, Pair}, repair("classes_in")
+
+
+def some_numbers(rng: np.random.Generator, numbers: Any) -> None:
+    for i in range(0, numbers.shape[0], 4):
+        numbers[i] = rng.random()
+        numbers[i + 1] = rng.standard_normal()
+        numbers[i + 2] = rng.standard_exponential()
+        numbers[i + 3] = rng.integers(0, 1000)
+
+
+@pytest.mark.parametrize("name", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
+def test_generators_of_all_kinds_draw_numpy_s_numbers(name: str) -> None:
+    generators = [np.random.Generator(getattr(np.random, name)(7)) for _ in range(2)]
+    numbers = np.zeros((2, 400))
+    arguments = (generators[0], numbers[0])
+    numba_compat.entry_point(kernel_of(some_numbers), arguments)(*arguments)
+    some_numbers(generators[1], numbers[1])
+    message = "numba or NumPy has changed: repair jit/generator_type.py"
+    assert numbers[0].tolist() == numbers[1].tolist(), message
+    assert generators[0].random() == generators[1].random(), message
+
+
+def test_types_are_told_apart_without_python_code() -> None:
+    array = np.zeros((4, 4))
+    read_only = np.zeros((4, 4))
+    read_only.flags.writeable = False
+    different = [array, array[0], array[:, 1], array.T[:2], array > 0, read_only, 1, 1.0, True]
+    found = {numba_compat.fingerprint((value,)) for value in different}
+    message = repair("fingerprint")
+    assert len(found) == len(different), message
+    assert numba_compat.fingerprint((2, array)) == numba_compat.fingerprint((3, array)), message

@@ -18,13 +18,12 @@ from sightline.core.clock import Clock, clock_at, is_before, rounds_between, tic
 from sightline.core.model import ALL_ARMS, AllArms
 from sightline.core.persistence import State
 from sightline.jit import (
-    all_compiled,
-    all_ours,
     callable_for,
     compiled,
     compiled_apart,
     generic,
     interpreted,
+    registered,
     uncached,
 )
 from sightline.policies.base import Choice, choose, update
@@ -157,14 +156,15 @@ _advance_uncached = uncached(_advance)
 
 def is_compiled(state: State, problem: Problem) -> bool:
     """Whether policy and noise are compiled, with all their parts."""
-    return all_compiled(state, problem.noise)
+    return registered(state, problem.noise).compiled
 
 
 def loop_for(state: State, problem: Problem) -> Loop:
     """Compiled loop if policy and noise are compiled; cached if all their sources are hashed."""
-    if not is_compiled(state, problem):
+    parts = registered(state, problem.noise)
+    if not parts.compiled:
         return interpreted(_advance)
-    return _advance_cached if all_ours(state, problem.noise) else _advance_uncached
+    return _advance_cached if parts.ours else _advance_uncached
 
 
 def streams(seed: int | np.random.SeedSequence) -> tuple[np.random.Generator, np.random.Generator]:

@@ -18,7 +18,7 @@ from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.decisions import Decision, Pending, Status
 from sightline.engine.estimates import Estimates, estimates_in
 from sightline.engine.loop import streams
-from sightline.jit import GenericFunction, all_compiled, interpreted
+from sightline.jit import GenericFunction, interpreted, registered
 from sightline.policies.base import Choice, Policy, choose, decided, inspect, update
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.validation import LARGEST, integer, number
@@ -92,7 +92,7 @@ class Session:
         self._policy = policy
         self._rng, _ = streams(integer("seed", seed, at_least=0))
         self._state = policy.start(self._model)
-        self._compiled = all_compiled(self._state)
+        self._compiled = registered(self._state).compiled
         self._clock = clock_at(1)
         self._commitment: Choice | None = None
         self._pending: dict[int, tuple[int, bool]] = {}

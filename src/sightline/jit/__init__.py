@@ -7,19 +7,16 @@
 from sightline.jit.cache import cache_directory, compiled, compiled_apart, uncached
 from sightline.jit.dispatch import (
     GenericFunction,
-    all_compiled,
-    all_ours,
     callable_for,
     generic,
     interpreted,
     parts_of,
+    registered,
 )
 from sightline.jit.numba_compat import is_kernel
 
 __all__ = [
     "GenericFunction",
-    "all_compiled",
-    "all_ours",
     "cache_directory",
     "callable_for",
     "compiled",
@@ -28,5 +25,6 @@ __all__ = [
     "interpreted",
     "is_kernel",
     "parts_of",
+    "registered",
     "uncached",
 ]

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 try:
     import fcntl
 except ImportError:  # Windows has none
@@ -28,6 +30,8 @@ from sightline.jit.numba_compat import (
     classes_in,
     compile_function,
     compile_linked,
+    entry_point,
+    fingerprint,
     is_disabled,
     numba_type,
     wrap_cache,
@@ -116,9 +120,7 @@ def compiled(function: F) -> F:
     """Compile a kernel of this package, inline it where it is called, and keep it on disk.
 
     It counts no references, whose atomic instructions cost more than the arithmetic of a small
-    round.  Therefore it must neither allocate (numba says so) nor return an array (a test does),
-    and the interpreter must not hand it a random generator, which numba would keep for ever: that
-    is for a kernel ``compiled_apart``.
+    round.  Therefore it must neither allocate (numba says so) nor return an array (a test does).
     """
     return _compiled(function, inline=True)
 
@@ -130,8 +132,7 @@ def compiled_apart(function: F) -> F:
 
 def uncached(function: F) -> F:
     """Compile a function for this process only: right for code whose sources we do not hash."""
-    kernel: F = compile_function(function, cache=False, inline=True, counts=True)
-    return kernel
+    return _compiled(function, inline=True, counts=True, cache=False)
 
 
 class Kernel:
@@ -140,26 +141,56 @@ class Kernel:
     The one for the interpreter is kept on disk.  The one for other kernels is linked into these
     before they are optimised as a whole.  Most kernels are called by kernels only, and compiling
     each of them for the interpreter, with all that it calls, took twice as long.
+
+    From the interpreter the machine code is called without numba's own dispatch, which runs Python
+    code: a signal handler that raised in there has crashed the process.  So a kernel has run
+    to its end, or not at all.
+
+    Parameters
+    ----------
+    function : callable
+        Its source.
+    inline : bool
+        Whether it is inlined wherever another kernel calls it.
+    counts : bool
+        Whether it counts references.
+    cache : bool
+        Whether it is kept on disk.
     """
 
-    def __init__(self, function: Callable[..., Any], inline: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], inline: bool, counts: bool, cache: bool
+    ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
-        self._inline = inline
-        self._inner = compile_linked(function, inline=inline, counts=not inline)
+        self._inline, self._counts, self._cached = inline, counts, cache
+        self._inner = compile_linked(function, inline=inline, counts=counts)
+        self._entries: dict[Any, Callable[..., Any]] = {}
         self.targetoptions = self._inner.targetoptions
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the kernel from the interpreter."""
-        return self.outer(*arguments)
+        return self.entry(arguments)(*arguments)
+
+    def entry(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """Find the machine code for arguments of these types, compiling it if need be.
+
+        It may be called directly, with arguments of the very same types.
+        """
+        key = _key(arguments)
+        found = self._entries.get(key)
+        if found is None:
+            found = self._entries[key] = entry_point(self.outer, arguments)
+        return found
 
     @functools.cached_property
     def outer(self) -> Any:
         """The face for the interpreter."""
-        cache, inline = _cache(), self._inline
+        cache = _cache()
+        keep = self._cached and cache.readable
         with _DECORATING, caching_in(cache.directory):
             kernel = compile_function(
-                self.py_func, cache=cache.readable, inline=inline, counts=not inline
+                self.py_func, cache=keep, inline=self._inline, counts=self._counts
             )
         wrap_cache(kernel, _load, _save)
         return kernel
@@ -169,8 +200,29 @@ class Kernel:
         return numba_type(self._inner)
 
 
-def _compiled(function: F, inline: bool) -> F:
-    kernel: Any = function if is_disabled() else Kernel(function, inline)
+def _key(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Key of the types of arguments: named tuples of arrays and numbers, and generators."""
+    classes: list[type] = []
+    leaves: list[Any] = []
+    _collect(arguments, classes, leaves)
+    return *classes, fingerprint(tuple(leaves))
+
+
+def _collect(values: tuple[Any, ...], classes: list[type], leaves: list[Any]) -> None:
+    for value in values:
+        if isinstance(value, tuple):
+            classes.append(value.__class__)
+            _collect(value, classes, leaves)
+        elif isinstance(value, np.random.Generator):
+            classes.append(np.random.Generator)
+        else:
+            leaves.append(value)
+
+
+def _compiled(function: F, inline: bool, counts: bool | None = None, cache: bool = True) -> F:
+    if is_disabled():
+        return function
+    kernel: Any = Kernel(function, inline, not inline if counts is None else counts, cache)
     return kernel  # type: ignore[no-any-return]
 
 

@@ -11,12 +11,12 @@ from sightline.jit.numba_compat import class_of, counts_references, is_kernel, o
 
 __all__ = [
     "GenericFunction",
-    "all_compiled",
-    "all_ours",
+    "Registered",
     "callable_for",
     "generic",
     "interpreted",
     "parts_of",
+    "registered",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,15 +24,15 @@ P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 
-class _Registered(NamedTuple):
+class Registered(NamedTuple):
     """What was registered for a class, by any generic function."""
 
     compiled: bool  # all of it
     ours: bool  # all of it is part of this package
 
 
-_REGISTERED: dict[type, _Registered] = {}
-_NOTHING = _Registered(True, True)
+_REGISTERED: dict[type, Registered] = {}
+_NOTHING = Registered(True, True)
 _PACKAGE = __name__.split(".")[0]
 
 
@@ -122,7 +122,7 @@ class GenericFunction(Generic[P, R]):
     def _add(self, cls: type, implementation: Callable[..., Any]) -> None:
         before = _REGISTERED.get(cls, _NOTHING)
         ours = implementation.__module__.split(".")[0] == _PACKAGE
-        _REGISTERED[cls] = _Registered(
+        _REGISTERED[cls] = Registered(
             before.compiled and is_kernel(implementation), before.ours and ours
         )
         called = implementation
@@ -184,25 +184,15 @@ def parts_of(value: Any) -> list[Any]:
     return parts
 
 
-def _registered(values: tuple[Any, ...]) -> _Registered:
+def registered(*values: Any) -> Registered:
     """Sum up what was registered for the parts of these values."""
     found = [_REGISTERED.get(type(part), _NOTHING) for value in values for part in parts_of(value)]
-    return _Registered(all(one.compiled for one in found), all(one.ours for one in found))
-
-
-def all_compiled(*values: Any) -> bool:
-    """Whether everything that was registered for parts of these values is compiled."""
-    return _registered(values).compiled
-
-
-def all_ours(*values: Any) -> bool:
-    """Whether all of it is part of this package, and so hashed."""
-    return _registered(values).ours
+    return Registered(all(one.compiled for one in found), all(one.ours for one in found))
 
 
 def callable_for(function: GenericFunction[P, R], *values: Any) -> Callable[P, R]:
     """Find what the interpreter is to call for a state: compiled code cannot call plain parts."""
-    return function if all_compiled(*values) else interpreted(function)
+    return function if registered(*values).compiled else interpreted(function)
 
 
 @functools.cache

@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
+from numba import _dispatcher
 from numba.core import caching, codegen, compiler
 from numba.extending import overload
+
+from sightline.jit.generator_type import GeneratorType
 
 __all__ = [
     "caching_in",
@@ -23,6 +27,8 @@ __all__ = [
     "compile_function",
     "compile_linked",
     "counts_references",
+    "entry_point",
+    "fingerprint",
     "is_disabled",
     "is_kernel",
     "numba_type",
@@ -188,6 +194,33 @@ def classes_in(numba_types: Any) -> set[type]:
             found.add(one.instance_class)
         if hasattr(one, "types"):
             found |= classes_in(tuple(one.types))
+    return found
+
+
+def fingerprint(leaves: tuple[Any, ...]) -> bytes:
+    """Text that is the same for values of the same types, found without running Python code.
+
+    Parameters
+    ----------
+    leaves : tuple
+        Arrays and numbers: of everything else the type takes Python code to find.
+    """
+    found: bytes = _dispatcher.compute_fingerprint(leaves)
+    return found
+
+
+def entry_point(kernel: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    """Find the C function behind a kernel for arguments of these types, compiling it if need be.
+
+    Called directly it is faster than the kernel, which finds the types of all arguments at every
+    call, and no Python code runs between interpreter and machine code.  It does not look at types
+    again: they must be the same.
+    """
+    types = tuple(
+        GeneratorType() if isinstance(value, np.random.Generator) else _typeof(value)
+        for value in arguments
+    )
+    found: Callable[..., Any] = kernel.compile(types)
     return found
 
 
