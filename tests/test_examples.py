@@ -19,6 +19,7 @@ IN_PROCESS = [
     "own_gain.py",
     "own_policy.py",
     "quickstart.py",
+    "website.py",
 ]
 IN_ITS_OWN = ["dask_cluster.py"]  # its workers are new processes, which import the main module
 
@@ -78,6 +79,17 @@ def test_lower_bound(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     output_of("lower_bound.py", monkeypatch)
     output = capsys.readouterr().out
     assert "lower side: 0.600000\nupper side: 0.600000" in output
+
+
+@pytest.mark.slow
+def test_website(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    output_of("website.py", monkeypatch)
+    output = capsys.readouterr().out
+    assert "best page: picture=large, text=short, button=green, 12.0% click" in output
+    clicks = dict(re.findall(r"^(\w+) +(\d+) ± \d+ clicks$", output, re.MULTILINE))
+    assert (
+        1500 < int(clicks["IDS"]) < int(clicks["LinUCB"]) < int(clicks["ThompsonSampling"]) < 2400
+    )
 
 
 @pytest.mark.slow

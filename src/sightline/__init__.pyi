@@ -28,8 +28,10 @@ from sightline.engine.decisions import ExpiredDecisionError as ExpiredDecisionEr
 from sightline.engine.decisions import Pending as Pending
 from sightline.engine.decisions import Status as Status
 from sightline.engine.decisions import UnknownDecisionError as UnknownDecisionError
+from sightline.engine.effects import Effect as Effect
 from sightline.engine.estimates import Estimates as Estimates
 from sightline.engine.factorial import factorial as factorial
+from sightline.engine.labels import Contrast as Contrast
 from sightline.engine.options import Options as Options
 from sightline.engine.session import Session as Session
 from sightline.engine.simulate import Run as Run
@@ -48,6 +50,8 @@ from sightline.policies.base import update as update
 from sightline.policies.catalogue import *  # noqa: F403 - at run time, the policies only
 from sightline.problems.bandit import LinearBandit as LinearBandit
 from sightline.problems.noise import register_noise as register_noise
+from sightline.report.plan import Plan as Plan
+from sightline.report.plan import plan as plan
 from sightline.report.results import Results as Results
 from sightline.report.run import run as run
 from sightline.version import __version__ as __version__

@@ -11,6 +11,7 @@ from sightline.cli.bench import bench
 from sightline.cli.bound import bound
 from sightline.cli.compile import compile_policies
 from sightline.cli.list import list_names
+from sightline.cli.plan import plan
 from sightline.cli.reproduce import reproduce
 from sightline.cli.simulate import simulate
 from sightline.cli.watch import watch
@@ -27,6 +28,7 @@ app.command()(bench)
 app.command()(bound)
 app.command("compile")(compile_policies)
 app.command("list")(list_names)
+app.command()(plan)
 app.command()(reproduce)
 app.command()(simulate)
 app.command()(watch)

@@ -22,7 +22,7 @@ from sightline.policies.base import Policy
 from sightline.problems.bandit import LinearBandit
 from sightline.validation import integer
 
-__all__ = ["Cell", "Experiment", "Named", "Plan"]
+__all__ = ["Cell", "Experiment", "Named", "Plan", "label_of"]
 
 T = TypeVar("T")
 _LARGEST_HORIZON = 10**4000  # beyond, Python refuses to print the number, and so to write it
@@ -112,7 +112,7 @@ class Experiment:
         checkpoints: Iterable[int] | None = None,
     ) -> None:
         worlds = _named("problems", problems, LinearBandit, lambda problem: problem.name)
-        rivals = _named("policies", policies, Policy, _label)
+        rivals = _named("policies", policies, Policy, label_of)
         for policy in rivals.values():
             horizon = valid_horizon(horizon, policy)
         if horizon > _LARGEST_HORIZON:
@@ -213,8 +213,8 @@ def _named(what: str, values: Any, cls: Any, name: Any) -> Named[Any]:
     return Named(pairs)
 
 
-def _label(policy: Policy) -> str:
-    """Class of a policy and what differs from its defaults."""
+def label_of(policy: Policy) -> str:
+    """Write the class of a policy and what differs from its defaults."""
     changed = []
     for field in dataclasses.fields(policy):  # type: ignore[arg-type]
         value = getattr(policy, field.name)

@@ -16,7 +16,7 @@ from sightline.lab.block import Block, Task
 from sightline.lab.experiment import Cell
 from sightline.lab.run import Watch
 
-__all__ = ["Tally", "magnitude", "shown"]
+__all__ = ["Tally", "counted", "magnitude", "shown"]
 
 
 class Tally:
@@ -119,6 +119,25 @@ def shown(visible: bool | None = None) -> Iterator[Watch]:
                 display.update(line, total=total, completed=done, description=_line(tally))
 
         yield watch
+
+
+@contextlib.contextmanager
+def counted(total: int, visible: bool | None = None) -> Iterator[Callable[[], None]]:
+    """Display how many of some runs are done on stderr; by default only if that is a terminal.
+
+    Yields a function to be called after every run.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if visible is False or (visible is None and not console.is_terminal):
+        yield lambda: None
+        return
+    columns = (BarColumn(bar_width=20), MofNCompleteColumn(), "runs,", TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as display:
+        line = display.add_task("", total=total)
+        yield lambda: display.advance(line)
 
 
 def _line(tally: Tally) -> str:

@@ -1,0 +1,166 @@
+"""``sightline plan``."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sightline.cli.compilation_notice import announce_compilation
+from sightline.cli.errors import in_a_sentence
+
+if TYPE_CHECKING:
+    from sightline.report.plan import Plan
+
+__all__ = ["plan"]
+
+
+def plan(
+    problem: Annotated[
+        str | None,
+        typer.Argument(
+            help="Problem whose arms are the options, such as a .json file with actions and "
+            "theta; not with --factor."
+        ),
+    ] = None,
+    factor: Annotated[
+        list[str] | None, typer.Option(help="Factor and its levels, picture=large,small; repeat.")
+    ] = None,
+    interaction: Annotated[
+        list[str] | None,
+        typer.Option(help="Factors that interact, picture:text; or pairs."),
+    ] = None,
+    forbid: Annotated[
+        list[str] | None, typer.Option(help="Levels never together, picture=large,text=long.")
+    ] = None,
+    mean: Annotated[float, typer.Option(help="Mean reward over all combinations.")] = 0.0,
+    effect: Annotated[
+        list[str] | None,
+        typer.Option(help="Effect of a level, picture=large:0.02; repeat."),
+    ] = None,
+    noise_std: Annotated[
+        float | None, typer.Option(help="Noise level; 1 by default, 0.5 for clicks.")
+    ] = None,
+    clicks: Annotated[bool, typer.Option("--clicks", help="Rewards are 0 or 1.")] = False,
+    traffic_per_day: Annotated[float, typer.Option(help="Visitors per day.")] = 1000.0,
+    policy: Annotated[
+        str, typer.Option(help="Policy, such as thompson-sampling.")
+    ] = "ids:regulariser=matched",
+    horizon: Annotated[str, typer.Option(help="Visitors in all, such as 20000 or 10^5.")] = "10^5",
+    replications: Annotated[int, typer.Option(min=1, help="Simulated runs.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same plan.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print numbers as JSON.")] = False,
+) -> None:
+    """Simulate a live experiment before it begins: days until settled, and what it will earn.
+
+    Example: sightline plan --factor picture=large,small --factor text=short,long --mean 0.075
+    --effect picture=large:0.02 --effect text=short:0.01 --clicks --traffic-per-day 2000
+    """
+    with in_a_sentence(f"cannot read {problem}" if problem is not None else ""):
+        from sightline.cli.arguments import parse_policies
+        from sightline.engine.checkpoints import parse_rounds
+        from sightline.report.plan import plan as make_plan
+
+        given = [factor, interaction, forbid, effect, mean or None, noise_std, clicks or None]
+        if problem is None:
+            supposed = _factorial(factor, interaction, forbid, effect, mean)
+            supposed |= _noise(noise_std, clicks)
+        elif any(value is not None for value in given):
+            raise ValueError("a problem says all about options and rewards; give it or --factor")
+        else:
+            supposed = _from_problem(problem)
+        (chosen,) = parse_policies([policy]).values()
+        announce_compilation()
+        made = make_plan(
+            **supposed,
+            traffic_per_day=traffic_per_day,
+            policy=chosen,
+            horizon=parse_rounds("--horizon", horizon),
+            replications=replications,
+            seed=seed,
+        )
+        typer.echo(json.dumps(_plain(made)) if as_json else str(made))
+
+
+def _factorial(
+    factor: list[str] | None,
+    interaction: list[str] | None,
+    forbid: list[str] | None,
+    effect: list[str] | None,
+    mean: float,
+) -> dict[str, Any]:
+    """Options and effects from what was written."""
+    from sightline.engine.factorial import GRAND_MEAN, factorial
+
+    factors = dict(_pair("--factor", text) for text in factor or [])
+    if not factors:
+        raise ValueError("give a problem, or factors: --factor picture=large,small")
+    levels = {name: [level.strip() for level in text.split(",")] for name, text in factors.items()}
+    terms: Any = [text.split(":") for text in interaction or []]
+    options = factorial(
+        levels,
+        "pairs" if terms == [["pairs"]] else terms,
+        [dict(_pair("--forbid", item) for item in text.split(",")) for text in forbid or []],
+    )
+    effects: dict[str, Any] = {GRAND_MEAN: mean}
+    for text in effect or []:
+        term, rest = _pair("--effect", text)
+        level, sign, value = rest.rpartition(":")
+        if not sign:
+            raise ValueError(f"--effect is written picture=large:0.02, got {text!r}")
+        effects.setdefault(term, {})[level.strip()] = _number("--effect", value)
+    return {"options": options, "effects": effects}
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise ValueError(f"{option} needs a name and a sign of equality, got {text!r}")
+    return name.strip(), value.strip()
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{option} needs a number, got {text!r}") from None
+
+
+def _noise(noise_std: float | None, clicks: bool) -> dict[str, Any]:
+    from sightline.problems.noise import Bernoulli
+
+    if clicks:
+        return {"noise": Bernoulli(0.5 if noise_std is None else noise_std)}
+    return {"noise_std": noise_std}
+
+
+def _from_problem(text: str) -> dict[str, Any]:
+    from sightline.cli.arguments import parse_problems
+
+    (problem,) = parse_problems([text], "problem").values()
+    supposed = {"options": problem.actions, "means": problem.means}
+    if isinstance(problem.noise_std, float):
+        return {**supposed, "noise": problem.noise}
+    return {**supposed, "noise_std": problem.noise_std}
+
+
+def _plain(made: Plan) -> dict[str, Any]:
+    """Numbers for other programs; null where there is none, as JSON has no infinity."""
+    numbers = {
+        "settled": made.settled,
+        "right": made.right,
+        "median_visitors": made.visitors_quantile(0.5),
+        "late_visitors": made.visitors_quantile(0.9),
+        "median_days": made.days_quantile(0.5),
+        "late_days": made.days_quantile(0.9),
+        "equal_split_visitors": made.equal_split_visitors,
+        "reward": made.reward,
+        "reward_error": made.reward_error,
+        "equal_split_reward": made.equal_split_reward,
+        "best_reward": made.best_reward,
+        "least_loss": made.least_loss,
+        "least_exploration": made.least_exploration,
+    }
+    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}

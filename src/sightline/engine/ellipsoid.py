@@ -1,0 +1,181 @@
+"""The confidence ellipsoid of the parameter, valid at all rounds at once, from all data.
+
+| symbol                                    | here                   | shape  |
+|-------------------------------------------|------------------------|--------|
+| V = lambda I + sum y y^T = R^T R          | ``factor`` = R         | (d, d) |
+| R^-T sum y r, so that R theta-hat is that | ``whitened``           | (d,)   |
+| lambda, sigma, S                          | ``regulariser``, ``noise_std``, ``norm_bound`` | |
+| sqrt(beta)                                | :func:`radius`         | number |
+
+With probability at least 1 - delta, at every round |R (theta - theta-hat)| <= sqrt(beta), where
+
+    sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S
+
+(Abbasi-Yadkori, Pal, Szepesvari, 2011).  It assumes linear means, noise that is sub-Gaussian with
+parameter sigma given everything before, a parameter of norm at most S, and that whether and when a
+reward is told does not depend on the reward.  How options were chosen does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sightline.core.clock import Clock, log_round
+from sightline.core.confidence.rules import ConfidenceRule, global_beta
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.model import common_noise, valid_noise_std
+from sightline.core.persistence import State
+from sightline.core.posterior.gaussian import Posterior
+from sightline.jit import interpreted, parts_of
+from sightline.policies.base import Evidence, Policy
+from sightline.validation import finite_array, number
+
+__all__ = [
+    "Ellipsoid",
+    "ellipsoid_in",
+    "ellipsoid_of",
+    "evidence_of",
+    "log_det",
+    "radius",
+    "whiten",
+]
+
+Array = NDArray[np.float64]
+
+
+class Ellipsoid(NamedTuple):
+    """What the data say of the parameter; see the table above."""
+
+    factor: Array
+    whitened: Array
+    regulariser: float
+    noise_std: float
+    norm_bound: float
+
+
+def ellipsoid_of(
+    features: Array,
+    pulls: ArrayLike,
+    totals: ArrayLike,
+    noise_std: float | ArrayLike,
+    norm_bound: float = 1.0,
+) -> Ellipsoid:
+    """Ellipsoid from how often each option was played and told, and the sum of its rewards.
+
+    Parameters
+    ----------
+    features : ndarray, shape (k, d)
+        One option per row.
+    pulls, totals : array_like, shape (k,)
+        Rewards told of each option, and their sum.
+    noise_std : float or array_like, shape (k,)
+        Sub-Gaussian parameter of the rewards, or of those of each option.
+    norm_bound : float
+        S; lambda is sigma^2 / S^2.
+    """
+    k, d = features.shape
+    count = finite_array("pulls", pulls, (k,))
+    total = finite_array("totals", totals, (k,))
+    if (count < 0.0).any():
+        raise ValueError(f"pulls must be >= 0, got {count.min():g}")
+    bound = number("norm_bound", norm_bound, above=0)
+    levels = valid_noise_std(noise_std, k)
+    sigma = common_noise(levels)
+    regulariser = (sigma / bound) ** 2
+    played = count > 0.0
+    weights = np.sqrt(count) * (sigma / levels)
+    targets = np.divide(total * (sigma / levels), np.sqrt(count), where=played, out=np.zeros(k))
+    rows = np.vstack(
+        [
+            np.hstack([math.sqrt(regulariser) * np.eye(d), np.zeros((d, 1))]),
+            np.column_stack([weights[:, None] * features, targets])[played],
+        ]
+    )
+    # rotating the rows loses half as many digits as factorising the sum of their squares
+    triangle: Array = np.asarray(np.linalg.qr(rows, mode="r"))
+    return Ellipsoid(triangle[:d, :d], triangle[:d, d], regulariser, sigma, bound)
+
+
+def ellipsoid_in(
+    state: State,
+    policy: Policy,
+    features: Array,
+    noise_std: float | ArrayLike,
+    norm_bound: float = 1.0,
+) -> Ellipsoid | None:
+    """Ellipsoid from the data that a policy keeps, in the coordinates of the features.
+
+    Those are the rewards it has learned from: IDS leaves out exploitation rounds.  A policy that
+    discards data at times of its own choice, as E4 and ExploreThenAllocate do, has the guarantee
+    anew after each of these, not for all rounds at once.
+
+    Parameters
+    ----------
+    state : NamedTuple
+        State of the policy.
+    policy : Policy
+        What made the state.
+    features : ndarray, shape (k, d)
+        One option per row, as the policy was given them.
+    noise_std : float or array_like, shape (k,)
+        As the policy was told.
+    norm_bound : float
+        S; for policies with a Gaussian posterior lambda is sigma^2 over the variance of the prior.
+
+    Returns
+    -------
+    Ellipsoid or None
+        None if the policy keeps neither least squares nor a posterior.
+    """
+    levels = valid_noise_std(noise_std, len(features))
+    sigma = common_noise(levels)
+    for part in parts_of(state):
+        if isinstance(part, LeastSquares):  # its coordinates may be others, its data are not
+            arms = part.arms
+            totals = arms.sums * (levels / sigma)
+            return ellipsoid_of(features, arms.pulls, totals, noise_std, norm_bound)
+        if isinstance(part, Posterior):
+            bound = number("norm_bound", norm_bound, above=0)
+            prior_std = float(policy.prior_std)  # type: ignore[attr-defined]
+            factor, whitened = sigma * part.factor, sigma * part.whitened
+            return Ellipsoid(factor, whitened, (sigma / prior_std) ** 2, sigma, bound)
+    return None
+
+
+def log_det(ellipsoid: Ellipsoid) -> float:
+    """Compute log det(V / lambda)."""
+    diagonal = np.abs(np.diagonal(ellipsoid.factor)) / math.sqrt(ellipsoid.regulariser)
+    return max(2.0 * float(np.log(diagonal).sum()), 0.0)
+
+
+def radius(ellipsoid: Ellipsoid, log_inverse_delta: float) -> float:
+    """sqrt(beta): how far theta can be from theta-hat, in the norm of V."""
+    noise = ellipsoid.noise_std * math.sqrt(2.0 * log_inverse_delta + log_det(ellipsoid))
+    return noise + math.sqrt(ellipsoid.regulariser) * ellipsoid.norm_bound
+
+
+def whiten(ellipsoid: Ellipsoid, vectors: Array) -> Array:
+    """R^-T c of every row c: its length is the norm of c in V^-1."""
+    solved: Array = np.asarray(np.linalg.solve(ellipsoid.factor.T, vectors.T), np.float64)
+    return solved.T
+
+
+def evidence_of(
+    ellipsoid: Ellipsoid, features: Array, clock: Clock, rule: ConfidenceRule
+) -> Evidence:
+    """Report m_s against beta_{s, t log t} / 2, as policies with a confidence rule do."""
+    whitened = whiten(ellipsoid, features)
+    means = whitened @ ellipsoid.whitened
+    best = int(means.argmax())
+    gaps = means[best] - means
+    squared = ((whitened[best] - whitened) ** 2).sum(axis=1)
+    twins = squared <= 1e-24 * (whitened**2).sum(axis=1).max()  # of the best option: no rivals
+    distances = np.divide(gaps**2, squared, where=~twins, out=np.full(len(means), np.inf))
+    confidence = rule.build(features.shape[1], ellipsoid.noise_std, ellipsoid.regulariser)
+    # interpreted: a kernel would be compiled for this alone
+    beta = interpreted(global_beta)(confidence, log_det(ellipsoid), log_round(clock))
+    return Evidence(best, 0.5 * float(distances.min()), 0.5 * float(beta), clock)

@@ -1,0 +1,111 @@
+"""When a run settles: the first round at which the evidence for an option reaches its threshold.
+
+The run is the one that ``simulate`` makes with the same seed.  It is looked at after 1, 2, 3, ...
+rounds and then each time that 5 % have been added, so the answer is up to 5 % late.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.clock import Clock, clock_at
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule
+from sightline.core.model import ALL_ARMS
+from sightline.core.persistence import State
+from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
+from sightline.engine.loop import blank_tape, loop_for, streams
+from sightline.engine.simulate import Stop
+from sightline.jit import callable_for
+from sightline.policies.base import Evidence, Policy, inspect
+from sightline.problems.bandit import LinearBandit
+
+__all__ = ["Settling", "rule_of", "settle"]
+
+_STEP = 1.05
+# Questions per call of the compiled loop: between calls a stop is noticed.
+_MOST_QUESTIONS = 4096
+
+
+class Settling(NamedTuple):
+    """When one run settled, on what, and what it played.
+
+    Attributes
+    ----------
+    rounds : float
+        Rounds before it was settled for the first time; inf if not within the horizon, nan if the
+        policy keeps nothing to tell it from.
+    best : int
+        Option that was settled on; -1 if none was.
+    pulls : ndarray, shape (k,)
+        Times each option was played within the horizon.
+    """
+
+    rounds: float
+    best: int
+    pulls: NDArray[np.float64]
+
+
+def settle(
+    problem: LinearBandit, policy: Policy, horizon: int, seed: int, stop: Stop | None = None
+) -> Settling:
+    """Run a policy to the horizon and find out when it settled.
+
+    A policy that has no test of its own but keeps estimates is judged by that of IDS on its data.
+
+    Parameters
+    ----------
+    problem : LinearBandit
+        The world.
+    policy : Policy
+        What is run in it.
+    horizon : int
+        Number of rounds, below 2^53.
+    seed : int
+        Same seed, same run.
+    stop : threading.Event, optional
+        Set it from elsewhere to end the run with KeyboardInterrupt.
+    """
+    state = policy.start(problem.model)
+    tape = blank_tape((clock_at(horizon),), problem.k)
+    world, (decisions, noise) = problem.world(), streams(seed)
+    advance = loop_for(state, problem)
+    clock = clock_at(1)
+    report = _report(state, policy, problem, clock)
+    found = math.nan if math.isnan(report.threshold) else math.inf
+    rounds, best = (0.0, report.best) if report.evidence >= report.threshold else (found, -1)
+    looks = 1
+    while looks <= horizon:
+        while clock.t <= looks and tape.next_mark[0] == 0:
+            if stop is not None and stop.is_set():
+                raise KeyboardInterrupt
+            questions = min(looks + 1 - clock.t, _MOST_QUESTIONS)
+            clock = Clock(*advance(state, world, clock, tape, decisions, noise, questions))
+        if rounds == math.inf:
+            report = _report(state, policy, problem, clock)
+            committed = tape.explorations[0] < clock.t - 1  # which only what is settled allows
+            if committed or report.evidence >= report.threshold:
+                rounds, best = float(looks), report.best
+        looks = max(looks + 1, min(math.ceil(looks * _STEP), horizon))
+    return Settling(rounds, int(best), tape.recorded_pulls[0])
+
+
+def rule_of(policy: Policy) -> ConfidenceRule:
+    """Confidence rule of a policy, ``LogDet()`` if it has none."""
+    rule = getattr(policy, "confidence", None)
+    return rule if isinstance(rule, ConfidenceRule) else LogDet()
+
+
+def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -> Evidence:
+    """Evidence as the policy reports it, or as IDS would on its data."""
+    report = callable_for(inspect, state)(state, clock, ALL_ARMS)
+    if not math.isnan(report.threshold):
+        return report
+    ellipsoid = ellipsoid_in(state, policy, problem.actions, problem.noise_std)
+    if ellipsoid is None:
+        return report
+    return evidence_of(ellipsoid, problem.actions, clock, rule_of(policy))

@@ -1,0 +1,45 @@
+"""Many runs until they settle, on all cores."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+
+from sightline.engine.settling import Settling, settle
+from sightline.lab.executors import cores
+from sightline.lab.experiment import Experiment
+
+__all__ = ["settle_all"]
+
+
+def settle_all(
+    experiment: Experiment, watch: Callable[[], None] = lambda: None
+) -> tuple[Settling, ...]:
+    """Run every replication of an experiment with one problem and one policy.
+
+    Threads, because kernels release the GIL.  The results do not depend on their number.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What is run; its seeds are those of ``sl.simulate``.
+    watch : callable
+        Called after every run.
+    """
+    (problem,), (policy,) = experiment.problems.values(), experiment.policies.values()
+    stop = threading.Event()
+    with ThreadPoolExecutor(cores()) as pool:
+        futures: list[Future[Settling]] = [
+            pool.submit(settle, problem, policy, experiment.horizon, seed, stop)
+            for seed in experiment.seeds
+        ]
+        try:
+            for future in as_completed(futures):
+                future.result()
+                watch()
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return tuple(future.result() for future in futures)
