@@ -68,6 +68,8 @@ class LiveState:
         self, now: float, closings: list[Closing], ids: list[str] | None = None, late: str = ""
     ) -> Operation:
         """Close decisions, then make decisions with these ids; or count a late reward."""
+        if self.journal is not None:
+            self.journal.require_open()
         ids = ids or []
         changed = (self.standing, self.state, self.rng)
         operation = Operation(
