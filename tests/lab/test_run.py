@@ -235,9 +235,9 @@ def test_worker_processes_do_not_outlive_a_killed_parent(tmp_path: Path) -> None
 
 
 def children(pid: int) -> list[int]:
-    """Processes started by a process (Linux)."""
-    listed = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in listed.read_text().split()]
+    """Processes started by any thread of a process (Linux)."""
+    listed = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for path in listed for child in path.read_text().split()]
 
 
 def alive(pid: int) -> bool:

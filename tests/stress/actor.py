@@ -6,13 +6,14 @@ import collections
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import sightline as sl
 from sightline.engine.live import LiveState
 from tests.own_policies import EpsilonGreedy
+from tests.stress.books import Deed, Record, asked
 
-__all__ = ["POLICIES", "PROBLEM", "WINDOW", "Actor", "Deed", "begin", "bits", "own"]
+__all__ = ["POLICIES", "PROBLEM", "WINDOW", "Actor", "begin", "bits", "own"]
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
 POLICIES: dict[str, sl.Policy] = {
@@ -23,8 +24,9 @@ POLICIES: dict[str, sl.Policy] = {
     "EpsilonGreedy": EpsilonGreedy(0.3),
 }
 #: By rounds, so that a twin that does the same lets the same decisions expire.
-WINDOW: dict[str, Any] = {"reward_window": "40 rounds", "on_timeout": 0.0}
-_OPEN, _EXPIRED = 35, 45  # rounds after which a window is open still, and is over
+_WINDOW = 40
+WINDOW: dict[str, Any] = {"reward_window": f"{_WINDOW} rounds", "on_timeout": 0.0}
+_OPEN, _EXPIRED = _WINDOW - 5, _WINDOW + 5  # rounds after which one is open still, and is over
 
 
 def begin(policy: sl.Policy, journal: Path | None = None, **options: Any) -> sl.Session:
@@ -50,13 +52,6 @@ def bits(state: LiveState, *, names: bool = True) -> dict[str, Any]:
     return {**snapshot.header, **arrays}
 
 
-class Deed(NamedTuple):
-    """Something done to a session; decisions are named by their rounds."""
-
-    kind: str  # "ask", "tell", "late", "give up", "save" or "look"
-    argument: Any = None
-
-
 class Actor:
     """Asks, tells, looks and saves.
 
@@ -77,8 +72,8 @@ class Actor:
         What has returned.
     doing : Deed or None
         What has not, or not yet.
-    acknowledged : list of tuple
-        What the session has answered: kind, id, and arm, probability and round, or reward.
+    acknowledged : list of Record
+        What the session has answered.
     files : list of dict
         Bits of the states that the saved file may hold.
     """
@@ -104,7 +99,7 @@ class Actor:
         self.session, self.rng, self.path, self.alone = session, rng, folder / "state", alone
         self.done: list[Deed] = []
         self.doing: Deed | None = None
-        self.acknowledged: list[tuple[Any, ...]] = []
+        self.acknowledged: list[Record] = []
         self.files: list[dict[str, Any]] = []
         self.open: dict[int, str] = {}  # ids by round
         self._newest = 0
@@ -133,7 +128,7 @@ class Actor:
     def _note(self, decisions: list[sl.Decision]) -> None:
         for one in decisions:
             self.open[one.round], self._newest = one.id, one.round
-            self.acknowledged.append(("asked", one.id, one.arm, one.probability, one.round))
+            self.acknowledged.append(asked(one.id, one.arm, one.probability, one.round))
 
     def _tell(self) -> None:
         self._tell_some(1, lambda pairs: self.session.tell(*pairs[0]))
@@ -185,7 +180,11 @@ class Actor:
 
     def _give_up(self) -> None:
         before = max(self._newest - 30, 1)
-        self._do(Deed("give up", before), lambda: self.session.give_up(before))
+        waiting = [id_ for t, id_ in self.open.items() if self._newest - _WINDOW < t < before]
+        given_up = self._do(Deed("give up", before), lambda: self.session.give_up(before))
+        if given_up != len(waiting):
+            raise AssertionError(f"{given_up} were given up, and {len(waiting)} were open")
+        self.acknowledged += [("given up", id_) for id_ in waiting]
         self.open = {t: id_ for t, id_ in self.open.items() if t >= before}
 
     def _status(self) -> None:

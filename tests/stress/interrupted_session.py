@@ -23,9 +23,9 @@ from typing import Any
 
 import sightline as sl
 from sightline.engine import live
-from sightline.engine.journal import Event
 from sightline.engine.replay import replay
-from tests.stress.actor import POLICIES, Actor, Deed, begin, bits
+from tests.stress.actor import POLICIES, Actor, begin, bits
+from tests.stress.books import Deed, judge, left_over, record
 from tests.stress.sender import Interrupted, Interruptions
 
 STUCK_AFTER = 60.0  # seconds without an interruption
@@ -148,50 +148,19 @@ class Journaled:
         _same(self._session, self._twin, names=True)
         _balanced(status, self._learned)
         first = self._actors[0]
-        found = self._accounted(first.doing, events)
+        acknowledged = [one for actor in self._actors for one in actor.acknowledged]
+        left = left_over(events, acknowledged)
+        if len(self._actors) > 1:  # some tell in vain what has expired since they asked
+            left = [one for one in left if one[0] != "late"]
+        found = judge(first.doing, left)
         if first.doing == Deed("save"):
             first.check_file()
         for actor in self._actors:
             actor.doing = None
             actor.done.clear()
+            actor.acknowledged.clear()
         first.refresh() if len(self._actors) == 1 else first.open.clear()
         return found
-
-    def _accounted(self, doing: Deed | None, events: list[Event]) -> str:
-        """Match events and what was acknowledged; what is left must be the interrupted call."""
-        left = collections.Counter(map(_record, events))
-        for actor in self._actors:
-            left.subtract(actor.acknowledged)
-            actor.acknowledged.clear()
-        lost = [record for record, count in left.items() if count < 0]
-        if lost:
-            raise AssertionError(f"acknowledged, but not in the journal: {lost}")
-        kinds = collections.Counter(record[0] for record in left.elements())
-        del kinds["expired"]
-        if len(self._actors) > 1:  # some tell in vain what has expired since they asked
-            del kinds["late"]
-        if doing is None or doing.kind in ("look", "save"):
-            allowed = {}
-        else:
-            size = {"ask": doing.argument, "tell": 0, "late": 1}.get(doing.kind, 0)
-            if doing.kind == "tell":
-                size = len(doing.argument)
-            kind = {"ask": "asked", "tell": "told", "give up": "given up"}.get(doing.kind, "late")
-            allowed = {kind: size or kinds[kind]}
-        if kinds and kinds != collections.Counter(allowed):
-            raise AssertionError(f"{doing} is half done: {kinds}")
-        if not allowed:
-            return "between calls" if doing is None else doing.kind
-        return f"{doing.kind}: {'after' if kinds else 'before'}" if doing else ""
-
-
-def _record(event: Event) -> tuple[Any, ...]:
-    """Event as an actor notes it."""
-    if event.kind == "asked":
-        return ("asked", event.decision, event.arm, event.probability, event.round)
-    if event.kind == "told":
-        return ("told", event.decision, event.reward)
-    return (event.kind, event.decision)
 
 
 class Crowd:
@@ -247,7 +216,7 @@ def survive(
     ]
     first = actors[0]
     first.done += [Deed("ask", 1), Deed("tell", {1: 0.5})]
-    first.acknowledged += [_record(event) for event in session.events()] if journal else []
+    first.acknowledged += [record(event) for event in session.events()] if journal else []
     twin = Journaled(actors, policy) if journal else Twin(first, policy)
     crowd = Crowd(actors[1:])
     interruptions = Interruptions(seed)

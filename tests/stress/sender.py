@@ -24,7 +24,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 #: What the handlers raise.
 Interrupted = (KeyboardInterrupt, SystemExit)
 
-_WANTED, _SENT = 0, 1  # places on the board; one process writes to each
+_WANTED, _SENT, _WHEN = 0, 1, 2  # places on the board; one process writes to each
 _HERE, _LIBRARY = (os.path.dirname(file) for file in (__file__, sl.__file__))
 _LOST_AFTER = 0.02  # seconds: of two equal signals that come together, one is delivered
 
@@ -38,9 +38,8 @@ class Interruptions:
     ----------
     seed : int
         Of the moments.
-    longest : float
-        Seconds from the request to the signal, at most; the least is a microsecond, and all orders
-        of magnitude between them are as likely.
+    longest, shortest : float
+        Seconds from the request to the signal; all orders of magnitude between them are as likely.
 
     Attributes
     ----------
@@ -48,22 +47,27 @@ class Interruptions:
         Exceptions, each in the middle of a call.
     """
 
-    def __init__(self, seed: int, longest: float = 3e-3) -> None:
+    def __init__(self, seed: int, longest: float = 3e-3, shortest: float = 1e-6) -> None:
         self.raised = 0
         self._left = 0
         self._requested = 0.0
         self._longest = longest
-        self._board = memoryview(mmap.mmap(-1, 16)).cast("q")  # shared with the sender
+        self._board = memoryview(mmap.mmap(-1, 24)).cast("q")  # shared with the sender
         for number in SIGNALS:
             signal.signal(number, self._handle)
         worker = os.getpid()
         if os.fork() == 0:
-            _send(worker, self._board, seed, longest)
+            _send(worker, self._board, random.Random(seed), (shortest, longest))
 
     @property
     def sent(self) -> int:
         """Signals that were sent."""
         return self._board[_SENT]
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last one was sent."""
+        return 1e-9 * (time.perf_counter_ns() - self._board[_WHEN])
 
     def request(self, count: int = 1) -> None:
         """Ask for signals, the second and later ones microseconds after the first."""
@@ -73,6 +77,10 @@ class Interruptions:
     def _ask_for(self, count: int) -> None:
         self._requested = time.perf_counter()
         self._board[_WANTED] += count
+
+    def cancel(self) -> None:
+        """Raise nothing before the next request."""
+        self._left = 0
 
     def coming(self) -> bool:
         """Whether signals that were asked for have still to raise."""
@@ -103,18 +111,19 @@ def _in_library(frame: FrameType | None) -> bool:
     return False
 
 
-def _send(worker: int, board: memoryview, seed: int, longest: float) -> None:
+def _send(worker: int, board: memoryview, rng: random.Random, spread: tuple[float, float]) -> None:
     for number in SIGNALS:  # a terminal sends Ctrl-C to all
         signal.signal(number, signal.SIG_IGN)
-    rng = random.Random(seed)
+    shortest, longest = spread
     numbers = itertools.cycle(SIGNALS)
     while os.getppid() == worker:
         count = board[_WANTED] - board[_SENT]
         if count == 0:
             time.sleep(2e-5)
             continue
-        _wait(1e-6 * (longest / 1e-6) ** rng.random())
+        _wait(shortest * (longest / shortest) ** rng.random())
         for _ in range(count):
+            board[_WHEN] = time.perf_counter_ns()
             os.kill(worker, next(numbers))
             board[_SENT] += 1
             _wait(1e-6 * 200.0 ** rng.random())

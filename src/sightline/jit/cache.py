@@ -37,6 +37,7 @@ from sightline.jit.numba_compat import (
     wrap_cache,
 )
 from sightline.sources import hash_of, modules_importing
+from sightline.undisturbed import undisturbed
 
 __all__ = ["cache_directory", "cache_trouble", "compiled", "compiled_apart", "uncached"]
 
@@ -180,7 +181,8 @@ class Kernel:
         key = _key(arguments)
         found = self._entries.get(key)
         if found is None:
-            found = self._entries[key] = entry_point(self.outer, arguments)
+            found = undisturbed(lambda: entry_point(self.outer, arguments))
+            self._entries[key] = found
         return found
 
     @functools.cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import queue
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
@@ -10,13 +11,19 @@ from typing import Protocol
 from sightline.lab.block import Block, Task, tasks
 from sightline.lab.executors import Workers
 from sightline.lab.experiment import Experiment, Plan
+from sightline.undisturbed import undisturbed
 
 __all__ = ["BlockStorage", "Memory", "Watch", "execute"]
 
 #: Called with every task: with None before it is computed, with its block afterwards.
 Watch = Callable[[Task, Block | None], None]
 
-_POLL_SECONDS = 0.2  # where a wait cannot be interrupted, Ctrl-C is seen this often
+#: Futures that are done; None where the run is to stop.
+_Finished = queue.SimpleQueue[Future[Block] | None]
+
+
+class _Stopped(BaseException):
+    """A signal handler has raised, and the main thread waits until all workers have stopped."""
 
 
 class BlockStorage(Protocol):
@@ -87,32 +94,39 @@ def execute(
     missing = [task for task in tasks(experiment, storage.keeps_sources) if not storage.holds(task)]
     for task in missing:
         watch(task, None)
-    workers = Workers(executor)
-    finished: queue.SimpleQueue[Future[Block]] = queue.SimpleQueue()
+    finished = _Finished()
+    undisturbed(
+        lambda: _compute(missing, storage, Workers(executor), watch, finished),
+        stop=functools.partial(finished.put, None),
+    )
+
+
+def _compute(
+    missing: list[Task], storage: BlockStorage, workers: Workers, watch: Watch, finished: _Finished
+) -> None:
     pending: dict[Future[Block], Task] = {}
+
+    def take(future: Future[Block] | None) -> None:
+        if future is None:
+            raise _Stopped
+        block = _result(pending[future], future)
+        storage.put(pending[future], block)
+        watch(pending.pop(future), block)
+
     try:
         for task in missing:
             future = workers.submit(task)
             pending[future] = task
             future.add_done_callback(finished.put)
+            while not finished.empty():
+                take(finished.get())
         while pending:
-            future = _next(finished)
-            block = _result(pending[future], future)
-            storage.put(pending[future], block)
-            watch(pending.pop(future), block)
+            take(finished.get())
     except BaseException:
         workers.close(list(pending))
         _save_finished(pending, storage)
         raise
     workers.close()
-
-
-def _next(finished: queue.SimpleQueue[Future[Block]]) -> Future[Block]:
-    while True:
-        try:
-            return finished.get(timeout=_POLL_SECONDS)
-        except queue.Empty:
-            continue
 
 
 def _result(task: Task, future: Future[Block]) -> Block:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import threading
+import functools
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import NamedTuple
 
 from sightline.engine.settling import Settling, settle
 from sightline.lab.executors import cores
 from sightline.lab.experiment import Experiment
+from sightline.undisturbed import undisturbed
 
 __all__ = ["settle_all"]
 
@@ -27,8 +29,27 @@ def settle_all(
     watch : callable
         Called after every run.
     """
+    stopped: list[bool] = []
+    return undisturbed(
+        lambda: _settle_all(experiment, watch, _Stop(stopped)),
+        stop=functools.partial(stopped.append, True),
+    )
+
+
+class _Stop(NamedTuple):
+    """Set by a C function, as ``undisturbed`` wants it."""
+
+    set_by: list[bool]
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        return bool(self.set_by)
+
+
+def _settle_all(
+    experiment: Experiment, watch: Callable[[], None], stop: _Stop
+) -> tuple[Settling, ...]:
     (problem,), (policy,) = experiment.problems.values(), experiment.policies.values()
-    stop = threading.Event()
     with ThreadPoolExecutor(cores()) as pool:
         futures: list[Future[Settling]] = [
             pool.submit(settle, problem, policy, experiment.horizon, seed, stop)
@@ -39,7 +60,7 @@ def settle_all(
                 future.result()
                 watch()
         except BaseException:
-            stop.set()
+            stop.set_by.append(True)
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return tuple(future.result() for future in futures)

@@ -1,0 +1,79 @@
+"""What a journal says, compared with what a session has answered."""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from sightline.engine.journal import Event
+
+__all__ = ["Deed", "Record", "asked", "judge", "left_over", "record"]
+
+
+class Deed(NamedTuple):
+    """Something done to a session; decisions are named by their rounds."""
+
+    kind: str  # "ask", "tell", "late", "give up", "save" or "look"
+    argument: Any = None
+
+
+#: An event as an actor notes it: kind, id, and arm, probability and round, or reward.
+Record = tuple[Any, ...]
+
+_KINDS = {"ask": "asked", "tell": "told", "give up": "given up", "late": "late"}
+
+
+def asked(
+    id_: str | None, arm: int | None, probability: float | None, round_: int | None
+) -> Record:
+    """Write a decision; nan is not equal to itself."""
+    unknown = probability is None or math.isnan(probability)
+    return ("asked", id_, arm, None if unknown else probability, round_)
+
+
+def record(event: Event) -> Record:
+    """Write an event as an actor notes it."""
+    if event.kind == "asked":
+        return asked(event.decision, event.arm, event.probability, event.round)
+    if event.kind == "told":
+        return ("told", event.decision, event.reward)
+    return (event.kind, event.decision)
+
+
+def left_over(events: Iterable[Event], acknowledged: Iterable[Record]) -> list[Record]:
+    """Events that nobody was told of, apart from expired decisions.
+
+    Raises
+    ------
+    AssertionError
+        If somebody was told of something that is not in the journal.
+    """
+    counts = collections.Counter(map(record, events))
+    counts.subtract(acknowledged)
+    lost = [one for one, count in counts.items() if count < 0]
+    if lost:
+        raise AssertionError(f"acknowledged, but not in the journal: {lost}")
+    return [one for one in counts.elements() if one[0] != "expired"]
+
+
+def judge(doing: Deed | None, left: list[Record]) -> str:
+    """Say what became of a call that never returned, by the events that it has left.
+
+    Raises
+    ------
+    AssertionError
+        If it is half done.
+    """
+    if doing is None or doing.kind in ("look", "save"):
+        if left:
+            raise AssertionError(f"{doing} cannot have left {left}")
+        return "between calls" if doing is None else doing.kind
+    if not left:
+        return f"{doing.kind}: before"
+    sizes = {"ask": doing.argument, "late": 1, "give up": len(left)}
+    size = len(doing.argument) if doing.kind == "tell" else sizes[doing.kind]
+    if len(left) != size or {one[0] for one in left} != {_KINDS[doing.kind]}:
+        raise AssertionError(f"{doing} is half done: {left}")
+    return f"{doing.kind}: after"
