@@ -151,12 +151,14 @@ def test_a_commitment_answers_without_computing_and_learns_nothing() -> None:
     rounds = before.next_exploration - before.round
     assert rounds > 10
     state = session._live.state
-    session._live.state = None  # whoever asks the policy will notice
     session._live._entries[answer] = interpreted(answer)
     for _ in range(rounds):
+        session._live.state = None  # whoever asks the policy will notice
         decision = session.ask()
         assert (decision.arm, decision.exploring, decision.probability) == (before.best, False, 1.0)
+        session._live.state = state
         session.tell(decision.id, 100.0)
+    session._live.state = None
     with pytest.raises(TypeError, match="no policy is registered for a state of type NoneType"):
         session.ask()
     session._live.state = state

@@ -113,6 +113,10 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
         "standing.wake_log_t": np.array([float.fromhex(wake_log_t)]),
         "standing.explorations": np.array([header["explorations"]]),
         "standing.serial": np.array([0]),
+        # unknown: what was told then is in the estimates, but not counted for effects
+        "standing.asked": np.zeros(len(actions), dtype=np.int64),
+        "standing.told": np.zeros(len(actions), dtype=np.int64),
+        "standing.totals": np.zeros(len(actions)),
         "open.id": np.array([str(id_) for id_ in ids], dtype="S"),
         "open.arm": np.array(arms, dtype=np.int64),
         "open.exploring": np.array(exploring, dtype=np.bool_),

@@ -21,7 +21,7 @@ from sightline.engine.ledger_arrays import fill_ledger, ledger_arrays
 from sightline.engine.loop import streams
 from sightline.engine.operation import Operation
 from sightline.engine.options import Options
-from sightline.engine.turns import answer, blank_answers, first_standing, learn_outcome
+from sightline.engine.turns import Outcome, answer, blank_answers, first_standing, take_outcome
 from sightline.jit import entry_for, registered
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import describe
@@ -49,7 +49,7 @@ class LiveState:
         self.rng, _ = streams(self.seed)
         self.state = policy.start(self.model)
         self._compiled = registered(self.state).compiled
-        self.standing = first_standing()
+        self.standing = first_standing(len(options))
         self.ledger = Ledger(window)
         self.journal: Journal | None = None
         self._operation: Operation | None = None
@@ -88,9 +88,9 @@ class LiveState:
     def _carry_out(self, operation: Operation) -> None:
         """Do what is planned; from the beginning, or from where it was interrupted."""
         standing = self.standing
-        for serial, closing in operation.learned():
+        for serial, closing in operation.rewards():
             if standing.serial[0] < serial:
-                self._learn(closing, serial)
+                self._take(closing, serial)
         if standing.serial[0] < operation.last:
             self._answer(operation)
         self.ledger.enter(operation.closings, operation.decisions(), operation.tally)
@@ -120,13 +120,11 @@ class LiveState:
             self._carry_out(operation)
         self._operation = None
 
-    def _learn(self, closing: Closing, serial: int) -> None:
+    def _take(self, closing: Closing, serial: int) -> None:
         decision = closing.decision
-        outcome = closing.reward * self._weights[decision.arm]
-        self._call(
-            learn_outcome,
-            (self.standing, self.state, decision.round, decision.arm, outcome, serial),
-        )
+        weight = self._weights[decision.arm]
+        outcome = Outcome(decision.round, decision.arm, closing.reward, weight, decision.exploring)
+        self._call(take_outcome, (self.standing, self.state, outcome, serial))
 
     def _answer(self, operation: Operation) -> None:
         self._call(

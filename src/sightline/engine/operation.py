@@ -60,11 +60,11 @@ class Operation:
     @property
     def last(self) -> int:
         """Serial number of its last kernel; less than the first if there is none."""
-        return self.first - 1 + sum(map(is_learned, self.closings)) + bool(self.ids)
+        return self.first - 1 + sum(map(_has_reward, self.closings)) + bool(self.ids)
 
-    def learned(self) -> Iterator[tuple[int, Closing]]:
-        """List closings that a policy learns from, with their serial numbers."""
-        return enumerate(filter(is_learned, self.closings), self.first)
+    def rewards(self) -> Iterator[tuple[int, Closing]]:
+        """List closings with a reward, with their serial numbers."""
+        return enumerate(filter(_has_reward, self.closings), self.first)
 
     def events(self) -> list[Event]:
         """Entries for a journal."""
@@ -104,6 +104,5 @@ def _reward(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def is_learned(closing: Closing) -> bool:
-    """Whether there is something to learn from the end of a decision."""
-    return closing.decision.exploring and not math.isnan(closing.reward)
+def _has_reward(closing: Closing) -> bool:
+    return not math.isnan(closing.reward)

@@ -19,14 +19,22 @@ from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import choose, decided, update
 
-__all__ = ["Answers", "Standing", "answer", "blank_answers", "first_standing", "learn_outcome"]
+__all__ = [
+    "Answers",
+    "Outcome",
+    "Standing",
+    "answer",
+    "blank_answers",
+    "first_standing",
+    "take_outcome",
+]
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 
 class Standing(NamedTuple):
-    """Where a session stands; arrays of length one.
+    """Where a session stands; arrays of length one, but for the last three.
 
     Attributes
     ----------
@@ -38,6 +46,8 @@ class Standing(NamedTuple):
         Outcomes learned from.
     serial : ndarray
         Number of the last step.
+    asked, told, totals : ndarray, shape (k,)
+        Of each arm: decisions, rewards and their sum, whether learned from or not.
     """
 
     t: Ints
@@ -48,6 +58,9 @@ class Standing(NamedTuple):
     wake_log_t: Array
     explorations: Ints
     serial: Ints
+    asked: Ints
+    told: Ints
+    totals: Array
 
 
 class Answers(NamedTuple):
@@ -59,13 +72,49 @@ class Answers(NamedTuple):
     exploring: NDArray[np.bool_]
 
 
-def first_standing() -> Standing:
-    """Before the first question."""
+class Outcome(NamedTuple):
+    """The reward of a decision.
+
+    Attributes
+    ----------
+    t : int
+        Round of the decision.
+    arm : int
+        What was played.
+    reward : float
+        What was told.
+    weight : float
+        rho of the arm: the outcome is reward times weight.
+    learns : bool
+        Whether the policy wants to know.
+    """
+
+    t: int
+    arm: int
+    reward: float
+    weight: float
+    learns: bool
+
+
+def first_standing(k: int) -> Standing:
+    """Before the first question about k arms."""
     whole = [np.zeros(1, dtype=np.int64) for _ in range(5)]
     t, arm, wake_t, explorations, serial = whole
     t[0] = 1
     log_t, probability, wake_log_t = (np.full(1, np.nan) for _ in range(3))
-    return Standing(t, log_t, arm, probability, wake_t, wake_log_t, explorations, serial)
+    return Standing(
+        t,
+        log_t,
+        arm,
+        probability,
+        wake_t,
+        wake_log_t,
+        explorations,
+        serial,
+        asked=np.zeros(k, dtype=np.int64),
+        told=np.zeros(k, dtype=np.int64),
+        totals=np.zeros(k),
+    )
 
 
 def blank_answers(count: int) -> Answers:
@@ -94,6 +143,7 @@ def _answer_one(
     answers.arms[i] = standing.arm[0]
     answers.probabilities[i] = standing.probability[0]
     answers.exploring[i] = exploring
+    standing.asked[answers.arms[i]] += 1
     if exploring:
         decided(state, clock, answers.arms[i])
     after = tick(clock)
@@ -117,14 +167,15 @@ def answer(
 
 
 @compiled_apart
-def learn_outcome(
-    standing: Standing, state: State, t: int, arm: int, outcome: float, serial: int
-) -> None:
-    """Learn from the outcome of an exploration that was decided in round t.
+def take_outcome(standing: Standing, state: State, outcome: Outcome, serial: int) -> None:
+    """Take note of a reward, and learn from that of an exploration.
 
-    It ends a commitment, which was computed from what was known before.
+    Learning ends a commitment, which was computed from what was known before.
     """
-    update(state, Clock(t, np.nan), arm, outcome)
-    standing.explorations[0] += 1
-    standing.wake_t[0] = 0
+    if outcome.learns:
+        update(state, Clock(outcome.t, np.nan), outcome.arm, outcome.reward * outcome.weight)
+        standing.explorations[0] += 1
+        standing.wake_t[0] = 0
+    standing.told[outcome.arm] += 1
+    standing.totals[outcome.arm] += outcome.reward
     standing.serial[0] = serial
