@@ -128,6 +128,13 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
     closed |= {f"closed.{name}": np.zeros(0) for name in ("ending", "reward", "when")}
     options = Options(actions).describe()
     del options["features"]
-    added = {"options": options, "seed": None, "window": [None] * 3, "tally": [0] * 4}
+    added = {
+        "options": options,
+        "seed": None,
+        "window": [None] * 3,
+        "tally": [0] * 4,
+        "floor": 0.0,
+        "retired": [],
+    }
     kept = {name: header[name] for name in ("format", "state", "policy", "noise_std", "rng")}
     return Snapshot(kept | added | {"version": VERSION}, old.arrays | closed | arrays)
