@@ -130,6 +130,8 @@ class LiveState:
         available: tuple[int, ...] | None = None,
     ) -> Operation:
         """Close decisions, then make decisions with these ids; or count a late reward."""
+        if self.journal is not None:
+            self.journal.require_open()
         ids = ids or []
         if available is not None:
             offer_of(self.table, self.policy, available)  # which refuses what cannot be done

@@ -499,12 +499,16 @@ class Session:
         session._live.fill(snapshot)
         return session
 
-    @exclusive
     def close(self) -> None:
         """Close the journal, if there is one, so that it can be opened elsewhere."""
-        if self._live.journal is not None:
-            self._live.keep_snapshot()
-            self._live.journal.close()
+        self._guard.check()
+        with self._guard.lock:
+            if self._live.journal is not None and self._live.journal.is_open:
+                try:
+                    self._recover()
+                    self._live.keep_snapshot()
+                finally:  # on a full disk as well
+                    self._live.journal.close()
 
     def __enter__(self) -> Self:
         return self
