@@ -22,8 +22,8 @@ from sightline.engine.loop import streams
 from sightline.engine.operation import Operation
 from sightline.engine.options import Options
 from sightline.engine.turns import Outcome, answer, blank_answers, first_standing, take_outcome
-from sightline.jit import entry_for, registered
-from sightline.policies.base import Policy
+from sightline.jit import callable_for, entry_for, registered
+from sightline.policies.base import Evidence, Policy, inspect
 from sightline.policies.catalogue import describe
 from sightline.validation import integer
 
@@ -59,6 +59,11 @@ class LiveState:
     def clock(self) -> Clock:
         """The next question."""
         return Clock(int(self.standing.t[0]), float(self.standing.log_t[0]))
+
+    def evidence(self) -> Evidence:
+        """Report of the policy on its best arm; without one, ``best`` is -1 and the rest nan."""
+        report: Evidence = callable_for(inspect, self.state)(self.state, self.clock, ALL_ARMS)
+        return report
 
     def due(self, now: float) -> list[Closing]:
         """Decisions whose reward window is over."""

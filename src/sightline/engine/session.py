@@ -15,7 +15,6 @@ from typing import Any, NoReturn, Self, overload
 from numpy.typing import ArrayLike
 
 from sightline.core.clock import FAR, Clock
-from sightline.core.model import ALL_ARMS
 from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
 from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.decisions import Decision, ExpiredDecisionError, Pending, Status
@@ -27,8 +26,7 @@ from sightline.engine.live import LiveState
 from sightline.engine.options import Options, as_options
 from sightline.engine.replay import check_beginning, replay
 from sightline.files import write_atomically
-from sightline.jit import callable_for
-from sightline.policies.base import Policy, inspect
+from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.validation import integer
 
@@ -99,7 +97,7 @@ class Session:
         reward_window: float | timedelta | str | None = None,
         on_timeout: str | float = "ignore",
         now: Callable[[], float] = time.time,
-    ) -> Session:
+    ) -> Self:
         """Begin or continue a session that survives crashes: it keeps a journal.
 
         When ``ask`` or ``tell`` has returned, what it did is on disk, and stays there if the
@@ -120,7 +118,7 @@ class Session:
             If the journal is open already; the message says by whom.
         """
 
-        def begin() -> Session:
+        def begin(cls: type[Self]) -> Self:
             if actions is None or policy is None:
                 raise ValueError(f"{os.fspath(path)} is new: give actions and policy")
             limits = {"reward_window": reward_window, "on_timeout": on_timeout}
@@ -129,11 +127,11 @@ class Session:
         journal = Journal(path)
         try:
             if journal.kept < 0:
-                session = begin()
+                session = begin(cls)
             else:
                 session = cls._reopened(journal, policy, now)
                 if actions is not None and policy is not None:
-                    check_beginning(journal, begin()._live)
+                    check_beginning(journal, begin(cls)._live)
             session._live.journal = journal
             session._live.keep_snapshot()
         except BaseException:
@@ -284,7 +282,7 @@ class Session:
         """Report on the best arm and the evidence for it."""
         self._expire()
         live, clock = self._live, self._live.clock
-        report = callable_for(inspect, live.state)(live.state, clock, ALL_ARMS)
+        report = live.evidence()
         wake = Clock(*report.wake)
         held = int(live.standing.wake_t[0])
         if report.best < 0 and held > clock.t:
