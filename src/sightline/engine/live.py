@@ -43,8 +43,8 @@ from sightline.engine.turns import (
     first_standing,
     take_outcome,
 )
-from sightline.jit import entry_for, registered
-from sightline.policies.base import Policy
+from sightline.jit import callable_for, entry_for, registered
+from sightline.policies.base import Evidence, Policy, inspect
 from sightline.policies.catalogue import describe
 from sightline.validation import integer
 
@@ -98,6 +98,13 @@ class LiveState:
     def clock(self) -> Clock:
         """The next question."""
         return Clock(int(self.standing.t[0]), float(self.standing.log_t[0]))
+
+    def evidence(self) -> Evidence:
+        """Report of the policy on its best arm; without one, ``best`` is -1 and the rest nan."""
+        report: Evidence = callable_for(inspect, self.state)(
+            self.state, self.clock, offer_of(self.table, self.policy)
+        )
+        return report
 
     def due(self, now: float) -> list[Closing]:
         """Decisions whose reward window is over."""

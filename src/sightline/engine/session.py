@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from sightline.core.clock import FAR, Clock
 from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
-from sightline.engine.changes import offer_of
 from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.decisions import Decision, ExpiredDecisionError, Pending, Status
 from sightline.engine.estimates import Estimates, estimates_in
@@ -29,8 +28,7 @@ from sightline.engine.live import LiveState
 from sightline.engine.options import Options, as_options
 from sightline.engine.replay import check_beginning, replay
 from sightline.files import write_atomically
-from sightline.jit import callable_for
-from sightline.policies.base import Policy, inspect
+from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.validation import integer
 
@@ -107,7 +105,7 @@ class Session:
         on_timeout: str | float = "ignore",
         floor: float = 0.0,
         now: Callable[[], float] = time.time,
-    ) -> Session:
+    ) -> Self:
         """Begin or continue a session that survives crashes: it keeps a journal.
 
         When ``ask`` or ``tell`` has returned, what it did is on disk, and stays there if the
@@ -128,7 +126,7 @@ class Session:
             If the journal is open already; the message says by whom.
         """
 
-        def begin() -> Session:
+        def begin(cls: type[Self]) -> Self:
             if actions is None or policy is None:
                 raise ValueError(f"{os.fspath(path)} is new: give actions and policy")
             limits: dict[str, Any] = {"reward_window": reward_window, "on_timeout": on_timeout}
@@ -137,11 +135,11 @@ class Session:
         journal = Journal(path)
         try:
             if journal.kept < 0:
-                session = begin()
+                session = begin(cls)
             else:
                 session = cls._reopened(journal, policy, now)
                 if actions is not None and policy is not None:
-                    check_beginning(journal, begin()._live)
+                    check_beginning(journal, begin(cls)._live)
             session._live.journal = journal
             session._live.keep_snapshot()
         except BaseException:
@@ -349,8 +347,7 @@ class Session:
         """Report on the best arm and the evidence for it."""
         self._expire()
         live, clock = self._live, self._live.clock
-        offer = offer_of(live.table, live.policy)
-        report = callable_for(inspect, live.state)(live.state, clock, offer)
+        report = live.evidence()
         wake = Clock(*report.wake)
         held = int(live.standing.wake_t[0])
         if report.best < 0 and held > clock.t:
