@@ -147,6 +147,9 @@ def _move(state: LeastSquares, row: Array, mean: float, value: float) -> float:
     w, products = state.scratch.direction, state.scratch.products
     k, d = arms.rewards.shape
     q = multiply(learned.gram_inverse, row, w, 1.0)
+    if q < 1.0:  # V^-1 has lost all digits along this row: recompute from the data
+        q = 1.0
+        learned.since_refresh[0] = REFRESH_AFTER_UPDATES
     shrink = 1.0 / q
     step = (value - mean) * shrink
     for i in range(d):
