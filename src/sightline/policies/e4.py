@@ -38,7 +38,7 @@ from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import integer, number
+from sightline.validation import LARGEST, integer, number
 
 __all__ = ["E4", "E4State"]
 
@@ -103,7 +103,7 @@ class E4(Policy):
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=SMALLEST_HORIZON)
-        number("gamma", self.gamma, at_least=0)
+        number("gamma", self.gamma, at_least=0, at_most=LARGEST)
 
     @property
     def commits(self) -> bool:

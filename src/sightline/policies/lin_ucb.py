@@ -36,7 +36,7 @@ from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.policies.reports import begin, learn, report
-from sightline.validation import number
+from sightline.validation import scale
 
 __all__ = ["LinUCB", "LinUCBState", "RareState"]
 
@@ -80,9 +80,9 @@ class LinUCB(Policy):
 
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
         if self.switch_growth is not None:
-            number("switch_growth", self.switch_growth, above=0)
+            scale("switch_growth", self.switch_growth)
 
     def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""

@@ -45,7 +45,7 @@ from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import number, one_of
+from sightline.validation import LARGEST, number, one_of
 
 __all__ = ["OAM", "OAMState"]
 
@@ -100,8 +100,8 @@ class OAM(Policy):
         if isinstance(self.forced_exploration, str):
             one_of("forced_exploration", self.forced_exploration, ["theory"])
         else:
-            number("forced_exploration", self.forced_exploration, at_least=0)
-        number("determinant_growth", self.determinant_growth, at_least=0)
+            number("forced_exploration", self.forced_exploration, at_least=0, at_most=LARGEST)
+        number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
 
     def start(self, model: Model) -> OAMState:
         """State before any data."""

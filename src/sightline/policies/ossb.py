@@ -31,7 +31,7 @@ from sightline.core.estimation.unregularised import unregularised
 from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import number
+from sightline.validation import LARGEST, number
 
 __all__ = ["OSSB", "OSSBState"]
 
@@ -71,9 +71,9 @@ class OSSB(Policy):
     determinant_growth: float = 0.1
 
     def __post_init__(self) -> None:
-        number("epsilon", self.epsilon, at_least=0)
-        number("gamma", self.gamma, at_least=0)
-        number("determinant_growth", self.determinant_growth, at_least=0)
+        number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
+        number("gamma", self.gamma, at_least=0, at_most=LARGEST)
+        number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
 
     def start(self, model: Model) -> OSSBState:
         """State before any data."""

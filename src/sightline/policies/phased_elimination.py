@@ -30,7 +30,7 @@ from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import integer, number
+from sightline.validation import integer, scale
 
 __all__ = ["PhasedElimination", "PhasedEliminationState"]
 
@@ -106,7 +106,7 @@ class PhasedElimination(Policy):
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=1)
-        number("gap_bound", self.gap_bound, above=0)
+        scale("gap_bound", self.gap_bound)
 
     @property
     def commits(self) -> bool:

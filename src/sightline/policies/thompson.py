@@ -40,7 +40,7 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import number, one_of
+from sightline.validation import one_of, scale
 
 __all__ = ["ThompsonSampling", "ThompsonState"]
 
@@ -128,11 +128,11 @@ class ThompsonSampling(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
 
     def __post_init__(self) -> None:
-        number("prior_std", self.prior_std, above=0)
+        scale("prior_std", self.prior_std)
         if isinstance(self.inflation, str):
             one_of("inflation", self.inflation, _INFLATION)
         else:
-            number("inflation", self.inflation, above=0)
+            scale("inflation", self.inflation)
         valid_rule(self.confidence)
 
     def start(self, model: Model) -> ThompsonState:

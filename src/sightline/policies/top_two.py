@@ -53,7 +53,7 @@ from sightline.policies.reports import (
     report_commitment,
     settled_until_round,
 )
-from sightline.validation import integer, number
+from sightline.validation import integer, scale
 
 __all__ = ["TopTwo", "TopTwoState"]
 
@@ -61,6 +61,8 @@ Array = NDArray[np.float64]
 
 # What a random number cannot resolve: redraws that differ less often are not made.
 _NEVER = 2.0**-53
+# More would take seconds, in which nothing can interrupt a kernel.
+_MOST_REDRAWS = 10**6
 
 
 @persists()
@@ -86,8 +88,8 @@ class TopTwo(Policy):
         p, in (0, 1): probability of playing the leader.  1/2 is the usual choice; more costs less
         regret and more rounds.
     redraws : int
-        Most redraws for a challenger.  100 by default: of what differs less often than in one
-        draw of a hundred, the nearest alternative is nearly all.
+        Most redraws for a challenger, from 1 to 10^6.  100 by default: of what differs less often
+        than in one draw of a hundred, the nearest alternative is nearly all.
     confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient of the exploitation test; the paper's, as for IDS.
     regulariser : float or "matched"
@@ -107,14 +109,14 @@ class TopTwo(Policy):
         return True
 
     def __post_init__(self) -> None:
-        if number("leader_probability", self.leader_probability, above=0) >= 1.0:
+        if scale("leader_probability", self.leader_probability) >= 1.0:
             raise ValueError(
                 f"leader_probability must be below 1, got {self.leader_probability!r}: the leader "
                 "alone would be explored for ever"
             )
-        integer("redraws", self.redraws, at_least=0)
+        integer("redraws", self.redraws, at_least=1, at_most=_MOST_REDRAWS)
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""

@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
-from sightline.core.estimation.table import Arms, table_of_arms
+from sightline.core.estimation.table import Arms, rows_seen, table_of_arms
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import first_largest, inner_products, multiply
-from sightline.core.model import Model
+from sightline.core.model import Model, check_signal
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
@@ -101,6 +101,7 @@ def least_squares(
         Table in coordinates of one's own, in place of that of the model.
     """
     table = arms or table_of_arms(model, reduce)
+    check_signal(rows_seen(table), 1.0 / math.sqrt(regulariser), f"regulariser {regulariser:g}")
     k, d = table.rewards.shape
     state = LeastSquares(
         learned=Learned(

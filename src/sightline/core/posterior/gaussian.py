@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from sightline.core.linalg.cholesky import rank_one_update, solve
 from sightline.core.linalg.vectors import first_largest, inner_products
+from sightline.core.model import check_signal
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
@@ -57,6 +58,8 @@ def gaussian_posterior(
 ) -> Posterior:
     """Prior, before any data; ``rows`` are what an outcome of each arm shows, a number."""
     k, d = actions.shape
+    what = f"prior_std {prior_std:g}, noise_std {noise_std:g}"
+    check_signal(rows, prior_std / noise_std, what)
     return Posterior(
         actions=actions,
         noise_std=noise_std,
