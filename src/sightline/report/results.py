@@ -56,8 +56,12 @@ class Results:
         """Read the results in a store, finished or not, whichever version computed them."""
         storage = Store.open(store)
         try:
-            problems = Experiment.load(storage.path / "experiment.toml").problems
-        except (OSError, ValueError):  # of another version: all but the lower bounds can be had
+            text = storage.specification()
+        except OSError:  # all but the lower bounds can be had
+            return cls(storage)
+        try:
+            problems = Experiment.from_toml(text).problems
+        except ValueError:  # of another version, or with policies that are not the library's
             return cls(storage)
         return cls(storage, problems)
 
