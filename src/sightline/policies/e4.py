@@ -31,6 +31,7 @@ from sightline.core.alternatives.comparison import compare
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import FAR, Clock, never
 from sightline.core.confidence.known_horizon import SMALLEST_HORIZON
+from sightline.core.consistency import indices, invariant, whole, within
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.linalg.vectors import equal_rows
@@ -77,6 +78,19 @@ class E4State(NamedTuple):
     settled: NDArray[np.int64]  # (1,): 1 if it is
     weights: Array  # (k,) of an observation of each arm
     scales: Array  # scratch (k,)
+
+
+@invariant(E4State)
+def _check(state: E4State, name: str) -> None:
+    """Check that some arm remains, and that the next one is an arm."""
+    indices(f"{name}.next_arm", state.next_arm, len(state.remaining))
+    indices(f"{name}.settled", state.settled, 2)
+    whole(f"{name}.remaining", state.remaining, 2.0)
+    whole(f"{name}.told", state.told)
+    within(f"{name}.planned", state.planned, 0.0)
+    within(f"{name}.length", state.length, 0.0)
+    if not state.remaining.any():
+        raise ValueError(f"{name}.remaining must name an arm that may be best, got none")
 
 
 @dataclass(frozen=True)

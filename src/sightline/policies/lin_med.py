@@ -36,6 +36,7 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
+from sightline.core.consistency import invariant, within
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.model import Model
 from sightline.core.persistence import persists
@@ -76,6 +77,11 @@ class LinMEDState(NamedTuple):
     design: Design
     scales: Array  # scratch (k,): sqrt(f(x)) of that time, times the weight of an observation
     weights: Array  # (k,) of an observation of each arm
+
+
+@invariant(LinMEDState)
+def _check(state: LinMEDState, name: str) -> None:
+    within(f"{name}.designed_for", state.designed_for, 0.0)
 
 
 @dataclass(frozen=True)

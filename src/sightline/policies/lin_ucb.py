@@ -30,6 +30,7 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
+from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import Model
@@ -56,6 +57,11 @@ class RareState(NamedTuple):
     least_growth: float  # of log det, before the arm is computed anew
     held_arm: NDArray[np.int64]  # (1,)
     held_log_det: NDArray[np.float64]  # (1,): when the arm was computed
+
+
+@invariant(RareState)
+def _check(state: RareState, name: str) -> None:
+    indices(f"{name}.held_arm", state.held_arm, len(state.always.estimate.arms.rewards))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from sightline.core.confidence.known_horizon import (
     threshold,
     valid_threshold,
 )
+from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, unregularised
 from sightline.core.information.gaps import optimistic_arm
@@ -65,6 +66,12 @@ class OAMState(NamedTuple):
     explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
     explorations: NDArray[np.int64]  # (1,): exploration rounds before
     gaps: NDArray[np.float64]  # scratch (k,)
+
+
+@invariant(OAMState)
+def _check(state: OAMState, name: str) -> None:
+    indices(f"{name}.explores", state.explores, 2)
+    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.target import Target, fewest_pulls, follow, target
 from sightline.core.clock import Clock, log_round
+from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.model import Model
@@ -45,6 +46,12 @@ class OSSBState(NamedTuple):
     level: float  # 2 sigma^2 (1 + gamma): alpha times this and log t is what an arm needs
     explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
     explorations: NDArray[np.int64]  # (1,): exploration rounds before
+
+
+@invariant(OSSBState)
+def _check(state: OSSBState, name: str) -> None:
+    indices(f"{name}.explores", state.explores, 2)
+    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
 
 
 @dataclass(frozen=True)

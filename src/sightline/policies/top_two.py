@@ -34,6 +34,7 @@ from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.consistency import close, invariant
 from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
@@ -76,6 +77,19 @@ class TopTwoState(NamedTuple):
     leader_probability: float
     redraws: int
     draw: Array  # scratch (d,)
+
+
+@invariant(TopTwoState)
+def _check(state: TopTwoState, name: str) -> None:
+    """Check that the posterior is that of the estimate: N(theta-hat, sigma^2 V^-1)."""
+    learned, posterior = state.estimate.learned, state.posterior
+    inverse = np.linalg.inv(posterior.factor)
+    covariance = state.estimate.noise_variance * learned.gram_inverse
+    what, condition = "the estimate", float(np.linalg.cond(inverse)) ** 2
+    close(f"{name}.posterior.factor", inverse @ inverse.T, covariance, what, condition)
+    error = math.sqrt(np.abs(covariance).max())
+    means = np.append(inverse @ posterior.whitened, error), np.append(learned.theta, error)
+    close(f"{name}.posterior.whitened", *means, what, condition)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import invariant, positive, within
 from sightline.core.linalg.cholesky import rank_one_update, solve
 from sightline.core.linalg.vectors import first_largest, inner_products
 from sightline.core.model import check_signal
@@ -51,6 +52,15 @@ class Posterior(NamedTuple):
     scaled: Array  # scratch (d,): a row of an update, in units of the noise
     means: Array  # scratch (k,)
     rows: Array
+
+
+@invariant(Posterior)
+def _check(posterior: Posterior, name: str) -> None:
+    """Check that R is upper triangular, with a positive diagonal."""
+    within(f"{name}.factor", posterior.factor, ends=False)
+    positive(f"{name}.factor, on its diagonal,", np.diag(posterior.factor))
+    within(f"{name}.factor, below its diagonal,", np.tril(posterior.factor, -1), 0.0, 0.0)
+    within(f"{name}.whitened", posterior.whitened, ends=False)
 
 
 def gaussian_posterior(
