@@ -23,7 +23,7 @@ from sightline.core.allocation.program import MOST_STEPS, optimal_shares
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import number
+from sightline.validation import number, shown
 
 __all__ = ["LowerBound", "lower_bound"]
 
@@ -170,7 +170,7 @@ def _solve(points: Array, levels: Array, tolerance: float) -> tuple[Array, Array
 def _faces(problem: LinearBandit, parameter_set: Polytope, own: Scaled) -> tuple[Array, Array]:
     """Return A and b - A theta of M, which must contain theta, in the problem's own units."""
     if not isinstance(parameter_set, Polytope):
-        raise ValueError(f"parameter_set must be a Polytope or None, got {parameter_set!r}")
+        raise ValueError(f"parameter_set must be a Polytope or None, got {shown(parameter_set)}")
     normals, offsets = parameter_set.arrays(problem.d)
     slack = offsets - normals @ problem.theta
     rounding = 1e-15 * (np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets))

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import check_consistency
 from sightline.core.persistence import State, migrated, persistent_arrays, version_of
 from sightline.engine.options import Options
 
@@ -47,6 +48,7 @@ def unpack(snapshot: Snapshot, state: State) -> None:
     if kind["class"] != type(state).__name__:
         raise ValueError(f"it holds a {kind['class']}, but its policy has another state")
     fill(state, migrated(type(state), kind["version"], snapshot.arrays))
+    check_consistency(state)
 
 
 def fill(state: State, arrays: Arrays, prefix: str = "state") -> None:

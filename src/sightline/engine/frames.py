@@ -15,7 +15,7 @@ from sightline.policies.base import inspect
 from sightline.policies.ids.policy import IDS, IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import integer
+from sightline.validation import instance, integer, shown
 
 __all__ = ["Frame", "record_frames"]
 
@@ -98,10 +98,11 @@ def record_frames(
         Seed of the run.
     """
     if not isinstance(policy, IDS):
-        raise ValueError(f"only policies of the IDS family can be watched, got {policy!r}")
+        raise ValueError(f"only policies of the IDS family can be watched, got {shown(policy)}")
+    instance("problem", problem, LinearBandit, "a LinearBandit")
     rounds = integer("rounds", rounds, at_least=1)
     if rounds >= FAR:
-        raise ValueError(f"rounds must be below 2**53, got {rounds}")
+        raise ValueError(f"rounds must be below 2**53, got {shown(rounds)}")
     state = policy.start(problem.model)
     frames: list[Frame] = []
     regret = 0.0

@@ -22,7 +22,7 @@ from sightline.engine.decisions import (
     Pending,
     UnknownDecisionError,
 )
-from sightline.validation import LARGEST, integer, number
+from sightline.validation import LARGEST, integer, number, shown
 
 __all__ = [
     "Closing",
@@ -213,8 +213,8 @@ def refusal(id_: str, closing: Closing | None, reward: float) -> DecisionError |
     """Error for a reward that comes when its decision is not open; None for the same again."""
     if closing is None:
         return UnknownDecisionError(
-            f"no decision has the id {id_!r}: it was made by another session, or after the state "
-            f"that this session was loaded from, or closed more than {REMEMBERED} rewards ago"
+            f"no decision has the id {shown(id_)}: it was made by another session, or after the "
+            f"state that this session was loaded from, or closed more than {REMEMBERED} rewards ago"
         )
     when = date_of(closing.when)
     if closing.ending == "expired":

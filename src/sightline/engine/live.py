@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sightline.core.clock import Clock
+from sightline.core.consistency import check_consistency
 from sightline.core.model import AllArms, SomeArms
 from sightline.core.persistence import persistent_arrays
 from sightline.engine.archive import Snapshot, fill, pack, unpack, write_snapshot
@@ -46,7 +47,7 @@ from sightline.engine.turns import (
 from sightline.jit import callable_for, entry_for, registered
 from sightline.policies.base import Evidence, Policy, inspect
 from sightline.policies.catalogue import describe
-from sightline.validation import integer
+from sightline.validation import integer, shown
 
 __all__ = ["LiveState"]
 
@@ -67,7 +68,7 @@ class LiveState:
         floor: float = 0.0,
     ) -> None:
         if not isinstance(policy, Policy):
-            raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
+            raise ValueError(f"policy must be a Policy such as IDS(), got {shown(policy)}")
         self.policy = policy
         self.table = first_table(options, policy, noise_std, first_standing(len(options)))
         self.seed = integer("seed", seed, at_least=0)
@@ -275,5 +276,6 @@ class LiveState:
         offer_of(self.table, self.policy)
         unpack(snapshot, self.state)
         fill(self.standing, snapshot.arrays, "standing")
+        check_consistency(self.standing, "standing")
         self.rng.bit_generator.state = snapshot.header["rng"]
         fill_ledger(self.ledger, snapshot, len(self.options), int(self.standing.t[0]))

@@ -30,7 +30,7 @@ from sightline.engine.replay import check_beginning, replay
 from sightline.files import write_atomically
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES, build, describe
-from sightline.validation import integer
+from sightline.validation import file_path, integer, shown
 
 __all__ = ["Session"]
 
@@ -132,7 +132,7 @@ class Session:
             limits: dict[str, Any] = {"reward_window": reward_window, "on_timeout": on_timeout}
             return cls(actions, policy, noise_std, seed, **limits, floor=floor, now=now)
 
-        journal = Journal(path)
+        journal = Journal(file_path("path", path))
         try:
             if journal.kept < 0:
                 session = begin(cls)
@@ -471,7 +471,7 @@ class Session:
         ValueError
             If the file is truncated, damaged, of another kind or of a version that cannot be read.
         """
-        with open(path, "rb") as file:
+        with open(file_path("path", path), "rb") as file:
             try:
                 session = cls._restored(read_snapshot(file), policy)
             except Exception as error:  # a damaged archive can raise nearly anything
@@ -530,7 +530,9 @@ def _id_of(decision: object) -> str:
     """Id of a decision that is given as such or by its id; files of layout 2 had whole numbers."""
     if isinstance(decision, Decision):
         return decision.id
-    return str(decision)
+    if type(decision) is int and abs(decision) < FAR:
+        return str(decision)
+    return decision if isinstance(decision, str) else shown(decision)
 
 
 def _round_of(clock: Clock) -> int | None:

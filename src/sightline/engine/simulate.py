@@ -17,7 +17,7 @@ from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.loop import blank_tape, is_compiled, loop_for, streams
 from sightline.policies.base import Policy
 from sightline.problems.base import Problem
-from sightline.validation import integer
+from sightline.validation import event, integer
 
 __all__ = ["Run", "Stop", "is_interpreted", "simulate", "valid_horizon"]
 
@@ -131,6 +131,7 @@ def simulate(
         raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
     horizon = valid_horizon(horizon, policy)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
+    event("stop", stop)
     clocks, log_t = _marks(rounds)
     state = policy.start(problem.model)
     world = problem.world()

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.clock import Clock, is_before, tick
+from sightline.core.clock import FAR, Clock, is_before, tick
+from sightline.core.consistency import invariant, may_hold, within
 from sightline.core.offers import nth_offered
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import choose, decided, law, put_all_on, update
+from sightline.validation import LARGEST
 
 __all__ = [
     "Answers",
@@ -37,6 +39,7 @@ Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 
+@may_hold(nan=("log_t", "probability", "wake_log_t"))
 class Standing(NamedTuple):
     """Where a session stands; arrays of length one, but for the last three.
 
@@ -69,6 +72,20 @@ class Standing(NamedTuple):
     def commitment(self) -> dict[str, Any]:
         """Fields that say what the policy is committed to."""
         return {name: getattr(self, name) for name in _COMMITMENT}
+
+
+@invariant(Standing)
+def _check_standing(standing: Standing, name: str) -> None:
+    """Refuse what no session can have come to."""
+    t = int(standing.t[0])
+    if not 1 <= t <= FAR:
+        raise ValueError(f"{name}.t must be a round, got {t}")
+    if not standing.arm[0] < len(standing.asked):
+        raise ValueError(f"{name}.arm must be one of {len(standing.asked)} arms")
+    for field in ("explorations", "asked", "told"):  # each of them is of an earlier round
+        if sum(getattr(standing, field).tolist()) >= t:
+            raise ValueError(f"{name}.{field} must be of rounds before round {t}")
+    within(f"{name}.totals", standing.totals, -LARGEST * FAR, LARGEST * FAR)
 
 
 _COMMITMENT = ("arm", "probability", "wake_t", "wake_log_t")

@@ -37,6 +37,7 @@ from sightline.core.confidence.known_horizon import (
     threshold,
     valid_threshold,
 )
+from sightline.core.consistency import indices, invariant, within
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
 from sightline.core.information.gaps import optimistic_arm
@@ -66,6 +67,14 @@ class ExploreThenAllocateState(NamedTuple):
     tolerance: Array  # (1,) 2 eps_n: how far means may move from these
     phase: NDArray[np.int64]  # (1,)
     next_arm: NDArray[np.int64]  # (1,)
+
+
+@invariant(ExploreThenAllocateState)
+def _check(state: ExploreThenAllocateState, name: str) -> None:
+    indices(f"{name}.next_arm", state.next_arm, len(state.means))
+    indices(f"{name}.phase", state.phase, max(_WARM_UP, _ALLOCATION, _RECOVERY, _SETTLED) + 1)
+    within(f"{name}.means", state.means, ends=False)
+    within(f"{name}.tolerance", state.tolerance, 0.0)
 
 
 @dataclass(frozen=True)

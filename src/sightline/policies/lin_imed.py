@@ -39,7 +39,7 @@ from sightline.core.model import AllArms, Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, register_policy
 from sightline.policies.reports import begin, learn, report
-from sightline.validation import number
+from sightline.validation import integer, scale, shown
 
 __all__ = ["LinIMED", "LinIMEDState"]
 
@@ -79,11 +79,11 @@ class LinIMED(Policy):
     regulariser: float | str = "matched"
 
     def __post_init__(self) -> None:
-        if self.variant not in _VARIANTS or isinstance(self.variant, bool):
-            raise ValueError(f"variant must be 1 or 3, got {self.variant!r}")
-        number("cap", self.cap, above=0)
+        if integer("variant", self.variant, at_least=1) not in _VARIANTS:
+            raise ValueError(f"variant must be 1 or 3, got {shown(self.variant)}")
+        scale("cap", self.cap)
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
 
     @property
     def randomises(self) -> bool:

@@ -36,13 +36,14 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
+from sightline.core.consistency import invariant, within
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.model import AllArms, Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose_among, register_policy
 from sightline.policies.reports import begin, compare_to_best, learn, report
-from sightline.validation import number
+from sightline.validation import LARGEST, number
 
 __all__ = ["LinMED", "LinMEDState"]
 
@@ -78,6 +79,11 @@ class LinMEDState(NamedTuple):
     weights: Array  # (k,) of an observation of each arm
 
 
+@invariant(LinMEDState)
+def _check(state: LinMEDState, name: str) -> None:
+    within(f"{name}.designed_for", state.designed_for, 0.0)
+
+
 @dataclass(frozen=True)
 class LinMED(Policy):
     """Minimum empirical divergence for linear bandits.
@@ -107,16 +113,16 @@ class LinMED(Policy):
     staleness: float = 0.05
 
     def __post_init__(self) -> None:
-        number("empirical", self.empirical, at_least=0)
-        number("design", self.design, at_least=0)
-        number("staleness", self.staleness, at_least=0)
+        number("empirical", self.empirical, at_least=0, at_most=LARGEST)
+        number("design", self.design, at_least=0, at_most=LARGEST)
+        number("staleness", self.staleness, at_least=0, at_most=LARGEST)
         if self.empirical + self.design >= 1.0:
             raise ValueError(
                 "empirical + design must be below 1, so that every arm has a share, "
                 f"got {self.empirical} + {self.design}"
             )
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> LinMEDState:
         """State before any data."""

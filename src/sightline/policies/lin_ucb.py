@@ -30,13 +30,14 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
+from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.policies.reports import begin, learn, report
-from sightline.validation import number
+from sightline.validation import scale
 
 __all__ = ["LinUCB", "LinUCBState", "RareState"]
 
@@ -56,6 +57,11 @@ class RareState(NamedTuple):
     least_growth: float  # of log det, before the arm is computed anew
     held_arm: NDArray[np.int64]  # (1,)
     held_log_det: NDArray[np.float64]  # (1,): when the arm was computed
+
+
+@invariant(RareState)
+def _check(state: RareState, name: str) -> None:
+    indices(f"{name}.held_arm", state.held_arm, len(state.always.estimate.arms.rewards))
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,9 @@ class LinUCB(Policy):
 
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
         if self.switch_growth is not None:
-            number("switch_growth", self.switch_growth, above=0)
+            scale("switch_growth", self.switch_growth)
 
     @property
     def randomises(self) -> bool:

@@ -129,7 +129,7 @@ class PrimalDual(Policy):
         one_of("candidates", self.candidates, _CANDIDATES)
         valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
         if self.candidates == "all" and self.gaps == "empirical":
             raise ValueError(
                 'candidates="all" needs gaps="floored" or "value", got "empirical": x-hat, whose '

@@ -41,7 +41,7 @@ from sightline.core.posterior.gaussian import (
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
-from sightline.validation import number, one_of
+from sightline.validation import one_of, scale
 
 __all__ = ["ThompsonSampling", "ThompsonState"]
 
@@ -129,11 +129,11 @@ class ThompsonSampling(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
 
     def __post_init__(self) -> None:
-        number("prior_std", self.prior_std, above=0)
+        scale("prior_std", self.prior_std)
         if isinstance(self.inflation, str):
             one_of("inflation", self.inflation, _INFLATION)
         else:
-            number("inflation", self.inflation, above=0)
+            scale("inflation", self.inflation)
         valid_rule(self.confidence)
 
     @property

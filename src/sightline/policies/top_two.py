@@ -34,6 +34,7 @@ from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.consistency import close, invariant
 from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
@@ -54,7 +55,7 @@ from sightline.policies.reports import (
     report_commitment,
     settled_until_round,
 )
-from sightline.validation import integer, number
+from sightline.validation import integer, scale
 
 __all__ = ["TopTwo", "TopTwoState"]
 
@@ -62,6 +63,8 @@ Array = NDArray[np.float64]
 
 # What a random number cannot resolve: redraws that differ less often are not made.
 _NEVER = 2.0**-53
+# More would take seconds, in which nothing can interrupt a kernel.
+_MOST_REDRAWS = 10**6
 
 
 @persists()
@@ -77,6 +80,19 @@ class TopTwoState(NamedTuple):
     draw: Array  # scratch (d,)
 
 
+@invariant(TopTwoState)
+def _check(state: TopTwoState, name: str) -> None:
+    """Check that the posterior is that of the estimate: N(theta-hat, sigma^2 V^-1)."""
+    learned, posterior = state.estimate.learned, state.posterior
+    inverse = np.linalg.inv(posterior.factor)
+    covariance = state.estimate.noise_variance * learned.gram_inverse
+    what, condition = "the estimate", float(np.linalg.cond(inverse)) ** 2
+    close(f"{name}.posterior.factor", inverse @ inverse.T, covariance, what, condition)
+    error = math.sqrt(np.abs(covariance).max())
+    means = np.append(inverse @ posterior.whitened, error), np.append(learned.theta, error)
+    close(f"{name}.posterior.whitened", *means, what, condition)
+
+
 @dataclass(frozen=True)
 class TopTwo(Policy):
     """Top-two Thompson sampling, until the best arm is settled.
@@ -87,8 +103,8 @@ class TopTwo(Policy):
         p, in (0, 1): probability of playing the leader.  1/2 is the usual choice; more costs less
         regret and more rounds.
     redraws : int
-        Most redraws for a challenger.  100 by default: of what differs less often than in one
-        draw of a hundred, the nearest alternative is nearly all.
+        Most redraws for a challenger, from 1 to 10^6.  100 by default: of what differs less often
+        than in one draw of a hundred, the nearest alternative is nearly all.
     confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient of the exploitation test; the paper's, as for IDS.
     regulariser : float or "matched"
@@ -108,14 +124,14 @@ class TopTwo(Policy):
         return True
 
     def __post_init__(self) -> None:
-        if number("leader_probability", self.leader_probability, above=0) >= 1.0:
+        if scale("leader_probability", self.leader_probability) >= 1.0:
             raise ValueError(
                 f"leader_probability must be below 1, got {self.leader_probability!r}: the leader "
                 "alone would be explored for ever"
             )
-        integer("redraws", self.redraws, at_least=0)
+        integer("redraws", self.redraws, at_least=1, at_most=_MOST_REDRAWS)
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
 
     @property
     def probability_by_draws(self) -> bool:

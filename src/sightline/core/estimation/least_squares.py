@@ -27,11 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import close, invariant, whole, within
 from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
-from sightline.core.estimation.table import Arms, table_of_arms
+from sightline.core.estimation.table import Arms, rows_seen, table_of_arms
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import first_largest, inner_products, multiply
-from sightline.core.model import Model
+from sightline.core.model import Model, check_signal
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
@@ -84,6 +85,61 @@ class LeastSquares(NamedTuple):
     noise_variance: float  # sigma^2
 
 
+@invariant(LeastSquares)
+def _check(part: LeastSquares, name: str) -> None:
+    """Check that estimates follow from the data, of which there are as many as rounds."""
+    learned, arms = part.learned, part.arms
+    whole(f"{name}.learned.rounds", learned.rounds)
+    whole(f"{name}.learned.since_refresh", learned.since_refresh, float(learned.rounds[0]) + 1.0)
+    within(f"{name}.learned.log_det", learned.log_det, ends=False)
+    if arms.pulls.sum() != learned.rounds[0]:
+        raise ValueError(
+            f"{name}.arms.pulls must sum to the {learned.rounds[0]} rounds learned from, got "
+            f"{arms.pulls.sum():g}"
+        )
+    _check_estimates(part, name)
+
+
+def _check_estimates(part: LeastSquares, name: str) -> None:
+    learned, arms, rows = part.learned, part.arms, rows_seen(part.arms)
+    for field in ("gram_inverse", "theta"):
+        within(f"{name}.learned.{field}", getattr(learned, field), ends=False)
+    inverse, theta, log_det, condition = _from_data(part)
+
+    def check(field: str, array: Array, expected: Array, error: float = 0.0) -> None:
+        # with data that sum to nothing, roundings in units of the noise are all that is left
+        pair = (np.append(array, error), np.append(expected, error))
+        close(f"{name}.{field}", *pair, "the data", condition)
+
+    check("learned.gram_inverse", learned.gram_inverse, inverse)
+    check("learned.log_det", learned.log_det, np.array([log_det]), 1.0)
+    error = math.sqrt(part.noise_variance * np.abs(inverse).max())
+    check("learned.theta", learned.theta, theta, error)
+    widths = ((arms.rewards @ inverse) * arms.rewards).sum(axis=1)
+    error = math.sqrt(part.noise_variance * max(widths.max(), 0.0))
+    check("arms.means", arms.means, arms.rewards @ theta, error)
+    check("arms.squared_widths", arms.squared_widths, widths)
+    seen = ((rows @ inverse) * rows).sum(axis=1).reshape(len(arms.seen_widths), -1).sum(axis=1)
+    check("arms.seen_widths", arms.seen_widths, seen)
+
+
+def _from_data(part: LeastSquares) -> tuple[Array, Array, float, float]:
+    """V^-1, theta-hat, log det(V / lambda) and the condition of V, by a QR decomposition."""
+    arms, d = part.arms, part.arms.rewards.shape[1]
+    rows = rows_seen(arms)
+    weights = np.sqrt(np.repeat(arms.pulls, len(rows) // len(arms.pulls)))
+    played = weights > 0.0
+    root = math.sqrt(part.regulariser)
+    stacked = np.vstack([root * np.eye(d), weights[played, None] * rows[played]])
+    values = np.concatenate([np.zeros(d), arms.sums[played] / weights[played]])
+    orthogonal, factor = np.linalg.qr(stacked)
+    inverse_factor = np.linalg.inv(factor)
+    log_det = 2.0 * float(np.log(np.abs(np.diag(factor)) / root).sum())
+    theta = inverse_factor @ (orthogonal.T @ values)
+    condition = float(np.linalg.cond(factor)) ** 2
+    return inverse_factor @ inverse_factor.T, theta, log_det, condition
+
+
 def least_squares(
     model: Model, regulariser: float, *, reduce: bool = True, arms: Arms | None = None
 ) -> LeastSquares:
@@ -101,6 +157,7 @@ def least_squares(
         Table in coordinates of one's own, in place of that of the model.
     """
     table = arms or table_of_arms(model, reduce)
+    check_signal(rows_seen(table), 1.0 / math.sqrt(regulariser), f"regulariser {regulariser:g}")
     k, d = table.rewards.shape
     state = LeastSquares(
         learned=Learned(
@@ -147,6 +204,9 @@ def _move(state: LeastSquares, row: Array, mean: float, value: float) -> float:
     w, products = state.scratch.direction, state.scratch.products
     k, d = arms.rewards.shape
     q = multiply(learned.gram_inverse, row, w, 1.0)
+    if q < 1.0:  # V^-1 has lost all digits along this row: recompute from the data
+        q = 1.0
+        learned.since_refresh[0] = REFRESH_AFTER_UPDATES
     shrink = 1.0 / q
     step = (value - mean) * shrink
     for i in range(d):

@@ -45,7 +45,7 @@ from sightline.policies.reports import (
     report_commitment,
     settled_until_round,
 )
-from sightline.validation import one_of
+from sightline.validation import one_of, shown
 
 __all__ = ["IDS", "IDSState", "ids_distribution"]
 
@@ -132,10 +132,10 @@ class IDS(Policy):
         one_of("gaps", self.gaps, GAPS)
         valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
         if not isinstance(self.parameter_set, Polytope | None):
             raise ValueError(
-                f"parameter_set must be a Polytope or None, got {self.parameter_set!r}"
+                f"parameter_set must be a Polytope or None, got {shown(self.parameter_set)}"
             )
 
     @property

@@ -48,7 +48,7 @@ from sightline.policies.solid.steps import (
     primal_dual,
     primal_dual_step,
 )
-from sightline.validation import number, one_of
+from sightline.validation import LARGEST, number, one_of, scale, shown
 
 __all__ = ["SOLID", "SOLIDState"]
 
@@ -111,21 +111,24 @@ class SOLID(Policy):
 
     def __post_init__(self) -> None:
         if not isinstance(self.reset, bool):
-            raise ValueError(f"reset must be True (SOLID) or False (SOLID++), got {self.reset!r}")
+            raise ValueError(
+                f"reset must be True (SOLID) or False (SOLID++), got {shown(self.reset)}"
+            )
         if self.constraint_bonus is not None:
-            number("constraint_bonus", self.constraint_bonus, at_least=0)
+            number("constraint_bonus", self.constraint_bonus, at_least=0, at_most=LARGEST)
         for name in ("primal_step", "dual_step"):
             step = getattr(self, name)
             if isinstance(step, str):
                 one_of(name, step, ["phase"])
             elif step is not None:
-                number(name, step, above=0)
-        number("first_normaliser", self.first_normaliser, at_least=1)
-        first = number("first_multiplier", self.first_multiplier, at_least=0)
+                scale(name, step)
+        number("first_normaliser", self.first_normaliser, at_least=1, at_most=LARGEST)
+        first = number("first_multiplier", self.first_multiplier, at_least=0, at_most=LARGEST)
         if self.multiplier_bound is not None:
             number("multiplier_bound", self.multiplier_bound, above=0, at_least=first)
+            scale("multiplier_bound", self.multiplier_bound)
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> SOLIDState:
         """State before any data."""
