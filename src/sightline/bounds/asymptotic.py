@@ -132,14 +132,15 @@ def lower_bound(
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     number("tolerance", tolerance, above=0)
     free, own = optimal_arms(problem), scaled(problem)
+    faces = None if parameter_set is None else _faces(problem, parameter_set, own)
     points, functionals = reduced_points(own.actions, free, own.gaps / own.precisions)
     arms = costly_arms(points)
     points, gaps = np.ascontiguousarray(points[arms]), own.gaps[arms]
     levels = gaps * own.precisions[arms]
-    if parameter_set is None:
+    if faces is None:
         shares, shifts, multipliers = _solve(points, levels, tolerance)
     else:
-        rows, slack = _faces(problem, parameter_set, own)
+        rows, slack = faces
         shares, shifts, multipliers = solve_within(
             points, levels, rows @ functionals, slack, tolerance
         )

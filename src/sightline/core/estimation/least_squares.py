@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.consistency import close, invariant, whole, within
+from sightline.core.consistency import invariant, whole, within
+from sightline.core.estimation.from_data import check_estimates
 from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
 from sightline.core.estimation.table import Arms, rows_seen, table_of_arms
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
@@ -97,47 +98,7 @@ def _check(part: LeastSquares, name: str) -> None:
             f"{name}.arms.pulls must sum to the {learned.rounds[0]} rounds learned from, got "
             f"{arms.pulls.sum():g}"
         )
-    _check_estimates(part, name)
-
-
-def _check_estimates(part: LeastSquares, name: str) -> None:
-    learned, arms, rows = part.learned, part.arms, rows_seen(part.arms)
-    for field in ("gram_inverse", "theta"):
-        within(f"{name}.learned.{field}", getattr(learned, field), ends=False)
-    inverse, theta, log_det, condition = _from_data(part)
-
-    def check(field: str, array: Array, expected: Array, error: float = 0.0) -> None:
-        # with data that sum to nothing, roundings in units of the noise are all that is left
-        pair = (np.append(array, error), np.append(expected, error))
-        close(f"{name}.{field}", *pair, "the data", condition)
-
-    check("learned.gram_inverse", learned.gram_inverse, inverse)
-    check("learned.log_det", learned.log_det, np.array([log_det]), 1.0)
-    error = math.sqrt(part.noise_variance * np.abs(inverse).max())
-    check("learned.theta", learned.theta, theta, error)
-    widths = ((arms.rewards @ inverse) * arms.rewards).sum(axis=1)
-    error = math.sqrt(part.noise_variance * max(widths.max(), 0.0))
-    check("arms.means", arms.means, arms.rewards @ theta, error)
-    check("arms.squared_widths", arms.squared_widths, widths)
-    seen = ((rows @ inverse) * rows).sum(axis=1).reshape(len(arms.seen_widths), -1).sum(axis=1)
-    check("arms.seen_widths", arms.seen_widths, seen)
-
-
-def _from_data(part: LeastSquares) -> tuple[Array, Array, float, float]:
-    """V^-1, theta-hat, log det(V / lambda) and the condition of V, by a QR decomposition."""
-    arms, d = part.arms, part.arms.rewards.shape[1]
-    rows = rows_seen(arms)
-    weights = np.sqrt(np.repeat(arms.pulls, len(rows) // len(arms.pulls)))
-    played = weights > 0.0
-    root = math.sqrt(part.regulariser)
-    stacked = np.vstack([root * np.eye(d), weights[played, None] * rows[played]])
-    values = np.concatenate([np.zeros(d), arms.sums[played] / weights[played]])
-    orthogonal, factor = np.linalg.qr(stacked)
-    inverse_factor = np.linalg.inv(factor)
-    log_det = 2.0 * float(np.log(np.abs(np.diag(factor)) / root).sum())
-    theta = inverse_factor @ (orthogonal.T @ values)
-    condition = float(np.linalg.cond(factor)) ** 2
-    return inverse_factor @ inverse_factor.T, theta, log_det, condition
+    check_estimates(part, name)
 
 
 def least_squares(
