@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +321,39 @@ def test_evidence_of_the_past_is_what_status_said_then(journal: Path) -> None:
     assert past.evidence.tolist() == [said[mark].evidence for mark in marks]
     assert past.threshold.tolist() == [said[mark].threshold for mark in marks]
     assert said[-1].evidence > 0.0
+
+
+def test_a_journal_that_cannot_be_replayed_is_drawn_as_far_as_it_can(
+    played: Played, journal: Path
+) -> None:
+    _, past = past_of(played)
+    assert past.whole
+    with contextlib.closing(sqlite3.connect(journal)) as file:
+        file.execute("UPDATE events SET arm = (arm + 1) % 6 WHERE round = 30")
+        file.commit()
+    _, cut = past_of(played)
+    assert not cut.whole
+    count = len(cut.rounds)
+    assert 10 < count < len(past.rounds)
+    assert cut.rounds[-1] < 30
+    assert cut.evidence.tolist() == past.evidence[:count].tolist()
+    said = texts(played.session.plot())
+    assert "decisions (what was decided later cannot be replayed by this version)" in said
+
+
+def test_other_threads_go_on_while_a_figure_is_made(played: Played, tmp_path: Path) -> None:
+    def work() -> None:
+        for i in range(3):
+            played.session.plot()
+            played.session.export(tmp_path / f"{i}.csv")
+
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(work)
+        while not done.done():
+            played.session.tell(played.session.ask(), 0.0)
+    done.result()
+    rows = [len(pd.read_csv(tmp_path / f"{i}.csv")) for i in range(3)]
+    assert 60 <= rows[0] < rows[1] < rows[2]
 
 
 def test_many_options_and_effects_are_cut_to_what_can_be_read(journal: Path) -> None:

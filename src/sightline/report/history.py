@@ -31,6 +31,9 @@ class History(NamedTuple):
     ----------
     rounds, evidence, threshold : ndarray, shape (m,)
         Decisions made before each look, and what was known then.
+    whole : bool
+        Whether they reach to the end: another version of the library may decide otherwise, and a
+        journal can then not be replayed.
     edges : ndarray, shape (n + 1,)
         Decisions made before the ends of n intervals.
     shares : ndarray, shape (n, k)
@@ -40,6 +43,7 @@ class History(NamedTuple):
     rounds: Array
     evidence: Array
     threshold: Array
+    whole: bool
     edges: Array
     shares: Array
 
@@ -57,12 +61,19 @@ def history_of(first: LiveState, events: list[Event], view: View) -> History:
         The session after them.
     """
     # a policy without a test need not be asked again, which can take long
-    looks = list(_by_replay(first, events) if view.has_test else _by_counts(events, view))
+    found = _by_replay(first, events) if view.has_test else _by_counts(events, view)
+    looks, whole = [], True
+    try:
+        for look in found:
+            looks.append(look)  # what was found stays
+    except ValueError:
+        whole = False
     edges, shares = _traffic(events, len(view.options))
     return History(
         rounds=np.array([rounds for rounds, _ in looks], dtype=np.float64),
         evidence=np.array([report.evidence for _, report in looks]),
         threshold=np.array([report.threshold for _, report in looks]),
+        whole=whole,
         edges=edges,
         shares=shares,
     )

@@ -179,6 +179,8 @@ def _draw_evidence(axes: Axes, view: View, past: History | None) -> None:
         axes.plot(past.rounds, _finite(evidence), label="for the best option")
         axes.plot(past.rounds, threshold, "k--", label="needed to be settled")
         _count_decisions(axes, view)
+        if not past.whole:
+            axes.set_xlabel("decisions (what was decided later cannot be replayed by this version)")
     highest = float(np.nanmax([*_finite(evidence), *threshold]))
     axes.set_ylim(0.0, 1.1 * highest or 1.0)
     axes.legend(loc="best")
