@@ -16,7 +16,7 @@ import pytest
 
 import sightline as sl
 from sightline.engine import live
-from sightline.engine.journal import Journal
+from sightline.engine.journal import Journal, _Lock
 from tests.own_policies import EpsilonGreedy
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
@@ -255,3 +255,56 @@ def test_an_interrupted_write_is_made_again(tmp_path: Path) -> None:
         del journal.append
         assert session.status().pending == count
     assert [event.round for event in session.events()] == [1, 2]
+
+
+def test_a_closed_session_decides_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.db"
+    session = begun(path)
+    decision = session.ask()
+    session.close()
+    session.close()
+    for call in (session.ask, lambda: session.tell(decision, 0.5)):
+        with pytest.raises(ValueError, match=r"this session was closed: Session\.open"):
+            call()
+    assert session.status().round == 2
+    assert sl.Session.open(path).ask().round == 2
+
+
+def test_a_full_disk_does_not_keep_the_journal_locked(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.db"
+    session = begun(path)
+    journal = session._live.journal
+    assert journal is not None
+    (pages,) = journal._connection.execute("PRAGMA page_count").fetchone()
+    journal._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        session.ask(count=1000)
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        session.close()
+    assert sl.Session.open(path).ask().round == 1
+
+
+def test_events_of_another_writer_are_noticed(tmp_path: Path) -> None:
+    """Someone has removed the lock, and two processes write."""
+    path = tmp_path / "experiment.db"
+    session = begun(path)
+    session.ask()
+    Path(f"{path}-lock").unlink()
+    other = sl.Session.open(path)
+    other.ask(count=3)
+    for count in (1, 5):
+        with pytest.raises(RuntimeError, match="was written to by somebody else"):
+            session.ask(count=count)
+    assert [event.round for event in other.events()] == [1, 2, 3, 4]
+
+
+def test_a_lock_that_nobody_has_any_more_is_free(tmp_path: Path) -> None:
+    """An exception may come when a journal is open already and the caller does not have it yet."""
+    path = tmp_path / "experiment.db"
+    begun(path).close()
+    lock = _Lock(path)
+    with pytest.raises(BlockingIOError, match=r"is open already, in this process"):
+        sl.Session.open(path)
+    with pytest.warns(ResourceWarning):
+        del lock
+    sl.Session.open(path)

@@ -13,7 +13,7 @@ that differs from arm to arm, the reward is divided by sigma_x / sigma: Y_x = rh
 sigma / sigma_x, and all outcomes have the noise sigma.
 
 In a round only some rows of the table are on offer.  An offer is a class, on which kernels
-dispatch: :class:`AllArms` costs nothing.
+dispatch: :class:`AllArms` costs nothing, :class:`SomeArms` has a flag per row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.validation import LARGEST, action_set, finite_array, number
 
-__all__ = ["ALL_ARMS", "AllArms", "Model", "bandit_model", "common_noise", "valid_noise_std"]
+__all__ = [
+    "ALL_ARMS",
+    "AllArms",
+    "Model",
+    "SomeArms",
+    "bandit_model",
+    "common_noise",
+    "valid_noise_std",
+]
 
 Array = NDArray[np.float64]
 
@@ -35,6 +43,12 @@ class AllArms(NamedTuple):
     """Offer of every row of the table: fixed arms."""
 
     code: int = 0  # numba knows no empty named tuples
+
+
+class SomeArms(NamedTuple):
+    """Offer of some rows of the table: options that come and go."""
+
+    available: NDArray[np.bool_]  # (k,)
 
 
 #: The offer of every round of a problem with fixed arms.

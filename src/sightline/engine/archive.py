@@ -7,6 +7,7 @@ number with :func:`state_version` and registers a :func:`migration` from the one
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import zipfile
@@ -60,10 +61,20 @@ def fill(state: State, arrays: Arrays, prefix: str = "state") -> None:
 
 
 def write_snapshot(file: BinaryIO, snapshot: Snapshot) -> None:
-    """Write a snapshot to an open file."""
+    """Write a snapshot to an open file.
+
+    Into memory first, as ``numpy.savez`` would: interrupted twice, that raises an error of the zip
+    file in place of KeyboardInterrupt.
+    """
     header = np.frombuffer(json.dumps(snapshot.header, allow_nan=False).encode(), dtype=np.uint8)
-    arrays: dict[str, Any] = {"header": header, **snapshot.arrays}
-    np.savez(file, allow_pickle=False, **arrays)
+    content = io.BytesIO()
+    archive = zipfile.ZipFile(content, "w")  # not in a `with`, which is what raises that error
+    for name, array in {"header": header, **snapshot.arrays}.items():
+        part = io.BytesIO()
+        np.lib.format.write_array(part, array, allow_pickle=False)
+        archive.writestr(zipfile.ZipInfo(f"{name}.npy"), part.getvalue())
+    archive.close()
+    file.write(content.getvalue())
 
 
 def read_snapshot(file: BinaryIO) -> Snapshot:
@@ -128,6 +139,13 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
     closed |= {f"closed.{name}": np.zeros(0) for name in ("ending", "reward", "when")}
     options = Options(actions).describe()
     del options["features"]
-    added = {"options": options, "seed": None, "window": [None] * 3, "tally": [0] * 4}
+    added = {
+        "options": options,
+        "seed": None,
+        "window": [None] * 3,
+        "tally": [0] * 4,
+        "floor": 0.0,
+        "retired": [],
+    }
     kept = {name: header[name] for name in ("format", "state", "policy", "noise_std", "rng")}
     return Snapshot(kept | added | {"version": VERSION}, old.arrays | closed | arrays)

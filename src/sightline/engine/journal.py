@@ -13,7 +13,9 @@ import os
 import socket
 import sqlite3
 import time
+import weakref
 from collections.abc import Iterator
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -86,39 +88,62 @@ class Event(NamedTuple):
     body: str | None = None
 
 
-class _Lock:
-    """The right to write, held by one process and one session of it."""
+_INSERT = f"INSERT INTO events VALUES ({', '.join('?' * len(Event._fields))})"
 
-    # By which process: a forked one inherits the table, but not the lock.
-    _held: ClassVar[dict[Path, int]] = {}
+
+class _Lock:
+    """The right to write, held by one session of one process.
+
+    It belongs to an open file: it is free again when the process has died or nobody has the object
+    any more, wherever an exception came between.  A forked process has its own copy of the open
+    file and gives it up at once.
+    """
+
+    _all: ClassVar[weakref.WeakSet[_Lock]] = weakref.WeakSet()
 
     def __init__(self, journal: Path) -> None:
         if fcntl is None:
             raise OSError("a journal needs file locks, which this platform does not have")
-        self._path = Path(f"{journal}-lock")
-        # Before the file is opened: closing it again would give up the lock of this process.
-        if self._held.get(self._path) == os.getpid():
-            raise BlockingIOError(f"{journal} is open already, in this process")
-        self._file = open(self._path, "a+")  # noqa: SIM115 - held as long as the session
+        self._file = open(f"{journal}-lock", "ab+", buffering=0)  # noqa: SIM115 - stays open
         try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            self._all.add(self)
+            self._take(journal)
+        except BaseException:
+            self.release()
+            raise
+
+    def _take(self, journal: Path) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             self._file.seek(0)
-            holder = self._file.read().strip() or "another process"
-            self._file.close()
-            raise BlockingIOError(
-                f"{journal} is open already, by {holder}: one process writes to a journal"
-            ) from None
-        self._held[self._path] = os.getpid()
+            holder = self._file.read().decode().strip() or "another process"
+            here = holder.startswith(f"process {os.getpid()} on {socket.gethostname()} ")
+            message = "in this process" if here else f"by {holder}: one process writes to a journal"
+            raise BlockingIOError(f"{journal} is open already, {message}") from None
         self._file.truncate(0)
         since = date_of(time.time())
-        self._file.write(f"process {os.getpid()} on {socket.gethostname()} since {since}\n")
-        self._file.flush()
+        holder = f"process {os.getpid()} on {socket.gethostname()} since {since}\n"
+        self._file.write(holder.encode())
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object has it still."""
+        return not self._file.closed
 
     def release(self) -> None:
         """Let others write."""
-        self._held.pop(self._path, None)
         self._file.close()
+
+    @classmethod
+    def release_all(cls) -> None:
+        """Give up what a forked process has inherited: the lock of its parent stays."""
+        for lock in list(cls._all):
+            lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Lock.release_all)
 
 
 class Journal:
@@ -152,11 +177,12 @@ class Journal:
                 self.path, isolation_level=None, check_same_thread=False
             )
             self._prepare()
-        except sqlite3.DatabaseError as error:
-            self._lock.release()
-            raise ValueError(f"{path} is not a readable journal: {error}") from None
-        except BaseException:
-            self._lock.release()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, sqlite3.OperationalError):  # no right to write, or no space
+                raise OSError(f"{path} cannot be written: {error}") from None
+            if isinstance(error, sqlite3.DatabaseError):
+                raise ValueError(f"{path} is not a readable journal: {error}") from None
             raise
 
     def _prepare(self) -> None:
@@ -184,16 +210,29 @@ class Journal:
 
     def append(self, events: list[Event]) -> None:
         """Write events, all or none; writing the same events again changes nothing."""
+        self.require_open()
         if self._connection.in_transaction:  # of a call that was interrupted
             self._connection.rollback()
-        statement = f"INSERT OR IGNORE INTO events VALUES ({', '.join('?' * len(Event._fields))})"
-        if len(events) == 1:
-            self._connection.execute(statement, events[0])
-        else:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany(statement, events)
-            self._connection.execute("COMMIT")
+        try:
+            if len(events) == 1:
+                self._connection.execute(_INSERT, events[0])
+            else:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.executemany(_INSERT, events)
+                self._connection.execute("COMMIT")
+        except sqlite3.IntegrityError:  # of a call that was interrupted after it had written
+            self._require(events)
         self.last = events[-1].sequence
+
+    def _require(self, events: list[Event]) -> None:
+        """Refuse to go on where others have written other events with the same numbers."""
+        if self._connection.in_transaction:
+            self._connection.rollback()
+        if list(islice(self.events(events[0].sequence - 1), len(events))) != events:
+            raise RuntimeError(
+                f"{self.path} was written to by somebody else: open it again, and let one process "
+                f"write (is {self.path.name}-lock still there?)"
+            )
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Events with higher numbers, in their order."""
@@ -243,7 +282,18 @@ class Journal:
         row = self._connection.execute(query).fetchone()
         return None if row is None else (int(row[0]), bytes(row[1]))
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be written."""
+        return self._lock.is_held
+
+    def require_open(self) -> None:
+        """Refuse to write where it was closed."""
+        if not self.is_open:
+            raise ValueError(f"this session was closed: Session.open({str(self.path)!r}) goes on")
+
     def close(self) -> None:
         """Close the file and let others write."""
-        self._connection.close()
+        if hasattr(self, "_connection"):
+            self._connection.close()
         self._lock.release()

@@ -7,6 +7,7 @@ leads to the same end: kernels are told apart by their serial numbers, and entri
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ class Operation:
         Of the decisions to be made.
     answers : Answers
         Where they will be written.
+    available : tuple of int or None
+        Arms that may be chosen this time; None: all that are not retired.
     tally : Tally
         Of the ledger, after it.
     late : str
@@ -51,6 +54,7 @@ class Operation:
     closings: list[Closing]
     ids: list[str]
     answers: Answers
+    available: tuple[int, ...] | None
     tally: Tally
     late: str
     first: int
@@ -81,6 +85,7 @@ class Operation:
                 "probability": None if math.isnan(one.probability) else one.probability,
                 "exploring": one.exploring,
                 "questions": None if i else len(self.ids),
+                "body": None if i or self.available is None else json.dumps(self.available),
             }
             for i, one in enumerate(self.decisions())
         ]

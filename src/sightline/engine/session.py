@@ -12,6 +12,7 @@ from datetime import timedelta
 from os import PathLike
 from typing import Any, NoReturn, Self, overload
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from sightline.core.clock import FAR, Clock
@@ -21,6 +22,7 @@ from sightline.engine.decisions import Decision, ExpiredDecisionError, Pending, 
 from sightline.engine.estimates import Estimates, estimates_in
 from sightline.engine.guard import Guard, exclusive
 from sightline.engine.journal import Event, Journal
+from sightline.engine.labels import Level
 from sightline.engine.ledger import Closing, new_ids, refusal, reward_value, valid_window, window
 from sightline.engine.live import LiveState
 from sightline.engine.options import Options, as_options
@@ -32,6 +34,7 @@ from sightline.validation import integer
 
 __all__ = ["Session"]
 
+Available = Iterable[str | int] | None
 OptionsLike = Options | Mapping[str, ArrayLike] | ArrayLike
 
 
@@ -65,6 +68,9 @@ class Session:
     on_timeout : "ignore" or float
         What to learn then: nothing, or this reward.  Where only successes are told, it must be 0:
         ignoring all others would estimate every option at 1.
+    floor : float
+        Least probability of every option in every decision, at most 1/k: so that any policy can be
+        evaluated on the log.  It costs floor times the sum of all gaps per decision.
     now : callable
         Clock in seconds since 1970.
     """
@@ -78,10 +84,11 @@ class Session:
         *,
         reward_window: float | timedelta | str | None = None,
         on_timeout: str | float = "ignore",
+        floor: float = 0.0,
         now: Callable[[], float] = time.time,
     ) -> None:
         limits = window(reward_window, on_timeout)
-        self._live = LiveState(as_options(actions), policy, noise_std, seed, limits)
+        self._live = LiveState(as_options(actions), policy, noise_std, seed, limits, floor)
         self._now = now
         self._guard = Guard()
 
@@ -96,6 +103,7 @@ class Session:
         *,
         reward_window: float | timedelta | str | None = None,
         on_timeout: str | float = "ignore",
+        floor: float = 0.0,
         now: Callable[[], float] = time.time,
     ) -> Self:
         """Begin or continue a session that survives crashes: it keeps a journal.
@@ -107,7 +115,7 @@ class Session:
         ----------
         path : path
             The journal, one SQLite file; it is made if it does not exist.
-        actions, policy, noise_std, seed, reward_window, on_timeout, now
+        actions, policy, noise_std, seed, reward_window, on_timeout, floor, now
             As of :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options and
             policy are given, all must be as when the session began.  A policy that is not part of
             the library must be given again.
@@ -121,8 +129,8 @@ class Session:
         def begin(cls: type[Self]) -> Self:
             if actions is None or policy is None:
                 raise ValueError(f"{os.fspath(path)} is new: give actions and policy")
-            limits = {"reward_window": reward_window, "on_timeout": on_timeout}
-            return cls(actions, policy, noise_std, seed, **limits, now=now)  # type: ignore[arg-type]
+            limits: dict[str, Any] = {"reward_window": reward_window, "on_timeout": on_timeout}
+            return cls(actions, policy, noise_std, seed, **limits, floor=floor, now=now)
 
         journal = Journal(path)
         try:
@@ -165,17 +173,22 @@ class Session:
         return self._live.options
 
     @overload
-    def ask(self) -> Decision: ...
+    def ask(self, *, available: Available = None) -> Decision: ...
     @overload
-    def ask(self, count: int) -> list[Decision]: ...
+    def ask(self, count: int, *, available: Available = None) -> list[Decision]: ...
 
-    def ask(self, count: int | None = None) -> Decision | list[Decision]:
+    def ask(
+        self, count: int | None = None, *, available: Available = None
+    ) -> Decision | list[Decision]:
         """Choose the arm for the next round, or for each of the next ones.
 
         Parameters
         ----------
         count : int, optional
             How many decisions to make at once, before any of their rewards is known.
+        available : iterable of str or int, optional
+            Options that may be chosen this time, by name or row; by default all that are not
+            retired.
 
         Returns
         -------
@@ -183,14 +196,66 @@ class Session:
             Or a list of them, if ``count`` is given.
         """
         if count is None:
-            return self._ask(1)[0]
-        return self._ask(integer("count", count, at_least=1))
+            return self._ask(1, available)[0]
+        return self._ask(integer("count", count, at_least=1), available)
 
     @exclusive
-    def _ask(self, count: int) -> list[Decision]:
-        now = self._now()
-        operation = self._live.perform(now, self._live.due(now), new_ids(count))
+    def _ask(self, count: int, available: Available) -> list[Decision]:
+        arms = None if available is None else self._rows(available)
+        now = self._expire()
+        operation = self._live.perform(now, [], new_ids(count), available=arms)
         return [self._decision(one) for one in operation.decisions()]
+
+    def _rows(self, available: object) -> tuple[int, ...]:
+        if isinstance(available, str) or not isinstance(available, Iterable):
+            raise ValueError(f"available must be a list of options, got {available!r}")
+        return tuple(self._live.options.index(option) for option in available)
+
+    @exclusive
+    def retire(self, option: str | int) -> None:
+        """Stop choosing an option; what was learned from it stays.
+
+        Rewards of decisions for it that are still open are taken and learned from.
+
+        Parameters
+        ----------
+        option : str or int
+            Its name or row.
+        """
+        arm = self._live.options.index(option)
+        if arm not in self._live.table.retired:
+            self._live.change(self._expire(), "retired", {"arm": arm})
+
+    @exclusive
+    def add(
+        self,
+        option: str,
+        features: ArrayLike | None = None,
+        *,
+        levels: Mapping[str, Level] | None = None,
+        noise_std: float | None = None,
+    ) -> None:
+        """Add an option; what was learned of the others tells something about it, too.
+
+        Parameters
+        ----------
+        option : str
+            Its name.
+        features : array_like, shape (d,), optional
+            Its features; in a factorial design they follow from the levels.
+        levels : mapping of factor to level, optional
+            What it combines, in a factorial design.
+        noise_std : float, optional
+            Of its rewards, where every option has a level of its own.
+        """
+        row = None if features is None else np.asarray(features, dtype=float).tolist()
+        body = {
+            "name": option,
+            "features": row,
+            "levels": None if levels is None else dict(levels),
+            "noise_std": noise_std,
+        }
+        self._live.change(self._expire(), "added", body)
 
     @exclusive
     def tell(self, decision: Decision | str, reward: float) -> None:
@@ -364,7 +429,7 @@ class Session:
     def __repr__(self) -> str:
         live = self._live
         k, d = live.options.features.shape
-        levels = live.noise_std
+        levels = live.table.noise_std
         noise = f"{levels:g}" if isinstance(levels, float) else f"{k} levels"
         return (
             f"Session({k} arms in {d} dimensions, {live.policy}, noise_std={noise}, "
@@ -425,17 +490,22 @@ class Session:
             raise ValueError(f"pass policy={saved['type']}(...), which is not of this library")
         features = snapshot.arrays["actions"]
         options = Options.build({**header["options"], "features": features})
-        session = cls(options, policy or build(saved), header["noise_std"], header["seed"] or 0)
+        settings = header["noise_std"], header["seed"] or 0
+        session = cls(options, policy or build(saved), *settings, floor=header["floor"])
         session._live.ledger.window = valid_window(*header["window"])
         session._live.fill(snapshot)
         return session
 
-    @exclusive
     def close(self) -> None:
         """Close the journal, if there is one, so that it can be opened elsewhere."""
-        if self._live.journal is not None:
-            self._live.keep_snapshot()
-            self._live.journal.close()
+        self._guard.check()
+        with self._guard.lock:
+            if self._live.journal is not None and self._live.journal.is_open:
+                try:
+                    self._recover()
+                    self._live.keep_snapshot()
+                finally:  # on a full disk as well
+                    self._live.journal.close()
 
     def __enter__(self) -> Self:
         return self

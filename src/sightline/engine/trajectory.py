@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import clock_at, is_before, log_round
 from sightline.core.information.gains import INFORMATION, weigh_arms
+from sightline.core.model import AllArms
 from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.loop import walk
 from sightline.jit import compiled
@@ -146,13 +147,15 @@ class RatioTrajectory:
 @compiled
 def _current_gains(state: IDSState) -> None:
     """Write the information gains of the current estimate into the workspace."""
-    weigh_arms(state, compare_to_best(state))
+    offer = AllArms(0)
+    weigh_arms(state, compare_to_best(state, offer), offer)
 
 
 @compiled
 def _ratio(state: IDSState) -> float:
     """Psi_s of the distribution that the state implies."""
-    return ids_distribution(state, compare_to_best(state))[0].ratio
+    offer = AllArms(0)
+    return ids_distribution(state, compare_to_best(state, offer), offer)[0].ratio
 
 
 def information_ratios(

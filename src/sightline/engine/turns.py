@@ -15,15 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock, is_before, tick
+from sightline.core.offers import nth_offered
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart
-from sightline.policies.base import choose, decided, update
+from sightline.policies.base import choose, decided, law, put_all_on, update
 
 __all__ = [
     "Answers",
+    "Mixing",
     "Outcome",
     "Standing",
+    "accept",
     "answer",
+    "answer_with_law",
     "blank_answers",
     "first_standing",
     "take_outcome",
@@ -61,6 +65,13 @@ class Standing(NamedTuple):
     asked: Ints
     told: Ints
     totals: Array
+
+    def commitment(self) -> dict[str, Any]:
+        """Fields that say what the policy is committed to."""
+        return {name: getattr(self, name) for name in _COMMITMENT}
+
+
+_COMMITMENT = ("arm", "probability", "wake_t", "wake_log_t")
 
 
 class Answers(NamedTuple):
@@ -127,24 +138,50 @@ def blank_answers(count: int) -> Answers:
     )
 
 
+class Mixing(NamedTuple):
+    """For answers with the probability of every arm.
+
+    Attributes
+    ----------
+    floor : float
+        Least probability of every arm on offer.
+    offered : int
+        How many there are.
+    rng : Generator
+        For policies that find their probabilities by drawing; these draws decide nothing.
+    probabilities : ndarray, shape (k,)
+        Those of the policy, once they are known.
+    known_at : ndarray, shape (1,)
+        How much had been learned then; -1 if they are not known.
+    """
+
+    floor: float
+    offered: int
+    rng: Any
+    probabilities: Array
+    known_at: Ints
+
+
 @compiled
-def _answer_one(
-    standing: Standing, state: State, offer: Any, rng: np.random.Generator, answers: Answers, i: int
-) -> None:
-    clock = Clock(standing.t[0], standing.log_t[0])
+def _consult(
+    standing: Standing, state: State, clock: Clock, offer: Any, rng: np.random.Generator
+) -> bool:
+    """Ask the policy, unless it is committed; return whether it explores now."""
     if not is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0])):
         choice = choose(state, clock, offer, rng)
         standing.arm[0] = choice.arm
         standing.probability[0] = choice.probability
         standing.wake_t[0] = choice.wake.t
         standing.wake_log_t[0] = choice.wake.log_t
-    exploring = not is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
+    return not is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
+
+
+@compiled
+def _note(standing: Standing, state: State, clock: Clock, answers: Answers, i: int) -> None:
+    """Take note of an answer, and go on to the next round."""
     answers.rounds[i] = clock.t
-    answers.arms[i] = standing.arm[0]
-    answers.probabilities[i] = standing.probability[0]
-    answers.exploring[i] = exploring
     standing.asked[answers.arms[i]] += 1
-    if exploring:
+    if answers.exploring[i]:
         decided(state, clock, answers.arms[i])
     after = tick(clock)
     standing.t[0] = after.t
@@ -162,7 +199,67 @@ def answer(
 ) -> None:
     """Answer as many questions as there is space for, from the same knowledge."""
     for i in range(answers.arms.shape[0]):
-        _answer_one(standing, state, offer, rng, answers, i)
+        clock = Clock(standing.t[0], standing.log_t[0])
+        answers.exploring[i] = _consult(standing, state, clock, offer, rng)
+        answers.arms[i] = standing.arm[0]
+        answers.probabilities[i] = standing.probability[0]
+        _note(standing, state, clock, answers, i)
+    standing.serial[0] = serial
+
+
+@compiled_apart
+def accept(standing: Standing, state: State, answers: Answers, serial: int) -> None:
+    """Take note of answers that were found elsewhere; a commitment is asked for anew."""
+    for i in range(answers.arms.shape[0]):
+        _note(standing, state, Clock(standing.t[0], standing.log_t[0]), answers, i)
+    standing.wake_t[0] = 0
+    standing.serial[0] = serial
+
+
+@compiled
+def _mix(
+    standing: Standing,
+    state: State,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+    mixing: Mixing,
+) -> tuple[int, float]:
+    """Draw the arm of the policy or, with the probability of all floors, any arm on offer."""
+    arm, floor = standing.arm[0], mixing.floor
+    if standing.probability[0] == 1.0:
+        put_all_on(arm, mixing.probabilities)
+        mixing.known_at[0] = -1
+    elif mixing.known_at[0] != standing.explorations[0]:
+        law(state, clock, offer, mixing.rng, mixing.probabilities)
+        mixing.known_at[0] = standing.explorations[0]
+    if floor > 0.0 and rng.random() < floor * mixing.offered:
+        arm = nth_offered(offer, int(rng.random() * mixing.offered))
+    return arm, floor + (1.0 - floor * mixing.offered) * mixing.probabilities[arm]
+
+
+@compiled_apart
+def answer_with_law(
+    standing: Standing,
+    state: State,
+    offer: Any,
+    rng: np.random.Generator,
+    answers: Answers,
+    serial: int,
+    mixing: Mixing,
+) -> None:
+    """Answer, mixing in every arm on offer, with probabilities where the policy states none.
+
+    An arm that a committed policy would not have played is explored.
+    """
+    for i in range(answers.arms.shape[0]):
+        clock = Clock(standing.t[0], standing.log_t[0])
+        exploring = _consult(standing, state, clock, offer, rng)
+        arm, probability = _mix(standing, state, clock, offer, rng, mixing)
+        answers.arms[i] = arm
+        answers.probabilities[i] = probability
+        answers.exploring[i] = exploring or arm != standing.arm[0]
+        _note(standing, state, clock, answers, i)
     standing.serial[0] = serial
 
 

@@ -106,6 +106,11 @@ class E4(Policy):
         number("gamma", self.gamma, at_least=0)
 
     @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
+
+    @property
     def commits(self) -> bool:
         """Whether choices can reach ahead: they do once the best arm is settled."""
         return True

@@ -37,7 +37,7 @@ from sightline.core.confidence.rules import (
     valid_rule,
 )
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.model import Model
+from sightline.core.model import AllArms, Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose_among, register_policy
@@ -146,9 +146,19 @@ def choose_lin_med(
 
 
 @compiled
+def law_lin_med(
+    state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+) -> None:
+    """Write the distribution that ``choose`` draws from."""
+    _allocate(state, log_round(clock))
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = state.probabilities[x]
+
+
+@compiled
 def _allocate(state: LinMEDState, log_t: float) -> None:
     """Write p."""
-    comparison = compare_to_best(state)
+    comparison = compare_to_best(state, AllArms(0))
     best = comparison.best
     _weigh_evidence(state, comparison, log_t)
     _renew_design(state)
@@ -197,4 +207,4 @@ def _renew_design(state: LinMEDState) -> None:
         optimal_design(state.design, state.estimate.arms.rewards, state.scales, DESIGN_TOLERANCE)
 
 
-register_policy(LinMEDState, choose=choose_lin_med, update=learn, inspect=report)
+register_policy(LinMEDState, choose=choose_lin_med, update=learn, inspect=report, law=law_lin_med)

@@ -84,6 +84,16 @@ class LinUCB(Policy):
         if self.switch_growth is not None:
             number("switch_growth", self.switch_growth, above=0)
 
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return self.switch_growth is None
+
     def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self.confidence)
@@ -109,7 +119,7 @@ def choose_lin_ucb(
     """Largest upper confidence bound."""
     estimate = state.estimate
     beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
-    return Choice(optimistic_arm(estimate, beta), 1.0, clock)
+    return Choice(optimistic_arm(estimate, beta, offer), 1.0, clock)
 
 
 @compiled

@@ -41,7 +41,7 @@ from sightline.core.confidence.known_horizon import (
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, unregularised
 from sightline.core.information.gaps import optimistic_arm
-from sightline.core.model import Model
+from sightline.core.model import AllArms, Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
@@ -102,6 +102,11 @@ class OAM(Policy):
         else:
             number("forced_exploration", self.forced_exploration, at_least=0)
         number("determinant_growth", self.determinant_growth, at_least=0)
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
 
     def start(self, model: Model) -> OAMState:
         """State before any data."""
@@ -187,7 +192,7 @@ def _explore(state: OAMState, least: float, log_t: float) -> int:
             furthest, lowest = x, estimate.arms.pulls[x] / share
     s = float(state.explorations[0] + 1)
     if furthest < 0:
-        return optimistic_arm(estimate, evidence_level(state.level, 2.0 * math.log(s)))
+        return optimistic_arm(estimate, evidence_level(state.level, 2.0 * math.log(s)), AllArms(0))
     if estimate.arms.pulls[fewest] <= _rate(state, log_t) * s:
         return fewest
     return furthest

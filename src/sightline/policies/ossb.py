@@ -75,6 +75,11 @@ class OSSB(Policy):
         number("gamma", self.gamma, at_least=0)
         number("determinant_growth", self.determinant_growth, at_least=0)
 
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
+
     def start(self, model: Model) -> OSSBState:
         """State before any data."""
         estimate, _ = unregularised(model, "OSSB")

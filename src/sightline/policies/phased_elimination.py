@@ -109,6 +109,11 @@ class PhasedElimination(Policy):
         number("gap_bound", self.gap_bound, above=0)
 
     @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
+
+    @property
     def commits(self) -> bool:
         """Whether choices can reach ahead: they do once the best arm is settled."""
         return True

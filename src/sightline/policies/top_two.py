@@ -46,7 +46,8 @@ from sightline.core.posterior.gaussian import (
     gaussian_posterior,
 )
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.base import Choice, Policy, put_all_on, register_policy
+from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.policies.reports import (
     begin,
     compare_to_best,
@@ -116,6 +117,16 @@ class TopTwo(Policy):
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser)
 
+    @property
+    def probability_by_draws(self) -> bool:
+        """Whether the probability of a choice is known by drawing many more only."""
+        return True
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return True
+
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
         model.needs_weights("TopTwo")
@@ -147,7 +158,7 @@ def _nearest(state: TopTwoState, comparison: Comparison) -> int:
 
 @compiled
 def _leader_or_challenger(
-    state: TopTwoState, comparison: Comparison, rng: np.random.Generator
+    state: TopTwoState, comparison: Comparison, offer: Any, rng: np.random.Generator
 ) -> int:
     """Play the leader or look for a challenger; all draws are made in one place, compiled once."""
     # P(another arm than x-hat is best) <= sum_z P(<x-hat - z, theta> < 0) <= k/2 exp(-least/2)
@@ -157,7 +168,7 @@ def _leader_or_challenger(
     leader = -1
     for _ in range(state.redraws + 1):
         draw_parameter(state.posterior, 1.0, state.draw, rng)
-        arm = best_under(state.posterior, state.draw)
+        arm = best_under(state.posterior, state.draw, offer)
         if leader < 0:
             leader = arm
             if rng.random() < state.leader_probability:
@@ -174,11 +185,11 @@ def choose_top_two(
     state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
-    comparison = compare_to_best(state)
+    comparison = compare_to_best(state, offer)
     wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
-    return Choice(_leader_or_challenger(state, comparison, rng), math.nan, clock)
+    return Choice(_leader_or_challenger(state, comparison, offer, rng), math.nan, clock)
 
 
 @compiled
@@ -188,6 +199,25 @@ def update_top_two(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> 
     absorb(state.posterior, arm, outcome)
 
 
+@compiled
+def law_top_two(
+    state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+) -> None:
+    """Write the shares of the arms in many draws, as ThompsonSampling does."""
+    comparison = compare_to_best(state, offer)
+    if is_before(clock, settled_until_round(state, comparison, clock)):
+        put_all_on(comparison.best, probabilities)
+        return
+    withhold_all(probabilities)
+    for _ in range(LAW_DRAWS):
+        probabilities[_leader_or_challenger(state, comparison, offer, rng)] += 1.0
+    share_draws(offer, probabilities)
+
+
 register_policy(
-    TopTwoState, choose=choose_top_two, update=update_top_two, inspect=report_commitment
+    TopTwoState,
+    choose=choose_top_two,
+    update=update_top_two,
+    inspect=report_commitment,
+    law=law_top_two,
 )

@@ -96,7 +96,7 @@ def view_of(live: LiveState) -> View:
     return View(
         options=live.options,
         policy=live.policy,
-        noise_std=live.noise_std,
+        noise_std=live.table.noise_std,
         clock=live.clock,
         asked=standing.asked.copy(),
         told=standing.told.copy(),

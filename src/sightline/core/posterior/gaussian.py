@@ -15,13 +15,14 @@ triangular solve, and no inverse that could drift.  R and R^-T b follow the data
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.linalg.cholesky import rank_one_update, solve
-from sightline.core.linalg.vectors import first_largest, inner_products
+from sightline.core.linalg.vectors import inner_products
+from sightline.core.offers import first_largest_offered
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
@@ -107,7 +108,7 @@ def posterior_mean(posterior: Posterior, theta: Array) -> None:
 
 
 @compiled
-def best_under(posterior: Posterior, theta: Array) -> int:
-    """Best arm under a parameter; the first one among equals."""
+def best_under(posterior: Posterior, theta: Array, offer: Any) -> int:
+    """Best arm on offer under a parameter; the first one among equals."""
     inner_products(posterior.columns, theta, posterior.means)
-    return first_largest(posterior.means)
+    return first_largest_offered(offer, posterior.means)

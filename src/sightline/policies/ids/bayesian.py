@@ -58,7 +58,7 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.core.posterior.samples import fixed_samples
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose_from, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, choose_from, register_policy, spread
 from sightline.validation import integer, number, one_of
 
 __all__ = [
@@ -185,9 +185,21 @@ def inspect_bayesian(state: BayesianState, clock: Clock, offer: Any) -> Evidence
     """Best arm of the posterior mean; the policy has no confidence level."""
     theta = state.cells.theta
     posterior_mean(state.posterior, theta)
-    return Evidence(best_under(state.posterior, theta), math.nan, math.nan, clock)
+    return Evidence(best_under(state.posterior, theta, offer), math.nan, math.nan, clock)
+
+
+@compiled
+def law_bayesian(
+    state: BayesianState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+) -> None:
+    """Write the distribution that ``choose`` draws from."""
+    spread(bayesian_mixture(state), probabilities)
 
 
 register_policy(
-    BayesianState, choose=choose_bayesian, update=update_bayesian, inspect=inspect_bayesian
+    BayesianState,
+    choose=choose_bayesian,
+    update=update_bayesian,
+    inspect=inspect_bayesian,
+    law=law_bayesian,
 )

@@ -1,0 +1,220 @@
+"""Someone who does everything that can be done to a session, in random order."""
+
+from __future__ import annotations
+
+import collections
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sightline as sl
+from sightline.engine.live import LiveState
+from tests.own_policies import EpsilonGreedy
+
+__all__ = ["POLICIES", "PROBLEM", "WINDOW", "Actor", "Deed", "begin", "bits", "own"]
+
+PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
+POLICIES: dict[str, sl.Policy] = {
+    "IDS": sl.IDS(),
+    "LinUCB": sl.LinUCB(),
+    "ThompsonSampling": sl.ThompsonSampling(),
+    "BayesianIDS": sl.BayesianIDS(samples=200),
+    "EpsilonGreedy": EpsilonGreedy(0.3),
+}
+#: By rounds, so that a twin that does the same lets the same decisions expire.
+WINDOW: dict[str, Any] = {"reward_window": "40 rounds", "on_timeout": 0.0}
+_OPEN, _EXPIRED = 35, 45  # rounds after which a window is open still, and is over
+
+
+def begin(policy: sl.Policy, journal: Path | None = None, **options: Any) -> sl.Session:
+    """Begin a session, or continue it from its journal."""
+    if journal is None:
+        return sl.Session(PROBLEM.actions, policy, 0.3, seed=1, **WINDOW | options)
+    return sl.Session.open(journal, PROBLEM.actions, policy, 0.3, seed=1, **WINDOW | options)
+
+
+def own(policy: sl.Policy) -> sl.Policy | None:
+    """Return the policy where it is not of the library, and must be given again to a file."""
+    return policy if isinstance(policy, EpsilonGreedy) else None
+
+
+def bits(state: LiveState, *, names: bool = True) -> dict[str, Any]:
+    """All that a session knows; without ids and times, which no two sessions have in common."""
+    snapshot = state.snapshot()
+    arrays = {
+        name: array.tobytes()
+        for name, array in snapshot.arrays.items()
+        if names or name.rpartition(".")[2] not in ("id", "made", "when")
+    }
+    return {**snapshot.header, **arrays}
+
+
+class Deed(NamedTuple):
+    """Something done to a session; decisions are named by their rounds."""
+
+    kind: str  # "ask", "tell", "late", "give up", "save" or "look"
+    argument: Any = None
+
+
+class Actor:
+    """Asks, tells, looks and saves.
+
+    Parameters
+    ----------
+    session : Session
+        To which it is done.
+    rng : random.Random
+        What is done.
+    folder : Path
+        Where the session is saved.
+    alone : bool
+        Whether nobody else tells and gives up.
+
+    Attributes
+    ----------
+    done : list of Deed
+        What has returned.
+    doing : Deed or None
+        What has not, or not yet.
+    acknowledged : list of tuple
+        What the session has answered: kind, id, and arm, probability and round, or reward.
+    files : list of dict
+        Bits of the states that the saved file may hold.
+    """
+
+    WEIGHTS: tuple[tuple[str, int], ...] = (
+        ("ask", 30),
+        ("tell", 30),
+        ("ask_several", 5),
+        ("tell_several", 5),
+        ("status", 5),
+        ("estimates", 3),
+        ("pending", 3),
+        ("tell_again", 3),
+        ("tell_unknown", 2),
+        ("tell_late", 2),
+        ("give_up", 1),
+        ("save", 2),
+    )
+
+    def __init__(
+        self, session: sl.Session, rng: random.Random, folder: Path, *, alone: bool = True
+    ) -> None:
+        self.session, self.rng, self.path, self.alone = session, rng, folder / "state", alone
+        self.done: list[Deed] = []
+        self.doing: Deed | None = None
+        self.acknowledged: list[tuple[Any, ...]] = []
+        self.files: list[dict[str, Any]] = []
+        self.open: dict[int, str] = {}  # ids by round
+        self._newest = 0
+        self._told: collections.deque[tuple[str, float]] = collections.deque(maxlen=100)
+        self._kinds, self._weights = zip(*self.WEIGHTS[: None if alone else 8], strict=True)
+
+    def act(self) -> None:
+        """Do something."""
+        (kind,) = self.rng.choices(self._kinds, self._weights)
+        getattr(self, f"_{kind}")()
+
+    def _do(self, deed: Deed, call: Callable[[], Any]) -> Any:
+        self.doing = deed
+        result = call()
+        self.done.append(deed)
+        self.doing = None
+        return result
+
+    def _ask(self) -> None:
+        self._note([self._do(Deed("ask", 1), self.session.ask)])
+
+    def _ask_several(self) -> None:
+        count = self.rng.randint(2, 6)
+        self._note(self._do(Deed("ask", count), lambda: self.session.ask(count=count)))
+
+    def _note(self, decisions: list[sl.Decision]) -> None:
+        for one in decisions:
+            self.open[one.round], self._newest = one.id, one.round
+            self.acknowledged.append(("asked", one.id, one.arm, one.probability, one.round))
+
+    def _tell(self) -> None:
+        self._tell_some(1, lambda pairs: self.session.tell(*pairs[0]))
+
+    def _tell_several(self) -> None:
+        self._tell_some(4, self.session.tell_many)
+
+    def _tell_some(self, count: int, tell: Callable[[list[tuple[str, float]]], None]) -> None:
+        rounds = [t for t in self.open if t > self._newest - _OPEN]
+        chosen = self.rng.sample(rounds, min(count, len(rounds)))
+        if not chosen:
+            return
+        pairs = [(self.open[t], self.rng.gauss(0.3, 0.3)) for t in chosen]
+        told = {t: reward for t, (_, reward) in zip(chosen, pairs, strict=True)}
+        try:
+            self._do(Deed("tell", told), lambda: tell(pairs))
+            self._told += pairs
+            self.acknowledged += [("told", *pair) for pair in pairs]
+        except sl.ExpiredDecisionError:  # others have asked meanwhile
+            if self.alone:
+                raise
+            self.doing = None
+        for t in chosen:
+            del self.open[t]
+
+    def _tell_late(self) -> None:
+        expired = [t for t in self.open if t < self._newest - _EXPIRED]
+        if expired:
+            id_ = self.open[expired[0]]
+            late = Deed("late", expired[0])
+            self._do(late, lambda: self._refused(id_, sl.ExpiredDecisionError))
+            self.acknowledged.append(("late", id_))
+            del self.open[expired[0]]
+
+    def _tell_again(self) -> None:
+        if self._told:
+            id_, reward = self.rng.choice(self._told)
+            self._do(Deed("look"), lambda: self.session.tell(id_, reward))
+
+    def _tell_unknown(self) -> None:
+        self._do(Deed("look"), lambda: self._refused("x", sl.UnknownDecisionError))
+
+    def _refused(self, id_: str, error: type[Exception]) -> None:
+        try:
+            self.session.tell(id_, 0.5)
+        except error:
+            return
+        raise AssertionError(f"the reward of {id_} was accepted")
+
+    def _give_up(self) -> None:
+        before = max(self._newest - 30, 1)
+        self._do(Deed("give up", before), lambda: self.session.give_up(before))
+        self.open = {t: id_ for t, id_ in self.open.items() if t >= before}
+
+    def _status(self) -> None:
+        self._do(Deed("look"), self.session.status)
+
+    def _estimates(self) -> None:
+        self._do(Deed("look"), self.session.estimates)
+
+    def _pending(self) -> None:
+        self._do(Deed("look"), self.session.pending)
+
+    def _save(self) -> None:
+        content = bits(self.session._live)
+        self.files.append(content)
+        self._do(Deed("save"), lambda: self.session.save(self.path))
+        self.files = [content]
+
+    def refresh(self) -> None:
+        """Note what is open; for calls that never returned this is the only way to know."""
+        pending = self.session.pending()
+        self._newest = self.session.status().round - 1
+        gone = {t: id_ for t, id_ in self.open.items() if t < self._newest - _EXPIRED}
+        self.open = gone | {one.round: one.id for one in pending}
+
+    def check_file(self) -> None:
+        """Compare the saved file with what it may hold."""
+        if not self.path.exists():
+            return
+        loaded = bits(sl.Session.load(self.path, own(self.session.policy))._live)
+        if loaded not in self.files:
+            raise AssertionError("the file holds neither the state before save nor that after it")
+        self.files = [loaded]
