@@ -14,6 +14,7 @@ from sightline.engine.journal import Event
 from sightline.engine.live import LiveState
 from sightline.engine.replay import replay
 from sightline.policies.base import Evidence
+from sightline.report.offers import Offers
 from sightline.report.standing import View
 
 __all__ = ["History", "history_of"]
@@ -92,10 +93,12 @@ def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]
     told = np.zeros(len(view.options), dtype=np.int64)
     totals = np.zeros(len(view.options))
     arms: dict[str | None, int | None] = {}
+    offers = Offers(len(view.options), events)
     asked = 0
-    yield asked, view.tested(told, totals, clock_at(1))
+    yield asked, view.tested(told, totals, offers.current, clock_at(1))
     for part in _parts(events):
         for event in part:
+            offers.follow(event)
             if event.kind == "asked":
                 asked += 1
                 arms[event.decision] = event.arm
@@ -103,7 +106,7 @@ def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]
                 arm = arms.pop(event.decision)
                 told[arm] += 1
                 totals[arm] += event.reward
-        yield asked, view.tested(told, totals, clock_at(asked + 1))
+        yield asked, view.tested(told, totals, offers.current, clock_at(asked + 1))
 
 
 def _parts(events: list[Event]) -> Iterator[list[Event]]:

@@ -121,7 +121,8 @@ def _draw_means(axes: Axes, view: View, colours: dict[int, str]) -> None:
     for y, row in enumerate(rows):
         colour = colours.get(row, _OTHERS)
         axes.errorbar(means[row], y, xerr=2.0 * errors[row], fmt="o", color=colour)
-    names = [_label(view.options.names[row]) for row in rows]
+    gone = {True: "", False: " (retired)"}
+    names = [_label(view.options.names[row]) + gone[bool(view.offered[row])] for row in rows]
     _name_rows(axes, names)
 
 
