@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sightline.engine.journal import Event
 from sightline.engine.options import Options
+from sightline.report.offers import Offers
 from sightline.report.standing import View
 
 if TYPE_CHECKING:
@@ -20,22 +21,25 @@ __all__ = ["WRITERS", "decision_frame"]
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
 
 
-def decision_frame(events: Iterable[Event], view: View) -> pd.DataFrame:
+def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
     """One row per decision, in their order.
 
     Parameters
     ----------
-    events : iterable of Event
+    events : sequence of Event
         All entries of a journal.
     view : View
         The session after them.
     """
     import pandas as pd
 
-    asked, closed = [], {}
+    offers = Offers(len(view.options), events)
+    asked, closed, offered = [], {}, []
     for event in events:
+        offers.follow(event)
         if event.kind == "asked":
             asked.append(event)
+            offered.append(offers.asked)
         elif event.kind in _OUTCOMES:
             closed[event.decision] = event
     ends = [closed.get(event.decision) for event in asked]
@@ -49,7 +53,8 @@ def decision_frame(events: Iterable[Event], view: View) -> pd.DataFrame:
             "option": _categories(view.options.names, arms),
             "arm": arms,
             **_levels(view.options, arms),
-            "features": _features(view.options, arms),
+            "features": _lists(view.options.features.tolist(), arms, float),
+            "offered": _offered(offered),
             "probability": _floats(event.probability for event in asked),
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
@@ -96,15 +101,25 @@ def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
     return columns
 
 
-def _features(options: Options, arms: NDArray[np.int64]) -> pd.Series:
+def _lists(known: list[Any], which: NDArray[np.int64], kind: type) -> pd.Series:
     """Return a list per decision, without an object for each."""
     import pandas as pd
     import pyarrow as pa
 
-    d = options.features.shape[1]
-    values = pa.array(options.features[arms].ravel())
-    lists = pa.FixedSizeListArray.from_arrays(values, d).cast(pa.list_(pa.float64()))
+    item = pa.float64() if kind is float else pa.int64()
+    lists = pa.array(known, pa.list_(item)).take(pa.array(which))
     return pd.Series(lists, dtype=pd.ArrowDtype(lists.type))
+
+
+def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
+    """Rows that could be chosen in each decision; None for all."""
+    known: dict[bytes, int] = {}
+    lists: list[list[int] | None] = []
+    for flags in offered:
+        if known.setdefault(flags.tobytes(), len(known)) == len(lists):
+            lists.append(None if flags.all() else np.flatnonzero(flags).tolist())
+    which = [known[flags.tobytes()] for flags in offered]
+    return _lists(lists, np.array(which, dtype=np.int64), int)
 
 
 def _write_parquet(frame: pd.DataFrame, file: BinaryIO) -> None:
@@ -117,7 +132,7 @@ def _write_parquet(frame: pd.DataFrame, file: BinaryIO) -> None:
 
 
 def _write_csv(frame: pd.DataFrame, file: BinaryIO) -> None:
-    frame.drop(columns="features").to_csv(file, index=False)
+    frame.drop(columns=["features", "offered"]).to_csv(file, index=False)
 
 
 #: By the suffix of the file.

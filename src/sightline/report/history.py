@@ -14,6 +14,7 @@ from sightline.engine.journal import Event
 from sightline.engine.live import LiveState
 from sightline.engine.replay import replay
 from sightline.policies.base import Evidence
+from sightline.report.offers import Offers
 from sightline.report.standing import View
 
 __all__ = ["History", "history_of"]
@@ -31,6 +32,9 @@ class History(NamedTuple):
     ----------
     rounds, evidence, threshold : ndarray, shape (m,)
         Decisions made before each look, and what was known then.
+    whole : bool
+        Whether they reach to the end: another version of the library may decide otherwise, and a
+        journal can then not be replayed.
     edges : ndarray, shape (n + 1,)
         Decisions made before the ends of n intervals.
     shares : ndarray, shape (n, k)
@@ -40,6 +44,7 @@ class History(NamedTuple):
     rounds: Array
     evidence: Array
     threshold: Array
+    whole: bool
     edges: Array
     shares: Array
 
@@ -57,12 +62,19 @@ def history_of(first: LiveState, events: list[Event], view: View) -> History:
         The session after them.
     """
     # a policy without a test need not be asked again, which can take long
-    looks = list(_by_replay(first, events) if view.has_test else _by_counts(events, view))
+    found = _by_replay(first, events) if view.has_test else _by_counts(events, view)
+    looks, whole = [], True
+    try:
+        for look in found:
+            looks.append(look)  # what was found stays
+    except ValueError:
+        whole = False
     edges, shares = _traffic(events, len(view.options))
     return History(
         rounds=np.array([rounds for rounds, _ in looks], dtype=np.float64),
         evidence=np.array([report.evidence for _, report in looks]),
         threshold=np.array([report.threshold for _, report in looks]),
+        whole=whole,
         edges=edges,
         shares=shares,
     )
@@ -81,10 +93,12 @@ def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]
     told = np.zeros(len(view.options), dtype=np.int64)
     totals = np.zeros(len(view.options))
     arms: dict[str | None, int | None] = {}
+    offers = Offers(len(view.options), events)
     asked = 0
-    yield asked, view.tested(told, totals, clock_at(1))
+    yield asked, view.tested(told, totals, offers.current, clock_at(1))
     for part in _parts(events):
         for event in part:
+            offers.follow(event)
             if event.kind == "asked":
                 asked += 1
                 arms[event.decision] = event.arm
@@ -92,7 +106,7 @@ def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]
                 arm = arms.pop(event.decision)
                 told[arm] += 1
                 totals[arm] += event.reward
-        yield asked, view.tested(told, totals, clock_at(asked + 1))
+        yield asked, view.tested(told, totals, offers.current, clock_at(asked + 1))
 
 
 def _parts(events: list[Event]) -> Iterator[list[Event]]:

@@ -6,7 +6,6 @@ All that a session does is in the engine; here is what is made of its numbers.
 from __future__ import annotations
 
 import io
-import sqlite3
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,6 +93,8 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         - ``decision_id``; ``sequence``, the number of its entry in the journal; ``round``;
         - ``option`` and ``arm``, its name and its row; ``level:`` and the name of a factor, for
           every factor; ``features``, a list, in Parquet only;
+        - ``offered``, the rows of the options that could be chosen, in Parquet only, and null where
+          these are all that there ever were;
         - ``probability``, with which the option was drawn, nan if unknown; ``exploring``;
         - ``policy``, the name of its class;
         - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed;
@@ -129,10 +130,8 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         if journal is None:
             self._expire()
             return view_of(self._live), None
-        try:
-            found = journal.snapshot(first=True)
-        except sqlite3.ProgrammingError:
-            raise RuntimeError(f"{journal.path} is closed: open it again") from None
-        assert found is not None
+        journal.require_open()
         self._expire()
+        found = journal.snapshot(first=True)
+        assert found is not None
         return view_of(self._live), Record(found[1], list(journal.events()))

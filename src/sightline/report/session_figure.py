@@ -121,7 +121,8 @@ def _draw_means(axes: Axes, view: View, colours: dict[int, str]) -> None:
     for y, row in enumerate(rows):
         colour = colours.get(row, _OTHERS)
         axes.errorbar(means[row], y, xerr=2.0 * errors[row], fmt="o", color=colour)
-    names = [_label(view.options.names[row]) for row in rows]
+    gone = {True: "", False: " (retired)"}
+    names = [_label(view.options.names[row]) + gone[bool(view.offered[row])] for row in rows]
     _name_rows(axes, names)
 
 
@@ -179,6 +180,8 @@ def _draw_evidence(axes: Axes, view: View, past: History | None) -> None:
         axes.plot(past.rounds, _finite(evidence), label="for the best option")
         axes.plot(past.rounds, threshold, "k--", label="needed to be settled")
         _count_decisions(axes, view)
+        if not past.whole:
+            axes.set_xlabel("decisions (what was decided later cannot be replayed by this version)")
     highest = float(np.nanmax([*_finite(evidence), *threshold]))
     axes.set_ylim(0.0, 1.1 * highest or 1.0)
     axes.legend(loc="best")

@@ -40,7 +40,9 @@ class View:
     Attributes
     ----------
     options : Options
-        What can be played.
+        All that there ever were.
+    offered : ndarray of bool, shape (k,)
+        Those that are not retired.
     policy : Policy
         Who chooses.
     noise_std : float or ndarray, shape (k,)
@@ -56,6 +58,7 @@ class View:
     """
 
     options: Options
+    offered: NDArray[np.bool_]
     policy: Policy
     noise_std: float | Array
     clock: Clock
@@ -73,14 +76,19 @@ class View:
     @functools.cached_property
     def evidence(self) -> Evidence:
         """Evidence of the policy, or by the test of IDS on all rewards if it has none."""
-        return self.report if self.has_test else self.tested(self.told, self.totals, self.clock)
+        if self.has_test:
+            return self.report
+        return self.tested(self.told, self.totals, self.offered, self.clock)
 
-    def tested(self, told: Ints, totals: Array, clock: Clock) -> Evidence:
-        """Evidence by the test of IDS, from counts and totals of any moment."""
+    def tested(
+        self, told: Ints, totals: Array, offered: NDArray[np.bool_], clock: Clock
+    ) -> Evidence:
+        """Evidence by the test of IDS, from the data and the offer of any moment."""
         rule = rule_of(self.policy)
         features = self.options.features
         data = ellipsoid_of(features, told, totals, self.noise_std, rule.norm_bound or 1.0)
-        return evidence_of(data, features, clock, rule)
+        found = evidence_of(data, features[offered], clock, rule)
+        return found._replace(best=int(np.flatnonzero(offered)[found.best]))
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Effects with intervals; see :meth:`sightline.Session.effects`."""
@@ -93,8 +101,11 @@ class View:
 def view_of(live: LiveState) -> View:
     """Copy what is needed; the session may go on meanwhile."""
     standing = live.standing
+    offered = np.ones(len(live.options), dtype=np.bool_)
+    offered[list(live.table.retired)] = False
     return View(
         options=live.options,
+        offered=offered,
         policy=live.policy,
         noise_std=live.table.noise_std,
         clock=live.clock,
