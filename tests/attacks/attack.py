@@ -38,8 +38,6 @@ class Attack:
         Class of the error that carries the sentence.
     kernels : bool
         Whether it calls kernels, which are then not compiled for it alone.
-    awaits : str
-        What has to change elsewhere before it is as expected.
     """
 
     name: str
@@ -47,7 +45,6 @@ class Attack:
     says: tuple[str, ...] | None
     raises: type[Exception] = ValueError
     kernels: bool = False
-    awaits: str = ""
 
     def __str__(self) -> str:
         return self.name

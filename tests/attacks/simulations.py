@@ -88,7 +88,6 @@ def _runs() -> list[Attack]:
             lambda: simulate(policy=np.eye(40)),
             "policy",
             "array",
-            awaits="engine/simulate.py",
         ),
         refused("policy: class", lambda: simulate(policy=sl.IDS), "policy", "IDS"),
         refused(

@@ -32,14 +32,7 @@ def successes(attacks: list[Attack], directory: Path) -> list[str]:
 
 @every_kind
 def test_attacks_come_to_nothing(kind: str, tmp_path: Path) -> None:
-    assert successes([attack for attack in KINDS[kind] if not attack.awaits], tmp_path) == []
-
-
-@every_kind
-def test_attacks_that_await_a_change_elsewhere(kind: str, tmp_path: Path) -> None:
-    """Where all of a kind come to nothing, ``awaits`` can be removed."""
-    if successes([attack for attack in KINDS[kind] if attack.awaits], tmp_path):
-        pytest.xfail(", ".join(sorted({attack.awaits for attack in KINDS[kind]})))
+    assert successes(KINDS[kind], tmp_path) == []
 
 
 @every_kind

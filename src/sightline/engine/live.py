@@ -47,7 +47,7 @@ from sightline.engine.turns import (
 from sightline.jit import callable_for, entry_for, registered
 from sightline.policies.base import Evidence, Policy, inspect
 from sightline.policies.catalogue import describe
-from sightline.validation import integer, shown
+from sightline.validation import instance, integer
 
 __all__ = ["LiveState"]
 
@@ -67,8 +67,7 @@ class LiveState:
         window: Window,
         floor: float = 0.0,
     ) -> None:
-        if not isinstance(policy, Policy):
-            raise ValueError(f"policy must be a Policy such as IDS(), got {shown(policy)}")
+        instance("policy", policy, Policy, "a Policy such as IDS()")
         self.policy = policy
         self.table = first_table(options, policy, noise_std, first_standing(len(options)))
         self.seed = integer("seed", seed, at_least=0)
