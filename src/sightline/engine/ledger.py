@@ -166,8 +166,10 @@ class Tally(NamedTuple):
     given_up: int = 0
     late: int = 0
 
-    def after(self, closings: Iterable[Closing], late: int = 0) -> Tally:
+    def after(self, closings: list[Closing], late: int = 0) -> Tally:
         """Count these as well."""
+        if not (closings or late):
+            return self
         counts = Counter(closing.ending for closing in closings)
         return Tally(
             told=self.told + counts["told"],

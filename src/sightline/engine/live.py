@@ -220,17 +220,22 @@ class LiveState:
             self.call(accept, (standing, self.state, operation.answers, operation.last))
         elif self.floor > 0.0 or (self.policy.probability_by_draws and self._compiled):
             # (interpreted, thousands of draws would take a second)
-            self.call(answer_with_law, (*arguments, self._mixing(offer)))
+            self.call(answer_with_law, (*arguments, self._mixing(offer), self._spare()))
         else:
             self.call(answer, arguments)
 
     def _mixing(self, offer: AllArms | SomeArms) -> Mixing:
         k = len(self.options)
         offered = int(offer.available.sum()) if isinstance(offer, SomeArms) else k
-        # not the generator of decisions: these are the same with and without probabilities
+        return Mixing(self.floor, offered, np.zeros(k), np.full(1, -1))
+
+    def _spare(self) -> np.random.Generator:
+        """Make a generator for this round that decides nothing.
+
+        Decisions are the same with and without probabilities.
+        """
         seed = np.random.SeedSequence(self.seed, spawn_key=(2, int(self.standing.t[0])))
-        rng = np.random.Generator(np.random.PCG64(seed))
-        return Mixing(self.floor, offered, rng, np.zeros(k), np.full(1, -1))
+        return np.random.Generator(np.random.PCG64(seed))
 
     def call(self, kernel: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Call a kernel, whose machine code is looked up once."""

@@ -415,7 +415,7 @@ class Session:
             exploring=made.exploring,
             round=made.round,
             option=options.names[made.arm],
-            levels={} if options.levels is None else options.levels[made.arm],
+            levels={} if options.levels is None else dict(options.levels[made.arm]),
             made=made.made,
         )
 

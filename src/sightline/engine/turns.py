@@ -164,8 +164,6 @@ class Mixing(NamedTuple):
         Least probability of every arm on offer.
     offered : int
         How many there are.
-    rng : Generator
-        For policies that find their probabilities by drawing; these draws decide nothing.
     probabilities : ndarray, shape (k,)
         Those of the policy, once they are known.
     known_at : ndarray, shape (1,)
@@ -174,7 +172,6 @@ class Mixing(NamedTuple):
 
     floor: float
     offered: int
-    rng: Any
     probabilities: Array
     known_at: Ints
 
@@ -241,6 +238,7 @@ def _mix(
     offer: Any,
     rng: np.random.Generator,
     mixing: Mixing,
+    spare: np.random.Generator,
 ) -> tuple[int, float]:
     """Draw the arm of the policy or, with the probability of all floors, any arm on offer."""
     arm, floor = standing.arm[0], mixing.floor
@@ -248,7 +246,7 @@ def _mix(
         put_all_on(arm, mixing.probabilities)
         mixing.known_at[0] = -1
     elif mixing.known_at[0] != standing.explorations[0]:
-        law(state, clock, offer, mixing.rng, mixing.probabilities)
+        law(state, clock, offer, spare, mixing.probabilities)
         mixing.known_at[0] = standing.explorations[0]
     if floor > 0.0 and rng.random() < floor * mixing.offered:
         arm = nth_offered(offer, int(rng.random() * mixing.offered))
@@ -264,15 +262,17 @@ def answer_with_law(
     answers: Answers,
     serial: int,
     mixing: Mixing,
+    spare: np.random.Generator,
 ) -> None:
     """Answer, mixing in every arm on offer, with probabilities where the policy states none.
 
-    An arm that a committed policy would not have played is explored.
+    An arm that a committed policy would not have played is explored.  The spare generator is for
+    policies that find their probabilities by drawing; these draws decide nothing.
     """
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
         exploring = _consult(standing, state, clock, offer, rng)
-        arm, probability = _mix(standing, state, clock, offer, rng, mixing)
+        arm, probability = _mix(standing, state, clock, offer, rng, mixing, spare)
         answers.arms[i] = arm
         answers.probabilities[i] = probability
         answers.exploring[i] = exploring or arm != standing.arm[0]
