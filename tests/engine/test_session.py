@@ -395,7 +395,7 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
 def test_loading_what_does_not_fit(
     tmp_path: Path, change: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sightline.engine import session as module
+    from sightline.engine import stored as module
 
     def write(file: Any, snapshot: Any) -> None:
         write_snapshot(file, snapshot._replace(header=snapshot.header | change))
