@@ -3,12 +3,15 @@
 regret.svg  regret of IDS and LinUCB against the lower bound, and IDS to 10^1000 rounds
 cells.png   arms, cells and the binding alternative of end of optimism
 watch.html  IDS at work, round by round
+session.png where the experiment of examples/adaptive_experiment.py stands at its end
 
 It prints the pulls per arm that the pages quote.
 """
 
 from __future__ import annotations
 
+import runpy
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,14 @@ def regret_picture(path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
+def session_picture(path: Path) -> None:
+    example = runpy.run_path(str(Path(__file__).parents[1] / "examples/adaptive_experiment.py"))
+    with tempfile.TemporaryDirectory() as directory:
+        example["main"](Path(directory))
+        with sl.Session.open(Path(directory) / "experiment.db") as session:
+            session.plot().savefig(path, dpi=90)
+
+
 def _band(axes: Any, x: Any, mean: Any, error: Any, label: str) -> None:
     (line,) = axes.plot(x, mean, label=label)
     colour = line.get_color()
@@ -66,6 +77,7 @@ def main() -> None:
     matplotlib.rcParams.update({"svg.hashsalt": "sightline", "svg.fonttype": "none"})
     bound_figure(sl.lower_bound(PROBLEM)).savefig(ASSETS / "cells.png", dpi=90)
     write_watch_page(PROBLEM, sl.IDS(), ASSETS / "watch.html", rounds=10_000)
+    session_picture(ASSETS / "session.png")
     regret_picture(ASSETS / "regret.svg")
 
 

@@ -52,7 +52,11 @@ def test_adaptive_experiment(
 ) -> None:
     output_of("adaptive_experiment.py", monkeypatch)
     output = capsys.readouterr().out
-    assert "best page: large picture, green button; settled: True" in output
+    assert "best page: picture=large, text=long, button=green; settled: True" in output
+    (ends,) = re.findall(r"^ *button +green +([-\d. ]+)$", output, re.MULTILINE)
+    effect, lower, upper = map(float, ends.split())
+    assert 0.0 < lower < 0.15 < upper
+    assert lower < effect < upper
 
 
 @pytest.mark.slow

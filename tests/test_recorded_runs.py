@@ -7,6 +7,7 @@ in the changelog which, and why.
 from __future__ import annotations
 
 import json
+import math
 import platform
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ import pytest
 import sightline as sl
 
 DATA = Path(__file__).parent / "data" / "recorded_runs.json"
+
+# sigma^2 / S^2 of the problems below, for S = 1
+MATCHED = math.sqrt(0.1) ** 2
 
 CONFIGURATIONS: dict[str, sl.Policy] = {
     "BayesianIDS": sl.BayesianIDS(samples=500),
@@ -44,7 +48,9 @@ CONFIGURATIONS: dict[str, sl.Policy] = {
     "LinIMED": sl.LinIMED(),
     "LinIMED 1": sl.LinIMED(variant=1, confidence=sl.LogLog(), regulariser=0.1),
     "LinMED": sl.LinMED(),
-    "LinMED design": sl.LinMED(empirical=0.5, design=0.25, confidence=sl.LogLog(), staleness=0.0),
+    "LinMED design": sl.LinMED(
+        0.5, 0.25, confidence=sl.LogLog(), regulariser=MATCHED, staleness=0.0
+    ),
     "LinUCB": sl.LinUCB(),
     "LinUCB factor": sl.LinUCB(confidence=sl.LogDet(norm_bound=2.0, factor=0.3), regulariser=0.01),
     "LinUCB rare": sl.LinUCB(switch_growth=0.5),
@@ -67,7 +73,7 @@ CONFIGURATIONS: dict[str, sl.Policy] = {
     ),
     "ThompsonSampling half": sl.ThompsonSampling(inflation=0.5),
     "TopTwo": sl.TopTwo(),
-    "TopTwo 0": sl.TopTwo(redraws=0, confidence=sl.LogLog()),
+    "TopTwo 1": sl.TopTwo(redraws=1, confidence=sl.LogLog(), regulariser=MATCHED),
 }
 PROBLEMS = {
     "end of optimism": sl.problems.end_of_optimism(epsilon=0.01, slope=2.0, noise_variance=0.1),

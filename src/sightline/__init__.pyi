@@ -33,7 +33,6 @@ from sightline.engine.estimates import Estimates as Estimates
 from sightline.engine.factorial import factorial as factorial
 from sightline.engine.labels import Contrast as Contrast
 from sightline.engine.options import Options as Options
-from sightline.engine.session import Session as Session
 from sightline.engine.simulate import Run as Run
 from sightline.engine.simulate import simulate as simulate
 from sightline.engine.trajectory import GainTrajectory as GainTrajectory
@@ -54,4 +53,5 @@ from sightline.report.plan import Plan as Plan
 from sightline.report.plan import plan as plan
 from sightline.report.results import Results as Results
 from sightline.report.run import run as run
+from sightline.report.session import Session as Session
 from sightline.version import __version__ as __version__

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
+import json
 import os
+import platform
+import re
 import secrets
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-__all__ = ["write_atomically"]
+from sightline.validation import file_path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["remove_leftovers", "sealed", "unsealed", "write_atomically"]
 
 _ABANDONED_AFTER = 600.0  # seconds
+_HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+_LOCKED_HERE = re.compile(rf".*\.{_HOST}-[0-9a-f]{{16}}\.tmp")
 
 
 def write_atomically(
@@ -26,34 +39,91 @@ def write_atomically(
     Whenever the process or the machine dies, ``path`` is the old file or the new one, whole.
     Where the old one will do after a power failure, ``lasting=False`` saves half of the time.
     """
-    target = Path(os.path.realpath(path))  # through a link, not over it
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    _remove_leftovers(target)
+    target = Path(os.path.realpath(file_path("path", path)))  # through a link, not over it
+    remove_leftovers(target.parent, target.name)
+    temporary, file = _temporary(target, path)
     try:
-        with open(temporary, "xb") as file:
+        with file:
             if target.is_file():
                 os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            if fcntl is not None:  # under the lock: nobody takes it for a leftover
+                os.replace(temporary, target)
+        if fcntl is None:  # where an open file cannot be renamed
+            os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename == os.fspath(temporary):
-            # name the file that was asked for, not the temporary one
-            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+            raise _about(error, path) from None
         raise
     if lasting:
         _sync_directory(target.parent)
 
 
-def _remove_leftovers(target: Path) -> None:
-    """Remove temporary files of writers that were killed; a living one takes less than this."""
-    for path in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+def _temporary(target: Path, path: str | PathLike[str]) -> tuple[Path, BinaryIO]:
+    """Make a temporary file, locked for as long as its writer lives."""
+    while True:
+        temporary = target.with_name(f".{target.name}.{_HOST}-{secrets.token_hex(8)}.tmp")
+        try:
+            file = open(temporary, "xb")  # noqa: SIM115 - the caller closes it
+        except OSError as error:
+            raise _about(error, path) from None
+        if _lock(file) is not False and temporary.exists():
+            return temporary, file
+        file.close()  # taken for a leftover before it was locked
+
+
+def _about(error: OSError, path: str | PathLike[str]) -> OSError:
+    """Name the file that was asked for, not the temporary one."""
+    return type(error)(error.errno, error.strerror, os.fspath(path))
+
+
+def _lock(file: BinaryIO) -> bool | None:
+    """Lock a file unless its writer, or somebody who cleans up, has; None if nobody can."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # not on every file system
+        return None
+    return True
+
+
+def remove_leftovers(directory: Path, name: str | None = None) -> None:
+    """Remove temporary files of writers that were killed, in one directory.
+
+    A living writer on this machine holds a lock.  Where that cannot be told, as of a file that
+    another machine writes, only what has not changed for ten minutes is removed.
+
+    Parameters
+    ----------
+    directory : Path
+        Where to look; nothing happens where it cannot be read or written.
+    name : str, optional
+        Of the file that was being written; all of them by default.
+    """
+    pattern = "*" if name is None else glob.escape(name)
+    for path in directory.glob(f".{pattern}.*.tmp"):
         with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _ABANDONED_AFTER:
-                path.unlink()
+            if not _LOCKED_HERE.fullmatch(path.name):
+                _remove_if_old(path)
+                continue
+            with open(path, "r+b") as file:
+                locked = _lock(file)
+                if locked is None:
+                    _remove_if_old(path)
+                elif locked:
+                    path.unlink()
+
+
+def _remove_if_old(path: Path) -> None:
+    if time.time() - path.stat().st_mtime > _ABANDONED_AFTER:
+        path.unlink()
 
 
 def _sync_directory(directory: Path) -> None:
@@ -64,3 +134,26 @@ def _sync_directory(directory: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def sealed(contents: Mapping[str, Any]) -> dict[str, Any]:
+    """Contents of a JSON object with a checksum, which :func:`unsealed` verifies."""
+    return {**contents, "checksum": _checksum(contents)}
+
+
+def unsealed(contents: Mapping[str, Any]) -> dict[str, Any]:
+    """Contents without the checksum.
+
+    Raises
+    ------
+    ValueError
+        If they are not those that were sealed.
+    """
+    rest = dict(contents)
+    if rest.pop("checksum", None) != _checksum(rest):
+        raise ValueError("its checksum is not that of its contents, so something has changed it")
+    return rest
+
+
+def _checksum(contents: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()

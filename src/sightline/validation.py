@@ -2,37 +2,94 @@
 
 from __future__ import annotations
 
+import decimal
 import difflib
+import itertools
 import math
+import numbers
 import operator
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["LARGEST", "action_set", "finite_array", "integer", "number", "one_of"]
+__all__ = [
+    "LARGEST",
+    "SMALLEST",
+    "action_set",
+    "affordable",
+    "entries",
+    "event",
+    "file_path",
+    "finite_array",
+    "flag",
+    "instance",
+    "integer",
+    "number",
+    "one_of",
+    "scale",
+    "shown",
+    "size_text",
+    "text",
+]
 
-#: Largest feature or reward: products of four of them still fit a float.
+#: Largest feature, reward or scale: products of four of them still fit a float.
 LARGEST = 1e70
+#: Smallest scale, such as a noise level: products of four of them are not yet zero.
+SMALLEST = 1e-70
+
+_MOST_ENTRIES = 10**6  # of an iterable, which may have no end
+_LONGEST = 80  # characters of a value in a sentence
+_WHATEVER = 2**40  # bytes of memory, where the system does not say
+
+
+def shown(value: Any) -> str:
+    """Write a value for a sentence: on one line, shortened, and never an error of its own."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _integer_text(value)
+    if isinstance(value, list | tuple | set | Mapping) and len(value) > _LONGEST:
+        return f"a {type(value).__name__} of {len(value)} entries"
+    try:
+        written = repr(value)
+    except Exception:  # code of the value, or an integer in it that is too long to be printed
+        return f"a {type(value).__name__}"
+    if "\n" in written:
+        written = " ".join(written.split())
+    written = "".join(letter if letter.isprintable() else "?" for letter in written)
+    return written if len(written) <= _LONGEST else f"{written[: _LONGEST - 3]}..."
+
+
+def _integer_text(value: int) -> str:
+    """Write an integer of any size: all digits, or a power of ten."""
+    size = abs(value)
+    exponent = round(math.log10(size)) if size else 0
+    sign = "-" if value < 0 else ""
+    if exponent >= 9 and size == 10**exponent:
+        return f"{sign}10**{exponent}"
+    return str(value) if size < 10**20 else f"about {sign}10**{exponent}"
 
 
 def finite_array(
-    name: str, value: ArrayLike, shape: tuple[int | None, ...], hint: str = ""
+    name: str,
+    value: ArrayLike,
+    shape: tuple[int | None, ...],
+    hint: str = "",
+    *,
+    booleans: bool = True,
 ) -> NDArray[np.float64]:
     """Return a contiguous float copy of ``value``; ``None`` in ``shape`` allows any length >= 1."""
-    try:
-        if np.iscomplexobj(value):
-            raise TypeError("it is complex")
-        array = np.array(value, dtype=np.float64, order="C", ndmin=1)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of real numbers: {error}") from None
+    given = _real_array(name, value, "biuf" if booleans else "iuf")
+    array = np.array(given, dtype=np.float64, order="C", ndmin=1)
     wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
     fits = array.ndim == len(shape) and all(
         n is None or n == m for n, m in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        raise ValueError(f"{name} must have shape {wanted}{hint}, got {array.shape}")
+        got = array.shape if given.ndim else shown(value)
+        raise ValueError(f"{name} must have shape {wanted}{hint}, got {got}")
     if array.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -41,50 +98,231 @@ def finite_array(
     return array
 
 
-def action_set(actions: ArrayLike) -> NDArray[np.float64]:
+def _real_array(name: str, value: Any, kinds: str) -> NDArray[Any]:
+    """Return an array whose entries are real numbers, no texts or dates that could become some."""
+    allowed = f"{name} must be an array of real numbers"
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{allowed}, got a masked array: fill or leave out what is masked")
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # code of the value, which may raise anything
+        if "inhomogeneous" in str(error):
+            raise ValueError(f"{allowed} in rows of equal length, got {shown(value)}") from None
+        raise ValueError(f"{allowed}, got {shown(value)}: {error}") from None
+    if array.dtype.kind in kinds or array.size == 0:
+        return array
+    if array.dtype.kind == "c":
+        raise ValueError(f"{allowed}: it is complex, got {shown(array.flat[0])}")
+    if array.dtype.kind not in "OUSTb":
+        raise ValueError(f"{allowed}, got dtype {array.dtype}")
+    # of a list with a text in it, NumPy makes texts of the numbers too
+    objects = np.asarray(value, dtype=object)
+    for index, entry in np.ndenumerate(objects):
+        if not _is_real(entry) or (isinstance(entry, bool | np.bool_) and "b" not in kinds):
+            where = f" at index {index}" if index else ""
+            raise ValueError(f"{allowed}, got {shown(entry)}{where}")
+    return objects.astype(np.float64)
+
+
+def _is_real(value: Any) -> bool:
+    """Whether a value is a real number that fits a float."""
+    if isinstance(value, np.generic):
+        return value.dtype.kind in "biuf"
+    if not isinstance(value, numbers.Real | decimal.Decimal):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def action_set(actions: ArrayLike, name: str = "actions") -> NDArray[np.float64]:
     """Return arms as a copy of shape (k, d), of a size whose powers do not overflow."""
-    array = finite_array("actions", actions, (None, None), hint=", one arm per row")
-    if np.abs(array).max() > LARGEST:
-        raise ValueError(f"actions must not exceed {LARGEST:g} in any entry: scale the features")
+    array = finite_array(name, actions, (None, None), hint=", one arm per row")
+    largest = np.abs(array).max()
+    if largest > LARGEST:
+        raise ValueError(
+            f"{name} must not exceed {LARGEST:g} in any entry, got {largest:g}: scale the features"
+        )
     return array
 
 
 def number(
-    name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf
+    name: str,
+    value: Any,
+    *,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    at_most: float = math.inf,
+    size: float = math.inf,
 ) -> float:
-    """Return a finite float in the given range."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    result = float(value)
+    """Return a finite float in the given range, of an absolute value up to ``size``."""
+    if isinstance(value, np.generic):
+        real = value.dtype.kind in "iuf"
+    else:
+        real = isinstance(value, int | float) and not isinstance(value, bool)
+    if not real:
+        raise ValueError(f"{name} must be a number, got {shown(value)}")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf if value > 0 else -math.inf
     if not math.isfinite(result) or result <= above or result < at_least:
         allowed = "finite"
         if above > -math.inf:
             allowed += f" and > {above:g}"
         if at_least > -math.inf:
             allowed += f" and >= {at_least:g}"
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+        raise ValueError(f"{name} must be {allowed}, got {shown(value)}")
+    if result > at_most:
+        raise ValueError(f"{name} must be at most {at_most:g}, got {shown(value)}")
+    if abs(result) > size:
+        raise ValueError(f"{name} must not exceed {size:g}, got {shown(value)}")
     return result
 
 
-def integer(name: str, value: Any, *, at_least: int) -> int:
+def scale(name: str, value: Any, *, power: int = 1) -> float:
+    """Return a positive float that sets a scale, whose powers neither overflow nor vanish.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    value : Any
+        What came.
+    power : int
+        2 for the square of a scale, such as a variance.
+    """
+    result = number(name, value, above=0)
+    if not SMALLEST**power <= result <= LARGEST**power:
+        raise ValueError(
+            f"{name} must be between {SMALLEST**power:g} and {LARGEST**power:g}, "
+            f"got {shown(value)}: choose another unit"
+        )
+    return result
+
+
+def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
     """Return a Python integer of any size that is at least ``at_least``."""
     try:
         if isinstance(value, bool):
             raise TypeError
         result = operator.index(value)
     except TypeError:
-        raise ValueError(f"{name} must be an integer (such as 10**6), got {value!r}") from None
+        raise ValueError(f"{name} must be an integer (such as 10**6), got {shown(value)}") from None
     if result < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, got {result}")
+        raise ValueError(f"{name} must be at least {at_least}, got {shown(result)}")
+    if at_most is not None and result > at_most:
+        raise ValueError(f"{name} must be at most {shown(at_most)}, got {shown(result)}")
     return result
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return ``value`` if it is True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {shown(value)}")
+    return value
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     """Return ``value`` if it is one of the allowed names; else suggest the nearest."""
     names = list(allowed)
-    if value in names:
+    if isinstance(value, str) and value in names:
         return str(value)
     by_lower_case = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(str(value).lower(), by_lower_case, n=1)
+    written = value if isinstance(value, str) else shown(value)
+    close = difflib.get_close_matches(written.lower(), by_lower_case, n=1)
     hint = f"; did you mean {by_lower_case[close[0]]!r}?" if close else ""
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}, got {value!r}{hint}")
+    raise ValueError(
+        f"{name} must be one of {', '.join(map(repr, names))}, got {shown(value)}{hint}"
+    )
+
+
+def instance(name: str, value: Any, cls: type, what: str) -> None:
+    """Refuse what is not of a class; ``what`` says how to get one, such as "a Policy"."""
+    if not isinstance(value, cls):
+        raise ValueError(f"{name} must be {what}, got {shown(value)}")
+
+
+def event(name: str, value: Any) -> None:
+    """Refuse what is neither None nor an event of the modules threading or multiprocessing."""
+    asks = getattr(value, "is_set", None)
+    if value is not None and (isinstance(value, type) or not callable(asks)):
+        raise ValueError(f"{name} must be a threading.Event or None, got {shown(value)}")
+
+
+def text(name: str, value: Any) -> str:
+    """Return a text that can be printed on one line."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise ValueError(f"{name} must be printable text, got {shown(value)}")
+    return str(value)
+
+
+def entries(name: str, value: Any, what: str) -> list[Any]:
+    """Return the entries of an iterable, of which there is at least one and an end.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    value : Any
+        What came.
+    what : str
+        What it must be, such as "a list of rounds".
+    """
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise ValueError(f"{name} must be {what}, got {shown(value)}")
+    if isinstance(value, range) and len(value) > _MOST_ENTRIES:  # of others, the end is unknown
+        raise ValueError(
+            f"{name} must have at most {_MOST_ENTRIES} entries, got {shown(len(value))}"
+        )
+    found = list(itertools.islice(value, _MOST_ENTRIES + 1))
+    if not found:
+        raise ValueError(f"{name} must not be empty")
+    if len(found) > _MOST_ENTRIES:
+        raise ValueError(f"{name} must have at most {_MOST_ENTRIES} entries, got more")
+    return found
+
+
+def file_path(name: str, value: Any) -> Path:
+    """Return the path of a file or directory; a number would be an open file to Python."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise ValueError(f"{name} must be the path of a file, got {shown(value)}")
+    written = os.fspath(value)
+    if not written or "\0" in written:
+        raise ValueError(f"{name} must be the path of a file, got {shown(written)}")
+    return Path(written)
+
+
+def affordable(what: str, size: int) -> None:
+    """Refuse what would not fit into memory, before any work.
+
+    Parameters
+    ----------
+    what : str
+        What would take it, such as "k = 3 arms".
+    size : int
+        Bytes, at the least.
+    """
+    memory = _memory()
+    if size > memory:
+        raise ValueError(
+            f"{what} would take {size_text(size)} of memory, this machine has {size_text(memory)}"
+        )
+
+
+def size_text(size: int) -> str:
+    """Write a number of bytes: ``16 TB``."""
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
+        if size >= unit:
+            return f"{shown(size // unit)} {name}"
+    return f"{size} bytes"
+
+
+def _memory() -> int:
+    """Bytes of memory of this machine."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not on every system
+        return _WHATEVER

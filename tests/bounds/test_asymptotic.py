@@ -318,7 +318,7 @@ def test_features_of_any_size(scale: float) -> None:
     assert value(problem.actions * scale, problem.theta / scale) == close
     units = np.array([1.0, scale, 1.0])
     assert value(problem.actions * units, problem.theta / units) == close
-    if 1e-110 < scale < 1e110:
+    if 1e-70 <= scale <= 1e70:
         assert value(problem.actions, problem.theta, scale) == pytest.approx(
             expected * scale**2, rel=1e-7
         )
@@ -327,7 +327,7 @@ def test_features_of_any_size(scale: float) -> None:
         )
 
 
-@pytest.mark.parametrize(("noise_std", "gap"), [(1e-200, 1.0), (1e200, 1.0), (1.0, 1e-200)])
+@pytest.mark.parametrize(("noise_std", "gap"), [(1e-70, 1e70), (1e70, 1e-70), (1.0, 1e-200)])
 def test_answers_beyond_floating_point_are_refused(noise_std: float, gap: float) -> None:
     with pytest.raises(ValueError, match=r"\(noise_std / gap\)\^2 must be between"):
         sl.lower_bound(sl.LinearBandit(np.eye(2), [gap, 0.0], noise_std))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+import typer
 from typer.testing import CliRunner
 
 import sightline
@@ -18,3 +20,18 @@ def test_version() -> None:
 def test_no_arguments_show_the_commands() -> None:
     result = runner.invoke(app, [])
     assert "reproduce" in result.output
+
+
+def test_options_that_are_not_understood_are_told_in_one_line() -> None:
+    result = runner.invoke(app, ["simulate", "--replications=many"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Invalid value for '--replications'")
+    assert "'many'" in result.stderr
+    assert result.stderr.endswith("simulate --help says what is allowed\n")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_command_that_is_called_by_code_raises() -> None:
+    command = typer.main.get_command(app)
+    with pytest.raises(typer.BadParameter.__bases__[0], match="No such option"):
+        command.main(["list", "--nothing"], standalone_mode=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 from dataclasses import FrozenInstanceError, fields
@@ -46,14 +47,14 @@ CONFIGURATIONS = [
     sl.PrimalDual(optimism="ucb", gaps="value", confidence=sl.LogLog(), learning_rate=0.5),
     sl.ThompsonSampling(prior_std=0.3),
     sl.LinIMED(variant=1, confidence=sl.LogLog(), regulariser=0.1),
-    sl.LinMED(empirical=0.5, design=0.25, confidence=sl.LogLog(), staleness=0.0),
+    sl.LinMED(0.5, 0.25, confidence=sl.LogLog(), regulariser=0.1, staleness=0.0),
     sl.PhasedElimination(horizon=300),
     sl.PhasedElimination(horizon=10**400, gap_bound=3.0),
     sl.ThompsonSampling(inflation="agrawal-goyal"),
     sl.ThompsonSampling(inflation="abeille-lazaric", confidence=sl.LogLog()),
     sl.ThompsonSampling(inflation=0.5),
     sl.TopTwo(leader_probability=0.9, redraws=3, regulariser=1.0),
-    sl.TopTwo(redraws=0, confidence=sl.LogLog()),
+    sl.TopTwo(redraws=1, confidence=sl.LogLog(), regulariser=0.1),
     sl.SOLID(reset=False),
     sl.SOLID(
         constraint_bonus=0.1,
@@ -63,7 +64,7 @@ CONFIGURATIONS = [
         first_multiplier=0.5,
         multiplier_bound=10.0,
         confidence=sl.LogLog(),
-        regulariser="matched",
+        regulariser=0.1,
     ),
     sl.OSSB(epsilon=0.0, gamma=0.5, determinant_growth=0.0),
     sl.E4(horizon=300),
@@ -232,7 +233,7 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.PrimalDual(confidence=None), "confidence must be LogDet"),  # type: ignore[arg-type]
         (lambda: sl.TopTwo(leader_probability=0.0), "leader_probability must be finite and > 0"),
         (lambda: sl.TopTwo(leader_probability=1.0), "leader_probability must be below 1, got 1.0"),
-        (lambda: sl.TopTwo(redraws=-1), "redraws must be at least 0, got -1"),
+        (lambda: sl.TopTwo(redraws=-1), "redraws must be at least 1, got -1"),
         (lambda: sl.TopTwo(redraws=1.5), "redraws must be an integer"),  # type: ignore[arg-type]
         (lambda: sl.TopTwo(regulariser="match"), "did you mean 'matched'"),
         (lambda: sl.TopTwo(confidence=2.0), "confidence must be LogDet"),  # type: ignore[arg-type]
@@ -269,6 +270,12 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
 def test_bad_configurations(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_numpy_numbers_are_described_plainly() -> None:
+    policy = sl.TopTwo(np.float32(0.5), np.int64(5), sl.LogDet(np.int32(2)))  # type: ignore[arg-type]
+    described = json.loads(json.dumps(describe(policy)))
+    assert build(described) == sl.TopTwo(0.5, 5, sl.LogDet(2))
 
 
 def size_of(state: Any) -> int:

@@ -16,7 +16,7 @@ from sightline.core.estimation.least_squares import LeastSquares, best_arm, leas
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.information.round import Round, weighing, workspace
 from sightline.core.information.weights import learning_rate_rule
-from sightline.core.model import bandit_model
+from sightline.core.model import ALL_ARMS, bandit_model
 from sightline.core.posterior.samples import Samples
 from sightline.jit import uncached
 from tests import naive
@@ -83,7 +83,7 @@ def round_of(
         alternatives=alternatives,
         comparison=compare_to_best(alternatives, estimate),
         beta=beta,
-        ucb_arm=optimistic_arm(estimate, beta),
+        ucb_arm=optimistic_arm(estimate, beta, ALL_ARMS),
         weighing=weighing(learning_rate_rule(learning_rate, k)),
         work=workspace(k, d),
     )

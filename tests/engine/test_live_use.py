@@ -200,7 +200,7 @@ POLICIES = [sl.IDS(), EpsilonGreedy(0.3)]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("point", ["_learn", "_answer", "enter", "after"])
+@pytest.mark.parametrize("point", ["_take", "_answer", "enter", "after"])
 @pytest.mark.parametrize("when", ["before", "afterwards"])
 def test_an_interruption_anywhere_leaves_before_or_after(
     policy: sl.Policy, point: str, when: str, monkeypatch: pytest.MonkeyPatch
@@ -212,7 +212,7 @@ def test_an_interruption_anywhere_leaves_before_or_after(
             both.tell(both.ask(), reward)
         both.ask()
     owner, name = {
-        "_learn": (LiveState, "_learn"),
+        "_take": (LiveState, "_take"),
         "_answer": (LiveState, "_answer"),
         "enter": (type(session._live.ledger), "enter"),
         "after": (operation_module.Operation, "decisions"),

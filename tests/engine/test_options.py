@@ -145,7 +145,7 @@ def test_files_that_are_no_options(change: dict[str, Any], message: str | None) 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([1.0, 2.0], r"features must have shape \(any, any\), one option per row, got \(2,\)"),
+        ([1.0, 2.0], r"features must have shape \(any, any\), one arm per row, got \(2,\)"),
         ([[]], "features must not be empty"),
         ([[np.nan]], "features must be finite"),
         ([["a"]], "features must be an array of real numbers"),
@@ -156,7 +156,7 @@ def test_files_that_are_no_options(change: dict[str, Any], message: str | None) 
         ({"a": "text"}, "features of option 'a' must be an array of real numbers"),
         ({"a": [[1.0]]}, r"features of option 'a' must have shape \(any\)"),
         ({1: [1.0]}, "names must be printable text, got 1"),
-        (None, "features must have shape"),
+        (None, "features must be an array"),
     ],
 )
 def test_bad_options(value: Any, message: str | None) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.model import AllArms
 from sightline.engine.archive import write_snapshot
 from sightline.engine.loop import streams
 from sightline.engine.turns import answer
@@ -150,16 +151,19 @@ def test_a_commitment_answers_without_computing_and_learns_nothing() -> None:
     assert before.next_exploration is not None
     rounds = before.next_exploration - before.round
     assert rounds > 10
-    state = session._live.state
-    session._live.state = None  # whoever asks the policy will notice
-    session._live._entries[answer] = interpreted(answer)
+    table = session._live.table
+    session._live._entries[answer, AllArms] = interpreted(answer)
     for _ in range(rounds):
+        session._live.table = table._replace(state=None)  # whoever asks the policy will notice
         decision = session.ask()
         assert (decision.arm, decision.exploring, decision.probability) == (before.best, False, 1.0)
+        session._live.table = table
         session.tell(decision.id, 100.0)
+    session._live.table = table._replace(state=None)
     with pytest.raises(TypeError, match="no policy is registered for a state of type NoneType"):
         session.ask()
-    session._live.state = state
+    session._live.recover()
+    session._live.table = table
     after = session.status()
     assert (after.evidence, after.explorations) == (before.evidence, before.explorations)
     assert not after.settled, "beta has overtaken the evidence at just this round"
@@ -293,7 +297,7 @@ def test_saving_to_an_unwritable_place(tmp_path: Path) -> None:
 
 def test_only_states_of_arrays_can_be_saved(tmp_path: Path) -> None:
     session = new_session(Stubborn(0))
-    session._live.state = object()
+    session._live.table = session._live.table._replace(state=object())
     with pytest.raises(TypeError, match="NamedTuples of arrays"):
         session.save(tmp_path / "state")
     assert list(tmp_path.iterdir()) == []
@@ -391,7 +395,7 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
 def test_loading_what_does_not_fit(
     tmp_path: Path, change: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sightline.engine import session as module
+    from sightline.engine import stored as module
 
     def write(file: Any, snapshot: Any) -> None:
         write_snapshot(file, snapshot._replace(header=snapshot.header | change))

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sightline as sl
+from sightline import files as files_module
 from sightline.lab import sources, store
 from tests.changed_sources import changed
 from tests.lab.helpers import EOO, bits, small
@@ -244,6 +245,62 @@ def test_a_damaged_manifest_is_refused(content: str, message: str, tmp_path: Pat
         sl.run(small(), tmp_path, Recorder())
 
 
+def test_every_flipped_bit_of_a_manifest_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+    experiment = small(problems={"eoo": EOO}, policies=[sl.IDS()], replications=1)
+    sl.run(experiment, tmp_path, Recorder())
+    path = tmp_path / "manifest.json"
+    content = path.read_bytes()
+    expected = store.Store.open(tmp_path)
+    for position in range(len(content)):
+        for bit in range(8):
+            changed = bytearray(content)
+            changed[position] ^= 1 << bit
+            path.write_bytes(changed)
+            try:
+                found = store.Store.open(tmp_path)
+            except ValueError as error:
+                assert str(error).startswith(f"{path} is not readable: ")  # noqa: PT017
+            else:
+                assert found._manifest == expected._manifest
+    path.write_bytes(content)
+    assert sl.Results.load(tmp_path).complete
+
+
+def test_a_manifest_that_says_something_else_is_refused(tmp_path: Path) -> None:
+    sl.run(small(), tmp_path, Recorder())
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["checkpoints"][-1] += 1
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=r"manifest.json is not readable: its checksum is not"):
+        sl.Results.load(tmp_path)
+    with pytest.raises(ValueError, match=r"manifest.json is not readable: its checksum is not"):
+        sl.run(small(), tmp_path, Recorder())
+
+
+def test_stores_from_before_checksums_are_refused(tmp_path: Path) -> None:
+    sl.run(small(), tmp_path, Recorder())
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["checksum"]
+    path.write_text(json.dumps(manifest | {"version": 1}))
+    with pytest.raises(ValueError, match=r"its version 1 is older than 2 and has no checksum: run"):
+        sl.Results.load(tmp_path)
+
+
+def test_lower_bounds_come_from_the_specification_that_was_run(tmp_path: Path) -> None:
+    sl.run(small(policies={"IDS": sl.IDS()}), tmp_path, Recorder())
+    path = tmp_path / "experiment.toml"
+    text = path.read_text()
+    path.write_text(text.replace("noise_variance = 0.1", "noise_variance = 0.5"))
+    with pytest.raises(ValueError, match=r"experiment.toml was changed after the store was made"):
+        sl.Results.load(tmp_path)
+    path.unlink()
+    assert sl.Results.load(tmp_path).complete
+    path.write_text(text)
+    assert len(sl.Results.load(tmp_path)._problems) == 2
+
+
 def test_other_directories_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(ValueError, match=r"holds other files \(thesis.tex\)"):
@@ -257,12 +314,17 @@ def test_other_directories_are_left_alone(tmp_path: Path) -> None:
 def test_what_a_killed_writer_left_is_no_result(tmp_path: Path) -> None:
     sl.run(small(), tmp_path, Recorder())
     path = files(tmp_path)[0]
-    leftover = path.with_name(f".{path.name}.0123456789abcdef.tmp")
-    leftover.write_bytes(path.read_bytes()[:100])
+    tag = f"{files_module._HOST}-0123456789abcdef"
+    leftover = path.with_name(f".{path.name}.{tag}.tmp")
+    first = tmp_path / f".manifest.json.{tag}.tmp"
+    for file in (leftover, first):
+        file.write_bytes(path.read_bytes()[:100])
     assert bits(sl.Results.load(tmp_path)) == local_bits(small())
     recorder = Recorder()
     sl.run(small(), tmp_path, recorder)
     assert not recorder.tasks
+    assert not leftover.exists(), "although nothing was written there"
+    assert not first.exists()
 
 
 RUN = """
@@ -306,6 +368,7 @@ def test_kill_9_at_any_moment_loses_only_what_was_in_flight(
         assert 0 < len(done) < 24, "it was killed in mid-run"
         resumed = sl.run(long(), directory)
         assert bits(resumed) == expected
+        assert not list(directory.glob("**/*.tmp"))
         assert {path: path.stat().st_mtime_ns for path in done} == stamps, "nothing is redone"
         shutil.rmtree(directory)
 

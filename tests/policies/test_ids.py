@@ -124,8 +124,8 @@ def play(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> Play:
         result.arms.append(choice.arm)
         if is_before(clock, choice.wake):
             continue
-        comparison = compare_to_best(state)
-        mixture, _, _ = ids_distribution(state, comparison)
+        comparison = compare_to_best(state, ALL_ARMS)
+        mixture, _, _ = ids_distribution(state, comparison, ALL_ARMS)
         p, gaps = mixture.probability, state.work.gaps
         gap = (1.0 - p) * gaps[mixture.first] + p * gaps[mixture.second]
         result.ratios.append(mixture.ratio)

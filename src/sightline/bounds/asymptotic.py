@@ -23,7 +23,7 @@ from sightline.core.allocation.program import MOST_STEPS, optimal_shares
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import number
+from sightline.validation import number, shown
 
 __all__ = ["LowerBound", "lower_bound"]
 
@@ -132,14 +132,15 @@ def lower_bound(
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     number("tolerance", tolerance, above=0)
     free, own = optimal_arms(problem), scaled(problem)
+    faces = None if parameter_set is None else _faces(problem, parameter_set, own)
     points, functionals = reduced_points(own.actions, free, own.gaps / own.precisions)
     arms = costly_arms(points)
     points, gaps = np.ascontiguousarray(points[arms]), own.gaps[arms]
     levels = gaps * own.precisions[arms]
-    if parameter_set is None:
+    if faces is None:
         shares, shifts, multipliers = _solve(points, levels, tolerance)
     else:
-        rows, slack = _faces(problem, parameter_set, own)
+        rows, slack = faces
         shares, shifts, multipliers = solve_within(
             points, levels, rows @ functionals, slack, tolerance
         )
@@ -170,7 +171,7 @@ def _solve(points: Array, levels: Array, tolerance: float) -> tuple[Array, Array
 def _faces(problem: LinearBandit, parameter_set: Polytope, own: Scaled) -> tuple[Array, Array]:
     """Return A and b - A theta of M, which must contain theta, in the problem's own units."""
     if not isinstance(parameter_set, Polytope):
-        raise ValueError(f"parameter_set must be a Polytope or None, got {parameter_set!r}")
+        raise ValueError(f"parameter_set must be a Polytope or None, got {shown(parameter_set)}")
     normals, offsets = parameter_set.arrays(problem.d)
     slack = offsets - normals @ problem.theta
     rounding = 1e-15 * (np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets))

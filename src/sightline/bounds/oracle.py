@@ -33,7 +33,7 @@ from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.within_polytope import cover
 from sightline.core.information.ratio import AllMixtures, cheapest_arm, exact_mixture
 from sightline.jit import compiled_apart
-from sightline.validation import finite_array, number
+from sightline.validation import entries, finite_array, instance, scale, shown
 
 __all__ = ["CoveringProgram", "OracleRun", "online_allocation", "oracle_ids"]
 
@@ -41,6 +41,7 @@ Array = NDArray[np.float64]
 
 # Rounds between two visits to the interpreter.
 _ROUNDS_AT_ONCE = 20_000
+_MOST_ROUNDS = 1e10
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +138,9 @@ def online_allocation(program: CoveringProgram, beta: Iterable[float]) -> Oracle
     beta : iterable of float
         Increasing levels of evidence.
     """
+    instance("program", program, CoveringProgram, "a CoveringProgram")
     docile = program.docile
-    levels = _levels(beta)
+    levels = _levels(program, beta)
     binding = program.constraints[~docile]
     progress = _run(program.gaps, binding, levels, -1.0)
     allocation, rounds = progress.allocations, progress.rounds
@@ -165,17 +167,24 @@ def oracle_ids(program: CoveringProgram, beta: Iterable[float], *, error: float 
     error : float
         delta_t = error / sqrt(t) is added to all gaps; it is also the expected cost of a round.
     """
-    number("error", error, above=0)
-    levels = _levels(beta)
+    instance("program", program, CoveringProgram, "a CoveringProgram")
+    scale("error", error)
+    levels = _levels(program, beta)
     progress = _run(program.gaps, program.constraints, levels, float(error))
     allocation = progress.allocations
     return OracleRun(levels, allocation @ program.gaps, allocation, progress.rounds)
 
 
-def _levels(beta: Iterable[float]) -> Array:
-    levels = finite_array("beta", list(beta), (None,))
+def _levels(program: CoveringProgram, beta: Iterable[float]) -> Array:
+    levels = finite_array("beta", entries("beta", beta, "a list of levels"), (None,))
     if levels[0] <= 0 or (np.diff(levels) <= 0).any():
-        raise ValueError(f"beta must be positive and increasing, got {levels.tolist()}")
+        raise ValueError(f"beta must be positive and increasing, got {shown(levels.tolist())}")
+    rounds = levels[-1] / program.constraints.max(axis=1).min()
+    if rounds > _MOST_ROUNDS:
+        raise ValueError(
+            f"beta must be smaller: {levels[-1]:g} would take {rounds:.0e} rounds, "
+            f"and {_MOST_ROUNDS:.0e} take hours"
+        )
     return levels
 
 

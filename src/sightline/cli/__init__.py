@@ -14,11 +14,13 @@ from sightline.cli.list import list_names
 from sightline.cli.plan import plan
 from sightline.cli.reproduce import reproduce
 from sightline.cli.simulate import simulate
+from sightline.cli.usage import OneLine
 from sightline.cli.watch import watch
 
 __all__ = ["app"]
 
 app = typer.Typer(
+    cls=OneLine,
     help="Linear bandits at the information-theoretic limit.",
     no_args_is_help=True,
     epilog="Example: sightline list, for names; then sightline simulate --help.",

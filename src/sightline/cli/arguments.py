@@ -20,7 +20,7 @@ from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.files import is_problem_file, read_problem
-from sightline.validation import one_of
+from sightline.validation import one_of, shown
 
 __all__ = ["parse_policies", "parse_problems"]
 
@@ -64,7 +64,7 @@ def _parse(option: str, texts: Iterable[str], build: Any, name: Any) -> Any:
         try:
             member = build(kind, fields)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{option} {text!r}: {error}") from None
+            raise ValueError(f"{option} {shown(text)}: {error}") from None
         key = label or name(member, text)
         if key in members:
             raise ValueError(f"{option}: two of them have the name {key!r}; write label={text}")
@@ -74,13 +74,15 @@ def _parse(option: str, texts: Iterable[str], build: Any, name: Any) -> Any:
 
 def _split(text: str) -> tuple[str, str, dict[str, Any]]:
     """Label, name and fields."""
-    head, _, rest = text.partition(":")
+    head, colon, rest = text.partition(":")
     label, _, kind = head.rpartition("=")
     fields: dict[str, Any] = {}
-    for item in rest.split(",") if rest else []:
+    for item in rest.split(",") if colon else []:
         key, sign, value = item.partition("=")
         if not sign:
-            raise ValueError(f"{text!r}: after the colon come fields such as seed=3, got {item!r}")
+            raise ValueError(
+                f"{text!r}: after the colon come fields such as seed=3, got {shown(item)}"
+            )
         _set(fields, key.strip().split("."), _value(value.strip()))
     return label.strip(), kind.strip(), fields
 
@@ -90,22 +92,28 @@ def _set(fields: dict[str, Any], path: list[str], value: Any) -> None:
     for part in parts:
         inner = fields.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise ValueError(f"{'.'.join(path)}: {part} has no fields, it is {inner!r}")
+            raise ValueError(f"{'.'.join(path)}: {part} has no fields, it is {shown(inner)}")
         fields = inner
     if isinstance(value, str):
         # in any case, but to the letter: log-det is an information gain, LogDet a coefficient
         by_letters = {name.lower(): name for name in policies.PARTS}
         kind = by_letters.get(value.lower())
         value = value if kind is None else {"type": kind}
+    if last in fields:
+        raise ValueError(
+            f"{'.'.join(path)} is given twice: every field once, and a part before its own fields"
+        )
     fields[last] = value
 
 
 def _value(text: str) -> Any:
     if _ROUNDS.fullmatch(text):
         return parse_rounds("a number", text)
+    if not text.isprintable() or "#" in text:  # TOML would read a part of it
+        return text
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
+    except (ValueError, KeyError, RecursionError):  # no TOML, or an integer of too many digits
         return text
 
 

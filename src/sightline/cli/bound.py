@@ -106,12 +106,12 @@ def _problem(text: str, noise_std: float | None) -> LinearBandit:
 
 def _bound(problem: LinearBandit, box: float | None, tolerance: float) -> LowerBound:
     from sightline.bounds.asymptotic import lower_bound
-    from sightline.core.alternatives.parameter_set import Polytope
+    from sightline.core.alternatives.parameter_set import LARGEST_ENTRY, Polytope
     from sightline.validation import number
 
     parameter_set = None
     if box is not None:
-        number("--box", box, above=0)
+        number("--box", box, above=0, at_most=LARGEST_ENTRY)
         parameter_set = Polytope.box([-box] * problem.d, [box] * problem.d)
     return lower_bound(problem, parameter_set, tolerance=tolerance)
 

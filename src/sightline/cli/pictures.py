@@ -24,12 +24,9 @@ def check_picture(path: Path) -> None:
     OSError
         If the file cannot be made in its folder.
     """
-    from matplotlib.backend_bases import FigureCanvasBase
+    from sightline.report.figures import check_format
 
-    kind = path.suffix.lower().removeprefix(".")
-    known = sorted(FigureCanvasBase.get_supported_filetypes())
-    if kind and kind not in known:  # without a suffix, matplotlib adds one
-        raise ValueError(f"{path}: the format of a figure must be one of {', '.join(known)}")
+    check_format(path)
     code = None
     if not path.parent.is_dir():
         code = errno.ENOENT

@@ -44,7 +44,7 @@ def simulate(
         Path, typer.Option(help="Directory for the results; an interrupted run is resumed.")
     ] = Path("results"),
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads; by default one per core.")
+        int | None, typer.Option(min=1, max=1000, help="Threads; by default one per core.")
     ] = None,
     dask: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")

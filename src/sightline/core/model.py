@@ -13,28 +13,46 @@ that differs from arm to arm, the reward is divided by sigma_x / sigma: Y_x = rh
 sigma / sigma_x, and all outcomes have the noise sigma.
 
 In a round only some rows of the table are on offer.  An offer is a class, on which kernels
-dispatch: :class:`AllArms` costs nothing.
+dispatch: :class:`AllArms` costs nothing, :class:`SomeArms` has a flag per row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.validation import LARGEST, action_set, finite_array, number
+from sightline.validation import LARGEST, SMALLEST, action_set, finite_array, scale
 
-__all__ = ["ALL_ARMS", "AllArms", "Model", "bandit_model", "common_noise", "valid_noise_std"]
+__all__ = [
+    "ALL_ARMS",
+    "AllArms",
+    "Model",
+    "SomeArms",
+    "bandit_model",
+    "check_signal",
+    "common_noise",
+    "valid_noise_std",
+]
 
 Array = NDArray[np.float64]
+
+_FARTHEST = 1e50  # signal over noise whose powers still fit a float
 
 
 class AllArms(NamedTuple):
     """Offer of every row of the table: fixed arms."""
 
     code: int = 0  # numba knows no empty named tuples
+
+
+class SomeArms(NamedTuple):
+    """Offer of some rows of the table: options that come and go."""
+
+    available: NDArray[np.bool_]  # (k,)
 
 
 #: The offer of every round of a problem with fixed arms.
@@ -86,14 +104,18 @@ def valid_noise_std(noise_std: object, k: int) -> float | Array:
     """Return one noise level, or one for each of k arms; equal ones become a single number."""
     if isinstance(noise_std, np.ndarray) and noise_std.ndim == 0:  # as files have it
         noise_std = noise_std.item()
-    if isinstance(noise_std, str | float | int | np.generic | None):
-        return number("noise_std", noise_std, above=0)
-    levels = finite_array("noise_std", noise_std, (k,), hint=", one noise level per arm")  # type: ignore[arg-type]
-    if np.asarray(noise_std).dtype.kind not in "iuf":
-        raise ValueError(f"noise_std must hold numbers, got {noise_std!r}")
+    if not isinstance(noise_std, Sequence | np.ndarray) and not hasattr(noise_std, "__array__"):
+        return scale("noise_std", noise_std)
+    if isinstance(noise_std, str | bytes | np.generic):
+        return scale("noise_std", noise_std)
+    levels = finite_array(
+        "noise_std", noise_std, (k,), hint=", one noise level per arm", booleans=False
+    )
     if not (levels > 0).all():
         arm = int(np.argmax(levels <= 0))
         raise ValueError(f"noise_std must be > 0 for every arm, got {levels[arm]} for arm {arm}")
+    for arm in (int(levels.argmin()), int(levels.argmax())):
+        scale(f"noise_std of arm {arm}", float(levels[arm]))
     return float(levels[0]) if (levels == levels[0]).all() else levels
 
 
@@ -106,6 +128,29 @@ def common_noise(levels: float | Array) -> float:
     return levels if isinstance(levels, float) else float(levels.max())
 
 
+def check_signal(rows: Array, prior: float, what: str) -> None:
+    """Refuse observations that are lost beside the prior, or beside which the prior is lost.
+
+    Parameters
+    ----------
+    rows : ndarray
+        Y.
+    prior : float
+        Standard deviation of theta under the prior over that of the noise; 1 / sqrt(lambda) for
+        least squares.
+    what : str
+        What makes the prior, for the sentence.
+    """
+    largest = float(np.abs(rows).max())
+    if 0.0 < largest < SMALLEST:
+        raise ValueError(f"features must reach {SMALLEST:g}, got {largest:g} at most: scale them")
+    if largest > 0.0 and not 1.0 / _FARTHEST <= largest * prior <= _FARTHEST:
+        raise ValueError(
+            f"{what} and features up to {largest:g} are too far apart: signal over noise would be "
+            f"{largest * prior:g} under the prior, allowed is {1.0 / _FARTHEST:g} to {_FARTHEST:g}"
+        )
+
+
 def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0) -> Model:
     """Model of a bandit: the outcome is the reward, in units of the noise of its arm.
 
@@ -114,7 +159,7 @@ def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0) -> Mode
     actions : array_like, shape (k, d)
         One arm per row.
     noise_std : float or array_like, shape (k,)
-        Sub-Gaussian parameter of the rewards, or of those of each arm.
+        Sub-Gaussian parameter of the rewards, or of those of each arm; between 1e-70 and 1e70.
     """
     rewards = action_set(actions)
     k = len(rewards)

@@ -22,6 +22,7 @@ __all__ = [
     "State",
     "migrated",
     "migration",
+    "own_persistent_arrays",
     "persistent_arrays",
     "persists",
     "state_version",
@@ -56,6 +57,15 @@ def persists(*fields: str) -> Callable[[type[T]], type[T]]:
         return cls
 
     return declare
+
+
+def own_persistent_arrays(state: State) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Arrays of a state that are kept, by field; without those of its parts."""
+    fields = state._asdict()
+    kept = _KEPT.get(type(state), tuple(fields))
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray) and name in kept:
+            yield name, value
 
 
 def persistent_arrays(state: State, prefix: str = "state") -> Iterator[tuple[str, NDArray[Any]]]:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import check_consistency
 from sightline.core.persistence import State, migrated, persistent_arrays, version_of
 from sightline.engine.options import Options
 
@@ -47,6 +48,7 @@ def unpack(snapshot: Snapshot, state: State) -> None:
     if kind["class"] != type(state).__name__:
         raise ValueError(f"it holds a {kind['class']}, but its policy has another state")
     fill(state, migrated(type(state), kind["version"], snapshot.arrays))
+    check_consistency(state)
 
 
 def fill(state: State, arrays: Arrays, prefix: str = "state") -> None:
@@ -124,6 +126,10 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
         "standing.wake_log_t": np.array([float.fromhex(wake_log_t)]),
         "standing.explorations": np.array([header["explorations"]]),
         "standing.serial": np.array([0]),
+        # unknown: what was told then is in the estimates, but not counted for effects
+        "standing.asked": np.zeros(len(actions), dtype=np.int64),
+        "standing.told": np.zeros(len(actions), dtype=np.int64),
+        "standing.totals": np.zeros(len(actions)),
         "open.id": np.array([str(id_) for id_ in ids], dtype="S"),
         "open.arm": np.array(arms, dtype=np.int64),
         "open.exploring": np.array(exploring, dtype=np.bool_),
@@ -135,6 +141,13 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
     closed |= {f"closed.{name}": np.zeros(0) for name in ("ending", "reward", "when")}
     options = Options(actions).describe()
     del options["features"]
-    added = {"options": options, "seed": None, "window": [None] * 3, "tally": [0] * 4}
+    added = {
+        "options": options,
+        "seed": None,
+        "window": [None] * 3,
+        "tally": [0] * 4,
+        "floor": 0.0,
+        "retired": [],
+    }
     kept = {name: header[name] for name in ("format", "state", "policy", "noise_std", "rng")}
     return Snapshot(kept | added | {"version": VERSION}, old.arrays | closed | arrays)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.validation import integer
+from sightline.validation import entries, integer, shown
 
 __all__ = [
     "log_spaced",
@@ -64,13 +64,18 @@ def valid_checkpoints(checkpoints: Iterable[int] | None, horizon: int) -> Sequen
     """Check the rounds to record, or choose them."""
     if checkpoints is None:
         return log_spaced(horizon)
-    rounds = [integer("checkpoints", t, at_least=1) for t in checkpoints]
-    if not rounds:
-        raise ValueError("checkpoints must not be empty")
-    if any(a >= b for a, b in itertools.pairwise(rounds)):
-        raise ValueError("checkpoints must be strictly increasing")
+    given = entries("checkpoints", checkpoints, "a list of rounds")
+    rounds = [integer("checkpoints", t, at_least=1) for t in given]
+    for earlier, later in itertools.pairwise(rounds):
+        if earlier >= later:
+            raise ValueError(
+                f"checkpoints must be strictly increasing, got {shown(later)} after "
+                f"{shown(earlier)}"
+            )
     if rounds[-1] > horizon:
-        raise ValueError(f"checkpoints must not exceed the horizon {horizon}, got {rounds[-1]}")
+        raise ValueError(
+            f"checkpoints must not exceed the horizon {shown(horizon)}, got {shown(rounds[-1])}"
+        )
     return rounds
 
 
@@ -85,10 +90,10 @@ def parse_rounds(name: str, value: Any) -> int:
         return integer(name, value, at_least=1)
     found = re.fullmatch(r"(\d+)(?:(e|\^|\*\*)(\d{1,4}))?", value.replace("_", "").strip())
     if not found or len(found[1]) > _LARGEST_EXPONENT:
-        raise ValueError(f"{name} must be a number of rounds such as 10^6, got {value!r}")
+        raise ValueError(f"{name} must be a number of rounds such as 10^6, got {shown(value)}")
     base, sign, exponent = int(found[1]), found[2], int(found[3] or 1)
     if sign and exponent * (1 if sign == "e" else len(found[1])) > _LARGEST_EXPONENT:
-        raise ValueError(f"{name} must be at most 10^{_LARGEST_EXPONENT}, got {value!r}")
+        raise ValueError(f"{name} must be at most 10^{_LARGEST_EXPONENT}, got {shown(value)}")
     scale = int(10**exponent) if sign == "e" else 1
     return integer(name, base * scale if sign == "e" else int(base**exponent), at_least=1)
 

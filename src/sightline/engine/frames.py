@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, clock_at
-from sightline.core.model import ALL_ARMS
+from sightline.core.model import ALL_ARMS, AllArms
 from sightline.engine.loop import Step, walk
 from sightline.jit import compiled
 from sightline.policies.base import inspect
 from sightline.policies.ids.policy import IDS, IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import integer
+from sightline.validation import instance, integer, shown
 
 __all__ = ["Frame", "record_frames"]
 
@@ -76,7 +76,8 @@ class Frame:
 @compiled
 def _distribution(state: IDSState) -> tuple[int, int, float, float, int]:
     """IDS distribution, beta and the UCB arm, as a plain tuple (see ``jit.generic``)."""
-    mixture, beta, ucb_arm = ids_distribution(state, compare_to_best(state))
+    offer = AllArms(0)
+    mixture, beta, ucb_arm = ids_distribution(state, compare_to_best(state, offer), offer)
     return mixture.first, mixture.second, mixture.probability, beta, ucb_arm
 
 
@@ -97,10 +98,11 @@ def record_frames(
         Seed of the run.
     """
     if not isinstance(policy, IDS):
-        raise ValueError(f"only policies of the IDS family can be watched, got {policy!r}")
+        raise ValueError(f"only policies of the IDS family can be watched, got {shown(policy)}")
+    instance("problem", problem, LinearBandit, "a LinearBandit")
     rounds = integer("rounds", rounds, at_least=1)
     if rounds >= FAR:
-        raise ValueError(f"rounds must be below 2**53, got {rounds}")
+        raise ValueError(f"rounds must be below 2**53, got {shown(rounds)}")
     state = policy.start(problem.model)
     frames: list[Frame] = []
     regret = 0.0

@@ -22,7 +22,7 @@ from sightline.engine.decisions import (
     Pending,
     UnknownDecisionError,
 )
-from sightline.validation import LARGEST, integer, number
+from sightline.validation import LARGEST, integer, number, shown
 
 __all__ = [
     "Closing",
@@ -166,8 +166,10 @@ class Tally(NamedTuple):
     given_up: int = 0
     late: int = 0
 
-    def after(self, closings: Iterable[Closing], late: int = 0) -> Tally:
+    def after(self, closings: list[Closing], late: int = 0) -> Tally:
         """Count these as well."""
+        if not (closings or late):
+            return self
         counts = Counter(closing.ending for closing in closings)
         return Tally(
             told=self.told + counts["told"],
@@ -213,8 +215,8 @@ def refusal(id_: str, closing: Closing | None, reward: float) -> DecisionError |
     """Error for a reward that comes when its decision is not open; None for the same again."""
     if closing is None:
         return UnknownDecisionError(
-            f"no decision has the id {id_!r}: it was made by another session, or after the state "
-            f"that this session was loaded from, or closed more than {REMEMBERED} rewards ago"
+            f"no decision has the id {shown(id_)}: it was made by another session, or after the "
+            f"state that this session was loaded from, or closed more than {REMEMBERED} rewards ago"
         )
     when = date_of(closing.when)
     if closing.ending == "expired":

@@ -11,21 +11,43 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from sightline.core.clock import Clock
-from sightline.core.model import ALL_ARMS, Model, bandit_model, valid_noise_std
+from sightline.core.consistency import check_consistency
+from sightline.core.model import AllArms, SomeArms
 from sightline.core.persistence import persistent_arrays
 from sightline.engine.archive import Snapshot, fill, pack, unpack, write_snapshot
+from sightline.engine.changes import (
+    Change,
+    first_table,
+    grown,
+    offer_of,
+    table_without,
+    valid_floor,
+)
+from sightline.engine.imagining import fill_imagining
 from sightline.engine.journal import Journal
 from sightline.engine.ledger import Closing, Ledger, Window
 from sightline.engine.ledger_arrays import fill_ledger, ledger_arrays
 from sightline.engine.loop import streams
 from sightline.engine.operation import Operation
 from sightline.engine.options import Options
-from sightline.engine.turns import answer, blank_answers, first_standing, learn_outcome
-from sightline.jit import entry_for, registered
-from sightline.policies.base import Policy
+from sightline.engine.turns import (
+    Mixing,
+    Outcome,
+    Standing,
+    accept,
+    answer,
+    answer_with_law,
+    blank_answers,
+    first_standing,
+    take_outcome,
+)
+from sightline.jit import callable_for, entry_for, registered
+from sightline.policies.base import Evidence, Policy, inspect
 from sightline.policies.catalogue import describe
-from sightline.validation import integer
+from sightline.validation import instance, integer
 
 __all__ = ["LiveState"]
 
@@ -37,50 +59,102 @@ class LiveState:
     """Everything of a session that changes, and the configuration it began with."""
 
     def __init__(
-        self, options: Options, policy: Policy, noise_std: object, seed: int, window: Window
+        self,
+        options: Options,
+        policy: Policy,
+        noise_std: object,
+        seed: int,
+        window: Window,
+        floor: float = 0.0,
     ) -> None:
-        if not isinstance(policy, Policy):
-            raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
-        self.options, self.policy = options, policy
-        self.noise_std = valid_noise_std(noise_std, len(options))
-        self.model: Model = bandit_model(options.features, self.noise_std)
-        self._weights = self.model.needs_weights("Session").tolist()
+        instance("policy", policy, Policy, "a Policy such as IDS()")
+        self.policy = policy
+        self.table = first_table(options, policy, noise_std, first_standing(len(options)))
         self.seed = integer("seed", seed, at_least=0)
         self.rng, _ = streams(self.seed)
-        self.state = policy.start(self.model)
         self._compiled = registered(self.state).compiled
-        self.standing = first_standing()
         self.ledger = Ledger(window)
+        self.floor = valid_floor(floor, self.table, policy)
         self.journal: Journal | None = None
-        self._operation: Operation | None = None
+        self._operation: Operation | Change | None = None
         self._entries: dict[Any, Callable[..., None]] = {}
+
+    @property
+    def options(self) -> Options:
+        """All options that there ever were."""
+        return self.table.options
+
+    @property
+    def standing(self) -> Standing:
+        """Clock, commitment and counts."""
+        return self.table.standing
+
+    @property
+    def state(self) -> Any:
+        """What the policy knows."""
+        return self.table.state
 
     @property
     def clock(self) -> Clock:
         """The next question."""
         return Clock(int(self.standing.t[0]), float(self.standing.log_t[0]))
 
+    def evidence(self) -> Evidence:
+        """Report of the policy on its best arm; without one, ``best`` is -1 and the rest nan."""
+        report: Evidence = callable_for(inspect, self.state)(
+            self.state, self.clock, offer_of(self.table, self.policy)
+        )
+        return report
+
     def due(self, now: float) -> list[Closing]:
         """Decisions whose reward window is over."""
         return self.ledger.due(now, int(self.standing.t[0]))
 
+    def change(self, now: float, kind: str, body: dict[str, Any]) -> None:
+        """Add or retire an option: ``grown`` and ``table_without`` say what the body is."""
+        if self.journal is not None:
+            self.journal.require_open()
+        make: Any = grown if kind == "added" else table_without
+        table = make(self.table, self.policy, **body)
+        valid_floor(self.floor, table, self.policy)
+        change = Change(now, kind, body, self._next_sequence(), table)
+        self._operation = change
+        self._carry_out_change(change)
+
+    def _carry_out_change(self, change: Change) -> None:
+        self.table, self._entries = change.table, {}
+        if self.journal is not None:
+            self.journal.append([change.event()])
+        self._operation = None
+
+    def _next_sequence(self) -> int:
+        return 1 if self.journal is None else self.journal.last + 1
+
     def perform(
-        self, now: float, closings: list[Closing], ids: list[str] | None = None, late: str = ""
+        self,
+        now: float,
+        closings: list[Closing],
+        ids: list[str] | None = None,
+        late: str = "",
+        available: tuple[int, ...] | None = None,
     ) -> Operation:
         """Close decisions, then make decisions with these ids; or count a late reward."""
         if self.journal is not None:
             self.journal.require_open()
         ids = ids or []
+        if available is not None:
+            offer_of(self.table, self.policy, available)  # which refuses what cannot be done
         changed = (self.standing, self.state, self.rng)
         operation = Operation(
             now=now,
             closings=closings,
             ids=ids,
             answers=blank_answers(len(ids)),
+            available=available,
             tally=self.ledger.tally.after(closings, bool(late)),
             late=late,
             first=int(self.standing.serial[0]) + 1,
-            sequence=1 if self.journal is None else self.journal.last + 1,
+            sequence=self._next_sequence(),
             before=None if self._compiled else copy.deepcopy(changed),
         )
         self._operation = operation
@@ -90,9 +164,9 @@ class LiveState:
     def _carry_out(self, operation: Operation) -> None:
         """Do what is planned; from the beginning, or from where it was interrupted."""
         standing = self.standing
-        for serial, closing in operation.learned():
+        for serial, closing in operation.rewards():
             if standing.serial[0] < serial:
-                self._learn(closing, serial)
+                self._take(closing, serial)
         if standing.serial[0] < operation.last:
             self._answer(operation)
         self.ledger.enter(operation.closings, operation.decisions(), operation.tally)
@@ -113,38 +187,69 @@ class LiveState:
         operation = self._operation
         if operation is None:
             return
+        if isinstance(operation, Change):
+            self._carry_out_change(operation)
+            return
         serial = self.standing.serial[0]
         begun = serial >= operation.first or operation.last < operation.first
         if operation.before is not None and serial < operation.last:
-            self.standing, self.state, self.rng = copy.deepcopy(operation.before)
+            standing, state, rng = copy.deepcopy(operation.before)
+            self.table, self.rng = self.table._replace(standing=standing, state=state), rng
             begun = False
         if begun:
             self._carry_out(operation)
         self._operation = None
 
-    def _learn(self, closing: Closing, serial: int) -> None:
+    def _take(self, closing: Closing, serial: int) -> None:
         decision = closing.decision
-        outcome = closing.reward * self._weights[decision.arm]
-        self._call(
-            learn_outcome,
-            (self.standing, self.state, decision.round, decision.arm, outcome, serial),
-        )
+        weight = self.weight_of(decision.arm)
+        outcome = Outcome(decision.round, decision.arm, closing.reward, weight, decision.exploring)
+        self.call(take_outcome, (self.standing, self.state, outcome, serial))
+
+    def weight_of(self, arm: int) -> float:
+        """Say by what a reward of an arm is multiplied for the policy."""
+        return float(self.table.model.needs_weights("Session")[arm])
 
     def _answer(self, operation: Operation) -> None:
-        self._call(
-            answer,
-            (self.standing, self.state, ALL_ARMS, self.rng, operation.answers, operation.last),
-        )
+        offer = offer_of(self.table, self.policy, operation.available)
+        standing = self.standing
+        if operation.available is not None:
+            # a question of its own: a commitment is among all options, and is not used up
+            standing = standing._replace(**first_standing(0).commitment())
+        arguments = (standing, self.state, offer, self.rng, operation.answers, operation.last)
+        if len(operation.ids) > 1 and not self.policy.randomises and self.floor == 0.0:
+            fill_imagining(self, offer, operation.answers)
+            self.call(accept, (standing, self.state, operation.answers, operation.last))
+        elif self.floor > 0.0 or (self.policy.probability_by_draws and self._compiled):
+            # (interpreted, thousands of draws would take a second)
+            self.call(answer_with_law, (*arguments, self._mixing(offer), self._spare()))
+        else:
+            self.call(answer, arguments)
 
-    def _call(self, kernel: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        found = self._entries.get(kernel)
+    def _mixing(self, offer: AllArms | SomeArms) -> Mixing:
+        k = len(self.options)
+        offered = int(offer.available.sum()) if isinstance(offer, SomeArms) else k
+        return Mixing(self.floor, offered, np.zeros(k), np.full(1, -1))
+
+    def _spare(self) -> np.random.Generator:
+        """Make a generator for this round that decides nothing.
+
+        Decisions are the same with and without probabilities.
+        """
+        seed = np.random.SeedSequence(self.seed, spawn_key=(2, int(self.standing.t[0])))
+        return np.random.Generator(np.random.PCG64(seed))
+
+    def call(self, kernel: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Call a kernel, whose machine code is looked up once."""
+        key = kernel, type(arguments[2])  # an outcome, or an offer of some class
+        found = self._entries.get(key)
         if found is None:
-            found = self._entries[kernel] = entry_for(kernel, arguments, self.state)
+            found = self._entries[key] = entry_for(kernel, arguments, self.state)
         found(*arguments)
 
     def describe(self) -> dict[str, Any]:
         """Write the configuration as plain data, apart from the features."""
-        levels = self.noise_std
+        levels = self.table.noise_std
         options = self.options.describe()
         del options["features"]
         return {
@@ -153,6 +258,7 @@ class LiveState:
             "seed": self.seed,
             "options": options,
             "window": list(self.ledger.window),
+            "floor": self.floor,
         }
 
     def snapshot(self) -> Snapshot:
@@ -160,6 +266,7 @@ class LiveState:
         header = self.describe() | {
             "rng": self.rng.bit_generator.state,
             "tally": list(self.ledger.tally),
+            "retired": sorted(self.table.retired),
         }
         arrays = {
             "actions": self.options.features,
@@ -170,7 +277,11 @@ class LiveState:
 
     def fill(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of the same configuration."""
+        retired = frozenset(self.options.index(arm) for arm in snapshot.header["retired"])
+        self.table = self.table._replace(retired=retired)
+        offer_of(self.table, self.policy)
         unpack(snapshot, self.state)
         fill(self.standing, snapshot.arrays, "standing")
+        check_consistency(self.standing, "standing")
         self.rng.bit_generator.state = snapshot.header["rng"]
         fill_ledger(self.ledger, snapshot, len(self.options), int(self.standing.t[0]))

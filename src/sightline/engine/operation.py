@@ -7,6 +7,7 @@ leads to the same end: kernels are told apart by their serial numbers, and entri
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ class Operation:
         Of the decisions to be made.
     answers : Answers
         Where they will be written.
+    available : tuple of int or None
+        Arms that may be chosen this time; None: all that are not retired.
     tally : Tally
         Of the ledger, after it.
     late : str
@@ -51,6 +54,7 @@ class Operation:
     closings: list[Closing]
     ids: list[str]
     answers: Answers
+    available: tuple[int, ...] | None
     tally: Tally
     late: str
     first: int
@@ -60,11 +64,11 @@ class Operation:
     @property
     def last(self) -> int:
         """Serial number of its last kernel; less than the first if there is none."""
-        return self.first - 1 + sum(map(is_learned, self.closings)) + bool(self.ids)
+        return self.first - 1 + sum(map(_has_reward, self.closings)) + bool(self.ids)
 
-    def learned(self) -> Iterator[tuple[int, Closing]]:
-        """List closings that a policy learns from, with their serial numbers."""
-        return enumerate(filter(is_learned, self.closings), self.first)
+    def rewards(self) -> Iterator[tuple[int, Closing]]:
+        """List closings with a reward, with their serial numbers."""
+        return enumerate(filter(_has_reward, self.closings), self.first)
 
     def events(self) -> list[Event]:
         """Entries for a journal."""
@@ -81,6 +85,7 @@ class Operation:
                 "probability": None if math.isnan(one.probability) else one.probability,
                 "exploring": one.exploring,
                 "questions": None if i else len(self.ids),
+                "body": None if i or self.available is None else json.dumps(self.available),
             }
             for i, one in enumerate(self.decisions())
         ]
@@ -104,6 +109,5 @@ def _reward(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def is_learned(closing: Closing) -> bool:
-    """Whether there is something to learn from the end of a decision."""
-    return closing.decision.exploring and not math.isnan(closing.reward)
+def _has_reward(closing: Closing) -> bool:
+    return not math.isnan(closing.reward)

@@ -27,7 +27,7 @@ from sightline.engine.labels import (
     valid_level_mapping,
     valid_levels,
 )
-from sightline.validation import LARGEST, finite_array
+from sightline.validation import action_set, finite_array
 
 __all__ = ["Contrast", "Options", "as_options"]
 
@@ -238,8 +238,6 @@ def as_options(value: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
 
 
 def _valid_features(features: ArrayLike) -> Array:
-    table = finite_array("features", features, (None, None), hint=", one option per row")
-    if np.abs(table).max() > LARGEST:
-        raise ValueError(f"features must not exceed {LARGEST:g} in any entry: scale them")
+    table = action_set(features, "features")
     table.setflags(write=False)
     return table

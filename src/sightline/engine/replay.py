@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 from collections.abc import Iterable
 from itertools import islice
@@ -30,6 +31,8 @@ def replay(live: LiveState, events: Iterable[Event]) -> None:
         if event.kind == "asked":
             batch = [event, *islice(remaining, (event.questions or 1) - 1)]
             _ask_again(live, batch)
+        elif event.kind in ("added", "retired"):
+            live.change(event.time, event.kind, json.loads(event.body or ""))
         elif event.kind == "late":
             live.perform(event.time, [], late=event.decision or "")
         else:
@@ -37,7 +40,9 @@ def replay(live: LiveState, events: Iterable[Event]) -> None:
 
 
 def _ask_again(live: LiveState, batch: list[Event]) -> None:
-    operation = live.perform(batch[0].time, [], [event.decision or "" for event in batch])
+    available = None if batch[0].body is None else tuple(json.loads(batch[0].body))
+    ids = [event.decision or "" for event in batch]
+    operation = live.perform(batch[0].time, [], ids, available=available)
     for made, event in zip(operation.decisions(), batch, strict=True):
         if (made.round, made.arm, made.exploring) != (event.round, event.arm, event.exploring):
             raise ValueError(

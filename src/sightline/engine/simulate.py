@@ -17,7 +17,7 @@ from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.loop import blank_tape, is_compiled, loop_for, streams
 from sightline.policies.base import Policy
 from sightline.problems.base import Problem
-from sightline.validation import integer
+from sightline.validation import event, instance, integer
 
 __all__ = ["Run", "Stop", "is_interpreted", "simulate", "valid_horizon"]
 
@@ -127,10 +127,10 @@ def simulate(
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
-    if not isinstance(policy, Policy):
-        raise ValueError(f"policy must be a Policy such as IDS(), got {policy!r}")
+    instance("policy", policy, Policy, "a Policy such as IDS()")
     horizon = valid_horizon(horizon, policy)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
+    event("stop", stop)
     clocks, log_t = _marks(rounds)
     state = policy.start(problem.model)
     world = problem.world()

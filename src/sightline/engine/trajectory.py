@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import clock_at, is_before, log_round
 from sightline.core.information.gains import INFORMATION, weigh_arms
+from sightline.core.model import AllArms
 from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.loop import walk
 from sightline.jit import compiled
@@ -25,7 +26,7 @@ from sightline.policies.ids.bayesian import (
 from sightline.policies.ids.policy import IDS, IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import integer, one_of
+from sightline.validation import entries, instance, integer, one_of
 
 __all__ = ["GainTrajectory", "RatioTrajectory", "information_gains", "information_ratios"]
 
@@ -81,10 +82,12 @@ def information_gains(
     GainTrajectory
         The gains, normalised.
     """
-    driver = driver or IDS(information="halfspace-ucb")
+    driver = IDS(information="halfspace-ucb") if driver is None else driver
+    _check(problem, "driver", driver)
+    gains_wanted = entries("names", names, "a list of names of gains")
     rounds = valid_checkpoints(checkpoints, integer("horizon", horizon, at_least=1))
     state = driver.start(problem.model)
-    probes = [_probe(name, driver, problem, state) for name in names]
+    probes = [_probe(name, driver, problem, state) for name in gains_wanted]
     table = np.zeros((len(probes), len(rounds), problem.k))
     mark = 0
     for step in walk(problem, state, seed):
@@ -98,7 +101,13 @@ def information_gains(
         for probe in probes:
             if step.outcome is not None and isinstance(probe, BayesianState):
                 update(probe, step.clock, step.choice.arm, step.outcome)
-    return GainTrajectory(tuple(names), round_array(rounds), table)
+    return GainTrajectory(tuple(gains_wanted), round_array(rounds), table)
+
+
+def _check(problem: object, name: str, policy: object) -> None:
+    """Refuse what is no problem, or no policy of the family."""
+    instance("problem", problem, LinearBandit, "a LinearBandit")
+    instance(name, policy, IDS, "of the IDS family, such as IDS()")
 
 
 def _probe(name: str, driver: IDS, problem: LinearBandit, state: IDSState) -> Any:
@@ -146,13 +155,15 @@ class RatioTrajectory:
 @compiled
 def _current_gains(state: IDSState) -> None:
     """Write the information gains of the current estimate into the workspace."""
-    weigh_arms(state, compare_to_best(state))
+    offer = AllArms(0)
+    weigh_arms(state, compare_to_best(state, offer), offer)
 
 
 @compiled
 def _ratio(state: IDSState) -> float:
     """Psi_s of the distribution that the state implies."""
-    return ids_distribution(state, compare_to_best(state))[0].ratio
+    offer = AllArms(0)
+    return ids_distribution(state, compare_to_best(state, offer), offer)[0].ratio
 
 
 def information_ratios(
@@ -171,6 +182,7 @@ def information_ratios(
     seed : int
         Seed of the run; ``sl.simulate`` with that seed makes the same one.
     """
+    _check(problem, "policy", policy)
     one_of("sampling", policy.sampling, ["pair"])
     end = clock_at(integer("horizon", horizon, at_least=1) + 1)
     state = policy.start(problem.model)

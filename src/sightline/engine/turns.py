@@ -14,19 +14,34 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.clock import Clock, is_before, tick
+from sightline.core.clock import FAR, Clock, is_before, tick
+from sightline.core.consistency import invariant, may_hold, within
+from sightline.core.offers import nth_offered
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart
-from sightline.policies.base import choose, decided, update
+from sightline.policies.base import choose, decided, law, put_all_on, update
+from sightline.validation import LARGEST
 
-__all__ = ["Answers", "Standing", "answer", "blank_answers", "first_standing", "learn_outcome"]
+__all__ = [
+    "Answers",
+    "Mixing",
+    "Outcome",
+    "Standing",
+    "accept",
+    "answer",
+    "answer_with_law",
+    "blank_answers",
+    "first_standing",
+    "take_outcome",
+]
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 
+@may_hold(nan=("log_t", "probability", "wake_log_t"))
 class Standing(NamedTuple):
-    """Where a session stands; arrays of length one.
+    """Where a session stands; arrays of length one, but for the last three.
 
     Attributes
     ----------
@@ -38,6 +53,8 @@ class Standing(NamedTuple):
         Outcomes learned from.
     serial : ndarray
         Number of the last step.
+    asked, told, totals : ndarray, shape (k,)
+        Of each arm: decisions, rewards and their sum, whether learned from or not.
     """
 
     t: Ints
@@ -48,6 +65,30 @@ class Standing(NamedTuple):
     wake_log_t: Array
     explorations: Ints
     serial: Ints
+    asked: Ints
+    told: Ints
+    totals: Array
+
+    def commitment(self) -> dict[str, Any]:
+        """Fields that say what the policy is committed to."""
+        return {name: getattr(self, name) for name in _COMMITMENT}
+
+
+@invariant(Standing)
+def _check_standing(standing: Standing, name: str) -> None:
+    """Refuse what no session can have come to."""
+    t = int(standing.t[0])
+    if not 1 <= t <= FAR:
+        raise ValueError(f"{name}.t must be a round, got {t}")
+    if not standing.arm[0] < len(standing.asked):
+        raise ValueError(f"{name}.arm must be one of {len(standing.asked)} arms")
+    for field in ("explorations", "asked", "told"):  # each of them is of an earlier round
+        if sum(getattr(standing, field).tolist()) >= t:
+            raise ValueError(f"{name}.{field} must be of rounds before round {t}")
+    within(f"{name}.totals", standing.totals, -LARGEST * FAR, LARGEST * FAR)
+
+
+_COMMITMENT = ("arm", "probability", "wake_t", "wake_log_t")
 
 
 class Answers(NamedTuple):
@@ -59,13 +100,49 @@ class Answers(NamedTuple):
     exploring: NDArray[np.bool_]
 
 
-def first_standing() -> Standing:
-    """Before the first question."""
+class Outcome(NamedTuple):
+    """The reward of a decision.
+
+    Attributes
+    ----------
+    t : int
+        Round of the decision.
+    arm : int
+        What was played.
+    reward : float
+        What was told.
+    weight : float
+        rho of the arm: the outcome is reward times weight.
+    learns : bool
+        Whether the policy wants to know.
+    """
+
+    t: int
+    arm: int
+    reward: float
+    weight: float
+    learns: bool
+
+
+def first_standing(k: int) -> Standing:
+    """Before the first question about k arms."""
     whole = [np.zeros(1, dtype=np.int64) for _ in range(5)]
     t, arm, wake_t, explorations, serial = whole
     t[0] = 1
     log_t, probability, wake_log_t = (np.full(1, np.nan) for _ in range(3))
-    return Standing(t, log_t, arm, probability, wake_t, wake_log_t, explorations, serial)
+    return Standing(
+        t,
+        log_t,
+        arm,
+        probability,
+        wake_t,
+        wake_log_t,
+        explorations,
+        serial,
+        asked=np.zeros(k, dtype=np.int64),
+        told=np.zeros(k, dtype=np.int64),
+        totals=np.zeros(k),
+    )
 
 
 def blank_answers(count: int) -> Answers:
@@ -78,23 +155,47 @@ def blank_answers(count: int) -> Answers:
     )
 
 
+class Mixing(NamedTuple):
+    """For answers with the probability of every arm.
+
+    Attributes
+    ----------
+    floor : float
+        Least probability of every arm on offer.
+    offered : int
+        How many there are.
+    probabilities : ndarray, shape (k,)
+        Those of the policy, once they are known.
+    known_at : ndarray, shape (1,)
+        How much had been learned then; -1 if they are not known.
+    """
+
+    floor: float
+    offered: int
+    probabilities: Array
+    known_at: Ints
+
+
 @compiled
-def _answer_one(
-    standing: Standing, state: State, offer: Any, rng: np.random.Generator, answers: Answers, i: int
-) -> None:
-    clock = Clock(standing.t[0], standing.log_t[0])
+def _consult(
+    standing: Standing, state: State, clock: Clock, offer: Any, rng: np.random.Generator
+) -> bool:
+    """Ask the policy, unless it is committed; return whether it explores now."""
     if not is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0])):
         choice = choose(state, clock, offer, rng)
         standing.arm[0] = choice.arm
         standing.probability[0] = choice.probability
         standing.wake_t[0] = choice.wake.t
         standing.wake_log_t[0] = choice.wake.log_t
-    exploring = not is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
+    return not is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
+
+
+@compiled
+def _note(standing: Standing, state: State, clock: Clock, answers: Answers, i: int) -> None:
+    """Take note of an answer, and go on to the next round."""
     answers.rounds[i] = clock.t
-    answers.arms[i] = standing.arm[0]
-    answers.probabilities[i] = standing.probability[0]
-    answers.exploring[i] = exploring
-    if exploring:
+    standing.asked[answers.arms[i]] += 1
+    if answers.exploring[i]:
         decided(state, clock, answers.arms[i])
     after = tick(clock)
     standing.t[0] = after.t
@@ -112,19 +213,83 @@ def answer(
 ) -> None:
     """Answer as many questions as there is space for, from the same knowledge."""
     for i in range(answers.arms.shape[0]):
-        _answer_one(standing, state, offer, rng, answers, i)
+        clock = Clock(standing.t[0], standing.log_t[0])
+        answers.exploring[i] = _consult(standing, state, clock, offer, rng)
+        answers.arms[i] = standing.arm[0]
+        answers.probabilities[i] = standing.probability[0]
+        _note(standing, state, clock, answers, i)
     standing.serial[0] = serial
 
 
 @compiled_apart
-def learn_outcome(
-    standing: Standing, state: State, t: int, arm: int, outcome: float, serial: int
-) -> None:
-    """Learn from the outcome of an exploration that was decided in round t.
-
-    It ends a commitment, which was computed from what was known before.
-    """
-    update(state, Clock(t, np.nan), arm, outcome)
-    standing.explorations[0] += 1
+def accept(standing: Standing, state: State, answers: Answers, serial: int) -> None:
+    """Take note of answers that were found elsewhere; a commitment is asked for anew."""
+    for i in range(answers.arms.shape[0]):
+        _note(standing, state, Clock(standing.t[0], standing.log_t[0]), answers, i)
     standing.wake_t[0] = 0
+    standing.serial[0] = serial
+
+
+@compiled
+def _mix(
+    standing: Standing,
+    state: State,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+    mixing: Mixing,
+    spare: np.random.Generator,
+) -> tuple[int, float]:
+    """Draw the arm of the policy or, with the probability of all floors, any arm on offer."""
+    arm, floor = standing.arm[0], mixing.floor
+    if standing.probability[0] == 1.0:
+        put_all_on(arm, mixing.probabilities)
+        mixing.known_at[0] = -1
+    elif mixing.known_at[0] != standing.explorations[0]:
+        law(state, clock, offer, spare, mixing.probabilities)
+        mixing.known_at[0] = standing.explorations[0]
+    if floor > 0.0 and rng.random() < floor * mixing.offered:
+        arm = nth_offered(offer, int(rng.random() * mixing.offered))
+    return arm, floor + (1.0 - floor * mixing.offered) * mixing.probabilities[arm]
+
+
+@compiled_apart
+def answer_with_law(
+    standing: Standing,
+    state: State,
+    offer: Any,
+    rng: np.random.Generator,
+    answers: Answers,
+    serial: int,
+    mixing: Mixing,
+    spare: np.random.Generator,
+) -> None:
+    """Answer, mixing in every arm on offer, with probabilities where the policy states none.
+
+    An arm that a committed policy would not have played is explored.  The spare generator is for
+    policies that find their probabilities by drawing; these draws decide nothing.
+    """
+    for i in range(answers.arms.shape[0]):
+        clock = Clock(standing.t[0], standing.log_t[0])
+        exploring = _consult(standing, state, clock, offer, rng)
+        arm, probability = _mix(standing, state, clock, offer, rng, mixing, spare)
+        answers.arms[i] = arm
+        answers.probabilities[i] = probability
+        answers.exploring[i] = exploring or arm != standing.arm[0]
+        _note(standing, state, clock, answers, i)
+    standing.serial[0] = serial
+
+
+@compiled_apart
+def take_outcome(standing: Standing, state: State, outcome: Outcome, serial: int) -> None:
+    """Take note of a reward, and learn from that of an exploration.
+
+    Learning ends a commitment, which was computed from what was known before.
+    """
+    if outcome.learns:
+        update(state, Clock(outcome.t, np.nan), outcome.arm, outcome.reward * outcome.weight)
+        standing.explorations[0] += 1
+        standing.wake_t[0] = 0
+    standing.told[outcome.arm] += 1
+    standing.totals[outcome.arm] += outcome.reward
     standing.serial[0] = serial

@@ -206,16 +206,20 @@ def _key(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Key of the types of arguments: named tuples of arrays and numbers, and generators."""
     classes: list[type] = []
     leaves: list[Any] = []
-    _collect(arguments, classes, leaves)
+    _collect(arguments, classes, leaves, outermost=True)
     return *classes, fingerprint(tuple(leaves))
 
 
-def _collect(values: tuple[Any, ...], classes: list[type], leaves: list[Any]) -> None:
+def _collect(
+    values: tuple[Any, ...], classes: list[type], leaves: list[Any], *, outermost: bool = False
+) -> None:
     for value in values:
         if isinstance(value, tuple):
             classes.append(value.__class__)
             _collect(value, classes, leaves)
         elif isinstance(value, np.random.Generator):
+            # numba's own way, which runs Python code, would take over one inside of a tuple
+            assert outermost, "a kernel takes generators as arguments of their own only"
             classes.append(np.random.Generator)
         else:
             leaves.append(value)

@@ -14,6 +14,7 @@ from typing import Any
 
 from sightline.engine.simulate import Stop, is_interpreted
 from sightline.lab.block import Block, Task, compute
+from sightline.validation import shown
 
 __all__ = ["Workers", "cores"]
 
@@ -42,7 +43,7 @@ class Workers:
         if executor is not None and not isinstance(executor, Executor):
             raise ValueError(
                 "executor must be a concurrent.futures.Executor (of a Dask client: "
-                f"client.get_executor()), got {executor!r}"
+                f"client.get_executor()), got {shown(executor)}"
             )
         self._given = executor
         self._threads: Executor | None = None

@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,11 +19,21 @@ from sightline.files import write_atomically
 from sightline.lab import specification
 from sightline.policies.base import Policy
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import integer
+from sightline.validation import (
+    entries,
+    file_path,
+    instance,
+    integer,
+    shown,
+    size_text,
+    text,
+)
 
-__all__ = ["Cell", "Experiment", "Named", "Plan", "label_of"]
+__all__ = ["Cell", "Experiment", "Named", "Plan", "label_of", "size_of_results"]
 
 T = TypeVar("T")
+_MOST_RUNS = 10**8  # of the shortest, an hour
+_MOST_BYTES = 10**12
 _LARGEST_HORIZON = 10**4000  # beyond, Python refuses to print the number, and so to write it
 
 
@@ -116,7 +125,7 @@ class Experiment:
         for policy in rivals.values():
             horizon = valid_horizon(horizon, policy)
         if horizon > _LARGEST_HORIZON:
-            raise ValueError("horizon must be at most 10**4000")
+            raise ValueError(f"horizon must be at most 10**4000, got {shown(horizon)}")
         if checkpoints is not None:
             checkpoints = tuple(valid_checkpoints(checkpoints, horizon))
         values = (
@@ -129,6 +138,7 @@ class Experiment:
         )
         for field, value in zip(dataclasses.fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
+        _check_size(self)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -163,6 +173,7 @@ class Experiment:
     @classmethod
     def from_toml(cls, text: str) -> Experiment:
         """Experiment from the text of a TOML file."""
+        instance("text", text, str, "the text of a TOML file")
         return cls(**specification.from_toml(text))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -173,8 +184,9 @@ class Experiment:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Experiment:
         """Read the specification from a TOML file."""
+        file = file_path("path", path)
         try:
-            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+            return cls.from_toml(file.read_text(encoding="utf-8"))
         except ValueError as error:  # includes text that is not UTF-8
             raise ValueError(f"{path}: {error}") from None
 
@@ -189,27 +201,43 @@ class Experiment:
         return "\n".join([size, *problems, *policies])
 
 
+def size_of_results(experiment: Experiment) -> int:
+    """Bytes of all results, before compression: regret, explorations, pulls by arm."""
+    arms: list[int] = [problem.k for problem in experiment.problems.values()]
+    numbers = (sum(arms) + 2 * len(arms)) * len(experiment.policies)
+    return 8 * numbers * len(experiment.rounds) * experiment.replications
+
+
+def _check_size(experiment: Experiment) -> None:
+    """Refuse what nobody could wait for or keep, before any work."""
+    runs, size = len(experiment.cells) * experiment.replications, size_of_results(experiment)
+    if runs > _MOST_RUNS or size > _MOST_BYTES:
+        raise ValueError(
+            f"replications must be fewer: {shown(experiment.replications)} are {shown(runs)} runs, "
+            f"whose results at {len(experiment.rounds)} checkpoints take {size_text(size)}; "
+            f"allowed are {shown(_MOST_RUNS)} runs and {size_text(_MOST_BYTES)}"
+        )
+
+
 def _named(what: str, values: Any, cls: Any, name: Any) -> Named[Any]:
     """Check members and their names."""
     if isinstance(values, Mapping):
         pairs = list(values.items())
-    elif isinstance(values, Iterable) and not isinstance(values, str | bytes):
-        pairs = [(name(value) if isinstance(value, cls) else "", value) for value in values]
     else:
-        raise ValueError(f"{what} must be a mapping or a list, got {values!r}")
+        members = entries(what, values, "a mapping or a list")
+        pairs = [(name(value) if isinstance(value, cls) else "", value) for value in members]
     if not pairs:
         raise ValueError(f"{what} must not be empty")
+    names = set()
     for key, value in pairs:
         if not isinstance(value, cls):
-            raise ValueError(f"{what} must be of class {cls.__name__}, got {value!r}")
-        if not isinstance(key, str) or not key.strip() or not key.isprintable():
-            raise ValueError(f"names of {what} must be printable text, got {key!r}")
-    names = [key for key, _ in pairs]
-    for key in names:
-        if names.count(key) > 1:
+            raise ValueError(f"{what} must be of class {cls.__name__}, got {shown(value)}")
+        text(f"names of {what}", key)
+        if key in names:
             raise ValueError(
                 f"two {what} have the name {key!r}: give names of your own, as a mapping"
             )
+        names.add(key)
     return Named(pairs)
 
 

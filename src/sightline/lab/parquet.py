@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sightline.engine.checkpoints import rounds_text
-from sightline.files import write_atomically
+from sightline.files import sealed, unsealed, write_atomically
 from sightline.lab.block import Block
 from sightline.lab.experiment import Cell
 
@@ -39,7 +39,7 @@ def write_block(path: Path, block: Block, rounds: tuple[int, ...], header: dict[
         "seconds": block.seconds,
     }
     table = pa.table(_columns(block, rounds))
-    table = table.replace_schema_metadata({_KEY: json.dumps(metadata)})
+    table = table.replace_schema_metadata({_KEY: json.dumps(sealed(metadata))})
 
     def write(file: BinaryIO) -> None:
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)
@@ -73,11 +73,10 @@ def _columns(block: Block, rounds: tuple[int, ...]) -> dict[str, Any]:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Header of a block, without its numbers."""
+    """Header of a block, without its numbers; one that was changed raises some error."""
     import pyarrow.parquet as pq
 
-    header: dict[str, Any] = json.loads(pq.read_schema(path).metadata[_KEY])
-    return header
+    return unsealed(json.loads(pq.read_schema(path).metadata[_KEY]))
 
 
 def read_block(path: Path, header: dict[str, Any], marks: int) -> Block:

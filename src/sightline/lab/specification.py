@@ -28,7 +28,7 @@ from sightline.engine.checkpoints import parse_rounds, rounds_text
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
-from sightline.validation import one_of
+from sightline.validation import one_of, shown
 
 if TYPE_CHECKING:
     from sightline.lab.experiment import Experiment
@@ -108,7 +108,7 @@ def from_toml(text: str) -> dict[str, Any]:
     """Arguments of :class:`Experiment`."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"this is not TOML: {error}") from None
     for key in content:
         one_of("key", key, _KEYS)
@@ -130,18 +130,18 @@ def from_toml(text: str) -> dict[str, Any]:
 
 def _list(name: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"{name} must be a list, got {value!r}")
+        raise ValueError(f"{name} must be a list, got {shown(value)}")
     return value
 
 
 def _members(group: str, tables: Any, build: Any) -> dict[str, Any]:
     """Objects from tables, with errors that say where they are."""
     if not isinstance(tables, Mapping):
-        raise ValueError(f"{group} must be tables such as [{group}.name], got {tables!r}")
+        raise ValueError(f"{group} must be tables such as [{group}.name], got {shown(tables)}")
     members = {}
     for name, fields in tables.items():
         if not isinstance(fields, Mapping):
-            raise ValueError(f"{group}.{name} must be a table, got {fields!r}")
+            raise ValueError(f"{group}.{name} must be a table, got {shown(fields)}")
         try:
             members[name] = build(fields)
         except (TypeError, ValueError) as error:

@@ -1,16 +1,19 @@
 """Results on disk: a directory that belongs to one experiment and to the sources that computed it.
 
-    manifest.json      specification hash, versions, sources, cells, checkpoints, seeds
+    manifest.json      specification hash, versions, sources, cells, checkpoints, seeds, checksum
     experiment.toml    the specification, to read and for `sightline simulate --config`
     00-problem--policy/000000-000009.parquet, ...      finished blocks
 
 Every file is written atomically, and a block's file carries the hashes it belongs to.  So every
 file is complete, however a run ended.  Several processes on one store at worst compute the same
-block twice, to the same bits.
+block twice, to the same bits.  What was changed afterwards, by as much as one bit, is refused: the
+manifest has a checksum of its own contents and one of the specification, a block one of its header
+and those of Parquet.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -25,17 +28,18 @@ import numba
 import numpy as np
 
 from sightline.engine.checkpoints import parse_rounds, rounds_text
-from sightline.files import write_atomically
+from sightline.files import remove_leftovers, sealed, unsealed, write_atomically
 from sightline.lab.block import Block, Task
 from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.parquet import read_block, read_header, write_block
 from sightline.lab.sources import sources_of
+from sightline.validation import file_path, integer, shown
 from sightline.version import __version__
 
 __all__ = ["Store"]
 
 FORMAT = "sightline-experiment"
-VERSION = 1
+VERSION = 2  # 1 had no checksums
 _OWN = ("manifest.json", "experiment.toml")
 _LARGEST_EXACT = 2**53  # integer that every reader of JSON gets right
 
@@ -57,15 +61,14 @@ class Store:
     @classmethod
     def open(cls, path: str | PathLike[str]) -> Store:
         """Open a store that exists, whichever sources computed it."""
-        directory = Path(path)
+        directory = file_path("store", path)
         if not (directory / "manifest.json").is_file():
             raise ValueError(f"{directory} is not a store of results: it has no manifest.json")
         try:
-            manifest = json.loads((directory / "manifest.json").read_text())
-            if manifest["format"] != FORMAT or manifest["version"] > VERSION:
-                raise ValueError("of another format or a later version")
-            return cls(directory, manifest)
-        except (ValueError, KeyError, TypeError) as error:
+            manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
+            _check_layout(manifest)
+            return cls(directory, unsealed(manifest))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"{directory / 'manifest.json'} is not readable: {error}") from None
 
     @classmethod
@@ -77,15 +80,41 @@ class Store:
         ValueError
             If the directory belongs to another experiment or other sources, or holds other files.
         """
-        directory = Path(path)
+        directory = file_path("store", path)
         manifest = _manifest(experiment)
         if not (directory / "manifest.json").exists():
             _make(directory)
             _write(directory / "experiment.toml", experiment.to_toml())
-            _write(directory / "manifest.json", json.dumps(manifest, indent=1))
+            _write(directory / "manifest.json", json.dumps(sealed(manifest), indent=1))
         store = cls.open(directory)
         store._check_same(manifest)
+        store._remove_leftovers()
         return store
+
+    def _remove_leftovers(self) -> None:
+        """Remove temporary files of runs that were killed."""
+        remove_leftovers(self.path)
+        for index, cell in enumerate(self.plan.cells):
+            remove_leftovers(self._folder(index, cell))
+
+    def specification(self) -> str:
+        """Text of experiment.toml, as it was when the store was made.
+
+        Raises
+        ------
+        OSError
+            If it is not there.
+        ValueError
+            If it was changed.
+        """
+        path = self.path / "experiment.toml"
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != self._manifest["specification"]:
+            raise ValueError(
+                f"{path} was changed after the store was made, and lower bounds are computed from "
+                "it: bring back the old one, or remove it to read the results alone"
+            )
+        return content.decode()
 
     def _check_same(self, manifest: dict[str, Any]) -> None:
         if self._manifest["digest"] != manifest["digest"]:
@@ -161,6 +190,7 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "digest": experiment.digest,
+        "specification": hashlib.sha256(experiment.to_toml().encode()).hexdigest(),
         "package": __version__,
         "sources": {
             cell.id: sources_of(experiment.problems[cell.problem], experiment.policies[cell.policy])
@@ -175,6 +205,19 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
         "checkpoints": [t if t <= _LARGEST_EXACT else rounds_text(t) for t in plan.rounds],
         "seeds": [str(seed) for seed in plan.seeds],
     }
+
+
+def _check_layout(manifest: Any) -> None:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError(f"it is of another format than {FORMAT!r}")
+    version = integer("its version", manifest.get("version"), at_least=1)
+    if version > VERSION:
+        raise ValueError(f"its version {shown(version)} is later than {VERSION}")
+    if version < VERSION:
+        raise ValueError(
+            f"its version {version} is older than {VERSION} and has no checksum: run the "
+            "experiment again in another directory, or read it with the release that wrote it"
+        )
 
 
 def _make(directory: Path) -> None:

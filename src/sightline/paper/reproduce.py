@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sightline.files import write_atomically
+from sightline.files import sealed, unsealed, write_atomically
 from sightline.lab.block import Task, tasks
 from sightline.lab.experiment import Experiment
 from sightline.lab.sources import sources_of
@@ -81,15 +81,24 @@ class ResultsFolder:
     def value_of(self, name: str, calculation: Calculation) -> dict[str, Any]:
         """Compute unless it is there: the value under "value", its seconds under "seconds"."""
         path = self.file_of(name, calculation)
-        if not path.exists():
+        found = _read(path)
+        if found is None:
             began = time.perf_counter()
             value = calculation.function(**calculation.arguments)
             seconds = time.perf_counter() - began
             path.parent.mkdir(parents=True, exist_ok=True)
-            content = json.dumps({"value": value, "seconds": seconds}, allow_nan=False)
+            content = json.dumps(sealed({"value": value, "seconds": seconds}), allow_nan=False)
             write_atomically(path, lambda file: file.write(content.encode()))
-        found: dict[str, Any] = json.loads(path.read_text())
+            found = unsealed(json.loads(content))
         return found
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """Read a calculation; None if it is not there or was changed, and has to be done anew."""
+    try:
+        return unsealed(json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError, TypeError, RecursionError):
+        return None
 
 
 @functools.cache

@@ -8,7 +8,9 @@ state:
 - ``update(state, clock, arm, outcome)`` learns, given the clock of the decision,
 - ``inspect(state, clock, offer)``, optional, reports what is known about the best arm,
 - ``decided(state, clock, arm)``, optional, is told of an arm that was handed out while its outcome
-  is still open.
+  is still open,
+- ``law(state, clock, offer, rng, probabilities)``, for a policy that randomises, writes the
+  probability of every arm.
 
 A choice says until when it holds.  If ``wake`` is the current round, the policy explores: it
 wants to see the outcome.  If ``wake`` lies ahead, it commits to its best arm of every offer until
@@ -42,7 +44,10 @@ __all__ = [
     "choose_from",
     "decided",
     "inspect",
+    "law",
+    "put_all_on",
     "register_policy",
+    "spread",
     "update",
 ]
 
@@ -90,6 +95,21 @@ class Policy(ABC):
         """Whether commitments carry a run beyond 2^53 rounds; else such a run would never end."""
         return self.commits
 
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return True
+
+    @property
+    def probability_by_draws(self) -> bool:
+        """Whether the probability of a choice is known by drawing many more only."""
+        return False
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return False
+
     @abstractmethod
     def start(self, model: Model) -> Any:
         """State before any data, for the arms, observations and noise of a model."""
@@ -134,6 +154,38 @@ def decided(state: State, clock: Clock, arm: int) -> None:
     """Take note that an arm was handed out and its outcome is still open; optional."""
 
 
+@compiled
+def put_all_on(arm: int, probabilities: NDArray[np.float64]) -> None:
+    """Write the law of a choice without chance."""
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = 1.0 if x == arm else 0.0
+
+
+@compiled
+def spread(mixture: Mixture, probabilities: NDArray[np.float64]) -> None:
+    """Write the law of a draw from two arms, which may be one."""
+    put_all_on(mixture.first, probabilities)
+    probabilities[mixture.first] -= mixture.probability
+    probabilities[mixture.second] += mixture.probability
+
+
+@generic
+@compiled
+def law(
+    state: State,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+    probabilities: NDArray[np.float64],
+) -> None:
+    """Write the probability of every arm to be chosen now.
+
+    For a policy that does not randomise nothing need be registered.  The generator is for policies
+    whose probabilities have no formula: they draw.
+    """
+    put_all_on(choose(state, clock, offer, rng).arm, probabilities)
+
+
 def _rebuild_choice(arm: int, probability: float, t: int, log_t: float) -> Choice:
     return Choice(arm, probability, Clock(t, log_t))
 
@@ -169,6 +221,7 @@ _CONTRACT: dict[str, Any] = {
     "update": update,
     "inspect": inspect,
     "decided": decided,
+    "law": law,
 }
 
 
@@ -179,6 +232,7 @@ def register_policy(
     update: Callable[..., None],
     inspect: Callable[..., Evidence] | None = None,
     decided: Callable[..., None] | None = None,
+    law: Callable[..., None] | None = None,
 ) -> None:
     """Add a policy: its functions, compiled or plain, for the class of its state.
 
@@ -195,8 +249,17 @@ def register_policy(
         ``inspect(state, clock, offer)`` returns an :class:`Evidence`.
     decided : callable, optional
         ``decided(state, clock, arm)`` takes note of an arm whose outcome is still open.
+    law : callable, optional
+        ``law(state, clock, offer, rng, probabilities)`` writes the probability of every arm; for a
+        policy that randomises, where a session is to give every option a least probability.
     """
-    parts = {"choose": choose, "update": update, "inspect": inspect, "decided": decided}
+    parts = {
+        "choose": choose,
+        "update": update,
+        "inspect": inspect,
+        "decided": decided,
+        "law": law,
+    }
     for name, implementation in parts.items():
         if implementation is not None:
             _CONTRACT[name].register(cls)(implementation)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
+
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet
@@ -50,6 +52,8 @@ def describe(part: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return describe(value)
+    if isinstance(value, np.generic):  # which JSON does not know
+        return value.item()
     return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
 
 

@@ -31,6 +31,7 @@ from sightline.core.alternatives.comparison import compare
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import FAR, Clock, never
 from sightline.core.confidence.known_horizon import SMALLEST_HORIZON
+from sightline.core.consistency import indices, invariant, whole, within
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.linalg.vectors import equal_rows
@@ -38,7 +39,7 @@ from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import integer, number
+from sightline.validation import LARGEST, integer, number
 
 __all__ = ["E4", "E4State"]
 
@@ -79,6 +80,19 @@ class E4State(NamedTuple):
     scales: Array  # scratch (k,)
 
 
+@invariant(E4State)
+def _check(state: E4State, name: str) -> None:
+    """Check that some arm remains, and that the next one is an arm."""
+    indices(f"{name}.next_arm", state.next_arm, len(state.remaining))
+    indices(f"{name}.settled", state.settled, 2)
+    whole(f"{name}.remaining", state.remaining, 2.0)
+    whole(f"{name}.told", state.told)
+    within(f"{name}.planned", state.planned, 0.0)
+    within(f"{name}.length", state.length, 0.0)
+    if not state.remaining.any():
+        raise ValueError(f"{name}.remaining must name an arm that may be best, got none")
+
+
 @dataclass(frozen=True)
 class E4(Policy):
     """Batches of designs and one of the optimal allocation, then a commitment.
@@ -103,7 +117,12 @@ class E4(Policy):
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=SMALLEST_HORIZON)
-        number("gamma", self.gamma, at_least=0)
+        number("gamma", self.gamma, at_least=0, at_most=LARGEST)
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
 
     @property
     def commits(self) -> bool:

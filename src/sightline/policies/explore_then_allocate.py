@@ -37,10 +37,11 @@ from sightline.core.confidence.known_horizon import (
     threshold,
     valid_threshold,
 )
+from sightline.core.consistency import indices, invariant, within
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
 from sightline.core.information.gaps import optimistic_arm
-from sightline.core.model import Model
+from sightline.core.model import AllArms, Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
@@ -68,6 +69,14 @@ class ExploreThenAllocateState(NamedTuple):
     next_arm: NDArray[np.int64]  # (1,)
 
 
+@invariant(ExploreThenAllocateState)
+def _check(state: ExploreThenAllocateState, name: str) -> None:
+    indices(f"{name}.next_arm", state.next_arm, len(state.means))
+    indices(f"{name}.phase", state.phase, max(_WARM_UP, _ALLOCATION, _RECOVERY, _SETTLED) + 1)
+    within(f"{name}.means", state.means, ends=False)
+    within(f"{name}.tolerance", state.tolerance, 0.0)
+
+
 @dataclass(frozen=True)
 class ExploreThenAllocate(Policy):
     """Warm-up, optimal allocation, commitment; LinUCB where that goes wrong.
@@ -88,6 +97,11 @@ class ExploreThenAllocate(Policy):
 
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
 
     @property
     def commits(self) -> bool:
@@ -170,7 +184,7 @@ def _plan(state: ExploreThenAllocateState) -> None:
             return
         _end_warm_up(state)
     if state.phase[0] == _RECOVERY:
-        state.next_arm[0] = optimistic_arm(state.estimate, full_level(state.level))
+        state.next_arm[0] = optimistic_arm(state.estimate, full_level(state.level), AllArms(0))
         return
     _next_in_turn(state)
 

@@ -35,11 +35,11 @@ from sightline.core.confidence.rules import (
 )
 from sightline.core.estimation.least_squares import LeastSquares, best_arm
 from sightline.core.information.gaps import optimistic_arm, upper_bound
-from sightline.core.model import Model
+from sightline.core.model import AllArms, Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, register_policy
 from sightline.policies.reports import begin, learn, report
-from sightline.validation import number
+from sightline.validation import integer, scale, shown
 
 __all__ = ["LinIMED", "LinIMEDState"]
 
@@ -79,11 +79,16 @@ class LinIMED(Policy):
     regulariser: float | str = "matched"
 
     def __post_init__(self) -> None:
-        if self.variant not in _VARIANTS or isinstance(self.variant, bool):
-            raise ValueError(f"variant must be 1 or 3, got {self.variant!r}")
-        number("cap", self.cap, above=0)
+        if integer("variant", self.variant, at_least=1) not in _VARIANTS:
+            raise ValueError(f"variant must be 1 or 3, got {shown(self.variant)}")
+        scale("cap", self.cap)
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
 
     def start(self, model: Model) -> LinIMEDState:
         """State before any data."""
@@ -105,7 +110,7 @@ def choose_lin_imed(
     estimate = state.estimate
     beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
     by_bounds = state.by_bounds
-    leader = optimistic_arm(estimate, beta) if by_bounds else best_arm(estimate)
+    leader = optimistic_arm(estimate, beta, AllArms(0)) if by_bounds else best_arm(estimate)
     arm = leader
     index = math.inf
     largest_gap = 0.0

@@ -36,13 +36,14 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
+from sightline.core.consistency import invariant, within
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.model import Model
+from sightline.core.model import AllArms, Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose_among, register_policy
 from sightline.policies.reports import begin, compare_to_best, learn, report
-from sightline.validation import number
+from sightline.validation import LARGEST, number
 
 __all__ = ["LinMED", "LinMEDState"]
 
@@ -78,6 +79,11 @@ class LinMEDState(NamedTuple):
     weights: Array  # (k,) of an observation of each arm
 
 
+@invariant(LinMEDState)
+def _check(state: LinMEDState, name: str) -> None:
+    within(f"{name}.designed_for", state.designed_for, 0.0)
+
+
 @dataclass(frozen=True)
 class LinMED(Policy):
     """Minimum empirical divergence for linear bandits.
@@ -107,16 +113,16 @@ class LinMED(Policy):
     staleness: float = 0.05
 
     def __post_init__(self) -> None:
-        number("empirical", self.empirical, at_least=0)
-        number("design", self.design, at_least=0)
-        number("staleness", self.staleness, at_least=0)
+        number("empirical", self.empirical, at_least=0, at_most=LARGEST)
+        number("design", self.design, at_least=0, at_most=LARGEST)
+        number("staleness", self.staleness, at_least=0, at_most=LARGEST)
         if self.empirical + self.design >= 1.0:
             raise ValueError(
                 "empirical + design must be below 1, so that every arm has a share, "
                 f"got {self.empirical} + {self.design}"
             )
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> LinMEDState:
         """State before any data."""
@@ -146,9 +152,19 @@ def choose_lin_med(
 
 
 @compiled
+def law_lin_med(
+    state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+) -> None:
+    """Write the distribution that ``choose`` draws from."""
+    _allocate(state, log_round(clock))
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = state.probabilities[x]
+
+
+@compiled
 def _allocate(state: LinMEDState, log_t: float) -> None:
     """Write p."""
-    comparison = compare_to_best(state)
+    comparison = compare_to_best(state, AllArms(0))
     best = comparison.best
     _weigh_evidence(state, comparison, log_t)
     _renew_design(state)
@@ -197,4 +213,4 @@ def _renew_design(state: LinMEDState) -> None:
         optimal_design(state.design, state.estimate.arms.rewards, state.scales, DESIGN_TOLERANCE)
 
 
-register_policy(LinMEDState, choose=choose_lin_med, update=learn, inspect=report)
+register_policy(LinMEDState, choose=choose_lin_med, update=learn, inspect=report, law=law_lin_med)

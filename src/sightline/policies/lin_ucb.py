@@ -30,13 +30,14 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
+from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.policies.reports import begin, learn, report
-from sightline.validation import number
+from sightline.validation import scale
 
 __all__ = ["LinUCB", "LinUCBState", "RareState"]
 
@@ -56,6 +57,11 @@ class RareState(NamedTuple):
     least_growth: float  # of log det, before the arm is computed anew
     held_arm: NDArray[np.int64]  # (1,)
     held_log_det: NDArray[np.float64]  # (1,): when the arm was computed
+
+
+@invariant(RareState)
+def _check(state: RareState, name: str) -> None:
+    indices(f"{name}.held_arm", state.held_arm, len(state.always.estimate.arms.rewards))
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,19 @@ class LinUCB(Policy):
 
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
         if self.switch_growth is not None:
-            number("switch_growth", self.switch_growth, above=0)
+            scale("switch_growth", self.switch_growth)
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return self.switch_growth is None
 
     def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""
@@ -109,7 +125,7 @@ def choose_lin_ucb(
     """Largest upper confidence bound."""
     estimate = state.estimate
     beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
-    return Choice(optimistic_arm(estimate, beta), 1.0, clock)
+    return Choice(optimistic_arm(estimate, beta, offer), 1.0, clock)
 
 
 @compiled

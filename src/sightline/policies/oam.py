@@ -38,14 +38,15 @@ from sightline.core.confidence.known_horizon import (
     threshold,
     valid_threshold,
 )
+from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, unregularised
 from sightline.core.information.gaps import optimistic_arm
-from sightline.core.model import Model
+from sightline.core.model import AllArms, Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import number, one_of
+from sightline.validation import LARGEST, number, one_of
 
 __all__ = ["OAM", "OAMState"]
 
@@ -65,6 +66,12 @@ class OAMState(NamedTuple):
     explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
     explorations: NDArray[np.int64]  # (1,): exploration rounds before
     gaps: NDArray[np.float64]  # scratch (k,)
+
+
+@invariant(OAMState)
+def _check(state: OAMState, name: str) -> None:
+    indices(f"{name}.explores", state.explores, 2)
+    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
 
 
 @dataclass(frozen=True)
@@ -100,8 +107,13 @@ class OAM(Policy):
         if isinstance(self.forced_exploration, str):
             one_of("forced_exploration", self.forced_exploration, ["theory"])
         else:
-            number("forced_exploration", self.forced_exploration, at_least=0)
-        number("determinant_growth", self.determinant_growth, at_least=0)
+            number("forced_exploration", self.forced_exploration, at_least=0, at_most=LARGEST)
+        number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
 
     def start(self, model: Model) -> OAMState:
         """State before any data."""
@@ -187,7 +199,7 @@ def _explore(state: OAMState, least: float, log_t: float) -> int:
             furthest, lowest = x, estimate.arms.pulls[x] / share
     s = float(state.explorations[0] + 1)
     if furthest < 0:
-        return optimistic_arm(estimate, evidence_level(state.level, 2.0 * math.log(s)))
+        return optimistic_arm(estimate, evidence_level(state.level, 2.0 * math.log(s)), AllArms(0))
     if estimate.arms.pulls[fewest] <= _rate(state, log_t) * s:
         return fewest
     return furthest

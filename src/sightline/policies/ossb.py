@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.target import Target, fewest_pulls, follow, target
 from sightline.core.clock import Clock, log_round
+from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import number
+from sightline.validation import LARGEST, number
 
 __all__ = ["OSSB", "OSSBState"]
 
@@ -45,6 +46,12 @@ class OSSBState(NamedTuple):
     level: float  # 2 sigma^2 (1 + gamma): alpha times this and log t is what an arm needs
     explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
     explorations: NDArray[np.int64]  # (1,): exploration rounds before
+
+
+@invariant(OSSBState)
+def _check(state: OSSBState, name: str) -> None:
+    indices(f"{name}.explores", state.explores, 2)
+    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
 
 
 @dataclass(frozen=True)
@@ -71,9 +78,14 @@ class OSSB(Policy):
     determinant_growth: float = 0.1
 
     def __post_init__(self) -> None:
-        number("epsilon", self.epsilon, at_least=0)
-        number("gamma", self.gamma, at_least=0)
-        number("determinant_growth", self.determinant_growth, at_least=0)
+        number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
+        number("gamma", self.gamma, at_least=0, at_most=LARGEST)
+        number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
 
     def start(self, model: Model) -> OSSBState:
         """State before any data."""

@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.clock import Clock, never
+from sightline.core.consistency import indices, invariant, whole, within
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import integer, number
+from sightline.validation import integer, scale
 
 __all__ = ["PhasedElimination", "PhasedEliminationState"]
 
@@ -83,6 +84,22 @@ class PhasedEliminationState(NamedTuple):
     moment: Array  # scratch (d,)
 
 
+@invariant(PhasedEliminationState)
+def _check(state: PhasedEliminationState, name: str) -> None:
+    """Check that some arm remains, and that the next one is an arm unless the best is settled."""
+    k = len(state.actions)
+    indices(f"{name}.settled", state.settled, 2)
+    indices(f"{name}.next_arm", state.next_arm, k + int(state.settled[0]))
+    indices(f"{name}.best", state.best, k)
+    whole(f"{name}.remaining", state.remaining, 2.0)
+    whole(f"{name}.pulls", state.pulls)
+    within(f"{name}.planned", state.planned, 0.0)
+    within(f"{name}.sums", state.sums, ends=False)
+    within(f"{name}.separation", state.separation, 0.0)
+    if not state.remaining.any():
+        raise ValueError(f"{name}.remaining must name an arm that may be best, got none")
+
+
 @dataclass(frozen=True)
 class PhasedElimination(Policy):
     """Elimination in phases with G-optimal designs.
@@ -106,7 +123,12 @@ class PhasedElimination(Policy):
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=1)
-        number("gap_bound", self.gap_bound, above=0)
+        scale("gap_bound", self.gap_bound)
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
 
     @property
     def commits(self) -> bool:

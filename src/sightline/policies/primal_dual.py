@@ -114,6 +114,11 @@ class PrimalDual(Policy):
     regulariser: float | str = 1.0
 
     @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
+
+    @property
     def commits(self) -> bool:
         """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""
         return True
@@ -124,7 +129,7 @@ class PrimalDual(Policy):
         one_of("candidates", self.candidates, _CANDIDATES)
         valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
         if self.candidates == "all" and self.gaps == "empirical":
             raise ValueError(
                 'candidates="all" needs gaps="floored" or "value", got "empirical": x-hat, whose '
@@ -150,9 +155,9 @@ class PrimalDual(Policy):
 
 
 @compiled
-def _best_response(state: PrimalDualState, comparison: Comparison) -> int:
+def _best_response(state: PrimalDualState, comparison: Comparison, offer: Any) -> int:
     """Arm of least gap per gain."""
-    weigh_arms(state, comparison)
+    weigh_arms(state, comparison, offer)
     work, separations = state.work, state.alternatives.separations
     if not state.explores_best:
         for x in range(work.gains.shape[0]):
@@ -166,11 +171,11 @@ def choose_primal_dual(
     state: PrimalDualState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play the arm of least price."""
-    comparison = compare_to_best(state)
+    comparison = compare_to_best(state, offer)
     wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
-    return Choice(_best_response(state, comparison), 1.0, clock)
+    return Choice(_best_response(state, comparison, offer), 1.0, clock)
 
 
 register_policy(PrimalDualState, choose=choose_primal_dual, update=learn, inspect=report_commitment)

@@ -11,8 +11,9 @@ from sightline.core.alternatives.comparison import Comparison, compare
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.rules import ConfidenceRule, global_beta, ridge
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.estimation.least_squares import LeastSquares, least_squares, observe
 from sightline.core.model import Model
+from sightline.core.offers import first_largest_offered, restrict_alternatives
 from sightline.jit import compiled
 from sightline.policies.base import Evidence
 
@@ -65,9 +66,11 @@ def learn(state: StateWithEstimate, clock: Clock, arm: int, outcome: Any) -> Non
 
 
 @compiled
-def compare_to_best(state: StateWithAlternatives) -> Comparison:
-    """Compare all arms with the empirically best one."""
-    return compare(state.alternatives, state.estimate, best_arm(state.estimate))
+def compare_to_best(state: StateWithAlternatives, offer: Any) -> Comparison:
+    """Compare arms on offer with the empirically best of them."""
+    best = first_largest_offered(offer, state.estimate.arms.means)
+    comparison = compare(state.alternatives, state.estimate, best)
+    return restrict_alternatives(offer, state.alternatives, comparison)
 
 
 @compiled
@@ -82,7 +85,7 @@ def settled_until_round(
 @compiled
 def report(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta_{s, t log t} / 2, on which the policy itself never acts."""
-    comparison = compare_to_best(state)
+    comparison = compare_to_best(state, offer)
     log_det = state.estimate.learned.log_det[0]
     beta = global_beta(state.confidence, log_det, log_round(clock))
     return Evidence(comparison.best, 0.5 * comparison.least, 0.5 * beta, clock)

@@ -40,7 +40,8 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
-from sightline.validation import number, one_of
+from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
+from sightline.validation import one_of, scale
 
 __all__ = ["ThompsonSampling", "ThompsonState"]
 
@@ -128,12 +129,22 @@ class ThompsonSampling(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
 
     def __post_init__(self) -> None:
-        number("prior_std", self.prior_std, above=0)
+        scale("prior_std", self.prior_std)
         if isinstance(self.inflation, str):
             one_of("inflation", self.inflation, _INFLATION)
         else:
-            number("inflation", self.inflation, above=0)
+            scale("inflation", self.inflation)
         valid_rule(self.confidence)
+
+    @property
+    def probability_by_draws(self) -> bool:
+        """Whether the probability of a choice is known by drawing many more only."""
+        return True
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return True
 
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""
@@ -163,7 +174,7 @@ def choose_thompson(
     """Best arm of one posterior draw; its probability has no closed form."""
     theta = state.draw
     draw_parameter(state.posterior, _inflation(state.inflation, state.posterior, clock), theta, rng)
-    return Choice(best_under(state.posterior, theta), math.nan, clock)
+    return Choice(best_under(state.posterior, theta, offer), math.nan, clock)
 
 
 @compiled
@@ -177,9 +188,27 @@ def inspect_thompson(state: ThompsonState, clock: Clock, offer: Any) -> Evidence
     """Best arm of the posterior mean; a posterior draw has no confidence level."""
     theta = state.draw
     posterior_mean(state.posterior, theta)
-    return Evidence(best_under(state.posterior, theta), math.nan, math.nan, clock)
+    return Evidence(best_under(state.posterior, theta, offer), math.nan, math.nan, clock)
+
+
+@compiled
+def law_thompson(
+    state: ThompsonState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+) -> None:
+    """Write the shares of the arms in many draws, with a standard error of at most 0.008.
+
+    Every arm on offer has at least half a draw: an arm that was played is not impossible.
+    """
+    withhold_all(probabilities)
+    for _ in range(LAW_DRAWS):
+        probabilities[choose_thompson(state, clock, offer, rng).arm] += 1.0
+    share_draws(offer, probabilities)
 
 
 register_policy(
-    ThompsonState, choose=choose_thompson, update=update_thompson, inspect=inspect_thompson
+    ThompsonState,
+    choose=choose_thompson,
+    update=update_thompson,
+    inspect=inspect_thompson,
+    law=law_thompson,
 )

@@ -34,6 +34,7 @@ from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.consistency import close, invariant
 from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
@@ -46,14 +47,15 @@ from sightline.core.posterior.gaussian import (
     gaussian_posterior,
 )
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.base import Choice, Policy, put_all_on, register_policy
+from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.policies.reports import (
     begin,
     compare_to_best,
     report_commitment,
     settled_until_round,
 )
-from sightline.validation import integer, number
+from sightline.validation import integer, scale
 
 __all__ = ["TopTwo", "TopTwoState"]
 
@@ -61,6 +63,8 @@ Array = NDArray[np.float64]
 
 # What a random number cannot resolve: redraws that differ less often are not made.
 _NEVER = 2.0**-53
+# More would take seconds, in which nothing can interrupt a kernel.
+_MOST_REDRAWS = 10**6
 
 
 @persists()
@@ -76,6 +80,19 @@ class TopTwoState(NamedTuple):
     draw: Array  # scratch (d,)
 
 
+@invariant(TopTwoState)
+def _check(state: TopTwoState, name: str) -> None:
+    """Check that the posterior is that of the estimate: N(theta-hat, sigma^2 V^-1)."""
+    learned, posterior = state.estimate.learned, state.posterior
+    inverse = np.linalg.inv(posterior.factor)
+    covariance = state.estimate.noise_variance * learned.gram_inverse
+    what, condition = "the estimate", float(np.linalg.cond(inverse)) ** 2
+    close(f"{name}.posterior.factor", inverse @ inverse.T, covariance, what, condition)
+    error = math.sqrt(np.abs(covariance).max())
+    means = np.append(inverse @ posterior.whitened, error), np.append(learned.theta, error)
+    close(f"{name}.posterior.whitened", *means, what, condition)
+
+
 @dataclass(frozen=True)
 class TopTwo(Policy):
     """Top-two Thompson sampling, until the best arm is settled.
@@ -86,8 +103,8 @@ class TopTwo(Policy):
         p, in (0, 1): probability of playing the leader.  1/2 is the usual choice; more costs less
         regret and more rounds.
     redraws : int
-        Most redraws for a challenger.  100 by default: of what differs less often than in one
-        draw of a hundred, the nearest alternative is nearly all.
+        Most redraws for a challenger, from 1 to 10^6.  100 by default: of what differs less often
+        than in one draw of a hundred, the nearest alternative is nearly all.
     confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient of the exploitation test; the paper's, as for IDS.
     regulariser : float or "matched"
@@ -107,14 +124,24 @@ class TopTwo(Policy):
         return True
 
     def __post_init__(self) -> None:
-        if number("leader_probability", self.leader_probability, above=0) >= 1.0:
+        if scale("leader_probability", self.leader_probability) >= 1.0:
             raise ValueError(
                 f"leader_probability must be below 1, got {self.leader_probability!r}: the leader "
                 "alone would be explored for ever"
             )
-        integer("redraws", self.redraws, at_least=0)
+        integer("redraws", self.redraws, at_least=1, at_most=_MOST_REDRAWS)
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
+
+    @property
+    def probability_by_draws(self) -> bool:
+        """Whether the probability of a choice is known by drawing many more only."""
+        return True
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return True
 
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
@@ -147,7 +174,7 @@ def _nearest(state: TopTwoState, comparison: Comparison) -> int:
 
 @compiled
 def _leader_or_challenger(
-    state: TopTwoState, comparison: Comparison, rng: np.random.Generator
+    state: TopTwoState, comparison: Comparison, offer: Any, rng: np.random.Generator
 ) -> int:
     """Play the leader or look for a challenger; all draws are made in one place, compiled once."""
     # P(another arm than x-hat is best) <= sum_z P(<x-hat - z, theta> < 0) <= k/2 exp(-least/2)
@@ -157,7 +184,7 @@ def _leader_or_challenger(
     leader = -1
     for _ in range(state.redraws + 1):
         draw_parameter(state.posterior, 1.0, state.draw, rng)
-        arm = best_under(state.posterior, state.draw)
+        arm = best_under(state.posterior, state.draw, offer)
         if leader < 0:
             leader = arm
             if rng.random() < state.leader_probability:
@@ -174,11 +201,11 @@ def choose_top_two(
     state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
-    comparison = compare_to_best(state)
+    comparison = compare_to_best(state, offer)
     wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
-    return Choice(_leader_or_challenger(state, comparison, rng), math.nan, clock)
+    return Choice(_leader_or_challenger(state, comparison, offer, rng), math.nan, clock)
 
 
 @compiled
@@ -188,6 +215,25 @@ def update_top_two(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> 
     absorb(state.posterior, arm, outcome)
 
 
+@compiled
+def law_top_two(
+    state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+) -> None:
+    """Write the shares of the arms in many draws, as ThompsonSampling does."""
+    comparison = compare_to_best(state, offer)
+    if is_before(clock, settled_until_round(state, comparison, clock)):
+        put_all_on(comparison.best, probabilities)
+        return
+    withhold_all(probabilities)
+    for _ in range(LAW_DRAWS):
+        probabilities[_leader_or_challenger(state, comparison, offer, rng)] += 1.0
+    share_draws(offer, probabilities)
+
+
 register_policy(
-    TopTwoState, choose=choose_top_two, update=update_top_two, inspect=report_commitment
+    TopTwoState,
+    choose=choose_top_two,
+    update=update_top_two,
+    inspect=report_commitment,
+    law=law_top_two,
 )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.problems.base import OneNumber, Problem
 from sightline.problems.noise import Gaussian, valid_noise
-from sightline.validation import LARGEST, action_set, finite_array
+from sightline.validation import LARGEST, action_set, finite_array, text
 
 __all__ = ["LinearBandit"]
 
@@ -59,9 +59,13 @@ class LinearBandit(Problem):
         self.actions = action_set(actions)
         self.k, self.d = self.actions.shape
         self.theta = finite_array("theta", theta, (self.d,))
-        self.means: NDArray[np.float64] = self.actions @ self.theta
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.means: NDArray[np.float64] = self.actions @ self.theta
         if not np.abs(self.means).max() <= LARGEST:
-            raise ValueError(f"means must not exceed {LARGEST:g}, got {np.abs(self.means).max():g}")
+            raise ValueError(
+                f"means must not exceed {LARGEST:g}, got {np.abs(self.means).max():g} for these "
+                "actions and theta"
+            )
         self.best = int(self.means.argmax())
         self.gaps = self.means[self.best] - self.means
         if noise is not None and noise_std is not None:
@@ -73,7 +77,7 @@ class LinearBandit(Problem):
             self.noise = valid_noise(noise, self.means)
             self.noise_std = float(self.noise.std)
         self.model = bandit_model(self.actions, self.noise_std)
-        self.name = name
+        self.name = text("name", name)
         for array in (self.actions, self.theta, self.means, self.gaps):
             array.setflags(write=False)
 

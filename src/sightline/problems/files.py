@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import zipfile
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import one_of
+from sightline.validation import file_path, one_of, shown
 
 __all__ = ["is_problem_file", "read_problem"]
 
 _SUFFIXES = (".json", ".npz", ".csv")
+_MOST_DIGITS = 4000
 _FIELDS = ("actions", "theta", "noise_std")
 
 
@@ -41,7 +41,7 @@ def read_problem(
     noise_std : float or array_like, shape (k,), optional
         Takes precedence over the file; 1 if neither says.
     """
-    file = Path(path)
+    file = file_path("path", path)
     read = {".json": _read_json, ".npz": _read_npz, ".csv": _read_csv}.get(file.suffix.lower())
     if read is None:
         raise ValueError(f"{path}: a problem is read from a .json, .npz or .csv file")
@@ -55,23 +55,50 @@ def read_problem(
         if noise_std is not None:
             fields["noise_std"] = noise_std
         return LinearBandit(**fields, name=file.stem)
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: {error}") from None
+    except OSError:
+        raise
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise ValueError(f"{path}: {_reason(error)}") from None
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        written = path.read_text(encoding="utf-8")
+        content = json.loads(written, object_pairs_hook=_once, parse_int=_whole)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"must be an object with {', '.join(_FIELDS)}")
     return content
 
 
+def _whole(digits: str) -> int | float:
+    """Read an integer; Python refuses to read one of very many digits, which is no float either."""
+    return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of JSON, which may not name a field twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{max(names, key=names.count)} is given twice")
+    return fields
+
+
 def _read_npz(path: Path) -> dict[str, Any]:
-    with np.load(path, allow_pickle=False) as arrays:
-        return dict(arrays.items())
+    with path.open("rb") as file:
+        archive = np.load(file, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise ValueError("this is one array, and no archive of arrays")
+        return {name: _array(name, archive) for name in archive.files}
+
+
+def _array(name: str, arrays: Any) -> Any:
+    try:
+        return arrays[name]
+    except Exception as error:
+        raise ValueError(f"{name} cannot be read: {_reason(error)}") from None
 
 
 def _read_csv(path: Path) -> dict[str, Any]:
@@ -82,10 +109,17 @@ def _read_csv(path: Path) -> dict[str, Any]:
                 continue
             name, numbers = row[0].strip(), [_number(cell, line) for cell in row[1:]]
             if name == "theta":
+                if "theta" in fields:
+                    raise ValueError(f"row {line}: theta is given twice")
                 fields["theta"] = numbers
             else:
                 fields["actions"].append(numbers)
     return fields
+
+
+def _reason(error: Exception) -> str:
+    """Say what an error says, on one line; some say nothing but their name."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _number(cell: str, line: int) -> float:
@@ -93,6 +127,6 @@ def _number(cell: str, line: int) -> float:
         return float(cell)
     except ValueError:
         raise ValueError(
-            f"row {line}: {cell.strip()!r} is not a number; a row is a name and d numbers, "
+            f"row {line}: {shown(cell.strip())} is not a number; a row is a name and d numbers, "
             "without a header"
         ) from None

@@ -11,7 +11,7 @@ from typing import ParamSpec
 import numpy as np
 
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import integer, number
+from sightline.validation import LARGEST, affordable, integer, number, scale, shown
 
 __all__ = [
     "end_of_optimism",
@@ -41,14 +41,18 @@ def _named(make: Callable[P, LinearBandit]) -> Callable[P, LinearBandit]:
 
 
 def _std(noise_variance: float) -> float:
-    return math.sqrt(number("noise_variance", noise_variance, above=0))
+    return math.sqrt(scale("noise_variance", noise_variance, power=2))
 
 
 def _epsilon(value: float) -> float:
     epsilon = number("epsilon", value, above=0)
     if epsilon >= 1:
-        raise ValueError(f"epsilon must be below 1, got {value!r}")
+        raise ValueError(f"epsilon must be below 1, got {shown(value)}")
     return epsilon
+
+
+def _slope(value: float) -> float:
+    return number("slope", value, size=LARGEST)
 
 
 @_named
@@ -69,7 +73,7 @@ def end_of_optimism(
     noise_variance : float
         Variance of the Gaussian noise.
     """
-    epsilon, slope = _epsilon(epsilon), number("slope", slope)
+    epsilon, slope = _epsilon(epsilon), _slope(slope)
     actions = [[1.0, 0.0], [1.0 - epsilon, slope * epsilon], [0.0, 1.0]]
     name = f"end-of-optimism-{epsilon:g}-{slope:g}"
     return LinearBandit(actions, [1.0, 0.0], _std(noise_variance), name=name)
@@ -92,7 +96,8 @@ def end_of_optimism_family(
         As in :func:`end_of_optimism`.
     """
     d = integer("d", d, at_least=2)
-    epsilon, slope = _epsilon(epsilon), number("slope", slope)
+    affordable(f"d = {shown(d)}: {shown(2 * d - 1)} arms in {shown(d)} dimensions", 16 * d * d)
+    epsilon, slope = _epsilon(epsilon), _slope(slope)
     near = slope * epsilon * np.eye(d)[1:]
     near[:, 0] = 1.0 - epsilon
     name = f"end-of-optimism-{d}d-{epsilon:g}-{slope:g}"
@@ -113,6 +118,7 @@ def unit_sphere(k: int = 6, d: int = 2, noise_variance: float = 0.1, seed: int =
         Seed of the arms.
     """
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
+    affordable(f"k = {shown(k)} arms in d = {shown(d)} dimensions", 8 * (k * d + d * d))
     rng = np.random.default_rng(integer("seed", seed, at_least=0))
     actions = rng.standard_normal((k, d))
     actions /= np.linalg.norm(actions, axis=1, keepdims=True)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sightline.jit import compiled, compiled_apart, generic
-from sightline.validation import number
+from sightline.validation import LARGEST, number, scale, shown
 
 __all__ = [
     "Bernoulli",
@@ -139,14 +139,14 @@ def _draw_bernoulli(noise: Bernoulli, mean: float, rng: np.random.Generator) -> 
 
 @register_noise(Sampler)
 def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> float:
-    return number("a reward drawn by the Sampler", noise.draw(mean, rng))
+    return number("a reward drawn by the Sampler", noise.draw(mean, rng), size=LARGEST)
 
 
 def valid_noise(noise: Any, means: np.ndarray) -> Any:
     """Return ``noise`` if rewards with these means can be drawn from it."""
     if draw.dispatch(type(noise)) is draw.dispatch(object):
         raise ValueError(
-            f"noise must be a reward distribution such as Gaussian(0.3), got {noise!r}"
+            f"noise must be a reward distribution such as Gaussian(0.3), got {shown(noise)}"
         )
     if isinstance(noise, Bernoulli) and (means.min() < 0.0 or means.max() > 1.0):
         raise ValueError(
@@ -154,8 +154,8 @@ def valid_noise(noise: Any, means: np.ndarray) -> Any:
         )
     if isinstance(noise, tuple):
         fields = noise._asdict()  # type: ignore[attr-defined]
-        return type(noise)(**{name: number(name, value, above=0) for name, value in fields.items()})
-    number("std", noise.std, above=0)
+        return type(noise)(**{name: scale(name, value) for name, value in fields.items()})
+    scale("std", noise.std)
     if not callable(noise.draw):
-        raise ValueError(f"draw must be a function of (mean, rng), got {noise.draw!r}")
+        raise ValueError(f"draw must be a function of (mean, rng), got {shown(noise.draw)}")
     return noise

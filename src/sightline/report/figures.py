@@ -11,17 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.report.statistics import Curve
-from sightline.validation import integer
+from sightline.validation import file_path, integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ratio_figure", "regret_figure"]
+__all__ = ["check_format", "ratio_figure", "regret_figure"]
 
 _LOG_10 = math.log(10.0)
 _LARGEST_LOG = 700.0  # beyond, t does not fit a float, and its axis is labelled by log10 t
 _EARLY = 10**4
+
+
+def check_format(path: str | PathLike[str]) -> None:
+    """Refuse a file whose suffix is no format of figures; without one, matplotlib adds it."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kind = file_path("path", path).suffix.lower().removeprefix(".")
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    if kind and kind not in known:
+        raise ValueError(f"{path}: the format of a figure must be one of {', '.join(known)}")
 
 
 def regret_figure(

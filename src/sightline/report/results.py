@@ -19,7 +19,7 @@ from sightline.lab.store import Store
 from sightline.problems.bandit import LinearBandit
 from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
-from sightline.validation import number, one_of
+from sightline.validation import entries, instance, number, one_of, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Results"]
 
 Array = NDArray[np.float64]
+_LONGEST_PRINTED = 10**4000
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -55,8 +56,12 @@ class Results:
         """Read the results in a store, finished or not, whichever version computed them."""
         storage = Store.open(store)
         try:
-            problems = Experiment.load(storage.path / "experiment.toml").problems
-        except (OSError, ValueError):  # of another version: all but the lower bounds can be had
+            text = storage.specification()
+        except OSError:  # all but the lower bounds can be had
+            return cls(storage)
+        try:
+            problems = Experiment.from_toml(text).problems
+        except ValueError:  # of another version, or with policies that are not the library's
             return cls(storage)
         return cls(storage, problems)
 
@@ -120,9 +125,10 @@ class Results:
         quantiles : iterable of float
             Levels in [0, 1].
         """
-        levels = [number("quantiles", q, at_least=0) for q in quantiles]
-        if any(q > 1 for q in levels):
-            raise ValueError(f"quantiles must be at most 1, got {max(levels)!r}")
+        levels = [
+            number("quantiles", q, at_least=0, at_most=1)
+            for q in entries("quantiles", quantiles, "a list of levels in [0, 1]")
+        ]
 
         def describe(regret: Array) -> dict[str, Any]:
             mean, error = mean_and_error(regret)
@@ -185,7 +191,7 @@ class Results:
         start = math.isqrt(last) if since is None else parse_rounds("since", since)
         late = np.array([t >= start for t in self.plan.rounds])
         if late.sum() < 2:
-            raise ValueError(f"a slope needs two checkpoints from round {start} on")
+            raise ValueError(f"a slope needs two checkpoints from round {shown(start)} on")
         rows = []
         for (problem, policy), regret in self._cells().items():
             slope, error = mean_and_error(log_slopes(self._log_t[late], regret[:, late]))
@@ -243,12 +249,16 @@ class Results:
         early : int, optional
             Last round of the linear panels.
         """
-        from sightline.report.figures import regret_figure
+        from sightline.report.figures import check_format, regret_figure
 
+        if path is not None:
+            check_format(path)
         if bounds is None:
             bounds = self.lower_bounds
-        for problem in bounds:
+        instance("bounds", bounds, Mapping, "a mapping of problem to c*")
+        for problem, value in bounds.items():
             one_of("problem of bounds", problem, self.problems)
+            number("bounds", value, at_least=0)
         panels = {problem: self.curves(problem) for problem in self.problems}
         return regret_figure(panels, bounds, early, path)
 
@@ -293,12 +303,12 @@ class Results:
             choice = one_of("checkpoints", checkpoints, ("last", "all"))
             return list(range(len(self.plan.rounds)))[-1 if choice == "last" else 0 :]
         marks = []
-        for t in (parse_rounds("checkpoints", t) for t in checkpoints):
+        for given in entries("checkpoints", checkpoints, '"last", "all" or a list of rounds'):
+            t = parse_rounds("checkpoints", given)
             if t not in self.plan.rounds:
-                raise ValueError(f"round {rounds_text(t)} is not a checkpoint of this experiment")
+                known = rounds_text(t) if t < _LONGEST_PRINTED else shown(t)
+                raise ValueError(f"round {known} is not a checkpoint of this experiment")
             marks.append(self.plan.rounds.index(t))
-        if not marks:
-            raise ValueError("checkpoints must not be empty")
         return marks
 
     def __repr__(self) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from os import PathLike
 
-from sightline.lab.experiment import Experiment
+from sightline.lab.experiment import Experiment, size_of_results
 from sightline.lab.run import BlockStorage, Memory, execute
 from sightline.lab.store import Store
 from sightline.report.progress import shown
 from sightline.report.results import Results
+from sightline.validation import affordable, flag, instance
 
 __all__ = ["run"]
 
@@ -48,8 +49,11 @@ def run(
     Results
         All runs at all checkpoints, with summaries, comparisons and figures.
     """
-    if not isinstance(experiment, Experiment):
-        raise ValueError(f"experiment must be an Experiment, got {experiment!r}")
+    instance("experiment", experiment, Experiment, "an Experiment")
+    if progress is not None:
+        flag("progress", progress)
+    if store is None:
+        affordable("the results, without a store,", size_of_results(experiment))
     storage: BlockStorage = (
         Memory(experiment.plan) if store is None else Store.create(store, experiment)
     )

@@ -15,6 +15,7 @@ from sightline.engine.frames import Frame, record_frames
 from sightline.files import write_atomically
 from sightline.policies.ids.policy import IDS
 from sightline.problems.bandit import LinearBandit
+from sightline.validation import instance
 
 __all__ = ["watch_page", "write_watch_page"]
 
@@ -42,6 +43,7 @@ def write_watch_page(
     int
         Number of frames.
     """
+    instance("problem", problem, LinearBandit, "a LinearBandit")
     if problem.d != 2:
         raise ValueError(f"only problems in 2 dimensions can be watched, this one has {problem.d}")
     if np.linalg.matrix_rank(problem.actions) < 2:

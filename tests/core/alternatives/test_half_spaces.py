@@ -172,3 +172,13 @@ def test_observing_the_best_alone_leaves_its_rivals_apart() -> None:
     _, distances, _, _ = halfspaces(estimate)
     # theta = (1.8, 0), V = diag(10, 1): r = 1.8^2 / (1/10 + 1)
     assert distances[1] == pytest.approx(1.8**2 / 1.1, rel=1e-14)
+
+
+def test_the_best_arm_is_no_alternative_to_itself_however_small_the_regulariser() -> None:
+    actions = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])
+    estimate = least_squares(bandit_model(actions), 1e-16)
+    observe_all(estimate, np.array([2]), np.array([0.5]))
+    alternatives = half_spaces(3)
+    compare(alternatives, estimate, 2)
+    assert (alternatives.separations[2], alternatives.shortfalls[2]) == (0.0, 0.0)
+    assert alternatives.distances[2] == math.inf

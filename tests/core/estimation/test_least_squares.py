@@ -159,3 +159,18 @@ def test_data_are_never_read_twice() -> None:
     other = fed(actions, 0.5, arms[order], rewards[order]).estimate
     np.testing.assert_allclose(one.learned.theta, other.learned.theta, rtol=1e-11)
     assert one.learned.log_det[0] == pytest.approx(other.learned.log_det[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e8, 1e10, 1e20])
+def test_one_arm_over_and_over_where_the_inverse_has_lost_its_digits(size: float) -> None:
+    """V^-1 keeps 1 / lambda in all other directions, beside which what is left here is rounding."""
+    rng = np.random.default_rng(0)
+    actions = size * rng.standard_normal((6, 4))
+    estimate = least_squares(bandit_model(actions), 1.0)
+    observe_all(estimate, np.zeros(40, dtype=np.int64), np.full(40, 3.0 * size))
+    for array in (*estimate.learned[:3], estimate.arms.means, estimate.arms.squared_widths):
+        assert np.isfinite(array).all()
+    refresh(estimate)
+    assert estimate.arms.means[0] == pytest.approx(3.0 * size, rel=1e-9)
+    if size < 1e20:
+        assert estimate.arms.squared_widths[0] == pytest.approx(1.0 / 40.0, rel=1e-6)

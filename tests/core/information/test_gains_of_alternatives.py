@@ -14,7 +14,7 @@ from sightline.core.information.gains import INFORMATION, information_gains
 from sightline.core.information.gains_of_alternatives import NEGLIGIBLE_WEIGHT, PlainGain
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.information.round import Round
-from sightline.core.model import Model, bandit_model
+from sightline.core.model import ALL_ARMS, Model, bandit_model
 from tests import naive, naive_observations
 from tests.core.helpers import random_fed, round_of, shifts_of
 from tests.core.observations import Told, random_told, told
@@ -75,7 +75,7 @@ def test_dropping_alternatives_changes_nothing(
     round_ = compiled_round(estimate, beta, rate, information)
     optimism = np.sqrt(beta * np.maximum(estimate.arms.squared_widths, 0.0))
     if information == "halfspace-ucb":
-        optimism[np.arange(k) != optimistic_arm(estimate, beta)] = 0.0
+        optimism[np.arange(k) != optimistic_arm(estimate, beta, ALL_ARMS)] = 0.0
     truth = unpruned(round_, optimism)
     np.testing.assert_allclose(round_.work.gains, truth, rtol=1e-13, atol=1e-13 * truth.max())
 
@@ -103,7 +103,7 @@ def test_the_ucb_gain_is_the_smaller_and_equal_at_the_ucb_arm(
     estimate = random_fed(seed, k, d, n).estimate
     everywhere = compiled_gains(estimate, beta, 0.5, "halfspace")
     at_ucb = compiled_gains(estimate, beta, 0.5, "halfspace-ucb")
-    ucb = optimistic_arm(estimate, beta)
+    ucb = optimistic_arm(estimate, beta, ALL_ARMS)
     assert at_ucb[ucb] == pytest.approx(everywhere[ucb], rel=1e-12)
     assert np.all(at_ucb <= everywhere * (1 + 1e-12))
     assert np.all(everywhere >= 0.5 * beta * estimate.arms.squared_widths * (1 - 1e-12))

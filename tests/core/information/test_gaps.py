@@ -12,7 +12,7 @@ from sightline.core.information.gaps import (
     optimistic_arm,
     upper_bound,
 )
-from sightline.core.model import bandit_model
+from sightline.core.model import ALL_ARMS, bandit_model
 from tests import naive
 from tests.core.helpers import random_fed, round_of
 
@@ -64,4 +64,4 @@ def test_a_width_that_rounds_below_zero_is_zero() -> None:
 
 def test_first_among_equals() -> None:
     estimate = least_squares(bandit_model(np.array([[0.5, 0.0], [1.0, 0.0], [0.0, 1.0]])), 1.0)
-    assert optimistic_arm(estimate, 1.0) == 1
+    assert optimistic_arm(estimate, 1.0, ALL_ARMS) == 1

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.core.model import ALL_ARMS
 from sightline.core.posterior.gaussian import absorb, best_under, gaussian_posterior, posterior_mean
 from tests import naive
 from tests.core.posterior.helpers import posterior_of
@@ -28,13 +29,13 @@ def test_posterior_of_all_data(seed: int, k: int, d: int, n: int) -> None:
     theta = np.zeros(d)
     posterior_mean(posterior, theta)
     np.testing.assert_allclose(theta, naive.solve(P, b), rtol=1e-9, atol=1e-9)
-    assert best_under(posterior, theta) == np.argmax(actions @ theta)
+    assert best_under(posterior, theta, ALL_ARMS) == np.argmax(actions @ theta)
 
 
 def test_equal_means_go_to_the_first() -> None:
     twins, basis = np.array([[0.0], [1.0], [1.0]]), np.eye(3)
-    assert best_under(gaussian_posterior(twins, twins, 1.0, 1.0), np.ones(1)) == 1
-    assert best_under(gaussian_posterior(basis, basis, 1.0, 1.0), np.zeros(3)) == 0
+    assert best_under(gaussian_posterior(twins, twins, 1.0, 1.0), np.ones(1), ALL_ARMS) == 1
+    assert best_under(gaussian_posterior(basis, basis, 1.0, 1.0), np.zeros(3), ALL_ARMS) == 0
 
 
 @settings(deadline=None, max_examples=30)
@@ -50,4 +51,4 @@ def test_posterior_of_observations_that_are_no_rewards(seed: int, k: int, d: int
     theta = np.zeros(d)
     posterior_mean(posterior, theta)
     np.testing.assert_allclose(theta, naive.solve(P, b), rtol=1e-9, atol=1e-9)
-    assert best_under(posterior, theta) == np.argmax(actions @ theta)
+    assert best_under(posterior, theta, ALL_ARMS) == np.argmax(actions @ theta)

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.spanner import Spanner, barycentric_spanner, spanner
+from sightline.core.consistency import invariant, shares
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
 
@@ -57,6 +58,11 @@ class Design(NamedTuple):
     direction: Array  # workspace (d,): w = V^-1 c
     steps: NDArray[np.int64]  # (1,) taken
     spanner: Spanner
+
+
+@invariant(Design)
+def _check(work: Design, name: str) -> None:
+    shares(f"{name}.weights", work.weights, empty=True)
 
 
 def design(k: int, d: int) -> Design:

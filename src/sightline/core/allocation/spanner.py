@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import indices, invariant, within
 from sightline.jit import compiled
 
 __all__ = ["Spanner", "barycentric_spanner", "spanner"]
@@ -41,6 +42,14 @@ class Spanner(NamedTuple):
     members: Ints
     rank: Ints  # (1,)
     sizes: Array  # workspace (k,)
+
+
+@invariant(Spanner)
+def _check(work: Spanner, name: str) -> None:
+    k, d = work.coordinates.shape
+    within(f"{name}.coordinates", work.coordinates, ends=False)
+    indices(f"{name}.members", work.members, k)
+    indices(f"{name}.rank", work.rank, d + 1)
 
 
 def spanner(k: int, d: int) -> Spanner:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.program import optimal_allocation
+from sightline.core.consistency import indices, invariant, may_hold, within
 from sightline.core.estimation.least_squares import LeastSquares, best_arm
 from sightline.core.linalg.vectors import equal_rows
 from sightline.core.persistence import persists
@@ -36,6 +37,7 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-3
 
 
+@may_hold(negative=("best",))
 @persists("allocation", "best", "log_det")
 class Target(NamedTuple):
     """The allocation last found; see the table above."""
@@ -46,6 +48,13 @@ class Target(NamedTuple):
     log_det: Array  # (1,) of V then
     growth: float  # of log det until the next solution
     precisions: Array  # (k,): squared weight of an observation of each arm
+
+
+@invariant(Target)
+def _check(goal: Target, name: str) -> None:
+    within(f"{name}.allocation", goal.allocation, 0.0)
+    indices(f"{name}.best", goal.best, len(goal.allocation), least=-1)
+    within(f"{name}.log_det", goal.log_det, ends=False)
 
 
 def target(weights: Array, determinant_growth: float) -> Target:

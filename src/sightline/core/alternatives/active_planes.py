@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import indices, invariant
 from sightline.core.linalg.vectors import norm
 from sightline.core.persistence import persists
 from sightline.jit import compiled
@@ -61,6 +62,11 @@ class Projection(NamedTuple):
     normal: Array  # (d,): the unit normal on its way in
     limits: Array  # (k,): right-hand sides of the constraints between arms
     zeros: Array  # (d,): never written
+
+
+@invariant(Projection)
+def _check(work: Projection, name: str) -> None:
+    indices(f"{name}.counts", work.counts, work.active.shape[1] + 1)
 
 
 def projection(k: int, d: int) -> Projection:

@@ -115,6 +115,9 @@ def compare_arms(estimate: LeastSquares, best: int, separations: Array, shortfal
         shortfalls[z] = mean - arms.means[z]
         if separation <= CANCELLATION * (own + widths[z]):
             _compare_close(estimate, best, z, separations, shortfalls)
+    # where V^-1 has lost all digits, as with a tiny regulariser, rounding would tell it from itself
+    separations[best] = 0.0
+    shortfalls[best] = 0.0
 
 
 @compiled

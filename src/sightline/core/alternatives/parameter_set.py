@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.validation import finite_array, integer, number
+from sightline.validation import finite_array, integer, scale, shown
 
-__all__ = ["Polytope"]
+__all__ = ["LARGEST_ENTRY", "Polytope"]
 
 _LARGEST_CROSS_POLYTOPE = 12  # in d dimensions it has 2^d faces
+#: Largest number in a description of a polytope.
+LARGEST_ENTRY = 1e19  # the solver takes 1e20 for infinity
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class Polytope:
     def __post_init__(self) -> None:
         normals = finite_array("normals", self.normals, (None, None))
         offsets = finite_array("offsets", self.offsets, (len(normals),))
+        for name, array in (("normals", normals), ("offsets", offsets)):
+            if np.abs(array).max() > LARGEST_ENTRY:
+                raise ValueError(
+                    f"{name} must not exceed {LARGEST_ENTRY:g}, got {np.abs(array).max():g}"
+                )
         # tuples: a policy is a value, hashable and comparable
         object.__setattr__(self, "normals", tuple(map(tuple, normals.tolist())))
         object.__setattr__(self, "offsets", tuple(offsets.tolist()))
@@ -55,8 +62,10 @@ class Polytope:
         """All nu in R^d whose absolute values sum to at most ``radius``."""
         d = integer("d", d, at_least=1)
         if d > _LARGEST_CROSS_POLYTOPE:
-            raise ValueError(f"d must be at most {_LARGEST_CROSS_POLYTOPE}: 2^d faces; got {d}")
-        bound = number("radius", radius, above=0)
+            raise ValueError(
+                f"d must be at most {_LARGEST_CROSS_POLYTOPE}: 2^d faces; got {shown(d)}"
+            )
+        bound = scale("radius", radius)
         signs = list(itertools.product([1.0, -1.0], repeat=d))
         return cls(signs, [bound] * len(signs))
 

@@ -37,6 +37,7 @@ from sightline.core.alternatives.nearest_point import (
     project_halfspace,
     projection,
 )
+from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.linalg.cholesky import factorise, solve_transposed
 from sightline.core.persistence import persists
@@ -65,6 +66,14 @@ class Projections(NamedTuple):
     points: Array
     halfspace_solver: Projection
     cell_solver: Projection
+
+
+@invariant(Projections)
+def _check(part: Projections, name: str) -> None:
+    """Check that active constraints are arms, or rows of M."""
+    constraints = len(part.arms) + len(part.normals)
+    for field in ("halfspace_solver", "cell_solver"):
+        indices(f"{name}.{field}.active", getattr(part, field).active, constraints)
 
 
 def projections(k: int, d: int, cells: bool, normals: Array, bounds: Array) -> Projections:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sightline.core.confidence.rules import ConfidenceRule, register_confidence
 from sightline.jit import compiled
-from sightline.validation import number
+from sightline.validation import scale
 
 __all__ = ["FixedBeta"]
 
@@ -32,7 +32,7 @@ class FixedBeta(ConfidenceRule):
     value: float = 1.0
 
     def __post_init__(self) -> None:
-        number("value", self.value, above=0)
+        scale("value", self.value)
 
     def build(self, d: int, noise_std: float, regulariser: float) -> FixedConfidence:
         """Coefficient for one problem."""

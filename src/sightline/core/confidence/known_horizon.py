@@ -18,7 +18,7 @@ import math
 from typing import NamedTuple
 
 from sightline.jit import compiled
-from sightline.validation import integer, number
+from sightline.validation import LARGEST, integer, number
 
 __all__ = ["Threshold", "evidence_level", "full_level", "threshold", "valid_threshold"]
 
@@ -37,7 +37,7 @@ class Threshold(NamedTuple):
 def valid_threshold(horizon: object, constant: object) -> None:
     """Refuse what is no horizon, or no constant c."""
     integer("horizon", horizon, at_least=SMALLEST_HORIZON)
-    number("constant", constant, at_least=0)
+    number("constant", constant, at_least=0, at_most=LARGEST)
 
 
 def threshold(horizon: int, constant: float, d: int, noise_std: float) -> Threshold:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sightline.core.confidence.growth import solve_growth
 from sightline.core.confidence.rules import ConfidenceRule, register_confidence
 from sightline.jit import compiled, generic
-from sightline.validation import number, one_of
+from sightline.validation import number, one_of, scale
 
 __all__ = ["LogDet"]
 
@@ -73,7 +73,7 @@ class LogDet(ConfidenceRule):
     Parameters
     ----------
     norm_bound : float
-        S, a bound on the norm of theta.
+        S, a bound on the norm of theta: 0, or between 1e-70 and 1e70.
     factor : float
         Multiplies beta: below 1 is optimistic tuning without a guarantee.
     delta : {"1/s^2", "1/(s log s)"}
@@ -86,8 +86,9 @@ class LogDet(ConfidenceRule):
     delta: str = "1/s^2"
 
     def __post_init__(self) -> None:
-        number("norm_bound", self.norm_bound, at_least=0)
-        number("factor", self.factor, above=0)
+        if number("norm_bound", self.norm_bound, at_least=0) != 0.0:
+            scale("norm_bound", self.norm_bound)
+        scale("factor", self.factor)
         one_of("delta", self.delta, _LEVELS)
 
     def build(self, d: int, noise_std: float, regulariser: float) -> LogDetConfidence:

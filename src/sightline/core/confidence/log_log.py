@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sightline.core.confidence.growth import solve_growth
 from sightline.core.confidence.rules import ConfidenceRule, register_confidence
 from sightline.jit import compiled
-from sightline.validation import number
+from sightline.validation import scale
 
 __all__ = ["LogLog"]
 
@@ -37,7 +37,7 @@ class LogLog(ConfidenceRule):
     factor: float = 1.0
 
     def __post_init__(self) -> None:
-        number("factor", self.factor, above=0)
+        scale("factor", self.factor)
 
     def build(self, d: int, noise_std: float, regulariser: float) -> LogLogConfidence:
         """Coefficient for one problem."""

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sightline.jit import compiled, generic, interpreted, is_kernel
-from sightline.validation import number, one_of
+from sightline.validation import number, one_of, scale, shown
 
 __all__ = [
     "ConfidenceRule",
@@ -38,7 +38,11 @@ _LARGEST_LOG_T = 1e15
 
 
 class ConfidenceRule(ABC):
-    """Base of all confidence rules; subclasses are frozen dataclasses."""
+    """Base of all confidence rules; subclasses are frozen dataclasses.
+
+    A rule with a field ``norm_bound`` of its own says what S is, which ``regulariser="matched"``
+    asks for; for one without, S is 1 wherever else a policy needs it.
+    """
 
     norm_bound: float = 1.0
 
@@ -119,16 +123,30 @@ def valid_rule(value: object) -> None:
     if not isinstance(value, ConfidenceRule):
         raise ValueError(
             f"confidence must be LogDet(), LogLog(), FixedBeta(1.0) or another ConfidenceRule, "
-            f"got {value!r}"
+            f"got {shown(value)}"
         )
 
 
-def valid_regulariser(value: object) -> None:
-    """Refuse what is neither a positive number nor ``"matched"``."""
-    if isinstance(value, str):
-        one_of("regulariser", value, ["matched"])
-    else:
-        number("regulariser", value, above=0)
+def valid_regulariser(value: object, rule: ConfidenceRule) -> None:
+    """Refuse what is neither a positive number nor ``"matched"`` to the S of a rule."""
+    if not isinstance(value, str):
+        scale("regulariser", value)
+        return
+    one_of("regulariser", value, ["matched"])
+    if not _has_norm_bound(rule):
+        raise ValueError(
+            f'regulariser="matched" is sigma^2 / S^2, and {rule} has no norm_bound S: give a number'
+        )
+    if rule.norm_bound == 0:
+        raise ValueError(
+            f'regulariser="matched" is sigma^2 / S^2: norm_bound must be > 0, got {rule.norm_bound}'
+        )
+
+
+def _has_norm_bound(rule: ConfidenceRule) -> bool:
+    """Whether a rule says what S is, by a field or attribute of its own."""
+    classes = [cls for cls in type(rule).__mro__ if cls is not ConfidenceRule]
+    return any("norm_bound" in vars(owner) for owner in (rule, *classes))
 
 
 def ridge(regulariser: float | str, rule: ConfidenceRule, noise_std: float) -> float:

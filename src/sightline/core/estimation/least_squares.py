@@ -27,11 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import invariant, whole, within
+from sightline.core.estimation.from_data import check_estimates
 from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
-from sightline.core.estimation.table import Arms, table_of_arms
+from sightline.core.estimation.table import Arms, rows_seen, table_of_arms
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import first_largest, inner_products, multiply
-from sightline.core.model import Model
+from sightline.core.model import Model, check_signal
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
@@ -84,6 +86,21 @@ class LeastSquares(NamedTuple):
     noise_variance: float  # sigma^2
 
 
+@invariant(LeastSquares)
+def _check(part: LeastSquares, name: str) -> None:
+    """Check that estimates follow from the data, of which there are as many as rounds."""
+    learned, arms = part.learned, part.arms
+    whole(f"{name}.learned.rounds", learned.rounds)
+    whole(f"{name}.learned.since_refresh", learned.since_refresh, float(learned.rounds[0]) + 1.0)
+    within(f"{name}.learned.log_det", learned.log_det, ends=False)
+    if arms.pulls.sum() != learned.rounds[0]:
+        raise ValueError(
+            f"{name}.arms.pulls must sum to the {learned.rounds[0]} rounds learned from, got "
+            f"{arms.pulls.sum():g}"
+        )
+    check_estimates(part, name)
+
+
 def least_squares(
     model: Model, regulariser: float, *, reduce: bool = True, arms: Arms | None = None
 ) -> LeastSquares:
@@ -101,6 +118,7 @@ def least_squares(
         Table in coordinates of one's own, in place of that of the model.
     """
     table = arms or table_of_arms(model, reduce)
+    check_signal(rows_seen(table), 1.0 / math.sqrt(regulariser), f"regulariser {regulariser:g}")
     k, d = table.rewards.shape
     state = LeastSquares(
         learned=Learned(
@@ -147,6 +165,9 @@ def _move(state: LeastSquares, row: Array, mean: float, value: float) -> float:
     w, products = state.scratch.direction, state.scratch.products
     k, d = arms.rewards.shape
     q = multiply(learned.gram_inverse, row, w, 1.0)
+    if q < 1.0:  # V^-1 has lost all digits along this row: recompute from the data
+        q = 1.0
+        learned.since_refresh[0] = REFRESH_AFTER_UPDATES
     shrink = 1.0 / q
     step = (value - mean) * shrink
     for i in range(d):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.coordinates import spanning_coordinates
 from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
 from sightline.core.model import Model
@@ -43,6 +44,17 @@ class Arms(NamedTuple):
     refreshed_widths: Array  # (k,): seen widths at the last refresh
     pulls: Array
     sums: Array
+
+
+@invariant(Arms)
+def _check(arms: Arms, name: str) -> None:
+    """Check that pulls are counts, and widths not negative beyond rounding."""
+    whole(f"{name}.pulls", arms.pulls)
+    for field in ("means", "sums"):
+        within(f"{name}.{field}", getattr(arms, field), ends=False)
+    for field in ("squared_widths", "seen_widths", "refreshed_widths"):
+        widths = getattr(arms, field)
+        within(f"{name}.{field}", widths, -1e-6 * float(np.abs(widths).max()), ends=False)
 
 
 def table_of_arms(model: Model, reduce: bool = True) -> Arms:

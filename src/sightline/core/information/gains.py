@@ -23,7 +23,9 @@ from sightline.core.confidence.rules import local_beta
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.information.gaps import gap_estimates, optimistic_arm
 from sightline.core.information.round import Round, Weighing, Workspace
+from sightline.core.offers import withhold
 from sightline.jit import compiled, generic
+from sightline.validation import LARGEST
 
 __all__ = [
     "INFORMATION",
@@ -134,16 +136,22 @@ class WeighingState(Protocol):
 
 
 @compiled
-def weigh_arms(state: WeighingState, comparison: Comparison) -> tuple[float, int]:
-    """Write gap estimates and information gains; return beta and the UCB arm."""
+def weigh_arms(state: WeighingState, comparison: Comparison, offer: Any) -> tuple[float, int]:
+    """Write gap estimates and information gains of arms on offer; return beta and the UCB arm.
+
+    An arm that is not on offer gets a gain of zero at a huge price, and is not played.
+    """
     estimate, rules, work = state.estimate, state.rules, state.work
     learned = estimate.learned
     beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
-    ucb_arm = optimistic_arm(estimate, beta)
+    ucb_arm = optimistic_arm(estimate, beta, offer)
     round_ = Round(estimate, state.alternatives, comparison, beta, ucb_arm, state.weighing, work)
     gap_estimates(rules.gaps, round_, work.gaps)
     information_gains(rules.information, round_, work.gains)
+    withhold(offer, work.gains, 0.0)
     if _is_zero(work.gains):
         # Nothing to learn under this gain, as before any data: then learn whatever can be learned.
         log_det_gains(round_, work.gains)
+        withhold(offer, work.gains, 0.0)
+    withhold(offer, work.gaps, LARGEST)
     return beta, ucb_arm

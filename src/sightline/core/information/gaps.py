@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.information.round import Round
-from sightline.core.linalg.vectors import first_largest, inner_products, multiply
+from sightline.core.linalg.vectors import inner_products, multiply
+from sightline.core.offers import first_largest_offered
 from sightline.jit import compiled, generic
 
 __all__ = [
@@ -89,12 +90,12 @@ def upper_bound(estimate: LeastSquares, beta: float, arm: int) -> float:
 
 
 @compiled
-def optimistic_arm(estimate: LeastSquares, beta: float) -> int:
-    """Arm with the largest upper confidence bound; the first one among equals."""
+def optimistic_arm(estimate: LeastSquares, beta: float, offer: Any) -> int:
+    """Arm on offer with the largest upper confidence bound; the first one among equals."""
     bounds = estimate.scratch.products
     for x in range(bounds.shape[0]):
         bounds[x] = upper_bound(estimate, beta, x)
-    return first_largest(bounds)
+    return first_largest_offered(offer, bounds)
 
 
 @compiled

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison, Shifts, shifts
+from sightline.core.consistency import invariant, within
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.persistence import persists
 
@@ -50,6 +51,11 @@ class Weighing(NamedTuple):
 
     learning_rate: Any
     largest_m: Array  # (1,): max m_l so far, in units of the noise variance
+
+
+@invariant(Weighing)
+def _check(part: Weighing, name: str) -> None:
+    within(f"{name}.largest_m", part.largest_m, 0.0)
 
 
 def weighing(learning_rate: Any) -> Weighing:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sightline.core.alternatives.comparison import locate_alternatives
 from sightline.core.information.round import Round
 from sightline.jit import compiled, generic
-from sightline.validation import number, one_of
+from sightline.validation import LARGEST, number, one_of
 
 __all__ = ["learning_rate_rule", "mixing_weights", "weigh_alternatives"]
 
@@ -48,7 +48,7 @@ class FixedRate(NamedTuple):
 def learning_rate_rule(learning_rate: str | float, k: int) -> EvidenceRate | BetaRate | FixedRate:
     """Rule for a name or a fixed number, with k arms."""
     if not isinstance(learning_rate, str):
-        return FixedRate(number("learning_rate", learning_rate, at_least=0), 0.5)
+        return FixedRate(number("learning_rate", learning_rate, at_least=0, at_most=LARGEST), 0.5)
     one_of("learning_rate", learning_rate, ["paper", "algorithm", "inverse-sqrt-beta"])
     if learning_rate == "inverse-sqrt-beta":
         return BetaRate(0.5)

@@ -15,13 +15,16 @@ triangular solve, and no inverse that could drift.  R and R^-T b follow the data
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import invariant, positive, within
 from sightline.core.linalg.cholesky import rank_one_update, solve
-from sightline.core.linalg.vectors import first_largest, inner_products
+from sightline.core.linalg.vectors import inner_products
+from sightline.core.model import check_signal
+from sightline.core.offers import first_largest_offered
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
@@ -52,11 +55,22 @@ class Posterior(NamedTuple):
     rows: Array
 
 
+@invariant(Posterior)
+def _check(posterior: Posterior, name: str) -> None:
+    """Check that R is upper triangular, with a positive diagonal."""
+    within(f"{name}.factor", posterior.factor, ends=False)
+    positive(f"{name}.factor, on its diagonal,", np.diag(posterior.factor))
+    within(f"{name}.factor, below its diagonal,", np.tril(posterior.factor, -1), 0.0, 0.0)
+    within(f"{name}.whitened", posterior.whitened, ends=False)
+
+
 def gaussian_posterior(
     actions: Array, rows: Array, noise_std: float, prior_std: float
 ) -> Posterior:
     """Prior, before any data; ``rows`` are what an outcome of each arm shows, a number."""
     k, d = actions.shape
+    what = f"prior_std {prior_std:g}, noise_std {noise_std:g}"
+    check_signal(rows, prior_std / noise_std, what)
     return Posterior(
         actions=actions,
         noise_std=noise_std,
@@ -107,7 +121,7 @@ def posterior_mean(posterior: Posterior, theta: Array) -> None:
 
 
 @compiled
-def best_under(posterior: Posterior, theta: Array) -> int:
-    """Best arm under a parameter; the first one among equals."""
+def best_under(posterior: Posterior, theta: Array, offer: Any) -> int:
+    """Best arm on offer under a parameter; the first one among equals."""
     inner_products(posterior.columns, theta, posterior.means)
-    return first_largest(posterior.means)
+    return first_largest_offered(offer, posterior.means)

@@ -32,7 +32,7 @@ from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells, measure_cells
 from sightline.jit import compiled
 
-__all__ = ["WIDTH", "Samples", "fixed_samples"]
+__all__ = ["WIDTH", "Samples", "fixed_samples", "samples_size"]
 
 Array = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -76,6 +76,11 @@ def _draw(samples: int, d: int) -> tuple[Singles, Array]:
     radii[: half.shape[0]] = norms[order]
     eta = padded.reshape(blocks, WIDTH, even).transpose(0, 2, 1)
     return np.ascontiguousarray(eta), np.ascontiguousarray(radii[::WIDTH])
+
+
+def samples_size(samples: int, d: int) -> int:
+    """Bytes that so many samples take at the least: while they are drawn, in double precision."""
+    return 8 * (samples // 2) * d
 
 
 def fixed_samples(samples: int, d: int, vertices: int) -> Samples:

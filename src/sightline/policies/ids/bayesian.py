@@ -56,10 +56,10 @@ from sightline.core.posterior.gaussian import (
     gaussian_posterior,
     posterior_mean,
 )
-from sightline.core.posterior.samples import fixed_samples
+from sightline.core.posterior.samples import fixed_samples, samples_size
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose_from, register_policy
-from sightline.validation import integer, number, one_of
+from sightline.policies.base import Choice, Evidence, Policy, choose_from, register_policy, spread
+from sightline.validation import affordable, integer, one_of, scale, shown
 
 __all__ = [
     "BAYESIAN_INFORMATION",
@@ -118,7 +118,14 @@ class BayesianIDS(Policy):
         one_of("information", self.information, BAYESIAN_INFORMATION)
         one_of("sampling", self.sampling, _SAMPLING)
         one_of("posterior", self.posterior, _POSTERIOR)
-        number("prior_std", self.prior_std, above=0)
+        scale("prior_std", self.prior_std)
+        self._check_size(1)
+
+    def _check_size(self, d: int) -> None:
+        """Refuse samples in d dimensions that do not fit into memory."""
+        if self.posterior == "samples":
+            what = f"samples = {shown(self.samples)} in {d} dimension{'s' * (d > 1)}"
+            affordable(what, samples_size(int(self.samples), d))
 
     def start(self, model: Model) -> BayesianState:
         """State before any data."""
@@ -127,6 +134,7 @@ class BayesianIDS(Policy):
         angular = self.posterior == "angular"
         if angular and d != 2:
             raise ValueError(f'posterior="angular" needs arms in the plane, got dimension {d}')
+        self._check_size(d)
         vertices = hull_around(actions) if angular else hull_vertices(actions)
         c = vertices.size
         return BayesianState(
@@ -185,9 +193,21 @@ def inspect_bayesian(state: BayesianState, clock: Clock, offer: Any) -> Evidence
     """Best arm of the posterior mean; the policy has no confidence level."""
     theta = state.cells.theta
     posterior_mean(state.posterior, theta)
-    return Evidence(best_under(state.posterior, theta), math.nan, math.nan, clock)
+    return Evidence(best_under(state.posterior, theta, offer), math.nan, math.nan, clock)
+
+
+@compiled
+def law_bayesian(
+    state: BayesianState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+) -> None:
+    """Write the distribution that ``choose`` draws from."""
+    spread(bayesian_mixture(state), probabilities)
 
 
 register_policy(
-    BayesianState, choose=choose_bayesian, update=update_bayesian, inspect=inspect_bayesian
+    BayesianState,
+    choose=choose_bayesian,
+    update=update_bayesian,
+    inspect=inspect_bayesian,
+    law=law_bayesian,
 )

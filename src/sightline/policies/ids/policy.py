@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 # The two modules of gains are imported for what they register.
 import sightline.core.information.gains_of_alternatives
@@ -36,7 +37,7 @@ from sightline.core.information.round import Weighing, Workspace, weighing, work
 from sightline.core.information.weights import learning_rate_rule
 from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, choose_from, register_policy
+from sightline.policies.base import Choice, Policy, choose_from, put_all_on, register_policy, spread
 from sightline.policies.reports import (
     begin,
     compare_to_best,
@@ -44,7 +45,7 @@ from sightline.policies.reports import (
     report_commitment,
     settled_until_round,
 )
-from sightline.validation import one_of
+from sightline.validation import one_of, shown
 
 __all__ = ["IDS", "IDSState", "ids_distribution"]
 
@@ -131,11 +132,17 @@ class IDS(Policy):
         one_of("gaps", self.gaps, GAPS)
         valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
         if not isinstance(self.parameter_set, Polytope | None):
             raise ValueError(
-                f"parameter_set must be a Polytope or None, got {self.parameter_set!r}"
+                f"parameter_set must be a Polytope or None, got {shown(self.parameter_set)}"
             )
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        cells = self.parameter_set is not None or INFORMATION[self.information].cells
+        return not cells and self.gaps in ("value", "thresholded")
 
     def start(self, model: Model) -> IDSState:
         """State before any data."""
@@ -168,9 +175,11 @@ class IDS(Policy):
 
 
 @compiled
-def ids_distribution(state: IDSState, comparison: Comparison) -> tuple[Mixture, float, int]:
+def ids_distribution(
+    state: IDSState, comparison: Comparison, offer: Any
+) -> tuple[Mixture, float, int]:
     """Minimiser of the information ratio; with the beta and the UCB arm that it rests on."""
-    beta, ucb_arm = weigh_arms(state, comparison)
+    beta, ucb_arm = weigh_arms(state, comparison, offer)
     work = state.work
     mixture = least_ratio(state.rules.sampling, work.gaps, work.gains, comparison.best)
     return mixture, beta, ucb_arm
@@ -179,11 +188,27 @@ def ids_distribution(state: IDSState, comparison: Comparison) -> tuple[Mixture, 
 @compiled
 def choose_ids(state: IDSState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else draw from the IDS distribution."""
-    comparison = compare_to_best(state)
+    comparison = compare_to_best(state, offer)
     wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
-    return choose_from(ids_distribution(state, comparison)[0], clock, rng)
+    return choose_from(ids_distribution(state, comparison, offer)[0], clock, rng)
 
 
-register_policy(IDSState, choose=choose_ids, update=learn, inspect=report_commitment)
+@compiled
+def law_ids(
+    state: IDSState,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+    probabilities: NDArray[np.float64],
+) -> None:
+    """Write the distribution that ``choose`` draws from."""
+    comparison = compare_to_best(state, offer)
+    if is_before(clock, settled_until_round(state, comparison, clock)):
+        put_all_on(comparison.best, probabilities)
+    else:
+        spread(ids_distribution(state, comparison, offer)[0], probabilities)
+
+
+register_policy(IDSState, choose=choose_ids, update=learn, inspect=report_commitment, law=law_ids)

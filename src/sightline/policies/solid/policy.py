@@ -37,9 +37,9 @@ from sightline.core.confidence.rules import (
 from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.estimation.table import rows_seen
 from sightline.core.linalg.vectors import norm
-from sightline.core.model import Model
+from sightline.core.model import AllArms, Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, choose_among, register_policy
+from sightline.policies.base import Choice, Policy, choose_among, put_all_on, register_policy
 from sightline.policies.reports import begin, compare_to_best, report_commitment
 from sightline.policies.solid.steps import (
     BY_PHASE,
@@ -48,7 +48,7 @@ from sightline.policies.solid.steps import (
     primal_dual,
     primal_dual_step,
 )
-from sightline.validation import number, one_of
+from sightline.validation import LARGEST, number, one_of, scale, shown
 
 __all__ = ["SOLID", "SOLIDState"]
 
@@ -111,21 +111,24 @@ class SOLID(Policy):
 
     def __post_init__(self) -> None:
         if not isinstance(self.reset, bool):
-            raise ValueError(f"reset must be True (SOLID) or False (SOLID++), got {self.reset!r}")
+            raise ValueError(
+                f"reset must be True (SOLID) or False (SOLID++), got {shown(self.reset)}"
+            )
         if self.constraint_bonus is not None:
-            number("constraint_bonus", self.constraint_bonus, at_least=0)
+            number("constraint_bonus", self.constraint_bonus, at_least=0, at_most=LARGEST)
         for name in ("primal_step", "dual_step"):
             step = getattr(self, name)
             if isinstance(step, str):
                 one_of(name, step, ["phase"])
             elif step is not None:
-                number(name, step, above=0)
-        number("first_normaliser", self.first_normaliser, at_least=1)
-        first = number("first_multiplier", self.first_multiplier, at_least=0)
+                scale(name, step)
+        number("first_normaliser", self.first_normaliser, at_least=1, at_most=LARGEST)
+        first = number("first_multiplier", self.first_multiplier, at_least=0, at_most=LARGEST)
         if self.multiplier_bound is not None:
             number("multiplier_bound", self.multiplier_bound, above=0, at_least=first)
+            scale("multiplier_bound", self.multiplier_bound)
         valid_rule(self.confidence)
-        valid_regulariser(self.regulariser)
+        valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> SOLIDState:
         """State before any data."""
@@ -176,7 +179,7 @@ def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
 @compiled
 def choose_solid(state: SOLIDState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Play x-hat if it is settled, else draw from w."""
-    comparison = compare_to_best(state)
+    comparison = compare_to_best(state, AllArms(0))
     if not _explores(state, comparison, clock):
         return Choice(comparison.best, 1.0, clock)
     return choose_among(state.pair.weights, clock, rng)
@@ -190,10 +193,33 @@ def update_solid(state: SOLIDState, clock: Clock, arm: int, outcome: Any) -> Non
     is whether it did; where rewards are told late, a step is thus taken on what is known then, and
     none once the best arm is settled.
     """
-    comparison = compare_to_best(state)
+    comparison = compare_to_best(state, AllArms(0))
     if _explores(state, comparison, clock):
         primal_dual_step(state, comparison)
     observe(state.estimate, arm, outcome)
 
 
-register_policy(SOLIDState, choose=choose_solid, update=update_solid, inspect=report_commitment)
+@compiled
+def law_solid(
+    state: SOLIDState,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+    probabilities: NDArray[np.float64],
+) -> None:
+    """Write the distribution that ``choose`` draws from."""
+    comparison = compare_to_best(state, AllArms(0))
+    if not _explores(state, comparison, clock):
+        put_all_on(comparison.best, probabilities)
+        return
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = state.pair.weights[x]
+
+
+register_policy(
+    SOLIDState,
+    choose=choose_solid,
+    update=update_solid,
+    inspect=report_commitment,
+    law=law_solid,
+)

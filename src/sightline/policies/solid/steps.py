@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from sightline.core.allocation.proportions import Sampling, information_rates, sampling
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.confidence.rules import local_beta
+from sightline.core.consistency import indices, invariant, shares, within
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.reports import StateWithAlternatives
@@ -65,6 +66,14 @@ class SaddlePoint(NamedTuple):
     weights: Array  # (k,)
     optimism: Array  # (k,), scratch
     work: Sampling
+
+
+@invariant(SaddlePoint)
+def _check(pair: SaddlePoint, name: str) -> None:
+    shares(f"{name}.weights", pair.weights)
+    within(f"{name}.multiplier", pair.multiplier, 0.0, ends=False)
+    within(f"{name}.log_weights", pair.log_weights, most=1e-6)
+    indices(f"{name}.in_phase", pair.in_phase, int(pair.explorations[0]) + 1)
 
 
 class TrackingState(StateWithAlternatives, Protocol):

@@ -1,0 +1,60 @@
+"""Estimates from all data at once, to check those of a file against the data kept with them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.consistency import close, within
+from sightline.core.estimation.table import rows_seen
+
+if TYPE_CHECKING:
+    from sightline.core.estimation.least_squares import LeastSquares
+
+__all__ = ["check_estimates"]
+
+Array = NDArray[np.float64]
+
+
+def check_estimates(part: LeastSquares, name: str) -> None:
+    """Refuse least squares whose estimates do not follow from its counts and sums."""
+    learned, arms, rows = part.learned, part.arms, rows_seen(part.arms)
+    for field in ("gram_inverse", "theta"):
+        within(f"{name}.learned.{field}", getattr(learned, field), ends=False)
+    inverse, theta, log_det, condition = _from_data(part)
+
+    def check(field: str, array: Array, expected: Array, error: float = 0.0) -> None:
+        # with data that sum to nothing, roundings in units of the noise are all that is left
+        pair = (np.append(array, error), np.append(expected, error))
+        close(f"{name}.{field}", *pair, "the data", condition)
+
+    check("learned.gram_inverse", learned.gram_inverse, inverse)
+    check("learned.log_det", learned.log_det, np.array([log_det]), 1.0)
+    error = math.sqrt(part.noise_variance * np.abs(inverse).max())
+    check("learned.theta", learned.theta, theta, error)
+    widths = ((arms.rewards @ inverse) * arms.rewards).sum(axis=1)
+    error = math.sqrt(part.noise_variance * max(widths.max(), 0.0))
+    check("arms.means", arms.means, arms.rewards @ theta, error)
+    check("arms.squared_widths", arms.squared_widths, widths)
+    seen = ((rows @ inverse) * rows).sum(axis=1).reshape(len(arms.seen_widths), -1).sum(axis=1)
+    check("arms.seen_widths", arms.seen_widths, seen)
+
+
+def _from_data(part: LeastSquares) -> tuple[Array, Array, float, float]:
+    """V^-1, theta-hat, log det(V / lambda) and the condition of V, by a QR decomposition."""
+    arms, d = part.arms, part.arms.rewards.shape[1]
+    rows = rows_seen(arms)
+    weights = np.sqrt(np.repeat(arms.pulls, len(rows) // len(arms.pulls)))
+    played = weights > 0.0
+    root = math.sqrt(part.regulariser)
+    stacked = np.vstack([root * np.eye(d), weights[played, None] * rows[played]])
+    values = np.concatenate([np.zeros(d), arms.sums[played] / weights[played]])
+    orthogonal, factor = np.linalg.qr(stacked)
+    inverse_factor = np.linalg.inv(factor)
+    log_det = 2.0 * float(np.log(np.abs(np.diag(factor)) / root).sum())
+    theta = inverse_factor @ (orthogonal.T @ values)
+    condition = float(np.linalg.cond(factor)) ** 2
+    return inverse_factor @ inverse_factor.T, theta, log_det, condition

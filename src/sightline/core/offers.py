@@ -1,0 +1,109 @@
+"""What can be played now, for kernels: each dispatches on the class of the offer.
+
+With every arm on offer these kernels are the plain ones, chosen when a policy is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.linalg.vectors import first_largest
+from sightline.core.model import AllArms, SomeArms
+from sightline.jit import compiled, generic
+
+__all__ = ["first_largest_offered", "nth_offered", "restrict_alternatives", "withhold"]
+
+Array = NDArray[np.float64]
+
+
+@generic
+def first_largest_offered(offer: Any, values: Array) -> int:
+    """Index of the largest value among arms on offer; the first one among equals."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@first_largest_offered.register(AllArms)
+@compiled
+def _first_largest_of_all(offer: AllArms, values: Array) -> int:
+    return first_largest(values)
+
+
+@first_largest_offered.register(SomeArms)
+@compiled
+def _first_largest_of_some(offer: SomeArms, values: Array) -> int:
+    first, largest = 0, -math.inf
+    for x in range(values.shape[0]):
+        if offer.available[x] and values[x] > largest:
+            first, largest = x, values[x]
+    return first
+
+
+@generic
+def nth_offered(offer: Any, n: int) -> int:
+    """Index of the n-th arm on offer."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@nth_offered.register(AllArms)
+@compiled
+def _nth_of_all(offer: AllArms, n: int) -> int:
+    return n
+
+
+@nth_offered.register(SomeArms)
+@compiled
+def _nth_of_some(offer: SomeArms, n: int) -> int:
+    for x in range(offer.available.shape[0]):
+        if offer.available[x]:
+            if n == 0:
+                return x
+            n -= 1
+    return -1
+
+
+@generic
+def withhold(offer: Any, values: Array, value: float) -> None:
+    """Write a value in place of those of arms that are not on offer."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@withhold.register(AllArms)
+@compiled
+def _withhold_nothing(offer: AllArms, values: Array, value: float) -> None:
+    pass
+
+
+@withhold.register(SomeArms)
+@compiled
+def _withhold_some(offer: SomeArms, values: Array, value: float) -> None:
+    for x in range(values.shape[0]):
+        if not offer.available[x]:
+            values[x] = value
+
+
+@generic
+def restrict_alternatives(offer: Any, alternatives: Any, comparison: Comparison) -> Comparison:
+    """Leave out arms that are not on offer: being best of all, they would not be played."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@restrict_alternatives.register(AllArms)
+@compiled
+def _restrict_nothing(offer: AllArms, alternatives: Any, comparison: Comparison) -> Comparison:
+    return comparison
+
+
+@restrict_alternatives.register(SomeArms)
+@compiled
+def _restrict_to_some(offer: SomeArms, alternatives: Any, comparison: Comparison) -> Comparison:
+    distances = alternatives.distances
+    withhold(offer, distances, math.inf)
+    least = math.inf
+    for z in range(distances.shape[0]):
+        least = min(least, distances[z])
+    return Comparison(comparison.best, least)

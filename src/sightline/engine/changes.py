@@ -1,0 +1,190 @@
+"""Options that come and go while a session runs: what was learned stays, as it lives in theta.
+
+The table of options only grows: the data of a retired option are still data.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sightline.core.estimation.least_squares import LeastSquares, refresh
+from sightline.core.model import ALL_ARMS, AllArms, Model, SomeArms, bandit_model, valid_noise_std
+from sightline.core.persistence import persistent_arrays
+from sightline.core.posterior.gaussian import Posterior
+from sightline.engine.journal import Event
+from sightline.engine.options import Options
+from sightline.engine.turns import Standing
+from sightline.jit import parts_of
+from sightline.policies.base import Policy, law
+from sightline.validation import number
+
+__all__ = ["Change", "Table", "first_table", "grown", "offer_of", "table_without", "valid_floor"]
+
+
+class Table(NamedTuple):
+    """Options of a session, with all that has one entry per option.
+
+    Attributes
+    ----------
+    options : Options
+        All that there ever were.
+    retired : frozenset of int
+        Which are gone.
+    noise_std : float or ndarray
+        Noise level of all options, or of each.
+    model : Model
+        What the policy is told of them.
+    state : NamedTuple
+        What the policy knows.
+    standing : Standing
+        Where the session stands.
+    """
+
+    options: Options
+    retired: frozenset[int]
+    noise_std: Any
+    model: Model
+    state: Any
+    standing: Standing
+
+
+class Change(NamedTuple):
+    """An option added or retired: what an operation is to decisions.
+
+    Attributes
+    ----------
+    now : float
+        When, in seconds since 1970.
+    kind : str
+        ``"added"`` or ``"retired"``.
+    body : dict
+        Arguments of :func:`grown` or :func:`table_without`.
+    sequence : int
+        Number of its entry in the journal.
+    table : Table
+        What it leads to.
+    """
+
+    now: float
+    kind: str
+    body: dict[str, Any]
+    sequence: int
+    table: Table
+
+    def event(self) -> Event:
+        """Entry for a journal."""
+        return Event(self.sequence, self.kind, self.now, body=json.dumps(self.body))
+
+
+def first_table(options: Options, policy: Policy, noise_std: object, standing: Standing) -> Table:
+    """Before any data."""
+    levels = valid_noise_std(noise_std, len(options))
+    model = bandit_model(options.features, levels)
+    model.needs_weights("Session")
+    return Table(options, frozenset(), levels, model, policy.start(model), standing)
+
+
+def offer_of(table: Table, policy: Policy, available: Any = None) -> AllArms | SomeArms:
+    """Offer of options that are not retired, or of those among them that are named."""
+    if available is None and not table.retired:
+        return ALL_ARMS
+    if not policy.takes_some_arms:
+        raise ValueError(
+            f"{policy} cannot choose among some of its options only; IDS with half-spaces and "
+            "value gaps, LinUCB, ThompsonSampling and TopTwo can"
+        )
+    flags = np.zeros(len(table.options), dtype=np.bool_)
+    flags[list(range(len(flags)) if available is None else available)] = True
+    flags[list(table.retired)] = False
+    if not flags.any():
+        raise ValueError("no option is left to choose: all are retired or not available")
+    return SomeArms(flags)
+
+
+def valid_floor(floor: object, table: Table, policy: Policy) -> float:
+    """Return a least probability that all options can have."""
+    value = number("floor", floor, at_least=0)
+    k = len(table.options) - len(table.retired)
+    if value * k > 1.0:
+        raise ValueError(f"floor must be at most 1/{k}, as there are {k} options, got {floor!r}")
+    known = law.dispatch(type(table.state)) is not law.dispatch(object)
+    if value > 0.0 and policy.randomises and not known:
+        raise ValueError(
+            f"floor needs the law of {policy}: register_policy(..., law=...) tells it, or "
+            "randomises = False says that there is none"
+        )
+    return value
+
+
+def table_without(table: Table, policy: Policy, arm: int) -> Table:
+    """Retire an option."""
+    changed = table._replace(
+        retired=table.retired | {arm}, standing=_copied(table.standing, len(table.options))
+    )
+    offer_of(changed, policy)  # which refuses what cannot be done
+    return changed
+
+
+def grown(
+    table: Table,
+    policy: Policy,
+    name: str,
+    features: ArrayLike | None,
+    levels: Any = None,
+    noise_std: float | None = None,
+) -> Table:
+    """Add an option, with what has been learned so far."""
+    options = table.options.with_option(name, features, levels)
+    k = len(options)
+    if noise_std is None and not isinstance(table.noise_std, float):
+        raise ValueError("noise_std must be given for the new option, as every option has its own")
+    before = np.broadcast_to(table.noise_std, k - 1)
+    noise: Any = table.noise_std if noise_std is None else np.append(before, noise_std)
+    new = first_table(options, policy, noise, _copied(table.standing, k))
+    _adopt(new, table, policy)
+    return new._replace(retired=table.retired)
+
+
+def _copied(standing: Standing, k: int) -> Standing:
+    """Copy where a session stands, for k options, with no commitment: it was among others."""
+    copies = {name: array.copy() for name, array in standing._asdict().items()}
+    for name in ("asked", "told", "totals"):
+        copies[name] = np.zeros(k, dtype=copies[name].dtype)
+        copies[name][: len(getattr(standing, name))] = getattr(standing, name)
+    copies["wake_t"][0] = 0
+    return Standing(**copies)
+
+
+def _adopt(new: Table, old: Table, policy: Policy) -> None:
+    """Fill in what was learned about the first options of a table, which were all.
+
+    Estimates, and single numbers.  A policy that keeps more about its options is refused.
+    """
+    k = len(old.options)
+    weights = new.model.needs_weights("Session")[:k] / old.model.needs_weights("Session")
+    adopted = set()
+    for part, known in zip(parts_of(new.state), parts_of(old.state), strict=True):
+        if isinstance(part, LeastSquares):
+            part.arms.pulls[:k] = known.arms.pulls
+            part.arms.sums[:k] = known.arms.sums * weights
+            part.learned.rounds[0] = known.learned.rounds[0]
+            refresh(part)
+        elif isinstance(part, Posterior):
+            part.factor[...] = known.factor
+            part.whitened[...] = known.whitened
+        else:
+            continue
+        adopted |= {id(array) for _, array in persistent_arrays(part)}
+    known_arrays = dict(persistent_arrays(old.state))
+    for name, array in persistent_arrays(new.state):
+        if id(array) in adopted:
+            continue
+        if array.shape != (1,):
+            raise ValueError(
+                f"{policy} cannot be given another option: it keeps {name} beside its estimates"
+            )
+        array[...] = known_arrays[name]

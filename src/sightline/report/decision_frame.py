@@ -1,0 +1,142 @@
+"""The decisions of a session as one tidy frame, and as a file for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.engine.journal import Event
+from sightline.engine.options import Options
+from sightline.report.offers import Offers
+from sightline.report.standing import View
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["WRITERS", "decision_frame"]
+
+_OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
+
+
+def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
+    """One row per decision, in their order.
+
+    Parameters
+    ----------
+    events : sequence of Event
+        All entries of a journal.
+    view : View
+        The session after them.
+    """
+    import pandas as pd
+
+    offers = Offers(len(view.options), events)
+    asked, closed, offered = [], {}, []
+    for event in events:
+        offers.follow(event)
+        if event.kind == "asked":
+            asked.append(event)
+            offered.append(offers.asked)
+        elif event.kind in _OUTCOMES:
+            closed[event.decision] = event
+    ends = [closed.get(event.decision) for event in asked]
+    arms = np.array([event.arm for event in asked], dtype=np.int64)
+    outcomes = ["open" if end is None else _OUTCOMES[end.kind] for end in ends]
+    return pd.DataFrame(
+        {
+            "decision_id": pd.Series([event.decision for event in asked], dtype=object),
+            "sequence": np.array([event.sequence for event in asked], dtype=np.int64),
+            "round": np.array([event.round for event in asked], dtype=np.int64),
+            "option": _categories(view.options.names, arms),
+            "arm": arms,
+            **_levels(view.options, arms),
+            "features": _lists(view.options.features.tolist(), arms, float),
+            "offered": _offered(offered),
+            "probability": _floats(event.probability for event in asked),
+            "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
+            "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
+            "asked_at": _times(event.time for event in asked),
+            "reward": _floats(None if end is None else end.reward for end in ends),
+            "rewarded_at": _times(None if end is None else end.time for end in ends),
+            "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
+        }
+    )
+
+
+def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _times(seconds: Iterable[float | None]) -> pd.Series:
+    """Moments to the microsecond, in UTC."""
+    import pandas as pd
+
+    values = _floats(seconds)
+    known = np.isfinite(values)
+    moments = np.full(len(values), np.datetime64("NaT", "us"))
+    moments[known] = np.rint(values[known] * 1e6).astype(np.int64).astype("datetime64[us]")
+    return pd.Series(moments).dt.tz_localize("UTC")
+
+
+def _categories(labels: Iterable[str], codes: NDArray[np.int64]) -> pd.Categorical:
+    import pandas as pd
+
+    return pd.Categorical.from_codes(codes, categories=list(labels))
+
+
+def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
+    """One column per factor; texts where its levels are of several kinds."""
+    if options.levels is None:
+        return {}
+    columns = {}
+    for factor in options.levels[0]:
+        levels: list[Any] = [row[factor] for row in options.levels]
+        if len({type(level) for level in levels}) > 1:
+            levels = [str(level) for level in levels]
+        kind = object if isinstance(levels[0], str) else None
+        columns[f"level:{factor}"] = np.array(levels, dtype=kind)[arms]
+    return columns
+
+
+def _lists(known: list[Any], which: NDArray[np.int64], kind: type) -> pd.Series:
+    """Return a list per decision, without an object for each."""
+    import pandas as pd
+    import pyarrow as pa
+
+    item = pa.float64() if kind is float else pa.int64()
+    lists = pa.array(known, pa.list_(item)).take(pa.array(which))
+    return pd.Series(lists, dtype=pd.ArrowDtype(lists.type))
+
+
+def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
+    """Rows that could be chosen in each decision; None for all."""
+    known: dict[bytes, int] = {}
+    lists: list[list[int] | None] = []
+    for flags in offered:
+        if known.setdefault(flags.tobytes(), len(known)) == len(lists):
+            lists.append(None if flags.all() else np.flatnonzero(flags).tolist())
+    which = [known[flags.tobytes()] for flags in offered]
+    return _lists(lists, np.array(which, dtype=np.int64), int)
+
+
+def _write_parquet(frame: pd.DataFrame, file: BinaryIO) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # what pandas would add about its types it cannot read again for lists
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    pq.write_table(table, file)
+
+
+def _write_csv(frame: pd.DataFrame, file: BinaryIO) -> None:
+    frame.drop(columns=["features", "offered"]).to_csv(file, index=False)
+
+
+#: By the suffix of the file.
+WRITERS: dict[str, Callable[[pd.DataFrame, BinaryIO], None]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+}

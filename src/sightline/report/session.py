@@ -1,0 +1,137 @@
+"""``sl.Session``: a live experiment whose effects, history and decisions can be had.
+
+All that a session does is in the engine; here is what is made of its numbers.
+"""
+
+from __future__ import annotations
+
+import io
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.engine import session as engine
+from sightline.engine.archive import read_snapshot
+from sightline.engine.effects import Effect
+from sightline.engine.guard import exclusive
+from sightline.files import write_atomically
+from sightline.report.standing import Record, View, view_of
+from sightline.validation import one_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Session"]
+
+
+class Session(engine.Session):  # noqa: D101 - it is that of the engine's class, parameters and all
+    __doc__ = engine.Session.__doc__
+
+    def effects(self, delta: float = 0.05, norm_bound: float | None = None) -> pd.DataFrame:
+        """Estimate every effect of the options, with intervals that hold at all rounds at once.
+
+        The probability that any interval of any effect at any round misses the truth is at most
+        ``delta``: look as often as you like, stop when you like, and read off the largest effect.
+        All rewards count, also those that the policy did not learn from, and those that
+        ``on_timeout`` put in place of missing ones.
+
+        The guarantee assumes that mean rewards are linear in the features, with noise of the given
+        level and a parameter of norm at most S; and that whether and when a reward is told does not
+        depend on the reward.
+
+        Parameters
+        ----------
+        delta : float
+            Probability of any miss at any time, between 0 and 1.
+        norm_bound : float, optional
+            S; by default that of the policy's confidence rule, or 1 if it has none.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per effect, with the columns ``term``, ``level``, ``effect``, ``lower`` and
+            ``upper``: the grand mean, every level of a factor and every cell of an interaction, as
+            deviations; or what one unit more of a column of the features adds.  An effect that no
+            data about these options could tell is nan, with an infinite interval.
+        """
+        import pandas as pd
+
+        view = self._view()
+        return pd.DataFrame(view.effects(delta, norm_bound), columns=list(Effect._fields))
+
+    def plot(self, path: str | PathLike[str] | None = None, delta: float = 0.05) -> Figure:
+        """Draw where the experiment stands: estimates, effects, evidence and traffic.
+
+        Evidence and traffic are drawn over time if the session keeps a journal, else as they are
+        now.  Evidence of the past is found by doing everything in the journal again: 10^5 events
+        take seconds, during which other threads can use the session.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; its suffix decides the format.
+        delta : float
+            Of the intervals of :meth:`effects`.
+        """
+        from sightline.report.history import history_of
+        from sightline.report.session_figure import session_figure
+
+        view, record = self._view_and_record()
+        shown = view.effects(delta)
+        past = None
+        if record is not None:
+            first = type(self)._restored(read_snapshot(io.BytesIO(record.first)), self.policy)
+            past = history_of(first._live, record.events, view)
+        return session_figure(view, shown, delta, past, path)
+
+    def export(self, path: str | PathLike[str]) -> None:
+        """Write all decisions to a file, one row each, for off-policy evaluation.
+
+        It needs a journal (:meth:`open`).  Columns:
+
+        - ``decision_id``; ``sequence``, the number of its entry in the journal; ``round``;
+        - ``option`` and ``arm``, its name and its row; ``level:`` and the name of a factor, for
+          every factor; ``features``, a list, in Parquet only;
+        - ``offered``, the rows of the options that could be chosen, in Parquet only, and null where
+          these are all that there ever were;
+        - ``probability``, with which the option was drawn, nan if unknown; ``exploring``;
+        - ``policy``, the name of its class;
+        - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed;
+        - ``outcome``: ``"observed"``, ``"expired"``, ``"given up"`` or ``"open"``.  Of an expired
+          decision the reward is that of ``on_timeout``.
+
+        For Open Bandit Pipeline, ``arm`` is the action and ``probability`` the pscore.
+
+        Parameters
+        ----------
+        path : path
+            Its suffix decides the format: ``.parquet`` or ``.csv``.  The file is written as a whole
+            or not at all.
+        """
+        from sightline.report.decision_frame import WRITERS, decision_frame
+
+        write = WRITERS[one_of("suffix of the file", Path(path).suffix.lower(), WRITERS)]
+        self._journal()
+        view, record = self._view_and_record()
+        assert record is not None
+        frame = decision_frame(record.events, view)
+        write_atomically(path, lambda file: write(frame, file))
+
+    @exclusive
+    def _view(self) -> View:
+        self._expire()
+        return view_of(self._live)
+
+    @exclusive
+    def _view_and_record(self) -> tuple[View, Record | None]:
+        """Present and past, taken at one moment; what takes long is done without the lock."""
+        journal = self._live.journal
+        if journal is None:
+            self._expire()
+            return view_of(self._live), None
+        journal.require_open()
+        self._expire()
+        found = journal.snapshot(first=True)
+        assert found is not None
+        return view_of(self._live), Record(found[1], list(journal.events()))

@@ -1,0 +1,227 @@
+"""The figure of a session.  Matplotlib is imported on use, because importing it takes long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.engine.effects import Effect
+from sightline.engine.factorial import GRAND_MEAN
+from sightline.report.history import History
+from sightline.report.standing import View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["session_figure"]
+
+Array = NDArray[np.float64]
+
+_MOST_ROWS = 20  # of options or effects; more cannot be read
+_LONGEST_LABEL = 42
+_COLOURS = [f"C{i}" for i in (0, 1, 2, 3, 4, 5, 6, 8, 9)]  # C7 is grey
+_OTHERS = "0.75"
+_NO_HISTORY = "no history, as there is no journal: begin with Session.open"
+
+
+def session_figure(
+    view: View,
+    effects: Sequence[Effect],
+    delta: float,
+    past: History | None,
+    path: str | PathLike[str] | None = None,
+) -> Figure:
+    """Draw estimates and effects on the left, evidence and traffic over time on the right.
+
+    Parameters
+    ----------
+    view : View
+        The session.
+    effects : sequence of Effect
+        Its effects.
+    delta : float
+        Level of their intervals.
+    past : History, optional
+        What its journal tells; None if it keeps none.
+    path : path, optional
+        File to write; its suffix decides the format.
+    """
+    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
+
+    colours = _colours(view.asked)
+    shown = _shown_effects(effects)
+    rows = (min(len(view.options), _MOST_ROWS), len(shown))
+    heights = [max(count, 6) + 3 for count in rows]
+    figure = Figure(figsize=(12, 0.6 + 0.25 * sum(heights)), layout="constrained")
+    grid = figure.subplots(2, 2, height_ratios=heights)
+    _draw_means(grid[0, 0], view, colours)
+    _draw_effects(grid[1, 0], effects, shown, delta)
+    _draw_evidence(grid[0, 1], view, past)
+    _draw_traffic(grid[1, 1], view, past, colours)
+    figure.suptitle(_headline(view))
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _headline(view: View) -> str:
+    """Say what one wants to know first."""
+    report = view.evidence
+    start = f"Decisions: {int(view.asked.sum()):,}, rewards: {int(view.told.sum()):,}"
+    if report.best < 0 or not view.told.any():
+        return start
+    settled = "settled" if report.evidence >= report.threshold else "not settled"
+    return f"{start}. Best so far: {_label(view.options.names[report.best])} ({settled})"
+
+
+def _label(text: str) -> str:
+    """Text of bounded length, in which a dollar is one."""
+    if len(text) > _LONGEST_LABEL:
+        text = f"{text[: _LONGEST_LABEL - 12]} … {text[-9:]}"
+    return text.replace("$", r"\$")
+
+
+def _colours(asked: NDArray[np.int64]) -> dict[int, str]:
+    """Colours of all options, or of those with most traffic if they are many."""
+    rows = np.arange(len(asked))
+    if len(asked) > len(_COLOURS):
+        most = np.argsort(-asked, kind="stable")[: len(_COLOURS)]
+        rows = np.sort(most[asked[most] > 0])
+    return {int(row): colour for row, colour in zip(rows, _COLOURS, strict=False)}
+
+
+def _shown_effects(effects: Sequence[Effect]) -> list[Effect]:
+    """Effects in their order, but for the grand mean, which has another scale; else the largest."""
+    rest = [effect for effect in effects if effect.term != GRAND_MEAN]
+    if len(rest) <= _MOST_ROWS:
+        return rest
+    sizes = np.nan_to_num([abs(effect.effect) for effect in rest], nan=-1.0)
+    return [rest[i] for i in np.sort(np.argsort(-sizes, kind="stable")[:_MOST_ROWS])]
+
+
+def _draw_means(axes: Axes, view: View, colours: dict[int, str]) -> None:
+    """Draw options, the best on top; their colours are the legend of the traffic."""
+    k = len(view.options)
+    if view.estimates is not None:
+        means, errors = view.estimates
+        axes.set_xlabel("estimated reward, 2 standard errors")
+    else:
+        told = np.maximum(view.told, 1)
+        means = np.where(view.told > 0, view.totals / told, np.nan)
+        errors = np.zeros(k)
+        axes.set_xlabel("mean of the rewards (the policy keeps no estimates)")
+    axes.set_title(f"{_MOST_ROWS} of {k:,} options" if k > _MOST_ROWS else "Options")
+    rows = _shown_options(means, colours)
+    for y, row in enumerate(rows):
+        colour = colours.get(row, _OTHERS)
+        axes.errorbar(means[row], y, xerr=2.0 * errors[row], fmt="o", color=colour)
+    gone = {True: "", False: " (retired)"}
+    names = [_label(view.options.names[row]) + gone[bool(view.offered[row])] for row in rows]
+    _name_rows(axes, names)
+
+
+def _shown_options(means: Array, colours: dict[int, str]) -> list[int]:
+    """Options with a colour, then those with the highest means; the best first."""
+    order = np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable").tolist()
+    others = [row for row in order if row not in colours]
+    shown = {*colours, *others[: _MOST_ROWS - len(colours)]}
+    return [row for row in order if row in shown]
+
+
+def _finite(values: Array) -> Array:
+    """Values that can be drawn."""
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _draw_effects(
+    axes: Axes, effects: Sequence[Effect], shown: Sequence[Effect], delta: float
+) -> None:
+    """Draw effects with their intervals; those that differ from zero are black."""
+    means = [effect.effect for effect in effects if effect.term == GRAND_MEAN]
+    count = len(effects) - len(means)
+    number = f"The largest {len(shown)} of {count:,} effects" if count > len(shown) else "Effects"
+    axes.set_title(f"{number}, {GRAND_MEAN} {means[0]:.3g}" if means else number)
+    axes.set_xlabel(f"effect, interval valid at every round at once ({100 * (1 - delta):.4g} %)")
+    for y, effect in enumerate(shown):
+        if math.isnan(effect.effect):
+            axes.text(0.0, y, "no data about these options can tell", va="center", ha="center")
+            continue
+        colour = "0.6" if effect.lower <= 0.0 <= effect.upper else "k"
+        reach = effect.upper - effect.effect
+        axes.errorbar(effect.effect, y, xerr=reach, fmt="o", color=colour, capsize=3)
+    names = [_label(f"{one.term}: {one.level}" if one.level else one.term) for one in shown]
+    axes.axvline(0.0, color="k", linewidth=0.8)
+    _name_rows(axes, names)
+
+
+def _name_rows(axes: Axes, names: list[str]) -> None:
+    """Label rows from the top, and their common axis with few numbers."""
+    axes.set_yticks(range(len(names)), labels=names, fontsize=9)
+    axes.set_ylim(max(len(names), 1) - 0.4, -0.6)
+    axes.locator_params(axis="x", nbins=6)
+    axes.grid(axis="x", alpha=0.3)
+
+
+def _draw_evidence(axes: Axes, view: View, past: History | None) -> None:
+    axes.set_title("Evidence" if view.has_test else "Evidence, by the test of IDS on all rewards")
+    evidence, threshold = np.array([view.evidence[1:3]]).T
+    if past is None:
+        axes.plot([0.5], _finite(evidence), "o", label="for the best option", clip_on=False)
+        axes.axhline(threshold[0], color="k", linestyle="--", label="needed to be settled")
+        _leave_out_time(axes)
+    else:
+        evidence, threshold = past.evidence, past.threshold
+        axes.plot(past.rounds, _finite(evidence), label="for the best option")
+        axes.plot(past.rounds, threshold, "k--", label="needed to be settled")
+        _count_decisions(axes, view)
+        if not past.whole:
+            axes.set_xlabel("decisions (what was decided later cannot be replayed by this version)")
+    highest = float(np.nanmax([*_finite(evidence), *threshold]))
+    axes.set_ylim(0.0, 1.1 * highest or 1.0)
+    axes.legend(loc="best")
+
+
+def _count_decisions(axes: Axes, view: View) -> None:
+    axes.set_xlim(0.0, max(float(view.asked.sum()), 1.0))
+    axes.set_xlabel("decisions")
+    axes.locator_params(axis="x", nbins=5, integer=True)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+
+
+def _leave_out_time(axes: Axes) -> None:
+    axes.set_xlim(0.0, 1.0)
+    axes.set_xticks([])
+    axes.set_xlabel(_NO_HISTORY)
+
+
+def _draw_traffic(axes: Axes, view: View, past: History | None, colours: dict[int, str]) -> None:
+    axes.set_title("Traffic, in the colours of the options")
+    axes.set_ylim(0.0, 1.0)
+    axes.set_ylabel("share of decisions")
+    if past is None:
+        edges, shares = np.array([0.4, 0.6]), (view.asked / max(view.asked.sum(), 1))[None, :]
+        _leave_out_time(axes)
+    else:
+        edges, shares = past.edges, past.shares
+        _count_decisions(axes, view)
+    if not view.asked.any():
+        axes.text(0.5, 0.5, "no decisions were counted", ha="center", transform=axes.transAxes)
+        return
+    bottom = np.zeros(len(shares))
+    for row in sorted(colours, key=lambda row: -view.asked[row]):
+        _layer(axes, edges, bottom, shares[:, row], colours[row])
+        bottom = bottom + shares[:, row]
+    if len(colours) < len(view.options):
+        _layer(axes, edges, bottom, 1.0 - bottom, _OTHERS)
+
+
+def _layer(axes: Axes, edges: Array, bottom: Array, share: Array, colour: str) -> None:
+    """Draw one layer of a stack of steps."""
+    low, high = (np.append(values, values[-1]) for values in (bottom, bottom + share))
+    axes.fill_between(edges, low, high, step="post", color=colour, linewidth=0)

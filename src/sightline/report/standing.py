@@ -1,0 +1,117 @@
+"""Where a session stands, copied at one moment: from it tables and figures are made."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.clock import Clock
+from sightline.engine.effects import Effect, effects
+from sightline.engine.ellipsoid import ellipsoid_of, evidence_of
+from sightline.engine.estimates import Estimates, estimates_in
+from sightline.engine.journal import Event
+from sightline.engine.live import LiveState
+from sightline.engine.options import Options
+from sightline.engine.settling import rule_of
+from sightline.policies.base import Evidence, Policy
+
+__all__ = ["Record", "View", "view_of"]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Record(NamedTuple):
+    """What a journal holds: the snapshot it began with, and all events since."""
+
+    first: bytes
+    events: list[Event]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A session at one moment.
+
+    Attributes
+    ----------
+    options : Options
+        All that there ever were.
+    offered : ndarray of bool, shape (k,)
+        Those that are not retired.
+    policy : Policy
+        Who chooses.
+    noise_std : float or ndarray, shape (k,)
+        Sub-Gaussian parameter of the rewards.
+    clock : Clock
+        Of the next question.
+    asked, told, totals : ndarray, shape (k,)
+        Of each option: decisions, rewards and their sum.
+    estimates : Estimates or None
+        Of the policy, if it keeps any.
+    report : Evidence
+        Of the policy; its threshold is nan if the policy has no test.
+    """
+
+    options: Options
+    offered: NDArray[np.bool_]
+    policy: Policy
+    noise_std: float | Array
+    clock: Clock
+    asked: Ints
+    told: Ints
+    totals: Array
+    estimates: Estimates | None
+    report: Evidence
+
+    @property
+    def has_test(self) -> bool:
+        """Whether the policy itself says what is settled."""
+        return not math.isnan(self.report.threshold)
+
+    @functools.cached_property
+    def evidence(self) -> Evidence:
+        """Evidence of the policy, or by the test of IDS on all rewards if it has none."""
+        if self.has_test:
+            return self.report
+        return self.tested(self.told, self.totals, self.offered, self.clock)
+
+    def tested(
+        self, told: Ints, totals: Array, offered: NDArray[np.bool_], clock: Clock
+    ) -> Evidence:
+        """Evidence by the test of IDS, from the data and the offer of any moment."""
+        rule = rule_of(self.policy)
+        features = self.options.features
+        data = ellipsoid_of(features, told, totals, self.noise_std, rule.norm_bound or 1.0)
+        found = evidence_of(data, features[offered], clock, rule)
+        return found._replace(best=int(np.flatnonzero(offered)[found.best]))
+
+    def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
+        """Effects with intervals; see :meth:`sightline.Session.effects`."""
+        bound = rule_of(self.policy).norm_bound or 1.0 if norm_bound is None else norm_bound
+        features = self.options.features
+        data = ellipsoid_of(features, self.told, self.totals, self.noise_std, bound)
+        return effects(self.options, data, delta)
+
+
+def view_of(live: LiveState) -> View:
+    """Copy what is needed; the session may go on meanwhile."""
+    standing = live.standing
+    offered = np.ones(len(live.options), dtype=np.bool_)
+    offered[list(live.table.retired)] = False
+    return View(
+        options=live.options,
+        offered=offered,
+        policy=live.policy,
+        noise_std=live.table.noise_std,
+        clock=live.clock,
+        asked=standing.asked.copy(),
+        told=standing.told.copy(),
+        totals=standing.totals.copy(),
+        estimates=estimates_in(live.state),
+        report=live.evidence(),
+    )

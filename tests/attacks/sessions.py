@@ -1,0 +1,140 @@
+"""Live use: what a session is made of, and what it is told."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import sightline as sl
+from tests.attacks.attack import Attack, accepted, each, refused
+from tests.attacks.problems import FEATURES, LEVELS
+from tests.attacks.values import BEYOND, NO_INTEGERS, NO_NUMBERS
+from tests.own_policies import EpsilonGreedy
+
+__all__ = ["ATTACKS"]
+
+ARMS = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
+
+
+def session(**changes: Any) -> sl.Session:
+    return sl.Session(**{"actions": ARMS, "policy": EpsilonGreedy()} | changes)  # type: ignore[arg-type]
+
+
+_OPEN = object()
+
+
+def tell(reward: Any, id_: Any = _OPEN) -> None:
+    """Tell a session with one open decision; it must not change by what it refuses."""
+    asked = session()
+    decision = asked.ask()
+    try:
+        asked.tell(decision if id_ is _OPEN else id_, reward)
+    except Exception:
+        status = asked.status()
+        assert (status.pending, status.explorations) == (1, 0)
+        raise
+
+
+def _tell_id(id_: Any) -> None:
+    tell(0.5, id_)
+
+
+KNOWN: dict[str, tuple[Any, str]] = {
+    "unknown": (99, "99"),
+    "zero": (0, "0"),
+    "negative": (-1, "-1"),
+    "text": ("1", "'1'"),
+    "none": (None, "None"),
+    "float": (1.5, "1.5"),
+    "nan": (math.nan, "nan"),
+    "list": ([1], "[1]"),
+}
+
+UNPRINTED: dict[str, tuple[Any, str]] = {
+    "true": (True, "True"),
+    "matrix": (np.eye(40), "array"),
+    "beyond 64 bits": (10**30, "10**30"),
+    "beyond floats": (10**400, "10**400"),
+    "beyond what is printed": (10**5000, "10**5000"),
+}
+
+
+def _constructor() -> list[Attack]:
+    return [
+        *each(
+            "features",
+            lambda value: session(actions=value),
+            FEATURES,
+            "features",
+            without=["generator", "dictionary"],  # which can be used once only, and names options
+        ),
+        *each(
+            "noise_std",
+            lambda value: session(noise_std=value),
+            NO_NUMBERS | BEYOND,
+            "noise_std",
+            without=["list", "dictionary"],
+        ),
+        *each("noise levels", lambda value: session(noise_std=value), LEVELS, "noise_std"),
+        *each("seed", lambda value: session(seed=value), NO_INTEGERS, "seed"),
+        refused("seed: negative", lambda: session(seed=-3), "seed", "-3"),
+        refused("policy: text", lambda: session(policy="IDS"), "policy", "'IDS'"),
+        refused("policy: class", lambda: session(policy=sl.IDS), "policy", "IDS"),
+        refused(
+            "policy: array",
+            lambda: session(policy=np.eye(40)),
+            "policy",
+            "array",
+        ),
+        refused("policy: none", lambda: session(policy=None), "policy", "None"),
+        accepted("a seed of 400 digits", lambda: session(seed=10**400)),
+    ]
+
+
+def _tell() -> list[Attack]:
+    return [
+        *each("reward", tell, NO_NUMBERS, "reward"),
+        refused("reward: 1e300", lambda: tell(1e300), "reward", "1e+300"),
+        refused("reward: -1e300", lambda: tell(-1e300), "reward", "-1e+300"),
+        refused("reward: 10**100", lambda: tell(10**100), "reward", "1e+100"),
+        refused("reward: array", lambda: tell(np.ones(3)), "reward", "array"),
+        accepted("reward: the largest", lambda: tell(1e70)),
+        accepted("reward: zero", lambda: tell(0)),
+        accepted("reward: the least float", lambda: tell(5e-324)),
+        accepted("reward: numpy", lambda: tell(np.float32(0.5))),
+        refused("id: numpy", lambda: tell(0.5, np.int64(1)), "id", "1", raises=KeyError),
+        *each("id", _tell_id, KNOWN, "id", raises=KeyError),
+        *each("id", _tell_id, UNPRINTED, "id", raises=KeyError),
+    ]
+
+
+def _others() -> list[Attack]:
+    return [
+        *each("give_up", lambda value: session().give_up(value), NO_INTEGERS, "before"),
+        refused("give_up: zero", lambda: session().give_up(0), "before", "0"),
+        refused("save: none", lambda: session().save(None), "path", "None"),  # type: ignore[arg-type]
+        refused("save: number", lambda: session().save(5), "path", "5"),  # type: ignore[arg-type]
+        refused("save: list", lambda: session().save(["x"]), "path", "['x']"),  # type: ignore[arg-type]
+        refused("save: empty", lambda: session().save(""), "path", "''"),
+        refused("save: no text", lambda: session().save("a\0b"), "path", "'a\\x00b'"),
+        refused(
+            "save: nowhere",
+            lambda: session().save("/nothing/here"),
+            "/nothing/here",
+            raises=OSError,
+        ),
+        refused("load: none", lambda: sl.Session.load(None), "path", "None"),  # type: ignore[arg-type]
+        refused("load: number", lambda: sl.Session.load(999), "path", "999"),  # type: ignore[arg-type]
+        refused("load: empty", lambda: sl.Session.load(""), "path", "''"),
+        refused(
+            "load: nothing there",
+            lambda: sl.Session.load("/nothing/here"),
+            "/nothing/here",
+            raises=OSError,
+        ),
+    ]
+
+
+ATTACKS: list[Attack] = [*_constructor(), *_tell(), *_others()]
