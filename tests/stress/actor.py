@@ -25,6 +25,7 @@ POLICIES: dict[str, sl.Policy] = {
 }
 #: By rounds, so that a twin that does the same lets the same decisions expire.
 _WINDOW = 40
+MOST_OPTIONS = 12
 WINDOW: dict[str, Any] = {"reward_window": f"{_WINDOW} rounds", "on_timeout": 0.0}
 _OPEN, _EXPIRED = _WINDOW - 5, _WINDOW + 5  # rounds after which one is open still, and is over
 
@@ -81,16 +82,19 @@ class Actor:
     WEIGHTS: tuple[tuple[str, int], ...] = (
         ("ask", 30),
         ("tell", 30),
-        ("ask_several", 5),
+        ("ask_several", 2),
         ("tell_several", 5),
         ("status", 5),
         ("estimates", 3),
         ("pending", 3),
         ("tell_again", 3),
         ("tell_unknown", 2),
+        ("ask_among_some", 5),
         ("tell_late", 2),
         ("give_up", 1),
         ("save", 2),
+        ("add", 1),
+        ("retire", 1),
     )
 
     def __init__(
@@ -104,7 +108,7 @@ class Actor:
         self.open: dict[int, str] = {}  # ids by round
         self._newest = 0
         self._told: collections.deque[tuple[str, float]] = collections.deque(maxlen=100)
-        self._kinds, self._weights = zip(*self.WEIGHTS[: None if alone else 8], strict=True)
+        self._kinds, self._weights = zip(*self.WEIGHTS[: None if alone else 10], strict=True)
 
     def act(self) -> None:
         """Do something."""
@@ -119,11 +123,34 @@ class Actor:
         return result
 
     def _ask(self) -> None:
-        self._note([self._do(Deed("ask", 1), self.session.ask)])
+        self._note([self._do(Deed("ask", (1, None)), self.session.ask)])
 
     def _ask_several(self) -> None:
         count = self.rng.randint(2, 6)
-        self._note(self._do(Deed("ask", count), lambda: self.session.ask(count=count)))
+        self._note(self._do(Deed("ask", (count, None)), lambda: self.session.ask(count=count)))
+
+    def _ask_among_some(self) -> None:
+        if self.session.policy.takes_some_arms:
+            some = self.rng.sample(self._remaining(), 3)
+            deed = Deed("ask", (1, some))
+            self._note([self._do(deed, lambda: self.session.ask(available=some))])
+
+    def _remaining(self) -> list[int]:
+        table = self.session._live.table
+        return sorted(set(range(len(table.options))) - table.retired)
+
+    def _add(self) -> None:
+        k = len(self.session.options)
+        if self.session.policy.takes_some_arms and k < MOST_OPTIONS:
+            features = [self.rng.uniform(-0.7, 0.7) for _ in range(2)]
+            self._do(Deed("add", features), lambda: self.session.add(f"new {k}", features))
+            self.acknowledged.append(("added", None))
+
+    def _retire(self) -> None:
+        if self.session.policy.takes_some_arms and len(self._remaining()) > 4:
+            arm = self.rng.choice(self._remaining())
+            self._do(Deed("retire", arm), lambda: self.session.retire(arm))
+            self.acknowledged.append(("retired", None))
 
     def _note(self, decisions: list[sl.Decision]) -> None:
         for one in decisions:

@@ -15,14 +15,21 @@ __all__ = ["Deed", "Record", "asked", "judge", "left_over", "record"]
 class Deed(NamedTuple):
     """Something done to a session; decisions are named by their rounds."""
 
-    kind: str  # "ask", "tell", "late", "give up", "save" or "look"
+    kind: str  # "ask", "tell", "late", "give up", "add", "retire", "save" or "look"
     argument: Any = None
 
 
 #: An event as an actor notes it: kind, id, and arm, probability and round, or reward.
 Record = tuple[Any, ...]
 
-_KINDS = {"ask": "asked", "tell": "told", "give up": "given up", "late": "late"}
+_KINDS = {
+    "ask": "asked",
+    "tell": "told",
+    "give up": "given up",
+    "late": "late",
+    "add": "added",
+    "retire": "retired",
+}
 
 
 def asked(
@@ -72,8 +79,11 @@ def judge(doing: Deed | None, left: list[Record]) -> str:
         return "between calls" if doing is None else doing.kind
     if not left:
         return f"{doing.kind}: before"
-    sizes = {"ask": doing.argument, "late": 1, "give up": len(left)}
-    size = len(doing.argument) if doing.kind == "tell" else sizes[doing.kind]
+    size = 1
+    if doing.kind == "ask":
+        size = doing.argument[0]
+    elif doing.kind in ("tell", "give up"):
+        size = len(doing.argument if doing.kind == "tell" else left)
     if len(left) != size or {one[0] for one in left} != {_KINDS[doing.kind]}:
         raise AssertionError(f"{doing} is half done: {left}")
     return f"{doing.kind}: after"

@@ -45,9 +45,11 @@ def _balanced(status: sl.Status, learned: int) -> None:
         raise AssertionError(f"learned from {learned}: {status}")
 
 
-def _counts(status: sl.Status) -> tuple[int, ...]:
+def _counts(session: sl.Session) -> tuple[int, ...]:
+    status, table = session.status(), session._live.table
     closed = (status.told, status.expired, status.given_up, status.late)
-    return (status.round, status.explorations, status.pending, *closed)
+    options = len(table.options), len(table.retired)
+    return (status.round, status.explorations, status.pending, *closed, *options)
 
 
 class Twin:
@@ -78,19 +80,23 @@ class Twin:
             self._actor.check_file()
         if deed.kind in ("save", "look"):
             return deed.kind
-        if _counts(status) == _counts(self._look()):
+        self._look()
+        if _counts(self._session) == _counts(self._twin):
             return f"{deed.kind}: before"
         self._follow(deed)
-        if _counts(status) != _counts(self._look()):
+        self._look()
+        if _counts(self._session) != _counts(self._twin):
             raise AssertionError(f"{deed} is half done: {status}, {self._twin.status()}")
-        for t in deed.argument if deed.kind == "tell" else [deed.argument]:
-            self._actor.open.pop(t, None)
+        if deed.kind in ("tell", "late"):
+            for t in deed.argument if deed.kind == "tell" else [deed.argument]:
+                self._actor.open.pop(t, None)
         return f"{deed.kind}: after"
 
     def _follow(self, deed: Deed) -> None:
         twin, ledger = self._twin, self._twin._live.ledger
         if deed.kind == "ask":
-            self._watched(lambda: twin.ask(count=deed.argument))
+            count, some = deed.argument
+            self._watched(lambda: twin.ask(count=count, available=some))
         elif deed.kind == "tell":
             ids = {one.round: one.id for one in ledger.open.values()}
             pairs = [(ids[t], reward) for t, reward in deed.argument.items()]
@@ -107,12 +113,15 @@ class Twin:
             except sl.ExpiredDecisionError:
                 return
             raise AssertionError(f"the twin accepts a late reward: {deed}")
+        elif deed.kind == "add":
+            self._watched(lambda: twin.add(f"new {len(twin.options)}", deed.argument))
+        elif deed.kind == "retire":
+            self._watched(lambda: twin.retire(deed.argument))
         elif deed.kind == "look":
             self._look()
 
-    def _look(self) -> sl.Status:
+    def _look(self) -> None:
         self._watched(self._twin.status)
-        return self._twin.status()
 
     def _watched(self, call: Callable[[], object]) -> None:
         """Count what is learned from, by what becomes of open decisions."""
@@ -215,7 +224,7 @@ def survive(
         Actor(session, random.Random(rng.random()), folder, alone=False) for _ in range(threads)
     ]
     first = actors[0]
-    first.done += [Deed("ask", 1), Deed("tell", {1: 0.5})]
+    first.done += [Deed("ask", (1, None)), Deed("tell", {1: 0.5})]
     first.acknowledged += [record(event) for event in session.events()] if journal else []
     twin = Journaled(actors, policy) if journal else Twin(first, policy)
     crowd = Crowd(actors[1:])
