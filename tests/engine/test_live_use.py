@@ -279,3 +279,33 @@ def test_many_open_decisions_are_saved(tmp_path: Path) -> None:
     session.save(tmp_path / "state")
     loaded = sl.Session.load(tmp_path / "state")
     assert loaded.pending() == session.pending()
+
+
+def test_a_clock_that_goes_back_keeps_no_window_open() -> None:
+    """Decisions made before the jump lie in the future, and say nothing of those after it."""
+    now = Time()
+    session = sl.Session(ACTIONS, sl.IDS(), 0.3, reward_window=60.0, now=now)
+    before = session.ask()
+    now.seconds -= 1000.0
+    after = session.ask()
+    now.seconds += 61.0
+    last = session.ask()
+    assert session.pending() == [one for one in session.pending() if one.id != after.id]
+    with pytest.raises(sl.ExpiredDecisionError):
+        session.tell(after, 0.5)
+    session.tell(last, 0.5)
+    session.tell(before, 0.5)
+    status = session.status()
+    assert (status.told, status.expired, status.late, status.pending) == (2, 1, 1, 0)
+
+
+def test_a_clock_that_goes_back_for_a_moment_closes_nothing() -> None:
+    now = Time()
+    session = sl.Session(ACTIONS, sl.IDS(), 0.3, reward_window=60.0, now=now)
+    before = session.ask()
+    now.seconds -= 1000.0
+    meanwhile = session.ask()
+    now.seconds += 1001.0
+    session.tell(meanwhile, 0.5)
+    session.tell(before, 0.5)
+    assert session.status().told == 2

@@ -7,12 +7,12 @@ so that an interrupted entry can be made again.
 from __future__ import annotations
 
 import math
+import os
 import re
-import secrets
-from collections import Counter
+from binascii import b2a_base64
+from collections import OrderedDict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from sightline.engine.decisions import (
@@ -142,15 +142,22 @@ def window(reward_window: object, on_timeout: object) -> Window:
 
 def reward_value(name: str, reward: object) -> float:
     """Return a reward of a size that can be squared."""
+    if type(reward) is float and -LARGEST <= reward <= LARGEST:
+        return reward  # which most are
     value = number(name, reward)
     if abs(value) > LARGEST:
         raise ValueError(f"{name} must not exceed {LARGEST:g}, got {value:g}")
     return value
 
 
+_LETTERS = bytes.maketrans(b"+/", b"-_")  # which can be part of an address
+
+
 def new_ids(count: int) -> list[str]:
     """Make ids that nobody can guess and that no other session has: 96 random bits each."""
-    return [secrets.token_urlsafe(12) for _ in range(count)]
+    text = b2a_base64(os.urandom(12 * count), newline=False)  # four letters per three bytes
+    letters = text.translate(_LETTERS).decode()
+    return [letters[i : i + 16] for i in range(0, 16 * count, 16)]
 
 
 def date_of(seconds: float) -> str:
@@ -170,11 +177,11 @@ class Tally(NamedTuple):
         """Count these as well."""
         if not (closings or late):
             return self
-        counts = Counter(closing.ending for closing in closings)
+        endings = [closing.ending for closing in closings]
         return Tally(
-            told=self.told + counts["told"],
-            expired=self.expired + counts["expired"],
-            given_up=self.given_up + counts["given up"],
+            told=self.told + endings.count("told"),
+            expired=self.expired + endings.count("expired"),
+            given_up=self.given_up + endings.count("given up"),
             late=self.late + late,
         )
 
@@ -184,15 +191,25 @@ class Ledger:
 
     def __init__(self, window_: Window) -> None:
         self.window = window_
-        self.open: dict[str, Pending] = {}  # the oldest first
-        self.closed: dict[str, Closing] = {}  # the one closed first comes first
+        # Whose first entry is found at once, however many before it were removed.
+        self.open: OrderedDict[str, Pending] = OrderedDict()  # the oldest first
+        self.closed: OrderedDict[str, Closing] = OrderedDict()  # the one closed first comes first
         self.tally = Tally()
 
     def due(self, now: float, round_: int) -> list[Closing]:
         """Decisions whose window is over, with what is to be learned in place of their rewards."""
-        over = takewhile(lambda one: self.window.is_over(one, now, round_), self.open.values())
-        reward = math.nan if self.window.reward is None else self.window.reward
-        return [Closing(decision, "expired", reward, now) for decision in over]
+        limits = self.window
+        if limits.seconds is None and limits.rounds is None:
+            return []
+        reward = math.nan if limits.reward is None else limits.reward
+        over = []
+        for decision in self.open.values():
+            if limits.is_over(decision, now, round_):
+                over.append(Closing(decision, "expired", reward, now))
+            elif limits.seconds is None or decision.made <= now:
+                break  # those made later are not over either
+            # else the clock was set back since, and it says nothing of those made later
+        return over
 
     def enter(
         self, closings: Iterable[Closing], decisions: Iterable[Pending], tally: Tally
@@ -207,7 +224,7 @@ class Ledger:
         for decision in decisions:
             self.open[decision.id] = decision
         while len(self.closed) > REMEMBERED:
-            del self.closed[next(iter(self.closed))]
+            self.closed.popitem(last=False)
         self.tally = tally
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from typing import Any, get_args
 
 import numpy as np
@@ -74,10 +75,10 @@ def fill_ledger(ledger: Ledger, snapshot: Snapshot, k: int, t: int) -> None:
     ledger.tally = Tally(*(integer("tally", count, at_least=0) for count in counts))
     if len(counts) != len(Tally._fields):
         raise ValueError(f"its tally has {len(counts)} numbers")
-    ledger.open = {one.id: one for one in _decisions(arrays, "open", k, t)}
+    ledger.open = OrderedDict((one.id, one) for one in _decisions(arrays, "open", k, t))
     closed = _decisions(arrays, "closed", k, t)
     ends = (arrays[f"closed.{name}"].tolist() for name in ("ending", "reward", "when"))
-    ledger.closed = {
-        decision.id: Closing(decision, _ENDINGS[int(ending)], reward, when)
+    ledger.closed = OrderedDict(
+        (decision.id, Closing(decision, _ENDINGS[int(ending)], reward, when))
         for decision, ending, reward, when in zip(closed, *ends, strict=True)
-    }
+    )

@@ -78,6 +78,7 @@ class LiveState:
         self.journal: Journal | None = None
         self._operation: Operation | Change | None = None
         self._entries: dict[Any, Callable[..., None]] = {}
+        self._space = blank_answers(0), blank_answers(1)  # for most operations
 
     @property
     def options(self) -> Options:
@@ -108,7 +109,7 @@ class LiveState:
 
     def due(self, now: float) -> list[Closing]:
         """Decisions whose reward window is over."""
-        return self.ledger.due(now, int(self.standing.t[0]))
+        return self.ledger.due(now, self.standing.t.item())
 
     def change(self, now: float, kind: str, body: dict[str, Any]) -> None:
         """Add or retire an option: ``grown`` and ``table_without`` say what the body is."""
@@ -144,18 +145,20 @@ class LiveState:
         ids = ids or []
         if available is not None:
             offer_of(self.table, self.policy, available)  # which refuses what cannot be done
-        changed = (self.standing, self.state, self.rng)
+        table = self.table
         operation = Operation(
             now=now,
             closings=closings,
             ids=ids,
-            answers=blank_answers(len(ids)),
+            answers=self._space[len(ids)] if len(ids) < 2 else blank_answers(len(ids)),
             available=available,
             tally=self.ledger.tally.after(closings, bool(late)),
             late=late,
-            first=int(self.standing.serial[0]) + 1,
-            sequence=self._next_sequence(),
-            before=None if self._compiled else copy.deepcopy(changed),
+            first=table.standing.serial.item() + 1,
+            sequence=1 if self.journal is None else self._next_sequence(),
+            before=(
+                None if self._compiled else copy.deepcopy((table.standing, table.state, self.rng))
+            ),
         )
         self._operation = operation
         self._carry_out(operation)
@@ -163,11 +166,12 @@ class LiveState:
 
     def _carry_out(self, operation: Operation) -> None:
         """Do what is planned; from the beginning, or from where it was interrupted."""
-        standing = self.standing
-        for serial, closing in operation.rewards():
-            if standing.serial[0] < serial:
-                self._take(closing, serial)
-        if standing.serial[0] < operation.last:
+        done = self.standing.serial
+        if operation.closings:
+            for serial, closing in operation.rewards():
+                if done.item() < serial:
+                    self._take(closing, serial)
+        if operation.ids and done.item() < operation.last:
             self._answer(operation)
         self.ledger.enter(operation.closings, operation.decisions(), operation.tally)
         if self.journal is not None:

@@ -276,18 +276,20 @@ class Session(StoredSession):
         return now
 
     def _decision(self, made: Pending) -> Decision:
-        options = self._live.options
-        return Decision(
+        options, arm = self._live.options, made.arm
+        decision = object.__new__(Decision)
+        decision.__dict__.update(  # as its __init__ does, which takes two microseconds longer
             id=made.id,
-            arm=made.arm,
-            action=options.features[made.arm].copy(),
+            arm=arm,
+            action=options.features[arm].copy(),
             probability=made.probability,
             exploring=made.exploring,
             round=made.round,
-            option=options.names[made.arm],
-            levels={} if options.levels is None else dict(options.levels[made.arm]),
+            option=options.names[arm],
+            levels={} if options.levels is None else dict(options.levels[arm]),
             made=made.made,
         )
+        return decision
 
     def _closing(self, id_: str) -> Closing | None:
         """Find how a decision was closed, if that is remembered."""
