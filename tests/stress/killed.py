@@ -214,9 +214,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--policy", choices=POLICIES, action="append")
     given = parser.parse_args()
+    names = tuple(given.policy or POLICIES)
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(survive(given.count, given.seed, Path(folder), tuple(POLICIES))))
+        print(json.dumps(survive(given.count, given.seed, Path(folder), names)))
 
 
 if __name__ == "__main__":

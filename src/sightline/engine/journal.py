@@ -203,6 +203,10 @@ class Journal:
                 f"BEGIN; {_SCHEMA} PRAGMA application_id={_APPLICATION}; "
                 f"PRAGMA user_version={_VERSION}; COMMIT;"
             )
+        else:
+            run("BEGIN")
+            run(f"PRAGMA user_version={_VERSION}")  # which fails where the file may only be read
+            run("ROLLBACK")
         (last,) = run("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
         self.last = int(last)
         found = self.snapshot()
