@@ -20,14 +20,14 @@ runner = CliRunner()
 USE = """
 import sightline as sl
 from sightline.engine import loop
+from sightline.engine import turns
 from sightline.policies import base
 problem = sl.problems.unit_sphere(k=4, d=3, seed=1)
 sl.simulate(problem, sl.LinUCB(), 100)
 session = sl.Session(problem.actions, sl.LinUCB())
 session.tell(session.ask().id, 1.0)
 session.status()
-kernels = [loop._advance_cached, base._choose_plainly, base._inspect_plainly]
-kernels += [base.update.kernels[type(session._state)]]
+kernels = [loop._advance_cached, turns.answer, turns.take_outcome, base._inspect_plainly]
 print([sum(kernel.outer.stats.cache_misses.values()) for kernel in kernels])
 """
 

@@ -12,6 +12,7 @@ import sightline as sl
 from sightline.core.model import bandit_model
 from sightline.core.persistence import persistent_arrays, version_of
 from sightline.lab.compilation import default_policies
+from tests.marks import without_compilation
 
 DATA = Path(__file__).parents[1] / "data"
 MODEL = bandit_model([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], 0.5)
@@ -43,7 +44,7 @@ def test_scratch_and_configuration_are_not_kept() -> None:
     assert "state.estimate.arms.rewards" not in arrays, "the actions are in the file already"
 
 
-@pytest.mark.slow
+@without_compilation
 @pytest.mark.parametrize("name", default_policies())
 def test_what_is_not_kept_changes_nothing(name: str, tmp_path: Path) -> None:
     """A session that is saved and loaded after every reward goes on as one that is not."""

@@ -167,10 +167,14 @@ class Kernel:
         self._inline, self._counts, self._cached = inline, counts, cache
         self._inner = compile_linked(function, inline=inline, counts=counts)
         self._entries: dict[Any, Callable[..., Any]] = {}
+        self._parameters = function.__code__.co_argcount
         self.targetoptions = self._inner.targetoptions
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the kernel from the interpreter."""
+        missing = self._parameters - len(arguments)
+        if missing:
+            arguments += (self.py_func.__defaults__ or ())[-missing:]
         return self.entry(arguments)(*arguments)
 
     def entry(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
