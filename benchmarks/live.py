@@ -1,0 +1,146 @@
+"""What a live session costs: python -m benchmarks.live [FOLDER].
+
+Six options in two dimensions.  Times are medians over many calls, and the least of several such
+medians, because other work on the machine only ever adds.  Journals are kept in FOLDER, by default
+a temporary one: what a call with a journal costs is what one fsync costs there.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import sightline as sl
+from benchmarks.bench import in_units, machine
+from sightline.engine import live
+
+PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
+POLICIES: dict[str, sl.Policy] = {
+    "LinUCB": sl.LinUCB(),
+    "IDS": sl.IDS(),
+    "ThompsonSampling": sl.ThompsonSampling(),
+    "BayesianIDS": sl.BayesianIDS(samples=200),
+}
+BATCH = 100
+EVENTS = 100_000
+OPEN = 100_000
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def single(session: sl.Session, calls: int) -> tuple[float, float]:
+    """Median seconds per ask and per tell."""
+    asking, telling = [], []
+    for _ in range(calls):
+        began = time.perf_counter()
+        decision = session.ask()
+        asked = time.perf_counter()
+        session.tell(decision, 0.1)
+        telling.append(time.perf_counter() - asked)
+        asking.append(asked - began)
+    return statistics.median(asking), statistics.median(telling)
+
+
+def batches(session: sl.Session, calls: int) -> tuple[float, float]:
+    """Median seconds per batch asked and told."""
+    asking, telling = [], []
+    for _ in range(calls):
+        began = time.perf_counter()
+        decisions = session.ask(count=BATCH)
+        asked = time.perf_counter()
+        session.tell_many([(one, 0.1) for one in decisions])
+        telling.append(time.perf_counter() - asked)
+        asking.append(asked - began)
+    return statistics.median(asking), statistics.median(telling)
+
+
+def _least(medians: list[tuple[float, float]]) -> tuple[float, float]:
+    first, second = zip(*medians, strict=True)
+    return min(first), min(second)
+
+
+def calls(folder: Path) -> None:
+    """Print what calls cost, with and without a journal."""
+    print(f"{'':28}{'ask':>12}{'tell':>12}{f'ask({BATCH})':>12}{f'tell {BATCH}':>12}")
+    for name, policy in POLICIES.items():
+        for journal in (False, True):
+            arguments = (PROBLEM.actions, policy, 0.3)
+            session = (
+                sl.Session.open(folder / f"{name}.db", *arguments)
+                if journal
+                else sl.Session(*arguments)
+            )
+            session.tell_many([(one, 0.1) for one in session.ask(count=BATCH)])  # compiles
+            session.tell(session.ask(), 0.1)
+            times = (
+                *_least([single(session, 1000) for _ in range(7)]),
+                *_least([batches(session, 15) for _ in range(5)]),
+            )
+            session.close()
+            label = f"{name}{', journal' if journal else ''}"
+            print(f"{label:<28}" + "".join(f"{in_units(one):>12}" for one in times), flush=True)
+
+
+def _leave(session: sl.Session) -> None:
+    """Leave as a killed process does."""
+    assert session._live.journal is not None
+    session._live.journal.close()
+
+
+def journals(folder: Path) -> None:
+    """Print how large a journal is, and how long it takes to open it."""
+    path = folder / "journal.db"
+    every, live.SNAPSHOT_EVERY = live.SNAPSHOT_EVERY, 10**9
+    session = sl.Session.open(path, PROBLEM.actions, sl.IDS(), 0.3)
+    began = time.perf_counter()
+    for _ in range(EVENTS // (2 * BATCH)):
+        session.tell_many([(one, 0.1) for one in session.ask(count=BATCH)])
+    print(f"{EVENTS} events in batches of {BATCH}: {in_units(time.perf_counter() - began)}")
+    _leave(session)
+    replayed = _seconds(lambda: _leave(sl.Session.open(path)))
+    print(f"opening, all {EVENTS} events replayed: {in_units(replayed)}")
+    megabytes = sum(one.stat().st_size for one in folder.glob("journal.db*")) / 1e6
+    print(f"size per 10^6 events: {megabytes * 1e6 / EVENTS:.0f} MB")
+    reopened = min(_seconds(lambda: _leave(sl.Session.open(path))) for _ in range(5))
+    print(f"opening, snapshot of the last event: {in_units(reopened)}")
+    session = sl.Session.open(path)
+    for _ in range(every // (2 * BATCH)):
+        session.tell_many([(one, 0.1) for one in session.ask(count=BATCH)])
+    _leave(session)
+    reopened = _seconds(lambda: _leave(sl.Session.open(path)))
+    print(f"opening, {every} events after the snapshot (the most): {in_units(reopened)}")
+    live.SNAPSHOT_EVERY = every
+
+
+def files(folder: Path) -> None:
+    """Print how long it takes to save and load many open decisions."""
+    session = sl.Session(PROBLEM.actions, sl.ThompsonSampling(), 0.3)
+    for _ in range(OPEN // 1000):
+        session.ask(count=1000)
+    saved = min(_seconds(lambda: session.save(folder / "state")) for _ in range(5))
+    size = (folder / "state").stat().st_size / 1e6
+    loaded = min(_seconds(lambda: sl.Session.load(folder / "state")) for _ in range(3))
+    print(f"{OPEN} open decisions: save {in_units(saved)}, load {in_units(loaded)}, {size:.1f} MB")
+    asked = statistics.median(_seconds(session.ask) for _ in range(1000))
+    print(f"ask with as many open: {in_units(asked)}")
+
+
+def main() -> None:
+    """Measure everything."""
+    print(machine())
+    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name:
+        calls(Path(name))
+        journals(Path(name))
+        files(Path(name))
+
+
+if __name__ == "__main__":
+    main()
