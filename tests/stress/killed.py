@@ -28,7 +28,7 @@ from typing import Any
 import sightline as sl
 from sightline.engine import live
 from sightline.engine.replay import replay
-from tests.stress.actor import POLICIES, Actor, begin, bits
+from tests.stress.actor import POLICIES, Actor, begin, bits, own
 from tests.stress.books import Deed, Record, judge, left_over
 
 __all__ = ["survive"]
@@ -109,6 +109,9 @@ class Victim:
             _require("opened as a copy", self._opened(copy), known)
         self._leave(session)
         _require("opened again", self._opened(self.path), known)
+        saved = self.path.parent / "state"
+        if saved.exists():
+            sl.Session.load(saved, own(self.policy))  # refuses one that is not whole
         if retrying:
             self._again_known = self._again_known or found.endswith("after")
         elif doing is None or doing.kind != "tell":
