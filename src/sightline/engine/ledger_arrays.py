@@ -30,11 +30,19 @@ _ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 
 def _table(decisions: list[Pending], prefix: str) -> Arrays:
-    columns = zip(*decisions, strict=True) if decisions else [()] * len(_KINDS)
     return {
-        f"{prefix}.{name}": np.array(column, dtype=_KINDS[name])
-        for name, column in zip(Pending._fields, columns, strict=True)
+        f"{prefix}.{name}": _column([decision[i] for decision in decisions], name)
+        for i, name in enumerate(Pending._fields)
     }
+
+
+def _column(values: list[Any], name: str) -> NDArray[Any]:
+    if name != "id":
+        return np.array(values, dtype=_KINDS[name])
+    lengths = {len(id_) for id_ in values}
+    if len(lengths) != 1:  # none, or some from a file of layout 2
+        return np.array(values, dtype="S")
+    return np.frombuffer("".join(values).encode(), dtype=f"S{lengths.pop()}")  # ten times as fast
 
 
 def _decisions(arrays: Arrays, prefix: str, k: int, t: int) -> list[Pending]:
