@@ -24,6 +24,7 @@ POLICIES: dict[str, sl.Policy] = {
     "IDS": sl.IDS(),
     "ThompsonSampling": sl.ThompsonSampling(),
     "BayesianIDS": sl.BayesianIDS(samples=200),
+    "Stakes": sl.Stakes(),
 }
 BATCH = 100
 EVENTS = 100_000

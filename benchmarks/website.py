@@ -24,6 +24,10 @@ SIGMAS = (0.5, 0.3)
 LOG_LOG = sl.LogLog()
 SMALL = sl.LogDet(norm_bound=0.2)  # for rates known to be below 20 %
 POLICIES: dict[str, sl.Policy] = {
+    "Stakes": sl.Stakes(),
+    "Stakes, deterministic": sl.Stakes(randomised=False),
+    "Stakes, noise estimated": sl.Stakes(noise="estimated"),
+    "Stakes, S = 0.2": sl.Stakes(norm_bound=0.2),
     "BayesianIDS": sl.BayesianIDS(),
     "BayesianIDS, prior 0.2": sl.BayesianIDS(prior_std=0.2),
     "ThompsonSampling": sl.ThompsonSampling(),

@@ -3,9 +3,10 @@
 regret.svg  regret of IDS and LinUCB against the lower bound, and IDS to 10^1000 rounds
 cells.png   arms, cells and the binding alternative of end of optimism
 watch.html  IDS at work, round by round
+scoreboard.svg  all policies by their regret over that of the best, as they were measured
 session.png where the experiment of examples/adaptive_experiment.py stands at its end
 
-It prints the pulls per arm that the pages quote.
+It prints the pulls per arm and the table of the scoreboard that the pages quote.
 """
 
 from __future__ import annotations
@@ -66,6 +67,19 @@ def session_picture(path: Path) -> None:
             session.plot().savefig(path, dpi=90)
 
 
+def scoreboard_picture(path: Path) -> None:
+    board = sl.scoreboard()
+    board.plot().savefig(path, metadata={"Date": None})
+    marks = [name for name in board.table.columns if name.startswith("10^")]
+    print(f"| policy | geometric mean | worst | {' | '.join(marks)} | runs |")
+    print("|---" * (4 + len(marks)) + "|")
+    for row in board.table.to_dict("records"):
+        numbers = [row["worst"], *(row[mark] for mark in marks)]
+        cells = ["" if value != value else f"{value:.3g}" for value in numbers]
+        score = f"{row['geometric_mean']:.2f} ± {row['standard_error']:.2f}"
+        print(f"| {row['policy']} | {score} | {' | '.join(cells)} | {row['replications']} |")
+
+
 def _band(axes: Any, x: Any, mean: Any, error: Any, label: str) -> None:
     (line,) = axes.plot(x, mean, label=label)
     colour = line.get_color()
@@ -78,6 +92,7 @@ def main() -> None:
     bound_figure(sl.lower_bound(PROBLEM)).savefig(ASSETS / "cells.png", dpi=90)
     write_watch_page(PROBLEM, sl.IDS(), ASSETS / "watch.html", rounds=10_000)
     session_picture(ASSETS / "session.png")
+    scoreboard_picture(ASSETS / "scoreboard.svg")
     regret_picture(ASSETS / "regret.svg")
 
 

@@ -26,7 +26,7 @@ plan = sl.plan(
     effects=EFFECTS,
     noise=CLICKS,
     traffic_per_day=2_000,
-    policy=sl.ThompsonSampling(),
+    policy=sl.Stakes(),
     horizon=VISITORS,
     replications=20,
 )
@@ -35,7 +35,7 @@ print(plan)
 # The same world for other policies.
 rates = plan.problem.means
 print(f"\nbest page: {PAGES.names[int(rates.argmax())]}, {rates.max():.1%} click")
-for policy in (sl.ThompsonSampling(), sl.LinMED(), sl.LinUCB(), sl.IDS(regulariser="matched")):
+for policy in (sl.Stakes(), sl.ThompsonSampling(), sl.LinUCB(), sl.IDS(regulariser="matched")):
     runs = [sl.simulate(plan.problem, policy, VISITORS, seed) for seed in range(SEEDS)]
     clicks = np.array([run.pulls[-1] @ rates for run in runs])
     error = clicks.std(ddof=1) / SEEDS**0.5

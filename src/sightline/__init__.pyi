@@ -41,8 +41,10 @@ from sightline.lab.experiment import Experiment as Experiment
 from sightline.policies.base import Choice as Choice
 from sightline.policies.base import Evidence as Evidence
 from sightline.policies.base import Policy as Policy
+from sightline.policies.base import at_stake as at_stake
 from sightline.policies.base import choose as choose
 from sightline.policies.base import decided as decided
+from sightline.policies.base import dropped as dropped
 from sightline.policies.base import inspect as inspect
 from sightline.policies.base import register_policy as register_policy
 from sightline.policies.base import update as update
@@ -53,5 +55,7 @@ from sightline.report.plan import Plan as Plan
 from sightline.report.plan import plan as plan
 from sightline.report.results import Results as Results
 from sightline.report.run import run as run
+from sightline.report.scoreboard import Scoreboard as Scoreboard
+from sightline.report.scoreboard import scoreboard as scoreboard
 from sightline.report.session import Session as Session
 from sightline.version import __version__ as __version__

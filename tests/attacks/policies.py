@@ -36,6 +36,7 @@ POSITIVE: list[tuple[Make, str]] = [
     (sl.ThompsonSampling, "prior_std"),
     (sl.ThompsonSampling, "inflation"),
     (sl.BayesianIDS, "prior_std"),
+    (sl.Stakes, "norm_bound"),
     (lambda **given: sl.PhasedElimination(1000, **given), "gap_bound"),
 ]
 #: The same for numbers that may be zero.
@@ -45,6 +46,7 @@ NOT_NEGATIVE: list[tuple[Make, str]] = [
     (sl.LinMED, "empirical"),
     (sl.LinMED, "design"),
     (sl.LinMED, "staleness"),
+    (sl.Stakes, "guard"),
     (sl.OSSB, "epsilon"),
     (sl.OSSB, "gamma"),
     (sl.OSSB, "determinant_growth"),
@@ -75,6 +77,7 @@ OPTIONS: list[tuple[Make, str]] = [
     (sl.PrimalDual, "optimism"),
     (sl.PrimalDual, "gaps"),
     (sl.PrimalDual, "candidates"),
+    (sl.Stakes, "noise"),
 ]
 OPTIONAL = {"switch_growth", "primal_step", "dual_step", "multiplier_bound", "constraint_bonus"}
 WITH_RULE: list[Any] = [

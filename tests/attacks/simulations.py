@@ -34,6 +34,19 @@ def _sampled(value: Any) -> sl.Run:
     return simulate(problem=world, policy=EpsilonGreedy())
 
 
+DELAYS: dict[str, tuple[Any, str]] = {
+    "negative": (-1, "-1"),
+    "a fraction": (1.5, "1.5"),
+    "a flag": (True, "True"),
+    "beyond all horizons": (10**400, "10"),
+    "a word": ("later", "later"),
+    "no number": ("geometric:", "geometric:"),
+    "a mean of nothing": ("geometric:0", "0"),
+    "an infinite mean": ("geometric:inf", "inf"),
+    "empty batches": ("batches:0", "0"),
+    "another kind": ("uniform:3", "uniform:3"),
+    "a list": ([1, 2], "[1, 2]"),
+}
 CHECKPOINTS: dict[str, tuple[Any, str]] = {
     "a number": (5, "5"),
     "text": ("last", "'last'"),
@@ -70,6 +83,7 @@ STOPS: dict[str, tuple[Any, str]] = {
 def _runs() -> list[Attack]:
     return [
         *each("checkpoints", lambda v: simulate(checkpoints=v), CHECKPOINTS, "checkpoints"),
+        *each("delay", lambda v: simulate(delay=v), DELAYS, "delay"),
         *each("stop", lambda v: simulate(stop=v), STOPS, "stop"),
         *each("horizon", lambda v: simulate(horizon=v), NO_INTEGERS, "horizon"),
         *each("seed", lambda v: simulate(seed=v), NO_INTEGERS, "seed"),

@@ -27,7 +27,7 @@ sl.simulate(problem, sl.LinUCB(), 100)
 session = sl.Session(problem.actions, sl.LinUCB())
 session.tell(session.ask().id, 1.0)
 session.status()
-kernels = [loop._advance_cached, turns.answer, turns.take_outcome, base._inspect_plainly]
+kernels = [loop._ADVANCE.cached, turns.answer, turns.take_outcome, base._inspect_plainly]
 print([sum(kernel.outer.stats.cache_misses.values()) for kernel in kernels])
 """
 

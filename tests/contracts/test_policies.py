@@ -45,6 +45,8 @@ CONFIGURATIONS = [
     sl.PrimalDual("all", "empirical", "others", learning_rate="algorithm"),
     sl.PrimalDual(candidates="others", regulariser="matched"),
     sl.PrimalDual(optimism="ucb", gaps="value", confidence=sl.LogLog(), learning_rate=0.5),
+    sl.Stakes(guard=0.0, randomised=False),
+    sl.Stakes(norm_bound=2.0, noise="estimated"),
     sl.ThompsonSampling(prior_std=0.3),
     sl.LinIMED(variant=1, confidence=sl.LogLog(), regulariser=0.1),
     sl.LinMED(0.5, 0.25, confidence=sl.LogLog(), regulariser=0.1, staleness=0.0),

@@ -165,7 +165,7 @@ def test_a_second_session_is_refused_and_told_who_holds_the_journal(tmp_path: Pa
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "experiment.db"
-    with pytest.raises(ValueError, match=r"experiment\.db is new: give actions and policy"):
+    with pytest.raises(ValueError, match=r"experiment\.db is new: give actions"):
         sl.Session.open(path)
     begun(path).close()
     begun(path).close()

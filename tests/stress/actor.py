@@ -21,6 +21,7 @@ POLICIES: dict[str, sl.Policy] = {
     "LinUCB": sl.LinUCB(),
     "ThompsonSampling": sl.ThompsonSampling(),
     "BayesianIDS": sl.BayesianIDS(samples=200),
+    "Stakes": sl.Stakes(),
     "EpsilonGreedy": EpsilonGreedy(0.3),
 }
 #: By rounds, so that a twin that does the same lets the same decisions expire.

@@ -13,6 +13,7 @@ from sightline.cli.compile import compile_policies
 from sightline.cli.list import list_names
 from sightline.cli.plan import plan
 from sightline.cli.reproduce import reproduce
+from sightline.cli.scoreboard import scoreboard
 from sightline.cli.simulate import simulate
 from sightline.cli.usage import OneLine
 from sightline.cli.watch import watch
@@ -32,6 +33,7 @@ app.command("compile")(compile_policies)
 app.command("list")(list_names)
 app.command()(plan)
 app.command()(reproduce)
+app.command()(scoreboard)
 app.command()(simulate)
 app.command()(watch)
 

@@ -1,7 +1,8 @@
 """Problems and policies as texts: ``ids:information=halfspace-ucb,confidence.factor=0.5``.
 
 A name, then fields after a colon.  Names may be written without capitals, with ``-`` or ``_``; a
-problem may also be a file, ``problem.json:noise_std=0.3``.
+problem may also be a file, ``problem.json:noise_std=0.3``, and a policy a class of one's own,
+``my_module.MyPolicy:epsilon=0.1``, which is looked for in the current directory first.
 Fields of a part are set with a dot; the part itself by its class, ``confidence=LogLog``.  Values
 are numbers, also ``10^6``, ``true``, ``false`` or text.  ``label=`` before the name gives a label.
 """
@@ -9,7 +10,9 @@ are numbers, also ``10^6``, ``true``, ``false`` or text.  ``label=`` before the 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import re
+import sys
 import tomllib
 from collections.abc import Iterable
 from typing import Any
@@ -45,6 +48,9 @@ def parse_policies(texts: Iterable[str], option: str = "--policy") -> dict[str, 
     """Policies by their labels, or by what was written."""
 
     def build(kind: str, fields: dict[str, Any]) -> Policy:
+        if "." in kind:
+            own: Policy = _imported(kind)(**fields)
+            return own
         name = _find(kind, policies.POLICIES)
         for field in dataclasses.fields(policies.POLICIES[name]):  # type: ignore[arg-type]
             part = fields.get(field.name)
@@ -55,6 +61,20 @@ def parse_policies(texts: Iterable[str], option: str = "--policy") -> dict[str, 
 
     known: dict[str, Policy] = _parse(option, texts, build, lambda _, text: text)
     return known
+
+
+def _imported(path: str) -> type[Policy]:
+    """Class of a policy that is not part of the library."""
+    module, _, name = path.rpartition(".")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ImportError as error:
+        raise ValueError(f"module {module} cannot be imported: {error}") from None
+    if not (isinstance(found, type) and issubclass(found, Policy)):
+        raise ValueError(f"{name} of module {module} must be a class of policies, got {found!r}")
+    return found
 
 
 def _parse(option: str, texts: Iterable[str], build: Any, name: Any) -> Any:

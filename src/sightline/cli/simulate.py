@@ -40,6 +40,10 @@ def simulate(
     horizon: Annotated[str | None, typer.Option(help="Rounds: 10^6 (default), 10^1000.")] = None,
     replications: Annotated[int | None, typer.Option(help="Runs per cell, 100 by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all runs, 0 by default.")] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(help="Late outcomes: 100 (rounds), geometric:100 (mean), batches:50."),
+    ] = None,
     store: Annotated[
         Path, typer.Option(help="Directory for the results; an interrupted run is resumed.")
     ] = Path("results"),
@@ -59,7 +63,7 @@ def simulate(
     Example: sightline simulate --problem end_of_optimism --policy ids --policy lin-ucb
     --policy "IDS-UCB=ids:information=halfspace-ucb" --horizon 10^6 --replications 100
     """
-    options = {"horizon": horizon, "replications": replications, "seed": seed}
+    options = {"horizon": horizon, "replications": replications, "seed": seed, "delay": delay}
     with in_a_sentence(interrupted=_how_to_resume(store, threads, dask)):
         from sightline.report.run import run
 
@@ -100,6 +104,8 @@ def _experiment(
         raise ValueError("give at least one --problem and one --policy, or --config FILE")
     values: dict[str, Any] = {"horizon": "10^6", "replications": 100, "seed": 0} | given
     values["horizon"] = parse_rounds("--horizon", values["horizon"])
+    if "delay" in given and ":" not in values["delay"]:
+        values["delay"] = parse_rounds("--delay", values["delay"])
     return Experiment(parse_problems(problems), parse_policies(policies), **values)
 
 

@@ -21,7 +21,9 @@ __all__ = [
     "FAR",
     "Clock",
     "clock_at",
+    "first_after",
     "is_before",
+    "later",
     "log_round",
     "never",
     "rounds_between",
@@ -62,6 +64,38 @@ def never() -> Clock:
 def log_round(clock: Clock) -> float:
     """Logarithm of the current round."""
     return math.log(clock.t) if clock.t < FAR else clock.log_t
+
+
+@compiled
+def first_after(log_end: float, clock: Clock) -> Clock:
+    """First round >= now whose logarithm exceeds a number, as a run that asks every round finds it.
+
+    To the very round where rounds are counted: ``exp`` may be off by some bits.
+    """
+    if clock.t == FAR:
+        return Clock(FAR, max(log_end, clock.log_t))
+    if math.log(clock.t) > log_end:
+        return clock
+    if log_end >= _LOG_FAR:
+        return Clock(FAR, log_end)
+    t = max(int(math.exp(log_end)), clock.t)
+    while t > clock.t and math.log(t) > log_end:
+        t -= 1
+    while math.log(t) <= log_end:
+        t += 1
+    return Clock(t, math.nan) if t < FAR else Clock(FAR, _LOG_FAR)
+
+
+@compiled
+def later(clock: Clock, log_rounds: float) -> Clock:
+    """Add whole rounds to a clock, their number given by its logarithm and rounded down."""
+    if log_rounds < _LOG_FAR and clock.t < FAR:
+        t = clock.t + int(math.exp(log_rounds))
+        if t < FAR:
+            return Clock(t, math.nan)
+    now = log_round(clock)
+    high, low = max(now, log_rounds), min(now, log_rounds)
+    return Clock(FAR, max(high + math.log1p(math.exp(low - high)), _LOG_FAR))
 
 
 @compiled

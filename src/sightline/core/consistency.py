@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.persistence import State, own_persistent_arrays
+from sightline.core.persistence import State, is_computed, own_persistent_arrays
 
 __all__ = [
     "check_consistency",
@@ -98,7 +98,7 @@ def check_consistency(state: State, name: str = "state") -> None:
         elif array.dtype.kind == "i" and field not in exceptions.negative:
             _refuse(f"{name}.{field}", array, array < 0, "must not be negative")
     for field, value in state._asdict().items():
-        if hasattr(value, "_asdict"):
+        if hasattr(value, "_asdict") and not is_computed(value):
             check_consistency(value, f"{name}.{field}")
     check = _INVARIANTS.get(type(state))
     if check is not None:

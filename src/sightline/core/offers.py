@@ -16,9 +16,33 @@ from sightline.core.linalg.vectors import first_largest
 from sightline.core.model import AllArms, SomeArms
 from sightline.jit import compiled, generic
 
-__all__ = ["first_largest_offered", "nth_offered", "restrict_alternatives", "withhold"]
+__all__ = [
+    "first_largest_offered",
+    "is_whole",
+    "nth_offered",
+    "restrict_alternatives",
+    "withhold",
+]
 
 Array = NDArray[np.float64]
+
+
+@generic
+def is_whole(offer: Any) -> bool:
+    """Whether every arm is on offer, as in every other round."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@is_whole.register(AllArms)
+@compiled
+def _all_is_whole(offer: AllArms) -> bool:
+    return True
+
+
+@is_whole.register(SomeArms)
+@compiled
+def _some_is_not_whole(offer: SomeArms) -> bool:
+    return False
 
 
 @generic

@@ -5,6 +5,7 @@ A state is a tree of named tuples.  Their arrays are kept in files unless the cl
     @persists("pulls", "sums")
     class Arms(NamedTuple): ...
 
+Of a class that is ``@computed`` nothing is kept, its parts included.
 Whoever loads a state starts a new one from its configuration and fills in what was kept.  Where a
 class renames or removes a field, it raises its version with ``state_version`` and registers a
 ``migration`` from the one before, so that older files can be read.
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 __all__ = [
     "State",
+    "computed",
+    "is_computed",
     "migrated",
     "migration",
     "own_persistent_arrays",
@@ -42,6 +45,7 @@ Arrays = dict[str, NDArray[Any]]
 Migration = Callable[[Arrays], Arrays]
 
 _KEPT: dict[type, tuple[str, ...]] = {}
+_COMPUTED: set[type] = set()
 _VERSIONS: dict[type, int] = {}
 _MIGRATIONS: dict[tuple[type, int], Migration] = {}
 
@@ -57,6 +61,17 @@ def persists(*fields: str) -> Callable[[type[T]], type[T]]:
         return cls
 
     return declare
+
+
+def computed(cls: type[T]) -> type[T]:
+    """Declare that a named tuple is filled before it is read, with all its parts: not kept."""
+    _COMPUTED.add(cls)
+    return cls
+
+
+def is_computed(state: State) -> bool:
+    """Whether nothing of a part is kept."""
+    return type(state) in _COMPUTED
 
 
 def own_persistent_arrays(state: State) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -78,7 +93,8 @@ def persistent_arrays(state: State, prefix: str = "state") -> Iterator[tuple[str
     kept = _KEPT.get(type(state), tuple(fields))
     for name, value in fields.items():
         if hasattr(value, "_asdict"):
-            yield from persistent_arrays(value, f"{prefix}.{name}")
+            if not is_computed(value):
+                yield from persistent_arrays(value, f"{prefix}.{name}")
         elif isinstance(value, np.ndarray):
             if name in kept:
                 yield f"{prefix}.{name}", value

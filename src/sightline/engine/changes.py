@@ -20,6 +20,8 @@ from sightline.engine.options import Options
 from sightline.engine.turns import Standing
 from sightline.jit import parts_of
 from sightline.policies.base import Policy, law
+from sightline.policies.stakes.flight import InFlight
+from sightline.policies.stakes.randomised import Appointment
 from sightline.validation import number
 
 __all__ = ["Change", "Table", "first_table", "grown", "offer_of", "table_without", "valid_floor"]
@@ -94,8 +96,8 @@ def offer_of(table: Table, policy: Policy, available: Any = None) -> AllArms | S
         return ALL_ARMS
     if not policy.takes_some_arms:
         raise ValueError(
-            f"{policy} cannot choose among some of its options only; IDS with half-spaces and "
-            "value gaps, LinUCB, ThompsonSampling and TopTwo can"
+            f"{policy} cannot choose among some of its options only; Stakes, IDS with half-spaces "
+            "and value gaps, LinUCB, ThompsonSampling and TopTwo can"
         )
     flags = np.zeros(len(table.options), dtype=np.bool_)
     flags[list(range(len(flags)) if available is None else available)] = True
@@ -162,7 +164,8 @@ def _copied(standing: Standing, k: int) -> Standing:
 def _adopt(new: Table, old: Table, policy: Policy) -> None:
     """Fill in what was learned about the first options of a table, which were all.
 
-    Estimates, and single numbers.  A policy that keeps more about its options is refused.
+    Estimates, decisions in flight, and single numbers.  A policy that keeps more about its options
+    is refused.
     """
     k = len(old.options)
     weights = new.model.needs_weights("Session")[:k] / old.model.needs_weights("Session")
@@ -176,6 +179,10 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
         elif isinstance(part, Posterior):
             part.factor[...] = known.factor
             part.whitened[...] = known.whitened
+        elif isinstance(part, InFlight):
+            part.pulls[:k] = known.pulls
+        elif isinstance(part, Appointment):
+            pass  # it was made among other options
         else:
             continue
         adopted |= {id(array) for _, array in persistent_arrays(part)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.labels import Level
+from sightline.validation import integer
 
 __all__ = [
     "ClosedDecisionError",
@@ -111,6 +113,11 @@ class Status:
         Questions that were closed: by a reward, by the end of the reward window, by ``give_up``.
     late : int
         Rewards that came after the end of their window, and were refused.
+    expected_loss : float
+        What stopping now, and playing the best arm for ever, is expected to lose per decision; nan
+        if the policy does not say.
+    price : float
+        What it costs, in rewards, to make this loss smaller by the factor e.
     """
 
     best: int | None
@@ -125,6 +132,42 @@ class Status:
     expired: int
     given_up: int
     late: int
+    expected_loss: float
+    price: float
+
+    def at_stake(self, decisions: int) -> str:
+        """Say in words whether it is worth to go on exploring.
+
+        Losing L per decision and paying C for every factor of e, exploring is worth its price
+        until as much is lost as one more factor costs.
+
+        Parameters
+        ----------
+        decisions : int
+            How many are still to come.
+        """
+        count = integer("decisions", decisions, at_least=1)
+        if math.isnan(self.expected_loss):
+            return "This policy does not say what is at stake."
+        lost = count * self.expected_loss
+        stop = (
+            f"Stopping now and always choosing the best option so far is expected to lose "
+            f"{_amount(lost)} in {count:,} more decisions"
+        )
+        if math.isinf(self.price):
+            return f"{stop}; no option can tell more."
+        if lost <= self.price:
+            return f"{stop}; finding out more would cost {_amount(self.price)} and is not worth it."
+        cost = self.price * math.log(lost / self.price)
+        return (
+            f"{stop}; exploring first costs {_amount(cost)} and leaves an expected loss of "
+            f"{_amount(self.price)}."
+        )
+
+
+def _amount(value: float) -> str:
+    """Write a total of rewards: people do not want its digits."""
+    return f"about {value:.2g}" if value < 99.5 else f"about {value:,.0f}"
 
 
 class DecisionError(KeyError):

@@ -45,7 +45,7 @@ from sightline.engine.turns import (
     take_outcome,
 )
 from sightline.jit import callable_for, entry_for, registered
-from sightline.policies.base import Evidence, Policy, inspect
+from sightline.policies.base import Evidence, Policy, at_stake, inspect
 from sightline.policies.catalogue import describe
 from sightline.validation import instance, integer
 
@@ -106,6 +106,13 @@ class LiveState:
             self.state, self.clock, offer_of(self.table, self.policy)
         )
         return report
+
+    def at_stake(self) -> tuple[float, float]:
+        """Ask the policy for its expected loss per round and price of a nat; nan if unknown."""
+        loss, price = callable_for(at_stake, self.state)(
+            self.state, self.clock, offer_of(self.table, self.policy)
+        )
+        return float(loss), float(price)
 
     def due(self, now: float) -> list[Closing]:
         """Decisions whose reward window is over."""
@@ -168,7 +175,7 @@ class LiveState:
         """Do what is planned; from the beginning, or from where it was interrupted."""
         done = self.standing.serial
         if operation.closings:
-            for serial, closing in operation.rewards():
+            for serial, closing in operation.outcomes():
                 if done.item() < serial:
                     self._take(closing, serial)
         if operation.ids and done.item() < operation.last:

@@ -31,7 +31,21 @@ from sightline.problems.base import OneNumber, Problem, SeveralNumbers
 from sightline.problems.noise import draw
 from sightline.validation import integer
 
-__all__ = ["Loop", "Step", "Tape", "blank_tape", "is_compiled", "loop_for", "streams", "walk"]
+__all__ = [
+    "Loop",
+    "Step",
+    "Tape",
+    "Versions",
+    "blank_tape",
+    "commit",
+    "delay_stream",
+    "is_compiled",
+    "loop_for",
+    "record",
+    "streams",
+    "versions_of",
+    "walk",
+]
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
@@ -73,7 +87,8 @@ def _marks(checkpoints: tuple[Clock, ...]) -> tuple[Ints, Array]:
 
 
 @compiled
-def _record(tape: Tape) -> None:
+def record(tape: Tape) -> None:
+    """Write down the totals at a checkpoint that has been passed."""
     mark = tape.next_mark[0]
     tape.recorded_explorations[mark] = tape.explorations[0]
     for arm in range(tape.pulls.shape[0]):
@@ -82,7 +97,7 @@ def _record(tape: Tape) -> None:
 
 
 @compiled
-def _commit(tape: Tape, arm: int, clock: Clock, wake: Clock) -> Clock:
+def commit(tape: Tape, arm: int, clock: Clock, wake: Clock) -> Clock:
     """Play one arm until ``wake``, passing the checkpoints on the way."""
     while tape.next_mark[0] < tape.mark_t.shape[0]:
         mark = Clock(tape.mark_t[tape.next_mark[0]], tape.mark_log_t[tape.next_mark[0]])
@@ -91,7 +106,7 @@ def _commit(tape: Tape, arm: int, clock: Clock, wake: Clock) -> Clock:
         after = tick(mark)
         tape.pulls[arm] += rounds_between(clock, after)
         clock = after
-        _record(tape)
+        record(tape)
     tape.pulls[arm] += rounds_between(clock, wake)
     return wake
 
@@ -137,21 +152,33 @@ def _advance(
     for _ in range(questions):
         choice = choose(state, clock, AllArms(0), decisions)
         if is_before(clock, choice.wake):
-            clock = _commit(tape, choice.arm, clock, choice.wake)
+            clock = commit(tape, choice.arm, clock, choice.wake)
         else:
             _play(world, state, clock, choice.arm, noise)
             tape.pulls[choice.arm] += 1.0
             tape.explorations[0] += 1
             clock = tick(clock)
             if clock.t > tape.mark_t[tape.next_mark[0]]:
-                _record(tape)
+                record(tape)
         if tape.next_mark[0] == marks:
             break
     return clock.t, clock.log_t
 
 
-_advance_cached = compiled_apart(_advance)
-_advance_uncached = uncached(_advance)
+class Versions(NamedTuple):
+    """One loop: as it is written, compiled and kept on disk, compiled and not kept."""
+
+    plain: Callable[..., Any]
+    cached: Loop
+    uncached: Loop
+
+
+def versions_of(loop: Callable[..., Any]) -> Versions:
+    """Make the versions of a loop; nothing is compiled before it is called."""
+    return Versions(loop, compiled_apart(loop), uncached(loop))
+
+
+_ADVANCE = versions_of(_advance)
 
 
 def is_compiled(state: State, problem: Problem) -> bool:
@@ -159,24 +186,30 @@ def is_compiled(state: State, problem: Problem) -> bool:
     return registered(state, problem.noise).compiled
 
 
-def loop_for(state: State, problem: Problem) -> Loop:
+def loop_for(state: State, problem: Problem, versions: Versions = _ADVANCE) -> Loop:
     """Compiled loop if policy and noise are compiled; cached if all their sources are hashed."""
     parts = registered(state, problem.noise)
     if not parts.compiled:
-        return interpreted(_advance)
-    return _advance_cached if parts.ours else _advance_uncached
+        return interpreted(versions.plain)
+    return versions.cached if parts.ours else versions.uncached
 
 
 def streams(seed: int | np.random.SeedSequence) -> tuple[np.random.Generator, np.random.Generator]:
     """Independent generators for decisions and for noise, so that policies can share the noise."""
+    return _stream(seed, 0), _stream(seed, 1)
+
+
+def delay_stream(seed: int | np.random.SeedSequence) -> np.random.Generator:
+    """Make a generator for delays: noise and decisions are the same with and without."""
+    return _stream(seed, 3)  # 2 is taken, by laws that are found by drawing
+
+
+def _stream(seed: int | np.random.SeedSequence, i: int) -> np.random.Generator:
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(integer("seed", seed, at_least=0))
     # not seed.spawn(), which would give other streams at the second call
-    children = [
-        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, i)) for i in range(2)
-    ]
-    decisions, noise = (np.random.Generator(np.random.PCG64(child)) for child in children)
-    return decisions, noise
+    child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, i))
+    return np.random.Generator(np.random.PCG64(child))
 
 
 class Step(NamedTuple):

@@ -66,12 +66,12 @@ class Operation:
     @property
     def last(self) -> int:
         """Serial number of its last kernel; less than the first if there is none."""
-        rewards = sum(map(_has_reward, self.closings)) if self.closings else 0
-        return self.first - 1 + rewards + bool(self.ids)
+        outcomes = sum(map(_concerns_policy, self.closings)) if self.closings else 0
+        return self.first - 1 + outcomes + bool(self.ids)
 
-    def rewards(self) -> Iterator[tuple[int, Closing]]:
-        """List closings with a reward, with their serial numbers."""
-        return enumerate(filter(_has_reward, self.closings), self.first)
+    def outcomes(self) -> Iterator[tuple[int, Closing]]:
+        """List closings with a reward, or without one that was waited for, and serial numbers."""
+        return enumerate(filter(_concerns_policy, self.closings), self.first)
 
     def events(self) -> list[Event]:
         """Entries for a journal."""
@@ -117,5 +117,5 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _has_reward(closing: Closing) -> bool:
-    return not math.isnan(closing.reward)
+def _concerns_policy(closing: Closing) -> bool:
+    return closing.decision.exploring or not math.isnan(closing.reward)

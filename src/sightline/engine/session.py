@@ -41,8 +41,8 @@ class Session(StoredSession):
     ----------
     actions : Options, mapping of str to array_like, or array_like of shape (k, d)
         The options: made by :func:`factorial`, or features by name, or features.
-    policy : Policy
-        How to choose among them.
+    policy : Policy, optional
+        How to choose among them; :class:`Stakes` by default.
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, the same for all options or one for each: their
         standard deviation if Gaussian, half their range if bounded.
@@ -147,14 +147,14 @@ class Session(StoredSession):
         self._live.change(self._expire(), "added", body)
 
     @exclusive
-    def tell(self, decision: Decision | str, reward: float) -> None:
+    def tell(self, decision: Decision | Pending | str, reward: float) -> None:
         """Tell the reward of a decision.
 
         Telling the same reward again is accepted and changes nothing.
 
         Parameters
         ----------
-        decision : Decision or str
+        decision : Decision, Pending or str
             The decision, or its id.
         reward : float
             Its reward.
@@ -174,7 +174,7 @@ class Session(StoredSession):
 
     @exclusive
     def tell_many(
-        self, rewards: Mapping[str, float] | Iterable[tuple[Decision | str, float]]
+        self, rewards: Mapping[str, float] | Iterable[tuple[Decision | Pending | str, float]]
     ) -> None:
         """Tell the rewards of several decisions: all, or none if one of them is refused.
 
@@ -243,6 +243,7 @@ class Session(StoredSession):
             # all that a policy without a report has told
             wake = Clock(held, float(live.standing.wake_log_t[0]))
         evidence, threshold = float(report.evidence), float(report.threshold)
+        loss, price = live.at_stake()
         return Status(
             best=int(report.best) if report.best >= 0 else None,
             settled=None if math.isnan(threshold) else evidence >= threshold,
@@ -252,6 +253,8 @@ class Session(StoredSession):
             next_exploration=_round_of(wake),
             explorations=int(live.standing.explorations[0]),
             pending=len(live.ledger.open),
+            expected_loss=loss,
+            price=price,
             **live.ledger.tally._asdict(),
         )
 
@@ -301,7 +304,7 @@ class Session(StoredSession):
 
 def _id_of(decision: object) -> str:
     """Id of a decision that is given as such or by its id; files of layout 2 had whole numbers."""
-    if isinstance(decision, Decision):
+    if isinstance(decision, Decision | Pending):
         return decision.id
     if type(decision) is int and abs(decision) < FAR:
         return str(decision)

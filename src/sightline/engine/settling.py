@@ -87,8 +87,9 @@ def settle(
             clock = Clock(*advance(state, world, clock, tape, decisions, noise, questions))
         if rounds == math.inf:
             report = _report(state, policy, problem, clock)
-            committed = tape.explorations[0] < clock.t - 1  # which only what is settled allows
-            if committed or report.evidence >= report.threshold:
+            committed = tape.explorations[0] < clock.t - 1
+            settled = committed and policy.settles_by_committing
+            if settled or report.evidence >= report.threshold:
                 rounds, best = float(looks), report.best
         looks = max(looks + 1, min(math.ceil(looks * _STEP), horizon))
     return Settling(rounds, int(best), tape.recorded_pulls[0])

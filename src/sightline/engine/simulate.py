@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at
 from sightline.engine.checkpoints import round_array, valid_checkpoints
-from sightline.engine.loop import blank_tape, is_compiled, loop_for, streams
+from sightline.engine.late import LATE, more_space, no_outcomes
+from sightline.engine.loop import blank_tape, delay_stream, is_compiled, loop_for, streams
 from sightline.policies.base import Policy
 from sightline.problems.base import Problem
-from sightline.validation import event, instance, integer
+from sightline.problems.delays import valid_delay
+from sightline.validation import event, instance, integer, shown
 
 __all__ = ["Run", "Stop", "is_interpreted", "simulate", "valid_horizon"]
 
@@ -97,6 +99,7 @@ def simulate(
     seed: int | np.random.SeedSequence = 0,
     checkpoints: Iterable[int] | None = None,
     *,
+    delay: int | str | None = None,
     stop: Stop | None = None,
 ) -> Run:
     """Run a policy on a problem.
@@ -117,6 +120,9 @@ def simulate(
         Same seed, same run.  Policies run with the same seed face the same noise.
     checkpoints : iterable of int, optional
         Rounds after which to record; the default is evenly spaced in log t up to the horizon.
+    delay : int or str, optional
+        Outcomes that come late: after so many more rounds, always or on average
+        (``"geometric:100"``), or at the end of every so many rounds (``"batches:50"``).
     stop : threading.Event or multiprocessing.Event, optional
         Set it from elsewhere to end the run with KeyboardInterrupt.
 
@@ -131,22 +137,31 @@ def simulate(
     horizon = valid_horizon(horizon, policy)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
     event("stop", stop)
+    lateness = valid_delay(delay)
+    if lateness is not None and horizon >= FAR:
+        raise ValueError(f"horizon must be below 2**53 with a delay, got {shown(horizon)}")
     clocks, log_t = _marks(rounds)
     state = policy.start(problem.model)
     world = problem.world()
     tape = blank_tape(clocks, len(problem.gaps))
     decisions, noise = streams(seed)
     advance = loop_for(state, problem)
+    late: tuple[Any, ...] = ()
+    if lateness is not None:
+        advance = loop_for(state, problem, LATE)
+        late = lateness, no_outcomes(64, problem.model.observations.shape[1]), delay_stream(seed)
     clock = clock_at(1)
     questions = _FIRST_QUESTIONS
     while tape.next_mark[0] < len(rounds):
         if stop is not None and stop.is_set():
             raise KeyboardInterrupt
         began = time.perf_counter()
-        clock = Clock(*advance(state, world, clock, tape, decisions, noise, questions))
+        clock = Clock(*advance(state, world, clock, tape, decisions, noise, questions, *late))
         seconds = time.perf_counter() - began
         growth = min(_PATIENCE / max(seconds, 1e-9), _GROWTH)
         questions = max(int(questions * growth), 1)
+        if late and late[1].size[0] == len(late[1].told):
+            late = late[0], more_space(late[1]), late[2]
     return Run(
         t=round_array(rounds),
         log_t=log_t.copy(),

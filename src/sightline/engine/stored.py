@@ -23,6 +23,7 @@ from sightline.engine.replay import check_beginning, replay
 from sightline.files import write_atomically
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES, build, describe
+from sightline.policies.stakes.policy import Stakes
 from sightline.validation import file_path, integer
 
 __all__ = ["OptionsLike", "StoredSession"]
@@ -36,7 +37,7 @@ class StoredSession:
     def __init__(
         self,
         actions: OptionsLike,
-        policy: Policy,
+        policy: Policy | None = None,
         noise_std: float | ArrayLike = 1.0,
         seed: int = 0,
         *,
@@ -46,7 +47,8 @@ class StoredSession:
         now: Callable[[], float] = time.time,
     ) -> None:
         limits = window(reward_window, on_timeout)
-        self._live = LiveState(as_options(actions), policy, noise_std, seed, limits, floor)
+        chosen = Stakes() if policy is None else policy
+        self._live = LiveState(as_options(actions), chosen, noise_std, seed, limits, floor)
         self._now = now
         self._guard = Guard()
 
@@ -74,9 +76,9 @@ class StoredSession:
         path : path
             The journal, one SQLite file; it is made if it does not exist.
         actions, policy, noise_std, seed, reward_window, on_timeout, floor, now
-            As of :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options and
-            policy are given, all must be as when the session began.  A policy that is not part of
-            the library must be given again.
+            As of :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options are
+            given, all must be as when the session began.  A policy that is not part of the library
+            must be given again.
 
         Raises
         ------
@@ -84,20 +86,20 @@ class StoredSession:
             If the journal is open already; the message says by whom.
         """
 
-        def begin(cls: type[Self]) -> Self:
-            if actions is None or policy is None:
-                raise ValueError(f"{os.fspath(path)} is new: give actions and policy")
+        def begin(cls: type[Self], policy: Policy | None) -> Self:
+            if actions is None:
+                raise ValueError(f"{os.fspath(path)} is new: give actions")
             limits: dict[str, Any] = {"reward_window": reward_window, "on_timeout": on_timeout}
             return cls(actions, policy, noise_std, seed, **limits, floor=floor, now=now)
 
         journal = Journal(file_path("path", path))
         try:
             if journal.kept < 0:
-                session = begin(cls)
+                session = begin(cls, policy)
             else:
                 session = cls._reopened(journal, policy, now)
-                if actions is not None and policy is not None:
-                    check_beginning(journal, begin(cls)._live)
+                if actions is not None:
+                    check_beginning(journal, begin(cls, policy or session.policy)._live)
             session._live.journal = journal
             session._live.keep_snapshot()
         except BaseException:

@@ -19,7 +19,7 @@ from sightline.core.consistency import invariant, may_hold, within
 from sightline.core.offers import nth_offered
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart
-from sightline.policies.base import choose, decided, law, put_all_on, update
+from sightline.policies.base import choose, decided, dropped, law, put_all_on, update
 from sightline.validation import LARGEST
 
 __all__ = [
@@ -101,7 +101,7 @@ class Answers(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The reward of a decision.
+    """How a decision turned out.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Outcome(NamedTuple):
     arm : int
         What was played.
     reward : float
-        What was told.
+        What was told; nan if nothing ever will be.
     weight : float
         rho of the arm: the outcome is reward times weight.
     learns : bool
@@ -282,14 +282,20 @@ def answer_with_law(
 
 @compiled_apart
 def take_outcome(standing: Standing, state: State, outcome: Outcome, serial: int) -> None:
-    """Take note of a reward, and learn from that of an exploration.
+    """Take note of a reward, and learn from that of an exploration; nan: it will never come.
 
-    Learning ends a commitment, which was computed from what was known before.
+    Either ends a commitment, which was computed from what was known before.
     """
+    comes = not np.isnan(outcome.reward)
     if outcome.learns:
-        update(state, Clock(outcome.t, np.nan), outcome.arm, outcome.reward * outcome.weight)
-        standing.explorations[0] += 1
+        clock = Clock(outcome.t, np.nan)
+        if comes:
+            update(state, clock, outcome.arm, outcome.reward * outcome.weight)
+            standing.explorations[0] += 1
+        else:
+            dropped(state, clock, outcome.arm)
         standing.wake_t[0] = 0
-    standing.told[outcome.arm] += 1
-    standing.totals[outcome.arm] += outcome.reward
+    if comes:
+        standing.told[outcome.arm] += 1
+        standing.totals[outcome.arm] += outcome.reward
     standing.serial[0] = serial

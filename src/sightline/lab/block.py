@@ -6,7 +6,7 @@ import math
 import platform
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class Task(NamedTuple):
     horizon: int
     rounds: tuple[int, ...]
     keeps_sources: bool
+    delay: str | None = None
 
     @property
     def name(self) -> str:
@@ -88,6 +89,7 @@ def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
                 horizon=experiment.horizon,
                 rounds=experiment.rounds,
                 keeps_sources=keeps_sources,
+                delay=experiment.delay,
             )
 
 
@@ -101,10 +103,19 @@ def _block_size(experiment: Experiment, policy: Policy) -> int:
 
 def compute(task: Task, stop: Stop | None = None) -> Block:
     """Run the replications of a block, in this thread."""
-    simulate(task.problem, task.policy, 1)  # compiles if need be, before the clock starts
+    late: dict[str, Any] = {"delay": task.delay}
+    simulate(task.problem, task.policy, 1, **late)  # compiles if need be, before the clock starts
     began, start = time.time(), time.perf_counter()
     runs = [
-        simulate(task.problem.member(i), task.policy, task.horizon, seed, task.rounds, stop=stop)
+        simulate(
+            task.problem.member(i),
+            task.policy,
+            task.horizon,
+            seed,
+            task.rounds,
+            **late,
+            stop=stop,
+        )
         for i, seed in enumerate(task.seeds, task.first)
     ]
     return Block(

@@ -13,12 +13,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from sightline.core.clock import FAR
 from sightline.engine.checkpoints import rounds_text, valid_checkpoints
 from sightline.engine.simulate import valid_horizon
 from sightline.files import write_atomically
 from sightline.lab import specification
 from sightline.policies.base import Policy
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.delays import delay_text
 from sightline.validation import (
     entries,
     file_path,
@@ -102,6 +104,8 @@ class Experiment:
         all policies face the same noise.
     checkpoints : iterable of int, optional
         Rounds after which to record; evenly spaced in log t by default.
+    delay : int or str, optional
+        Outcomes that come late, as of :func:`sightline.simulate`.
     """
 
     problems: Mapping[str, LinearBandit]
@@ -110,6 +114,7 @@ class Experiment:
     replications: int
     seed: int = 0
     checkpoints: tuple[int, ...] | None = None
+    delay: str | None = None
 
     def __init__(
         self,
@@ -119,6 +124,7 @@ class Experiment:
         replications: int,
         seed: int = 0,
         checkpoints: Iterable[int] | None = None,
+        delay: int | str | None = None,
     ) -> None:
         worlds = _named("problems", problems, LinearBandit, lambda problem: problem.name)
         rivals = _named("policies", policies, Policy, label_of)
@@ -126,6 +132,8 @@ class Experiment:
             horizon = valid_horizon(horizon, policy)
         if horizon > _LARGEST_HORIZON:
             raise ValueError(f"horizon must be at most 10**4000, got {shown(horizon)}")
+        if delay is not None and horizon >= FAR:
+            raise ValueError(f"horizon must be below 2**53 with a delay, got {shown(horizon)}")
         if checkpoints is not None:
             checkpoints = tuple(valid_checkpoints(checkpoints, horizon))
         values = (
@@ -135,6 +143,7 @@ class Experiment:
             integer("replications", replications, at_least=1),
             integer("seed", seed, at_least=0),
             checkpoints,
+            delay_text(delay),
         )
         for field, value in zip(dataclasses.fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)

@@ -4,6 +4,7 @@ horizon = 1000000            # or a text: "10^1000"
 replications = 100
 seed = 0
 checkpoints = [10, 100]      # optional
+delay = "geometric:100"      # optional
 
 [problems.eoo]               # the id of the problem
 type = "end_of_optimism"
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "from_toml", "to_toml"]
 
-_KEYS = ("horizon", "replications", "seed", "checkpoints", "problems", "policies")
+_KEYS = ("horizon", "replications", "seed", "checkpoints", "delay", "problems", "policies")
 _REQUIRED = ("horizon", "replications", "problems", "policies")
 _LARGEST = 2**63 - 1  # of an integer in TOML
 
@@ -43,11 +44,13 @@ _LARGEST = 2**63 - 1  # of an integer in TOML
 def describe(experiment: Experiment) -> dict[str, Any]:
     """Everything that decides the numbers, as plain values; problems and policies in order."""
     checkpoints = experiment.checkpoints
+    late = {} if experiment.delay is None else {"delay": experiment.delay}
     return {
         "horizon": experiment.horizon,
         "replications": experiment.replications,
         "seed": experiment.seed,
         "checkpoints": None if checkpoints is None else list(checkpoints),
+        **late,
         "problems": [[name, problems.describe(p)] for name, p in experiment.problems.items()],
         "policies": [[label, _describe(p)] for label, p in experiment.policies.items()],
     }
@@ -76,6 +79,8 @@ def to_toml(experiment: Experiment) -> str:
         lines.append(f"{name} = {_rounds(description[name])}")
     if description["checkpoints"] is not None:
         lines.append(f"checkpoints = [{', '.join(map(_rounds, description['checkpoints']))}]")
+    if experiment.delay is not None:
+        lines.append(f'delay = "{experiment.delay}"')
     for group in ("problems", "policies"):
         for name, fields in description[group]:
             lines.append(f"\n[{group}.{_key(name)}]")

@@ -9,8 +9,11 @@ state:
 - ``inspect(state, clock, offer)``, optional, reports what is known about the best arm,
 - ``decided(state, clock, arm)``, optional, is told of an arm that was handed out while its outcome
   is still open,
+- ``dropped(state, clock, arm)``, optional, is told that this outcome will never come,
 - ``law(state, clock, offer, rng, probabilities)``, for a policy that randomises, writes the
-  probability of every arm.
+  probability of every arm,
+- ``at_stake(state, clock, offer)``, optional, says what stopping now is expected to lose per round,
+  and what knowing more costs.
 
 A choice says until when it holds.  If ``wake`` is the current round, the policy explores: it
 wants to see the outcome.  If ``wake`` lies ahead, it commits to its best arm of every offer until
@@ -39,10 +42,12 @@ __all__ = [
     "Choice",
     "Evidence",
     "Policy",
+    "at_stake",
     "choose",
     "choose_among",
     "choose_from",
     "decided",
+    "dropped",
     "inspect",
     "law",
     "put_all_on",
@@ -93,6 +98,11 @@ class Policy(ABC):
     @property
     def any_horizon(self) -> bool:
         """Whether commitments carry a run beyond 2^53 rounds; else such a run would never end."""
+        return self.commits
+
+    @property
+    def settles_by_committing(self) -> bool:
+        """Whether it commits only where its test says that the best arm is settled."""
         return self.commits
 
     @property
@@ -154,6 +164,12 @@ def decided(state: State, clock: Clock, arm: int) -> None:
     """Take note that an arm was handed out and its outcome is still open; optional."""
 
 
+@generic
+@compiled
+def dropped(state: State, clock: Clock, arm: int) -> None:
+    """Take note that the outcome of an arm that was handed out will never come; optional."""
+
+
 @compiled
 def put_all_on(arm: int, probabilities: NDArray[np.float64]) -> None:
     """Write the law of a choice without chance."""
@@ -184,6 +200,21 @@ def law(
     whose probabilities have no formula: they draw.
     """
     put_all_on(choose(state, clock, offer, rng).arm, probabilities)
+
+
+@generic
+@compiled
+def at_stake(state: State, clock: Clock, offer: Any) -> tuple[float, float]:
+    """Say what is at stake; optional, nan where a policy does not know.
+
+    Returns
+    -------
+    loss : float
+        What playing the best arm from now on is expected to lose per round.
+    price : float
+        Regret that it costs to lower this loss by the factor e: the price of a nat.
+    """
+    return math.nan, math.nan
 
 
 def _rebuild_choice(arm: int, probability: float, t: int, log_t: float) -> Choice:
@@ -221,7 +252,9 @@ _CONTRACT: dict[str, Any] = {
     "update": update,
     "inspect": inspect,
     "decided": decided,
+    "dropped": dropped,
     "law": law,
+    "at_stake": at_stake,
 }
 
 
@@ -232,7 +265,9 @@ def register_policy(
     update: Callable[..., None],
     inspect: Callable[..., Evidence] | None = None,
     decided: Callable[..., None] | None = None,
+    dropped: Callable[..., None] | None = None,
     law: Callable[..., None] | None = None,
+    at_stake: Callable[..., tuple[float, float]] | None = None,
 ) -> None:
     """Add a policy: its functions, compiled or plain, for the class of its state.
 
@@ -249,16 +284,23 @@ def register_policy(
         ``inspect(state, clock, offer)`` returns an :class:`Evidence`.
     decided : callable, optional
         ``decided(state, clock, arm)`` takes note of an arm whose outcome is still open.
+    dropped : callable, optional
+        ``dropped(state, clock, arm)`` takes note that this outcome will never come.
     law : callable, optional
         ``law(state, clock, offer, rng, probabilities)`` writes the probability of every arm; for a
         policy that randomises, where a session is to give every option a least probability.
+    at_stake : callable, optional
+        ``at_stake(state, clock, offer)`` returns the expected loss per round of stopping now, and
+        the price of a nat.
     """
     parts = {
         "choose": choose,
         "update": update,
         "inspect": inspect,
         "decided": decided,
+        "dropped": dropped,
         "law": law,
+        "at_stake": at_stake,
     }
     for name, implementation in parts.items():
         if implementation is not None:

@@ -1,0 +1,99 @@
+"""``sightline scoreboard``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sightline.cli.compilation_notice import announce_compilation
+from sightline.cli.errors import in_a_sentence
+from sightline.cli.executors import chosen_executor
+from sightline.cli.pictures import check_picture
+
+if TYPE_CHECKING:
+    from sightline.report.scoreboard import Scoreboard
+
+__all__ = ["scoreboard"]
+
+
+def scoreboard(
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Policy to place, such as ids:regulariser=matched, or one of your own, "
+            "my_module.MyPolicy:epsilon=0.1; may be repeated."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Rank on problems drawn from this seed; else on the fixed ones."),
+    ] = None,
+    horizon: Annotated[str, typer.Option(help="Rounds: 10^5, at most 10^6.")] = "10^5",
+    replications: Annotated[int, typer.Option(min=2, help="Runs per policy and problem.")] = 100,
+    store: Annotated[
+        Path, typer.Option(help="Directory for the results; an interrupted run is resumed.")
+    ] = Path("results"),
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Threads; by default one per core.")
+    ] = None,
+    figure: Annotated[Path | None, typer.Option(help="Figure to write.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print table and ratios.")] = False,
+) -> None:
+    """Rank policies by their regret over that of the best, on many problems at every horizon.
+
+    Without --policy and --seed it shows what was measured for the policies of the library.
+
+    Example: sightline scoreboard --policy "mine=my_module.MyPolicy" --store results --figure it.png
+    """
+    resume = f"stopped; what is finished is kept in {store}.  The same command goes on from there"
+    with in_a_sentence(interrupted=resume):
+        from sightline.cli.arguments import parse_policies
+        from sightline.engine.checkpoints import parse_rounds
+        from sightline.report.scoreboard import scoreboard as make_scoreboard
+
+        own = parse_policies(policy or [])
+        if figure is not None:
+            check_picture(figure)
+        if own or seed is not None:
+            announce_compilation()
+        with chosen_executor(threads, None) as executor:
+            board = make_scoreboard(
+                own,
+                seed,
+                horizon=parse_rounds("--horizon", horizon),
+                replications=replications,
+                store=store,
+                executor=executor,
+            )
+        if figure is not None:
+            board.plot(figure)
+        if as_json:
+            typer.echo(board.to_json())
+        else:
+            _print(board)
+
+
+def _print(board: Scoreboard) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(
+        title="mean regret over that of the best yardstick",
+        caption=f"{len(board.problems)} problems; yardsticks: {'; '.join(board.yardsticks)}",
+    )
+    table.add_column("policy", overflow="fold")
+    frame = board.table
+    marks = [name for name in frame.columns if name.startswith("10^")]
+    for name in ("geometric mean", "worst", *marks, "runs"):
+        table.add_column(name, justify="right")
+    for row in frame.to_dict("records"):
+        numbers = [row["worst"], *(row[mark] for mark in marks)]
+        table.add_row(
+            row["policy"],
+            f"{row['geometric_mean']:.2f} ± {row['standard_error']:.2f}",
+            *("" if value != value else f"{value:.3g}" for value in numbers),
+            str(row["replications"]),
+        )
+    Console().print(table)

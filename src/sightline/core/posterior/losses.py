@@ -1,0 +1,202 @@
+"""What stopping now is expected to lose, and how fast playing an arm makes it less.
+
+| symbol                                     | here                 | shape  |
+|--------------------------------------------|----------------------|--------|
+| u_z = x-hat - z, g_z = <u_z, theta-hat>    | ``alternatives.shortfalls`` | (k,) |
+| s_z, the squared norm of u_z in V^-1       | ``alternatives.separations`` | (k,) |
+| a_z = g_z / (sigma sqrt(s_z)), its score   |                      |        |
+| log L_z                                    | ``log_losses``       | (k,)   |
+| e_z = d log L_z / d log sqrt(s_z)          | ``elasticities``     | (k,)   |
+| q_z                                        | ``weights``          | (k,)   |
+| I(x)                                       | ``gains``            | (k,)   |
+| log L, m                                   | ``Prospect``         | numbers |
+
+Under the posterior, z is better than x-hat by L_z = E (-<u_z, theta>)^+ = sigma sqrt(s_z) psi(a_z)
+on average, psi(a) = E (Z - a)^+.  The loss of playing x-hat for ever is E max_z (-<u_z, theta>)^+,
+which lies between the largest L_z and their sum; alternatives overlap in the event that several
+are better:
+
+    L = sum_z L_z / (1 + (sum_z P_z - max_z P_z) / 2),        P_z = P(z is better than x-hat).
+
+One more observation of x takes <u_z, V^-1 y>^2 / (1 + |y|^2) off s_z, hence, in nats of log L,
+
+    I_z(x) = e_z |Y_x V^-1 u_z|^2 / (2 s_z (1 + |Y_x|^2)),     I(x) = sum_z q_z I_z(x),
+
+with q_z proportional to L_z^eta, eta = 1 / sqrt(max(1, m)), m = min_z score^2 / 2.  For large a_z
+e_z is a_z^2, and I_z(x) the paper's gain: half of (<nu-hat(z) - theta-hat, x> / sigma)^2.
+
+A guard c >= 0 takes L_z (1 + c j_z score_z^2) for L_z, j_z = min(1, score_z^2 s_z / (2 + 2 s_z))
+being the nats that one direct observation of <u_z, theta> would tell, at most 1.  An alternative
+that a few unlucky outcomes have settled is tried about as often as by Thompson sampling; as data
+come in, j_z vanishes and the guard with it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.alternatives.comparison import compare
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.seen import quadratic_forms
+from sightline.core.linalg.vectors import inner_product
+from sightline.core.offers import restrict_alternatives, withhold
+from sightline.core.persistence import persists
+from sightline.core.posterior.normal import excess, log_density, mills_ratio
+from sightline.core.posterior.scores import noise_level, score
+from sightline.jit import compiled
+
+__all__ = ["Outlook", "Prospect", "expected_loss", "loss_gains", "outlook"]
+
+Array = NDArray[np.float64]
+
+_NEGLIGIBLE_WEIGHT = 1e-20  # below the last bit of any gain
+
+
+@persists()
+class Outlook(NamedTuple):
+    """Arrays of one view of the estimates; see the table above."""
+
+    alternatives: HalfSpaces
+    log_losses: Array
+    elasticities: Array
+    weights: Array
+    gains: Array
+    differences: Array  # (d, k): u_z as columns
+    form: Array  # (d, d)
+    product: Array  # scratch (d, d)
+    gaps: Array  # scratch (k,)
+
+
+def outlook(k: int, d: int) -> Outlook:
+    """Arrays for k arms in d dimensions."""
+    return Outlook(
+        alternatives=half_spaces(k),
+        log_losses=np.zeros(k),
+        elasticities=np.zeros(k),
+        weights=np.zeros(k),
+        gains=np.zeros(k),
+        differences=np.zeros((d, k)),
+        form=np.zeros((d, d)),
+        product=np.zeros((d, d)),
+        gaps=np.zeros(k),
+    )
+
+
+class Prospect(NamedTuple):
+    """That losses have been computed, and what they add up to.
+
+    Attributes
+    ----------
+    best : int
+        x-hat.
+    log_loss : float
+        log L per round; -inf if no other arm on offer can be better.
+    evidence : float
+        m: half the least squared score.
+    """
+
+    best: int
+    log_loss: float
+    evidence: float
+
+
+@compiled
+def _youth(a: float, separation: float) -> float:
+    """j: what one more observation would tell, at most one nat."""
+    return min(1.0, 0.5 * a * a * separation / (1.0 + separation))
+
+
+@compiled
+def expected_loss(
+    out: Outlook, view: LeastSquares, noise: Any, guard: float, best: int, offer: Any
+) -> Prospect:
+    """Write the losses of all alternatives on offer; return what they add up to: O(k d)."""
+    alternatives = out.alternatives
+    restrict_alternatives(offer, alternatives, compare(alternatives, view, best))
+    log_sigma = math.log(noise_level(noise, view))
+    largest, evidence = -math.inf, math.inf
+    better, most_likely = 0.0, 0.0
+    for z in range(out.log_losses.shape[0]):
+        out.log_losses[z] = -math.inf
+        if alternatives.distances[z] == math.inf:  # x-hat, its twins, what is not on offer
+            continue
+        log_width = 0.5 * math.log(alternatives.separations[z]) + log_sigma
+        a, slope = score(noise, view, alternatives.shortfalls[z] / math.exp(log_width))
+        h, mills, log_phi = excess(a), mills_ratio(a), log_density(a)
+        out.log_losses[z] = log_width + log_phi + math.log(h)
+        out.log_losses[z] += math.log1p(guard * a * a * _youth(a, alternatives.separations[z]))
+        out.elasticities[z] = 1.0 + slope * mills / h
+        probability = mills * math.exp(log_phi)
+        better += probability
+        most_likely = max(most_likely, probability)
+        largest = max(largest, out.log_losses[z])
+        evidence = min(evidence, 0.5 * a * a)
+    if largest == -math.inf:
+        return Prospect(best, -math.inf, math.inf)
+    total = 0.0
+    for z in range(out.log_losses.shape[0]):
+        total += math.exp(out.log_losses[z] - largest)
+    overlap = 1.0 + 0.5 * (better - most_likely)
+    return Prospect(best, largest + math.log(total / overlap), evidence)
+
+
+@compiled
+def _weigh(out: Outlook, prospect: Prospect) -> None:
+    """Write q."""
+    eta = 1.0 / math.sqrt(max(prospect.evidence, 1.0))
+    total = 0.0
+    for z in range(out.weights.shape[0]):
+        out.weights[z] = math.exp(eta * (out.log_losses[z] - prospect.log_loss))
+        total += out.weights[z]
+    for z in range(out.weights.shape[0]):
+        out.weights[z] /= total
+
+
+@compiled
+def _sandwich(inverse: Array, form: Array, product: Array) -> None:
+    """Replace a symmetric A by V^-1 A V^-1."""
+    d = form.shape[0]
+    for i in range(d):
+        for j in range(d):
+            product[i, j] = inner_product(inverse[i], form[j], d)
+    for i in range(d):
+        for j in range(d):
+            form[i, j] = inner_product(product[i], inverse[j], d)
+
+
+@compiled
+def loss_gains(out: Outlook, view: LeastSquares, prospect: Prospect, offer: Any) -> None:
+    """Write I(x) for all arms; zero for those not on offer: O(k d^2).
+
+    With W = V^-1 (sum_z q_z e_z / s_z u_z u_z^T) V^-1, I(x) is half of tr(Y_x W Y_x^T) over
+    1 + |Y_x|^2.
+    """
+    _weigh(out, prospect)
+    arms, differences, form = view.arms, out.differences, out.form
+    products = view.scratch.products
+    d, k = differences.shape
+    for i in range(d):
+        x_i = arms.columns[i, prospect.best]
+        for z in range(k):
+            differences[i, z] = x_i - arms.columns[i, z]
+    for z in range(k):
+        out.gains[z] = 0.0
+        if out.weights[z] > _NEGLIGIBLE_WEIGHT:
+            share = out.weights[z] * out.elasticities[z]
+            out.gains[z] = share / out.alternatives.separations[z]
+    for i in range(d):
+        for z in range(k):
+            products[z] = out.gains[z] * differences[i, z]
+        for j in range(i, d):
+            form[i, j] = inner_product(products, differences[j], k)
+            form[j, i] = form[i, j]
+    _sandwich(view.learned.gram_inverse, form, out.product)
+    quadratic_forms(arms.seen, arms, form, products, out.gains)
+    for x in range(k):
+        out.gains[x] /= 1.0 + max(arms.seen_widths[x], 0.0)
+    withhold(offer, out.gains, 0.0)

@@ -1,0 +1,1 @@
+"""Stakes, the default policy for practice, in its two forms."""

@@ -1,0 +1,277 @@
+"""Stakes: explore while what is at stake is worth the price of finding out.
+
+A design of this library (2026), the practical sibling of Algorithm 1: the same alternatives and, in
+the limit, the same information gain, but weighed by what stopping now is expected to lose
+(:mod:`sightline.core.posterior.losses`).  ``docs/stakes.md`` has what is known of it.
+
+Guarantees: none is proved.  In every case measured regret per log n tends to c*, to 10^300 rounds,
+and comes from below: at horizons that people have it is that of the best policies known.
+
+Cost per round: O(k d^2).  While x-hat has nothing to teach, a stretch of any length costs as much
+as one round.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.clock import Clock
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.estimation.foreseen import foreseen
+from sightline.core.estimation.least_squares import observe
+from sightline.core.information.ratio import Mixture
+from sightline.core.model import Model
+from sightline.core.posterior.losses import outlook
+from sightline.core.posterior.scores import (
+    EstimatedNoise,
+    KnownNoise,
+    estimated_noise,
+    note_error,
+)
+from sightline.jit import compiled, generic
+from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
+from sightline.policies.reports import begin, report
+from sightline.policies.stakes.deterministic import Deterministic, choose_surely
+from sightline.policies.stakes.flight import in_flight, land, take_off
+from sightline.policies.stakes.parts import StakesState, least_price, look_now
+from sightline.policies.stakes.randomised import (
+    Randomised,
+    choose_randomly,
+    randomised,
+    stakes_law,
+)
+from sightline.validation import flag, number, one_of, scale
+
+__all__ = ["Stakes"]
+
+_NOISE = ("given", "estimated")
+# A guess for the noise counts as one observation, and its prior for theta is wide: either may be
+# wrong by a factor of ten.
+_PRIOR_COUNT, _WIDENING = 1.0, 0.1
+
+
+@dataclass(frozen=True)
+class Stakes(Policy):
+    """The default policy for practice: good at every horizon, without tuning.
+
+    Parameters
+    ----------
+    norm_bound : float
+        S, about the norm of theta: the prior is N(0, S^2 I).  It matters for the first rounds only.
+    guard : float
+        Caution c >= 0 about alternatives that only a few outcomes speak against: they are tried
+        more often, for c = 1/2 as often as by Thompson sampling.  Runs that stick to a wrong arm
+        for long are then about as frequent as with that.  With 0 they are four times as frequent,
+        and other runs lose about 10 % less; more than 1/2 costs more and buys little.
+    noise : {"given", "estimated"}
+        Whether the noise level of the problem is known, or a guess from which it is learned.
+    randomised : bool
+        Whether to draw, with known probabilities; else the form without chance.
+    """
+
+    norm_bound: float = 1.0
+    guard: float = 0.5
+    noise: str = "given"
+    randomised: bool = True
+
+    def __post_init__(self) -> None:
+        scale("norm_bound", self.norm_bound)
+        number("guard", self.guard, at_least=0, at_most=1e6)
+        one_of("noise", self.noise, _NOISE)
+        flag("randomised", self.randomised)
+
+    @property
+    def commits(self) -> bool:
+        """Whether choices can reach ahead."""
+        return True
+
+    @property
+    def settles_by_committing(self) -> bool:
+        """Whether it commits only where its test says that the best arm is settled."""
+        return False
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return self.randomised
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return True
+
+    def start(self, model: Model) -> StakesState:
+        """State before any data."""
+        sigma = model.noise_std
+        known = self.noise == "given"
+        if not known and model.observations_per_round > 1:
+            raise ValueError(
+                'noise="estimated" needs outcomes of one number; this problem shows '
+                f"{model.observations_per_round}"
+            )
+        width = 1.0 if known else _WIDENING
+        regulariser = (width * sigma / self.norm_bound) ** 2
+        estimate, confidence = begin(model, regulariser, LogDet(norm_bound=self.norm_bound))
+        k, d = estimate.arms.rewards.shape
+        now = outlook(k, d)
+        return StakesState(
+            estimate=estimate,
+            confidence=confidence,
+            alternatives=now.alternatives,
+            noise=KnownNoise(sigma) if known else estimated_noise(sigma, _PRIOR_COUNT),
+            rule=randomised() if self.randomised else Deterministic(),
+            guard=float(self.guard),
+            flight=in_flight(estimate),
+            now=now,
+            ahead=outlook(k, d),
+            space=foreseen(estimate),
+        )
+
+
+@generic
+def _decide(
+    rule: Any, state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
+    """Choose by one of the two forms."""
+    raise TypeError(f"no way to choose by a {type(rule).__name__}")
+
+
+_decide.register(Randomised)(choose_randomly)
+_decide.register(Deterministic)(choose_surely)
+
+
+@generic
+def _forget(rule: Any) -> None:
+    """Drop what was decided on grounds that have changed."""
+    raise TypeError(f"nothing to forget for {type(rule).__name__}")
+
+
+@_forget.register(Randomised)
+@compiled
+def _cancel(rule: Randomised) -> None:
+    rule.due.t[0] = 0  # a geometric time has no memory: drawing anew is the same law
+
+
+@_forget.register(Deterministic)
+@compiled
+def _nothing_to_forget(rule: Deterministic) -> None:
+    pass
+
+
+@compiled
+def choose_stakes(state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+    """Choose by the form that is configured."""
+    return _decide(state.rule, state, clock, offer, rng)
+
+
+@compiled
+def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from an outcome."""
+    note_error(state.noise, state.estimate, arm, outcome)
+    observe(state.estimate, arm, outcome)
+    land(state.flight, arm)
+    _forget(state.rule)
+
+
+@compiled
+def decide_stakes(state: StakesState, clock: Clock, arm: int) -> None:
+    """Count on an outcome that is still open."""
+    take_off(state.flight, arm)
+    _forget(state.rule)
+
+
+@compiled
+def drop_stakes(state: StakesState, clock: Clock, arm: int) -> None:
+    """Count no longer on an outcome that will never come."""
+    land(state.flight, arm)
+    _forget(state.rule)
+
+
+@generic
+def _law(
+    rule: Any, state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Mixture:
+    """Two arms from which the form that is configured draws."""
+    raise TypeError(f"no law of a {type(rule).__name__}")
+
+
+@_law.register(Deterministic)
+@compiled
+def _certainty(
+    rule: Deterministic, state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Mixture:
+    arm = choose_surely(rule, state, clock, offer, rng).arm
+    return Mixture(arm, arm, 0.0, 0.0)
+
+
+@_law.register(Randomised)
+@compiled
+def _chance(
+    rule: Randomised, state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Mixture:
+    law = stakes_law(state, offer)
+    return Mixture(law.best, law.arm, math.exp(law.log_probability), 0.0)
+
+
+@compiled
+def law_stakes(
+    state: StakesState,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+    probabilities: NDArray[np.float64],
+) -> None:
+    """Write the probability of every arm."""
+    spread(_law(state.rule, state, clock, offer, rng), probabilities)
+
+
+@generic
+def _report(noise: Any, state: StakesState, clock: Clock, offer: Any) -> Evidence:
+    raise TypeError(f"no report for {type(noise).__name__}")
+
+
+@_report.register(KnownNoise)
+@compiled
+def _report_level(noise: KnownNoise, state: StakesState, clock: Clock, offer: Any) -> Evidence:
+    return report(state, clock, offer)
+
+
+@_report.register(EstimatedNoise)
+@compiled
+def _report_guess(noise: EstimatedNoise, state: StakesState, clock: Clock, offer: Any) -> Evidence:
+    """Report without a threshold: the certificate needs the noise level."""
+    now = report(state, clock, offer)
+    return Evidence(now.best, now.evidence, math.nan, now.wake)
+
+
+@compiled
+def inspect_stakes(state: StakesState, clock: Clock, offer: Any) -> Evidence:
+    """Report m_s against beta / 2, on which the policy itself does not act."""
+    return _report(state.noise, state, clock, offer)
+
+
+@compiled
+def stakes_at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float, float]:
+    """L without the guard, and the least gap per gain; nothing where no other arm is better."""
+    now = look_now(state, offer, 0.0)
+    if now.log_loss == -math.inf:
+        return 0.0, 0.0
+    _, price = least_price(state.now, now.best)
+    return math.exp(now.log_loss), price
+
+
+register_policy(
+    StakesState,
+    choose=choose_stakes,
+    update=update_stakes,
+    inspect=inspect_stakes,
+    decided=decide_stakes,
+    dropped=drop_stakes,
+    law=law_stakes,
+    at_stake=stakes_at_stake,
+)

@@ -1,0 +1,319 @@
+"""How good a policy is at every horizon: its regret over that of the best, on many problems.
+
+| symbol                                              | here               |
+|-----------------------------------------------------|--------------------|
+| R(p, n, i), mean regret of policy i on problem p    | ``Record.means``   |
+| r(p, n, i) = R(p, n, i) / min R(p, n, j)            | ``Scoreboard.ratios`` |
+| score of i: geometric mean of r over problems and n | ``geometric_mean`` |
+
+The minimum is over the yardsticks, a fixed list of policies.  Rounds n are 10^2, 10^3, ... to the
+horizon.  All policies play replication j with the same seed.  On the standard problems the
+yardsticks have been run once and for all: ``scoreboard.json`` beside this file, which
+``python -m benchmarks.scoreboard`` writes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.lab.experiment import Experiment
+from sightline.policies.base import Policy
+from sightline.policies.catalogue import describe
+from sightline.policies.ids.bayesian import BayesianIDS
+from sightline.policies.thompson import ThompsonSampling
+from sightline.problems.bandit import LinearBandit
+from sightline.problems.suite import drawn_suite, standard_suite
+from sightline.report.run import run
+from sightline.report.statistics import mean_and_error
+from sightline.validation import file_path, integer
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Record", "Scoreboard", "measured", "recorded", "scoreboard"]
+
+Array = NDArray[np.float64]
+_FIRST = 10**2
+RECORDS = Path(__file__).with_suffix(".json")
+#: Yardsticks on problems that nobody has run before: the best of the library but for Stakes.
+YARDSTICKS: Mapping[str, Policy] = {
+    "ThompsonSampling": ThompsonSampling(),
+    "BayesianIDS": BayesianIDS(),
+}
+_LONGEST_DRAWN = 10**5
+
+
+@dataclass(frozen=True)
+class Record:
+    """One policy on all problems.
+
+    Attributes
+    ----------
+    policy : dict
+        Its configuration, as plain data.
+    replications : int
+        Runs on each problem.
+    rounds : list of int
+        When regret was recorded.
+    means, errors : dict of problem to list of float
+        Mean regret at these rounds and the standard error of its logarithm.
+    spread : float
+        Standard error of the logarithm of the geometric mean over all problems and rounds; the
+        regrets of one problem at different rounds are not independent.
+    first : dict of problem to list of float
+        Regret of replication 0, by which anyone can check that the record is not stale.
+    """
+
+    policy: dict[str, Any]
+    replications: int
+    rounds: list[int]
+    means: dict[str, list[float]]
+    errors: dict[str, list[float]]
+    spread: float
+    first: dict[str, list[float]]
+
+
+def _rounds(horizon: int) -> list[int]:
+    marks = [_FIRST]
+    while marks[-1] * 10 <= horizon:
+        marks.append(marks[-1] * 10)
+    return marks
+
+
+def measured(
+    problems: Mapping[str, LinearBandit],
+    policies: Mapping[str, Policy],
+    horizon: int,
+    replications: int,
+    store: str | PathLike[str] | None = None,
+    executor: Executor | None = None,
+) -> dict[str, Record]:
+    """Run policies on problems, or what the store does not hold, and sum up.
+
+    Parameters
+    ----------
+    problems, policies : mapping
+        By name.
+    horizon, replications : int
+        As of :class:`Experiment`; seeds are those of ``seed=0``.
+    store : path, optional
+        Directory in which results are kept, each experiment in one of its own; an interrupted run
+        goes on from there.
+    executor : concurrent.futures.Executor, optional
+        As of :func:`sightline.run`.
+    """
+    marks = _rounds(integer("horizon", horizon, at_least=_FIRST))
+    replications = integer("replications", replications, at_least=2)
+    experiment = Experiment(problems, policies, marks[-1], replications, checkpoints=marks)
+    place = None if store is None else file_path("store", store) / experiment.digest
+    results = run(experiment, place, executor)
+    records = {}
+    for label, policy in policies.items():
+        regret = {name: results.regret(name, label) for name in problems}
+        summary = {name: _relative(runs) for name, runs in regret.items()}
+        records[label] = Record(
+            policy=describe(policy),
+            replications=replications,
+            rounds=marks,
+            means={name: runs.mean(axis=0).tolist() for name, runs in regret.items()},
+            errors={name: errors.tolist() for name, (errors, _) in summary.items()},
+            spread=math.sqrt(sum(square for _, square in summary.values())) / len(problems),
+            first={name: runs[0].tolist() for name, runs in regret.items()},
+        )
+    return records
+
+
+def _relative(runs: Array) -> tuple[Array, float]:
+    """Relative standard errors of means, and the squared one of their geometric mean."""
+    mean, error = mean_and_error(runs)
+    share = runs / np.maximum(mean, 1e-300)
+    _, joint = mean_and_error(share.mean(axis=1))
+    return error / np.maximum(mean, 1e-300), float(joint) ** 2
+
+
+def recorded() -> dict[str, Record]:
+    """Policies of the library on the standard problems, as they were measured."""
+    content = json.loads(RECORDS.read_text(encoding="utf-8"))
+    return {label: Record(**fields) for label, fields in content.items()}
+
+
+class Scoreboard:
+    """Policies ranked by their regret over that of the best yardstick.
+
+    Parameters
+    ----------
+    records : mapping of label to Record
+        All policies, on the same problems.
+    yardsticks : iterable of str
+        Labels of those that make the minimum.
+    """
+
+    def __init__(self, records: Mapping[str, Record], yardsticks: list[str]) -> None:
+        self.records = dict(records)
+        self.yardsticks = yardsticks
+        self.rounds = sorted({t for record in records.values() for t in record.rounds})
+        self.problems = list(next(iter(records.values())).means)
+
+    @property
+    def best(self) -> dict[str, dict[int, tuple[float, str]]]:
+        """Least mean regret of all yardsticks, and whose it is: by problem and round."""
+        best: dict[str, dict[int, tuple[float, str]]] = {}
+        for problem in self.problems:
+            best[problem] = {}
+            for label in self.yardsticks:
+                record = self.records[label]
+                for t, mean in zip(record.rounds, record.means[problem], strict=True):
+                    found = best[problem].get(t, (math.inf, ""))
+                    best[problem][t] = min(found, (mean, label))
+        return best
+
+    def ratios(self, label: str) -> Array:
+        """Compute r of one policy, shape (problems, rounds); nan where it was not run."""
+        record, best = self.records[label], self.best
+        ratios = np.full((len(self.problems), len(self.rounds)), np.nan)
+        for i, problem in enumerate(self.problems):
+            for t, mean in zip(record.rounds, record.means[problem], strict=True):
+                least, _ = best[problem].get(t, (math.nan, ""))
+                # where nobody loses anything, all are equal
+                ratios[i, self.rounds.index(t)] = 1.0 if mean == least == 0.0 else mean / least
+        return ratios
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per policy, the best first."""
+        import pandas as pd
+
+        rows = []
+        for label, record in self.records.items():
+            ratios = self.ratios(label)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = np.log(ratios[:, : len(record.rounds)])
+            mean = math.exp(float(np.nanmean(logs)))
+            by_round = {
+                f"10^{len(str(t)) - 1}": math.exp(float(logs[:, i].mean()))
+                if t in record.rounds
+                else math.nan
+                for i, t in enumerate(self.rounds)
+            }
+            rows.append(
+                {
+                    "policy": label,
+                    "geometric_mean": mean,
+                    "standard_error": mean * record.spread,
+                    "worst": float(np.nanmax(ratios)),
+                    **by_round,
+                    "replications": record.replications,
+                }
+            )
+        return pd.DataFrame(rows).sort_values("geometric_mean", ignore_index=True)
+
+    def to_json(self) -> str:
+        """Table and all ratios as text."""
+        table = [
+            {name: None if value != value else value for name, value in row.items()}
+            for row in self.table.to_dict("records")
+        ]
+        ratios = {
+            label: {
+                problem: {
+                    str(t): None if math.isnan(value) else value
+                    for t, value in zip(self.rounds, row, strict=True)
+                }
+                for problem, row in zip(self.problems, self.ratios(label).tolist(), strict=True)
+            }
+            for label in self.records
+        }
+        content = {"yardsticks": self.yardsticks, "table": table, "ratios": ratios}
+        return json.dumps(content, allow_nan=False, indent=1)
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw the ratio to the best at every n: geometric mean over problems, and the worst.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; its suffix decides the format.
+        """
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(11, 5.2), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True)
+        for i, label in enumerate(self.table["policy"]):
+            ratios = self.ratios(label)
+            style = ("-", "--", ":")[i // 10 % 3]
+            means = np.exp(np.log(np.maximum(ratios, 1e-300)).mean(axis=0))
+            left.plot(self.rounds, means, style, marker="o", markersize=3, label=label)
+            right.plot(self.rounds, ratios.max(axis=0), style, marker="o", markersize=3)
+        for axes, title in ((left, "geometric mean over problems"), (right, "worst problem")):
+            axes.axhline(1.0, color="k", linewidth=0.8)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlabel("rounds n")
+            axes.set_title(title)
+        left.set_ylabel("mean regret over that of the best yardstick")
+        figure.legend(loc="outside right center", fontsize="small")
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure
+
+
+def scoreboard(
+    policies: Mapping[str, Policy] | None = None,
+    seed: int | None = None,
+    *,
+    horizon: int = 10**5,
+    replications: int = 100,
+    store: str | PathLike[str] | None = None,
+    executor: Executor | None = None,
+) -> Scoreboard:
+    """Place policies on the scoreboard.
+
+    Parameters
+    ----------
+    policies : mapping of label to Policy, optional
+        What to run.  On the standard problems those of the library are on the board already.
+    seed : int, optional
+        Rank on problems drawn from this seed, where yardsticks are run as well, to 10^5 rounds at
+        most; by default on the standard problems.
+    horizon : int
+        Rounds, a power of ten.
+    replications : int
+        Runs per policy and problem.
+    store : path, optional
+        Where results are kept; an interrupted run goes on from there.
+    executor : concurrent.futures.Executor, optional
+        As of :func:`sightline.run`.
+    """
+    own = dict(policies or {})
+    settings: dict[str, Any] = {"store": store, "executor": executor}
+    if seed is None:
+        known = recorded()
+        yardsticks = [label for label in known if not label.startswith("Stakes")]
+        for label in own:
+            if label in known:
+                raise ValueError(f"{label!r} is on the board already: give yours another label")
+        new = measured(standard_suite(), own, horizon, replications, **settings) if own else {}
+        return Scoreboard({**known, **new}, yardsticks)
+    for label in own:
+        if label in YARDSTICKS:
+            raise ValueError(f"{label!r} is a yardstick: give yours another label")
+    if horizon > _LONGEST_DRAWN:
+        raise ValueError(
+            f"horizon must be at most 10^5 on drawn problems, where yardsticks are run that take "
+            f"every round, got {horizon}"
+        )
+    together = {**YARDSTICKS, **own}
+    records = measured(drawn_suite(seed), together, horizon, replications, **settings)
+    return Scoreboard(records, list(YARDSTICKS))
