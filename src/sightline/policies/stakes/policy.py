@@ -67,7 +67,7 @@ class Stakes(Policy):
         Caution c >= 0 about alternatives that only a few outcomes speak against: they are tried
         more often, for c = 1/2 as often as by Thompson sampling.  Runs that stick to a wrong arm
         for long are then about as frequent as with that.  With 0 they are four times as frequent,
-        and other runs lose about 10 % less; more than 1/2 costs more and buys little.
+        and other runs lose up to 15 % less; more than 1/2 costs more and buys little.
     noise : {"given", "estimated"}
         Whether the noise level of the problem is known, or a guess from which it is learned.
     randomised : bool
