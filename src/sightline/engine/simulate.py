@@ -70,9 +70,11 @@ def _regret(pulls: NDArray[np.float64], gaps: NDArray[np.float64]) -> NDArray[np
     return regret
 
 
-def valid_horizon(horizon: int, policy: Policy) -> int:
-    """Return ``horizon`` if the policy can get there."""
+def valid_horizon(horizon: int, policy: Policy, delay: object = None) -> int:
+    """Return ``horizon`` if the policy can get there, with outcomes that come late or not."""
     horizon = integer("horizon", horizon, at_least=1)
+    if delay is not None and horizon >= FAR:
+        raise ValueError(f"horizon must be below 2**53 with a delay, got {shown(horizon)}")
     if horizon >= FAR and not policy.any_horizon:
         raise ValueError(
             f"{policy} learns from nearly every round, and a run costs each of them: horizon must "
@@ -134,12 +136,10 @@ def simulate(
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     instance("policy", policy, Policy, "a Policy such as IDS()")
-    horizon = valid_horizon(horizon, policy)
+    lateness = valid_delay(delay)
+    horizon = valid_horizon(horizon, policy, lateness)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
     event("stop", stop)
-    lateness = valid_delay(delay)
-    if lateness is not None and horizon >= FAR:
-        raise ValueError(f"horizon must be below 2**53 with a delay, got {shown(horizon)}")
     clocks, log_t = _marks(rounds)
     state = policy.start(problem.model)
     world = problem.world()

@@ -6,7 +6,7 @@ import math
 import platform
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,8 +103,8 @@ def _block_size(experiment: Experiment, policy: Policy) -> int:
 
 def compute(task: Task, stop: Stop | None = None) -> Block:
     """Run the replications of a block, in this thread."""
-    late: dict[str, Any] = {"delay": task.delay}
-    simulate(task.problem, task.policy, 1, **late)  # compiles if need be, before the clock starts
+    # compiles if need be, before the clock starts
+    simulate(task.problem, task.policy, 1, delay=task.delay)
     began, start = time.time(), time.perf_counter()
     runs = [
         simulate(
@@ -113,7 +113,7 @@ def compute(task: Task, stop: Stop | None = None) -> Block:
             task.horizon,
             seed,
             task.rounds,
-            **late,
+            delay=task.delay,
             stop=stop,
         )
         for i, seed in enumerate(task.seeds, task.first)

@@ -13,7 +13,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from sightline.core.clock import FAR
 from sightline.engine.checkpoints import rounds_text, valid_checkpoints
 from sightline.engine.simulate import valid_horizon
 from sightline.files import write_atomically
@@ -129,11 +128,9 @@ class Experiment:
         worlds = _named("problems", problems, LinearBandit, lambda problem: problem.name)
         rivals = _named("policies", policies, Policy, label_of)
         for policy in rivals.values():
-            horizon = valid_horizon(horizon, policy)
+            horizon = valid_horizon(horizon, policy, delay)
         if horizon > _LARGEST_HORIZON:
             raise ValueError(f"horizon must be at most 10**4000, got {shown(horizon)}")
-        if delay is not None and horizon >= FAR:
-            raise ValueError(f"horizon must be below 2**53 with a delay, got {shown(horizon)}")
         if checkpoints is not None:
             checkpoints = tuple(valid_checkpoints(checkpoints, horizon))
         values = (

@@ -14,6 +14,7 @@ yardsticks have been run once and for all: ``scoreboard.json`` beside this file,
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -166,7 +167,7 @@ class Scoreboard:
         self.rounds = sorted({t for record in records.values() for t in record.rounds})
         self.problems = list(next(iter(records.values())).means)
 
-    @property
+    @functools.cached_property
     def best(self) -> dict[str, dict[int, tuple[float, str]]]:
         """Least mean regret of all yardsticks, and whose it is: by problem and round."""
         best: dict[str, dict[int, tuple[float, str]]] = {}
