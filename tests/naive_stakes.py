@@ -48,7 +48,8 @@ def look(X: Array, theta: Array, V_inverse: Any, sigma: float, guard: float) -> 
         a = gaps[z] / width
         youth = min(1.0, a * a / 2.0 * s / (1.0 + s))
         scores[z] = a
-        losses[z] = width * psi(a) * (1.0 + guard * youth * a * a)
+        caution = guard * 2.0 * youth if guard < 0.5 else max(youth, 2.0 * guard - 1.0)
+        losses[z] = width * psi(a) * (1.0 + caution * a * a / 2.0)
         # L(w) = w psi(g / w): d log L / d log w at fixed g, numerically
         h = 1e-5
         up, down = (math.log(w * psi(gaps[z] / w)) for w in (width * (1 + h), width * (1 - h)))

@@ -8,11 +8,12 @@ from sightline.core.model import ALL_ARMS
 from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
 from sightline.policies.base import choose, update
+from sightline.problems.base import Problem
 from tests.naive import Ints
 from tests.naive_allocation_policies import Record
 
 
-def every_round(problem: sl.LinearBandit, policy: sl.Policy, rounds: int, seed: int) -> Run:
+def every_round(problem: Problem, policy: sl.Policy, rounds: int, seed: int) -> Run:
     """Return a run recorded after each round."""
     return sl.simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 

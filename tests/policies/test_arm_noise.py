@@ -10,8 +10,9 @@ import pytest
 import sightline as sl
 from sightline import IDS, LinearBandit, LinIMED, LinUCB, LogDet, PrimalDual, ThompsonSampling
 from sightline.core.clock import Clock, clock_at
-from sightline.engine.loop import _advance, blank_tape, loop_for, streams
+from sightline.engine.loop import _advance, loop_for, streams
 from sightline.engine.simulate import Run
+from sightline.engine.tape import blank_tape
 from sightline.jit import interpreted
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.noise import register_noise
@@ -192,7 +193,8 @@ def test_the_interpreter_plays_what_compiled_code_plays(
         tape = blank_tape(tuple(clock_at(t) for t in range(1, 101)), problem.k)
         clock = Clock(*clock_at(1))
         state, world = policy.start(problem.model), problem.world()
-        advance(state, world, clock, tape, *streams(4), 100)
+        decisions, noise = streams(4)
+        advance(state, world, clock, tape, decisions, noise, decisions, 100)
         assert tape.next_mark[0] == 100
         pulls.append(tape.recorded_pulls)
     np.testing.assert_array_equal(pulls[0], pulls[1])

@@ -35,7 +35,7 @@ def after(problem: sl.LinearBandit, policy: sl.Stakes, rounds: int, seed: int = 
 
 
 @without_compilation
-@pytest.mark.parametrize("guard", [0.0, 2.0])
+@pytest.mark.parametrize("guard", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("rounds", [3, 9, 25])
 @pytest.mark.parametrize("problem", [EOO, SPHERE], ids=["optimism", "sphere"])
 def test_the_law_is_the_least_information_ratio(
@@ -254,6 +254,7 @@ def test_what_is_at_stake_in_words() -> None:
         ({"norm_bound": 0.0}, "norm_bound must be finite and > 0"),
         ({"norm_bound": 1e300}, "norm_bound"),
         ({"guard": -0.1}, "guard must be finite and >= 0"),
+        ({"guard": 1.1}, "guard must be at most 1"),
         ({"guard": math.nan}, "guard must be finite"),
         ({"noise": "unknown"}, "noise must be one of 'given', 'estimated', got 'unknown'"),
         ({"randomised": 1}, "randomised must be True or False, got 1"),

@@ -13,7 +13,8 @@ that differs from arm to arm, the reward is divided by sigma_x / sigma: Y_x = rh
 sigma / sigma_x, and all outcomes have the noise sigma.
 
 In a round only some rows of the table are on offer.  An offer is a class, on which kernels
-dispatch: :class:`AllArms` costs nothing, :class:`SomeArms` has a flag per row.
+dispatch: :class:`AllArms` costs nothing, :class:`OneContext` is a block of rows,
+:class:`SomeArms` has a flag per row.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from sightline.validation import LARGEST, SMALLEST, action_set, finite_array, sc
 __all__ = [
     "ALL_ARMS",
     "AllArms",
+    "Contexts",
     "Model",
+    "OneContext",
     "SomeArms",
     "bandit_model",
     "check_signal",
@@ -39,6 +42,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _FARTHEST = 1e50  # signal over noise whose powers still fit a float
 
@@ -55,8 +59,39 @@ class SomeArms(NamedTuple):
     available: NDArray[np.bool_]  # (k,)
 
 
+class OneContext(NamedTuple):
+    """Offer of a block of rows, from ``start`` to before ``stop``: the arms of one context."""
+
+    context: int
+    start: int
+    stop: int
+
+
 #: The offer of every round of a problem with fixed arms.
 ALL_ARMS = AllArms()
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """Blocks of rows of a table, one per context, one of which is on offer in each round.
+
+    Parameters
+    ----------
+    starts : ndarray, shape (C + 1,)
+        First row of every context; the last entry is the number of rows.
+    probabilities : ndarray, shape (C,), optional
+        How often each context comes; None if nobody knows.
+    """
+
+    starts: Ints
+    probabilities: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def offer(self, context: int) -> OneContext:
+        """Say what can be played in a context."""
+        return OneContext(context, int(self.starts[context]), int(self.starts[context + 1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +108,15 @@ class Model:
         sigma, the sub-Gaussian parameter of every entry of an outcome.
     weights : ndarray, shape (k,), optional
         rho with Y_x = rho_x x; None where an outcome is no noisy multiple of the reward.
+    contexts : Contexts, optional
+        Which rows are on offer together; None if all of them are, in every round.
     """
 
     rewards: Array
     observations: Array
     noise_std: float
     weights: Array | None
+    contexts: Contexts | None = None
 
     @property
     def shows_rewards(self) -> bool:
@@ -98,6 +136,13 @@ class Model:
                 "shows something else"
             )
         return self.weights
+
+    def needs_fixed_arms(self, policy: str) -> None:
+        """Say that a policy cannot play contexts, where there are any."""
+        if self.contexts is not None:
+            raise ValueError(
+                f"{policy} needs the same arms in every round; this problem has contexts"
+            )
 
 
 def valid_noise_std(noise_std: object, k: int) -> float | Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.linalg.vectors import first_largest
-from sightline.core.model import AllArms, SomeArms
+from sightline.core.model import AllArms, OneContext, SomeArms
 from sightline.jit import compiled, generic
 
 __all__ = [
@@ -39,9 +39,10 @@ def _all_is_whole(offer: AllArms) -> bool:
     return True
 
 
+@is_whole.register(OneContext)
 @is_whole.register(SomeArms)
 @compiled
-def _some_is_not_whole(offer: SomeArms) -> bool:
+def _some_is_not_whole(offer: Any) -> bool:
     return False
 
 
@@ -63,6 +64,16 @@ def _first_largest_of_some(offer: SomeArms, values: Array) -> int:
     first, largest = 0, -math.inf
     for x in range(values.shape[0]):
         if offer.available[x] and values[x] > largest:
+            first, largest = x, values[x]
+    return first
+
+
+@first_largest_offered.register(OneContext)
+@compiled
+def _first_largest_of_context(offer: OneContext, values: Array) -> int:
+    first, largest = offer.start, -math.inf
+    for x in range(offer.start, offer.stop):
+        if values[x] > largest:
             first, largest = x, values[x]
     return first
 
@@ -90,6 +101,12 @@ def _nth_of_some(offer: SomeArms, n: int) -> int:
     return -1
 
 
+@nth_offered.register(OneContext)
+@compiled
+def _nth_of_context(offer: OneContext, n: int) -> int:
+    return offer.start + n
+
+
 @generic
 def withhold(offer: Any, values: Array, value: float) -> None:
     """Write a value in place of those of arms that are not on offer."""
@@ -110,6 +127,15 @@ def _withhold_some(offer: SomeArms, values: Array, value: float) -> None:
             values[x] = value
 
 
+@withhold.register(OneContext)
+@compiled
+def _withhold_others(offer: OneContext, values: Array, value: float) -> None:
+    for x in range(offer.start):
+        values[x] = value
+    for x in range(offer.stop, values.shape[0]):
+        values[x] = value
+
+
 @generic
 def restrict_alternatives(offer: Any, alternatives: Any, comparison: Comparison) -> Comparison:
     """Leave out arms that are not on offer: being best of all, they would not be played."""
@@ -122,9 +148,10 @@ def _restrict_nothing(offer: AllArms, alternatives: Any, comparison: Comparison)
     return comparison
 
 
+@restrict_alternatives.register(OneContext)
 @restrict_alternatives.register(SomeArms)
 @compiled
-def _restrict_to_some(offer: SomeArms, alternatives: Any, comparison: Comparison) -> Comparison:
+def _restrict_to_some(offer: Any, alternatives: Any, comparison: Comparison) -> Comparison:
     distances = alternatives.distances
     withhold(offer, distances, math.inf)
     least = math.inf

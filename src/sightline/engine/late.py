@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.clock import Clock, is_before, tick
-from sightline.core.model import AllArms
+from sightline.core.clock import Clock, is_before
 from sightline.core.persistence import State
-from sightline.engine.loop import Tape, commit, record, versions_of
+from sightline.engine.arrivals import commit, next_offer
+from sightline.engine.loop import versions_of
+from sightline.engine.tape import Tape, explore
 from sightline.jit import compiled, generic
 from sightline.policies.base import choose, decided, update
 from sightline.problems.base import OneNumber, SeveralNumbers
@@ -153,6 +154,7 @@ def _advance_late(
     tape: Tape,
     decisions: np.random.Generator,
     noise: np.random.Generator,
+    contexts: np.random.Generator,
     questions: int,
     delay: Any,
     late: Late,
@@ -166,21 +168,18 @@ def _advance_late(
             _drop_first(late)
         if late.size[0] == late.told.shape[0]:
             break
-        choice = choose(state, clock, AllArms(0), decisions)
+        offer = next_offer(world.arrivals, contexts)
+        choice = choose(state, clock, offer, decisions)
         if is_before(clock, choice.wake):
             wake = choice.wake
             if late.size[0] > 0 and late.told[0] + 1 < wake.t:
                 wake = Clock(late.told[0] + 1, np.nan)
-            clock = commit(tape, choice.arm, clock, wake)
+            clock = commit(world.arrivals, tape, state, clock, offer, choice.arm, wake, contexts)
         else:
             _see(world, choice.arm, noise, late.outcome[late.size[0]])
             _put(late, told_after(delay, clock.t, delays), clock.t, choice.arm)
             decided(state, clock, choice.arm)
-            tape.pulls[choice.arm] += 1.0
-            tape.explorations[0] += 1
-            clock = tick(clock)
-            if clock.t > tape.mark_t[tape.next_mark[0]]:
-                record(tape)
+            clock = explore(tape, choice.arm, clock)
         if tape.next_mark[0] == marks:
             break
     return clock.t, clock.log_t

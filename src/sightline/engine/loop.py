@@ -1,22 +1,24 @@
 """The rounds of a simulation: the only place where simulated time passes.
 
 One loop, compiled and cached per policy and noise, advances a run; where a part is plain Python,
-the very same loop runs interpreted.  ``walk`` takes the same steps one at a time, for observers
+the very same loop runs interpreted.  What is on offer in a round is decided by the world
+(:mod:`sightline.engine.arrivals`).  ``walk`` takes the same steps one at a time, for observers
 that look at the state between a choice and its outcome.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.clock import Clock, clock_at, is_before, rounds_between, tick
-from sightline.core.model import ALL_ARMS, AllArms
+from sightline.core.clock import Clock, clock_at, is_before, tick
+from sightline.core.model import ALL_ARMS
 from sightline.core.persistence import State
+from sightline.engine.arrivals import commit, next_offer
+from sightline.engine.tape import Tape, explore
 from sightline.jit import (
     callable_for,
     compiled,
@@ -34,14 +36,11 @@ from sightline.validation import integer
 __all__ = [
     "Loop",
     "Step",
-    "Tape",
     "Versions",
-    "blank_tape",
-    "commit",
+    "context_stream",
     "delay_stream",
     "is_compiled",
     "loop_for",
-    "record",
     "streams",
     "versions_of",
     "walk",
@@ -51,64 +50,6 @@ Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 Loop = Callable[..., tuple[int, float]]
-
-
-class Tape(NamedTuple):
-    """Checkpoints, running totals and what was recorded."""
-
-    mark_t: Ints  # (m,)
-    mark_log_t: Array  # (m,)
-    next_mark: Ints  # (1,)
-    explorations: Ints  # (1,) so far
-    pulls: Array  # (k,) so far
-    recorded_explorations: Ints  # (m,)
-    recorded_pulls: Array  # (m, k)
-
-
-def blank_tape(checkpoints: tuple[Clock, ...], k: int) -> Tape:
-    """Tape for these checkpoints and k arms."""
-    m = len(checkpoints)
-    mark_t, mark_log_t = _marks(checkpoints)
-    return Tape(
-        mark_t=mark_t,
-        mark_log_t=mark_log_t,
-        next_mark=np.zeros(1, dtype=np.int64),
-        explorations=np.zeros(1, dtype=np.int64),
-        pulls=np.zeros(k),
-        recorded_explorations=np.zeros(m, dtype=np.int64),
-        recorded_pulls=np.zeros((m, k)),
-    )
-
-
-@functools.lru_cache(maxsize=64)  # replications share them, and nothing writes to them
-def _marks(checkpoints: tuple[Clock, ...]) -> tuple[Ints, Array]:
-    t = np.array([clock.t for clock in checkpoints], dtype=np.int64)
-    return t, np.array([clock.log_t for clock in checkpoints])
-
-
-@compiled
-def record(tape: Tape) -> None:
-    """Write down the totals at a checkpoint that has been passed."""
-    mark = tape.next_mark[0]
-    tape.recorded_explorations[mark] = tape.explorations[0]
-    for arm in range(tape.pulls.shape[0]):
-        tape.recorded_pulls[mark, arm] = tape.pulls[arm]
-    tape.next_mark[0] = mark + 1
-
-
-@compiled
-def commit(tape: Tape, arm: int, clock: Clock, wake: Clock) -> Clock:
-    """Play one arm until ``wake``, passing the checkpoints on the way."""
-    while tape.next_mark[0] < tape.mark_t.shape[0]:
-        mark = Clock(tape.mark_t[tape.next_mark[0]], tape.mark_log_t[tape.next_mark[0]])
-        if not is_before(mark, wake):
-            break
-        after = tick(mark)
-        tape.pulls[arm] += rounds_between(clock, after)
-        clock = after
-        record(tape)
-    tape.pulls[arm] += rounds_between(clock, wake)
-    return wake
 
 
 @generic
@@ -142,6 +83,7 @@ def _advance(
     tape: Tape,
     decisions: np.random.Generator,
     noise: np.random.Generator,
+    contexts: np.random.Generator,
     questions: int,
 ) -> tuple[int, float]:
     """Ask the policy until all checkpoints are recorded, at most so many times; return the clock.
@@ -150,16 +92,14 @@ def _advance(
     """
     marks = tape.mark_t.shape[0]
     for _ in range(questions):
-        choice = choose(state, clock, AllArms(0), decisions)
+        offer = next_offer(world.arrivals, contexts)
+        choice = choose(state, clock, offer, decisions)
         if is_before(clock, choice.wake):
-            clock = commit(tape, choice.arm, clock, choice.wake)
+            arm, wake = choice.arm, choice.wake
+            clock = commit(world.arrivals, tape, state, clock, offer, arm, wake, contexts)
         else:
             _play(world, state, clock, choice.arm, noise)
-            tape.pulls[choice.arm] += 1.0
-            tape.explorations[0] += 1
-            clock = tick(clock)
-            if clock.t > tape.mark_t[tape.next_mark[0]]:
-                record(tape)
+            clock = explore(tape, choice.arm, clock)
         if tape.next_mark[0] == marks:
             break
     return clock.t, clock.log_t
@@ -204,6 +144,11 @@ def delay_stream(seed: int | np.random.SeedSequence) -> np.random.Generator:
     return _stream(seed, 3)  # 2 is taken, by laws that are found by drawing
 
 
+def context_stream(seed: int | np.random.SeedSequence) -> np.random.Generator:
+    """Make a generator for contexts: policies run with one seed meet the same ones."""
+    return _stream(seed, 4)
+
+
 def _stream(seed: int | np.random.SeedSequence, i: int) -> np.random.Generator:
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(integer("seed", seed, at_least=0))
@@ -237,6 +182,10 @@ def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> 
     Between two steps ``state`` is what the choice was made from; it learns when the next step is
     asked for.
     """
+    if problem.model.contexts is not None:
+        raise ValueError(
+            f"{problem.name} has contexts; only fixed arms can be looked at by the round"
+        )
     decisions, noise = streams(seed)
     means = problem.world().means
     answer, learn = callable_for(choose, state), callable_for(update, state)

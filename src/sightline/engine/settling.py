@@ -18,8 +18,9 @@ from sightline.core.confidence.rules import ConfidenceRule
 from sightline.core.model import ALL_ARMS
 from sightline.core.persistence import State
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
-from sightline.engine.loop import blank_tape, loop_for, streams
+from sightline.engine.loop import loop_for, streams
 from sightline.engine.simulate import Stop
+from sightline.engine.tape import blank_tape
 from sightline.jit import callable_for
 from sightline.policies.base import Evidence, Policy, inspect
 from sightline.problems.bandit import LinearBandit
@@ -84,7 +85,8 @@ def settle(
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
             questions = min(looks + 1 - clock.t, _MOST_QUESTIONS)
-            clock = Clock(*advance(state, world, clock, tape, decisions, noise, questions))
+            streams_ = decisions, noise, decisions  # with fixed arms no context is drawn
+            clock = Clock(*advance(state, world, clock, tape, *streams_, questions))
         if rounds == math.inf:
             report = _report(state, policy, problem, clock)
             committed = tape.explorations[0] < clock.t - 1

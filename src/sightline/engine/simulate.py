@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from sightline.core.clock import FAR, Clock, clock_at
 from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.late import LATE, more_space, no_outcomes
-from sightline.engine.loop import blank_tape, delay_stream, is_compiled, loop_for, streams
+from sightline.engine.loop import (
+    context_stream,
+    delay_stream,
+    is_compiled,
+    loop_for,
+    streams,
+)
+from sightline.engine.tape import blank_tape
 from sightline.policies.base import Policy
 from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
@@ -111,7 +118,7 @@ def simulate(
 
     Parameters
     ----------
-    problem : LinearBandit
+    problem : LinearBandit or ContextualBandit
         The world.
     policy : Policy
         What is run in it.
@@ -136,6 +143,8 @@ def simulate(
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     instance("policy", policy, Policy, "a Policy such as IDS()")
+    if problem.model.contexts is not None and not policy.takes_some_arms:
+        problem.model.needs_fixed_arms(type(policy).__name__)
     lateness = valid_delay(delay)
     horizon = valid_horizon(horizon, policy, lateness)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
@@ -145,6 +154,7 @@ def simulate(
     world = problem.world()
     tape = blank_tape(clocks, len(problem.gaps))
     decisions, noise = streams(seed)
+    contexts = decisions if problem.model.contexts is None else context_stream(seed)
     advance = loop_for(state, problem)
     late: tuple[Any, ...] = ()
     if lateness is not None:
@@ -156,7 +166,9 @@ def simulate(
         if stop is not None and stop.is_set():
             raise KeyboardInterrupt
         began = time.perf_counter()
-        clock = Clock(*advance(state, world, clock, tape, decisions, noise, questions, *late))
+        clock = Clock(
+            *advance(state, world, clock, tape, decisions, noise, contexts, questions, *late)
+        )
         seconds = time.perf_counter() - began
         growth = min(_PATIENCE / max(seconds, 1e-9), _GROWTH)
         questions = max(int(questions * growth), 1)

@@ -13,7 +13,9 @@ state:
 - ``law(state, clock, offer, rng, probabilities)``, for a policy that randomises, writes the
   probability of every arm,
 - ``at_stake(state, clock, offer)``, optional, says what stopping now is expected to lose per round,
-  and what knowing more costs.
+  and what knowing more costs,
+- ``best_of(state, clock, offer)``, for a policy that commits and takes contexts, says what it plays
+  of an offer while it is committed.
 
 A choice says until when it holds.  If ``wake`` is the current round, the policy explores: it
 wants to see the outcome.  If ``wake`` lies ahead, it commits to its best arm of every offer until
@@ -43,6 +45,7 @@ __all__ = [
     "Evidence",
     "Policy",
     "at_stake",
+    "best_of",
     "choose",
     "choose_among",
     "choose_from",
@@ -217,6 +220,13 @@ def at_stake(state: State, clock: Clock, offer: Any) -> tuple[float, float]:
     return math.nan, math.nan
 
 
+@generic
+@compiled
+def best_of(state: State, clock: Clock, offer: Any) -> int:
+    """Arm of an offer that a committed policy plays; by default what it reports as best."""
+    return inspect(state, clock, offer).best
+
+
 def _rebuild_choice(arm: int, probability: float, t: int, log_t: float) -> Choice:
     return Choice(arm, probability, Clock(t, log_t))
 
@@ -255,6 +265,7 @@ _CONTRACT: dict[str, Any] = {
     "dropped": dropped,
     "law": law,
     "at_stake": at_stake,
+    "best_of": best_of,
 }
 
 
@@ -268,6 +279,7 @@ def register_policy(
     dropped: Callable[..., None] | None = None,
     law: Callable[..., None] | None = None,
     at_stake: Callable[..., tuple[float, float]] | None = None,
+    best_of: Callable[..., int] | None = None,
 ) -> None:
     """Add a policy: its functions, compiled or plain, for the class of its state.
 
@@ -292,6 +304,9 @@ def register_policy(
     at_stake : callable, optional
         ``at_stake(state, clock, offer)`` returns the expected loss per round of stopping now, and
         the price of a nat.
+    best_of : callable, optional
+        ``best_of(state, clock, offer)`` returns the arm that a committed policy plays of an offer;
+        by default what ``inspect`` reports as best.
     """
     parts = {
         "choose": choose,
@@ -301,6 +316,7 @@ def register_policy(
         "dropped": dropped,
         "law": law,
         "at_stake": at_stake,
+        "best_of": best_of,
     }
     for name, implementation in parts.items():
         if implementation is not None:

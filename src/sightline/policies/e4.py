@@ -136,6 +136,7 @@ class E4(Policy):
 
     def start(self, model: Model) -> E4State:
         """State before any data."""
+        model.needs_fixed_arms("E4")
         weights = model.needs_weights("E4")
         estimate, _ = unregularised(model, "E4")
         k, d = estimate.arms.rewards.shape

@@ -115,6 +115,7 @@ class ExploreThenAllocate(Policy):
 
     def start(self, model: Model) -> ExploreThenAllocateState:
         """State before any data."""
+        model.needs_fixed_arms("ExploreThenAllocate")
         weights = model.needs_weights("ExploreThenAllocate")
         estimate, members = unregularised(model, "ExploreThenAllocate")
         k, d = estimate.arms.rewards.shape

@@ -92,6 +92,7 @@ class LinIMED(Policy):
 
     def start(self, model: Model) -> LinIMEDState:
         """State before any data."""
+        model.needs_fixed_arms("LinIMED")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         return LinIMEDState(
             estimate=estimate,

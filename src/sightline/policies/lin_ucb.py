@@ -102,6 +102,8 @@ class LinUCB(Policy):
 
     def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""
+        if self.switch_growth is not None:
+            model.needs_fixed_arms("LinUCB that changes its arm rarely")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         always = LinUCBState(
             estimate=estimate,

@@ -117,6 +117,7 @@ class OAM(Policy):
 
     def start(self, model: Model) -> OAMState:
         """State before any data."""
+        model.needs_fixed_arms("OAM")
         weights = model.needs_weights("OAM")
         estimate, members = unregularised(model, "OAM")
         k, d = estimate.arms.rewards.shape

@@ -89,6 +89,7 @@ class OSSB(Policy):
 
     def start(self, model: Model) -> OSSBState:
         """State before any data."""
+        model.needs_fixed_arms("OSSB")
         estimate, _ = unregularised(model, "OSSB")
         return OSSBState(
             estimate=estimate,

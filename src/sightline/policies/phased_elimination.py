@@ -141,6 +141,7 @@ class PhasedElimination(Policy):
 
     def start(self, model: Model) -> PhasedEliminationState:
         """State before any data."""
+        model.needs_fixed_arms("PhasedElimination")
         weights, actions = model.needs_weights("PhasedElimination"), model.rewards
         k, d = actions.shape
         state = PhasedEliminationState(

@@ -138,6 +138,7 @@ class PrimalDual(Policy):
 
     def start(self, model: Model) -> PrimalDualState:
         """State before any data."""
+        model.needs_fixed_arms("PrimalDual")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         k, d = estimate.arms.rewards.shape
         return PrimalDualState(

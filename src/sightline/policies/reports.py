@@ -21,10 +21,12 @@ __all__ = [
     "StateWithAlternatives",
     "StateWithEstimate",
     "begin",
+    "best_on_offer",
     "compare_to_best",
     "learn",
     "report",
     "report_commitment",
+    "report_evidence",
     "settled_until_round",
 ]
 
@@ -66,6 +68,12 @@ def learn(state: StateWithEstimate, clock: Clock, arm: int, outcome: Any) -> Non
 
 
 @compiled
+def best_on_offer(state: StateWithEstimate, clock: Clock, offer: Any) -> int:
+    """Empirically best arm of an offer."""
+    return first_largest_offered(offer, state.estimate.arms.means)
+
+
+@compiled
 def compare_to_best(state: StateWithAlternatives, offer: Any) -> Comparison:
     """Compare arms on offer with the empirically best of them."""
     best = first_largest_offered(offer, state.estimate.arms.means)
@@ -92,10 +100,15 @@ def report(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
 
 
 @compiled
+def report_evidence(state: StateWithAlternatives, comparison: Comparison, clock: Clock) -> Evidence:
+    """Report what a comparison says, and until when x-hat is settled as things stand."""
+    log_det = state.estimate.learned.log_det[0]
+    beta = global_beta(state.confidence, log_det, log_round(clock))
+    wake = settled_until_round(state, comparison, clock)
+    return Evidence(comparison.best, 0.5 * comparison.least, 0.5 * beta, wake)
+
+
+@compiled
 def report_commitment(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
-    """Report the same, and until when x-hat is settled as things stand."""
-    now = report(state, clock, offer)
-    comparison = Comparison(now.best, 2.0 * now.evidence)
-    return Evidence(
-        now.best, now.evidence, now.threshold, settled_until_round(state, comparison, clock)
-    )
+    """Report m_s against beta_{s, t log t} / 2, and until when x-hat is settled."""
+    return report_evidence(state, compare_to_best(state, offer), clock)

@@ -1,6 +1,7 @@
 """The world: linear bandits with their true parameter and noise.  Policies never import it."""
 
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.contextual import ContextualBandit
 from sightline.problems.instances import (
     end_of_optimism,
     end_of_optimism_family,
@@ -12,6 +13,7 @@ from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uni
 
 __all__ = [
     "Bernoulli",
+    "ContextualBandit",
     "Gaussian",
     "LinearBandit",
     "Sampler",

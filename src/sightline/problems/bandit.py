@@ -5,18 +5,16 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sightline.core.model import bandit_model, common_noise, valid_noise_std
-from sightline.problems.base import OneNumber, Problem
-from sightline.problems.noise import Gaussian, valid_noise
-from sightline.validation import LARGEST, action_set, finite_array, text
+from sightline.core.model import bandit_model
+from sightline.problems.rewards import NoisyRewards
+from sightline.validation import action_set
 
 __all__ = ["LinearBandit"]
 
 
-class LinearBandit(Problem):
+class LinearBandit(NoisyRewards):
     """Arms x with rewards <x, theta> + noise: a value, equal to another with the same contents.
 
     Parameters
@@ -56,30 +54,11 @@ class LinearBandit(Problem):
         noise: Any = None,
         name: str = "linear-bandit",
     ) -> None:
-        self.actions = action_set(actions)
-        self.k, self.d = self.actions.shape
-        self.theta = finite_array("theta", theta, (self.d,))
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.means: NDArray[np.float64] = self.actions @ self.theta
-        if not np.abs(self.means).max() <= LARGEST:
-            raise ValueError(
-                f"means must not exceed {LARGEST:g}, got {np.abs(self.means).max():g} for these "
-                "actions and theta"
-            )
+        super().__init__(action_set(actions), theta, noise_std, noise, name)
         self.best = int(self.means.argmax())
         self.gaps = self.means[self.best] - self.means
-        if noise is not None and noise_std is not None:
-            raise ValueError("give noise_std or noise, not both")
-        if noise is None:
-            self.noise_std = valid_noise_std(1.0 if noise_std is None else noise_std, self.k)
-            self.noise = Gaussian(common_noise(self.noise_std))
-        else:
-            self.noise = valid_noise(noise, self.means)
-            self.noise_std = float(self.noise.std)
+        self.gaps.setflags(write=False)
         self.model = bandit_model(self.actions, self.noise_std)
-        self.name = text("name", name)
-        for array in (self.actions, self.theta, self.means, self.gaps):
-            array.setflags(write=False)
 
     @classmethod
     def load(
@@ -104,23 +83,6 @@ class LinearBandit(Problem):
     def member(self, replication: int) -> LinearBandit:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
         return self
-
-    def world(self) -> OneNumber:
-        """Make what answers a policy in one run: rewards, in units of the noise of their arm."""
-        assert self.model.weights is not None
-        return OneNumber(self.model.weights * self.means, self.noise)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LinearBandit) and self._value() == other._value()
-
-    def __hash__(self) -> int:
-        return hash(self._value())
-
-    def _value(self) -> tuple[object, ...]:
-        arrays = (self.actions, self.theta, np.asarray(self.noise_std))
-        # distributions are tuples, of which Gaussian(1.0) == TwoPoint(1.0)
-        contents = (array.tobytes() for array in arrays)
-        return (self.name, self.actions.shape, *contents, type(self.noise), self.noise)
 
     def __repr__(self) -> str:
         noise = self.noise if isinstance(self.noise_std, float) else f"{self.k} levels"

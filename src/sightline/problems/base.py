@@ -11,9 +11,25 @@ from numpy.typing import NDArray
 
 from sightline.core.model import Model
 
-__all__ = ["OneNumber", "Problem", "SeveralNumbers"]
+__all__ = ["Arrivals", "FixedArms", "OneNumber", "Problem", "SeveralNumbers"]
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class FixedArms(NamedTuple):
+    """Every arm is on offer in every round."""
+
+    code: int = 0  # numba knows no empty named tuples
+
+
+class Arrivals(NamedTuple):
+    """Contexts are drawn independently, each with its own rows of the table."""
+
+    starts: Ints  # (C + 1,)
+    cumulative: Array  # (C,): sums of the probabilities
+    probabilities: Array  # (C,)
+    bests: Ints  # (C,): scratch
 
 
 class OneNumber(NamedTuple):
@@ -21,6 +37,7 @@ class OneNumber(NamedTuple):
 
     means: Array  # (k,)
     noise: Any
+    arrivals: Any = FixedArms()
 
 
 class SeveralNumbers(NamedTuple):
@@ -29,6 +46,7 @@ class SeveralNumbers(NamedTuple):
     means: Array  # (k, p)
     noise: Any
     outcome: Array  # (p,): where the answer is written
+    arrivals: Any = FixedArms()
 
 
 class Problem(ABC):
@@ -43,7 +61,7 @@ class Problem(ABC):
     theta : ndarray, shape (d,)
         What it is not told.
     gaps : ndarray, shape (k,)
-        What the mean reward of every arm falls short of the best.
+        What the mean reward of every arm falls short of the best, of its context if there are any.
     noise : distribution
         Of every entry of an outcome, around its mean.
     origin : mapping or None

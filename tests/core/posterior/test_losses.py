@@ -30,7 +30,7 @@ def seen(
     return out, prospect
 
 
-@pytest.mark.parametrize("guard", [0.0, 2.0])
+@pytest.mark.parametrize("guard", [0.0, 0.3, 0.5, 0.8, 1.0])
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("seed", range(6))
 def test_against_brute_force(seed: int, sigma: float, guard: float) -> None:

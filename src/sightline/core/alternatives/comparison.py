@@ -33,6 +33,7 @@ __all__ = [
     "Shifts",
     "compare",
     "compare_arms",
+    "compare_block",
     "locate_alternatives",
     "shifts",
     "write_shifts",
@@ -106,10 +107,40 @@ def compare_arms(estimate: LeastSquares, best: int, separations: Array, shortfal
     """Write |x-hat - z|^2 in V^-1 and <x-hat - z, theta-hat> for all arms z: O(k d)."""
     arms, w = estimate.arms, estimate.scratch.direction
     own = multiply(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
-    products, widths = estimate.scratch.products, arms.squared_widths
-    inner_products(arms.columns, w, products)
-    mean = arms.means[best]
-    for z in range(separations.shape[0]):
+    inner_products(arms.columns, w, estimate.scratch.products)
+    _compare_range(estimate, best, own, 0, separations.shape[0], separations, shortfalls)
+
+
+@compiled
+def compare_block(
+    estimate: LeastSquares,
+    best: int,
+    start: int,
+    stop: int,
+    separations: Array,
+    shortfalls: Array,
+) -> None:
+    """Write the same for a block of arms, of which ``best`` is one."""
+    arms, w, products = estimate.arms, estimate.scratch.direction, estimate.scratch.products
+    own = multiply(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
+    inner_products(arms.columns[:, start:stop], w, products[start:stop])
+    _compare_range(estimate, best, own, start, stop, separations, shortfalls)
+
+
+@compiled
+def _compare_range(
+    estimate: LeastSquares,
+    best: int,
+    own: float,
+    start: int,
+    stop: int,
+    separations: Array,
+    shortfalls: Array,
+) -> None:
+    """Write both for a range of arms, whose inner products with V^-1 x-hat are known."""
+    arms, products = estimate.arms, estimate.scratch.products
+    widths, mean = arms.squared_widths, arms.means[best]
+    for z in range(start, stop):
         separation = own - 2.0 * products[z] + widths[z]
         separations[z] = separation
         shortfalls[z] = mean - arms.means[z]

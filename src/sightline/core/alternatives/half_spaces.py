@@ -1,14 +1,16 @@
-"""Half-space alternatives over all of R^d, in closed form.
+"""Half-space alternatives over all of R^d, in closed form: for fixed arms, or for every context.
 
 nu-hat(z) - theta-hat = -(<u_z, theta-hat> / |u_z|^2) V^-1 u_z with the norm taken in V^-1, at
 squared distance <u_z, theta-hat>^2 / |u_z|^2 (paper, closed form of nu-hat).  An arm equal to
 x-hat is no alternative: its distance is inf.
+
+With contexts, every arm z has the best arm of its own context in place of x-hat.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +20,20 @@ from sightline.core.alternatives.comparison import (
     Shifts,
     compare,
     compare_arms,
+    compare_block,
     locate_alternatives,
     write_shifts,
 )
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.model import Contexts, OneContext
+from sightline.core.offers import first_largest_offered
 from sightline.core.persistence import persists
-from sightline.jit import compiled
+from sightline.jit import compiled, generic
 
-__all__ = ["HalfSpaces", "half_spaces"]
+__all__ = ["ContextHalfSpaces", "HalfSpaces", "context_half_spaces", "half_spaces", "rival_of"]
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @persists()
@@ -44,32 +50,94 @@ def half_spaces(k: int) -> HalfSpaces:
     return HalfSpaces(np.zeros(k), np.zeros(k), np.zeros(k))
 
 
+@persists()
+class ContextHalfSpaces(NamedTuple):
+    """Half-space alternatives of all contexts, with the arrays of ``comparison``."""
+
+    separations: Array
+    shortfalls: Array
+    distances: Array
+    starts: Ints  # (C + 1,)
+    bests: Ints  # (k,): the best arm of the context of each arm
+
+
+def context_half_spaces(contexts: Contexts) -> ContextHalfSpaces:
+    """Arrays for all arms of these contexts."""
+    starts = contexts.starts.copy()
+    k = int(starts[-1])
+    bests = np.zeros(k, dtype=np.int64)
+    return ContextHalfSpaces(np.zeros(k), np.zeros(k), np.zeros(k), starts, bests)
+
+
+@generic
+def rival_of(alternatives: Any, comparison: Comparison, z: int) -> int:
+    """Arm that z is compared with."""
+    raise TypeError(f"{type(alternatives).__name__} are no half-spaces")
+
+
+@rival_of.register(HalfSpaces)
+@compiled
+def _rival_of_all(alternatives: HalfSpaces, comparison: Comparison, z: int) -> int:
+    return comparison.best
+
+
+@rival_of.register(ContextHalfSpaces)
+@compiled
+def _rival_in_context(alternatives: ContextHalfSpaces, comparison: Comparison, z: int) -> int:
+    rival: int = alternatives.bests[z]
+    return rival
+
+
 @compare.register(HalfSpaces)
 @compiled
 def _compare_halfspaces(alternatives: HalfSpaces, estimate: LeastSquares, best: int) -> Comparison:
+    compare_arms(estimate, best, alternatives.separations, alternatives.shortfalls)
+    return Comparison(best, _measure(alternatives))
+
+
+@compare.register(ContextHalfSpaces)
+@compiled
+def _compare_contexts(
+    alternatives: ContextHalfSpaces, estimate: LeastSquares, best: int
+) -> Comparison:
+    """Compare the arms of every context with its best: O(k d + C d^2)."""
+    starts, bests = alternatives.starts, alternatives.bests
+    for c in range(starts.shape[0] - 1):
+        start, stop = starts[c], starts[c + 1]
+        leader = first_largest_offered(OneContext(c, start, stop), estimate.arms.means)
+        for z in range(start, stop):
+            bests[z] = leader
+        compare_block(
+            estimate, leader, start, stop, alternatives.separations, alternatives.shortfalls
+        )
+    return Comparison(best, _measure(alternatives))
+
+
+@compiled
+def _measure(alternatives: Any) -> float:
+    """Write the distances; return the least."""
     separations, shortfalls = alternatives.separations, alternatives.shortfalls
-    compare_arms(estimate, best, separations, shortfalls)
     least = math.inf
     for z in range(separations.shape[0]):
         separation, shortfall = separations[z], shortfalls[z]
         distance = shortfall * shortfall / separation if separation > 0.0 else math.inf
         alternatives.distances[z] = distance
         least = min(least, distance)
-    return Comparison(best, least)
+    return least
 
 
 @locate_alternatives.register(HalfSpaces)
+@locate_alternatives.register(ContextHalfSpaces)
 @compiled
-def _locate_halfspaces(
-    alternatives: HalfSpaces, estimate: LeastSquares, comparison: Comparison
-) -> float:
+def _locate_halfspaces(alternatives: Any, estimate: LeastSquares, comparison: Comparison) -> float:
     return comparison.least
 
 
 @write_shifts.register(HalfSpaces)
+@write_shifts.register(ContextHalfSpaces)
 @compiled
 def _write_halfspace_shifts(
-    alternatives: HalfSpaces,
+    alternatives: Any,
     estimate: LeastSquares,
     comparison: Comparison,
     count: int,
@@ -83,7 +151,8 @@ def _write_halfspace_shifts(
         scales[n] = -alternatives.shortfalls[arms[n]] / alternatives.separations[arms[n]]
     for j in range(d):
         for n in range(count):
-            differences[j, n] = features[j, comparison.best] - features[j, arms[n]]
+            rival = rival_of(alternatives, comparison, arms[n])
+            differences[j, n] = features[j, rival] - features[j, arms[n]]
     for i in range(d):
         entry = inverse[i, 0]
         for n in range(count):

@@ -30,6 +30,7 @@ from sightline.validation import LARGEST
 __all__ = [
     "INFORMATION",
     "Gain",
+    "gains_on_offer",
     "information_gains",
     "log_det_gains",
     "register_information",
@@ -107,6 +108,20 @@ def _is_zero(gains: Array) -> bool:
     return largest == 0.0
 
 
+@compiled
+def gains_on_offer(rule: Any, round_: Round, offer: Any) -> None:
+    """Write the gains of arms on offer into the workspace; zero for others.
+
+    Where nothing is to be learned under this gain, as before any data, whatever can be learned.
+    """
+    gains = round_.work.gains
+    information_gains(rule, round_, gains)
+    withhold(offer, gains, 0.0)
+    if _is_zero(gains):
+        log_det_gains(round_, gains)
+        withhold(offer, gains, 0.0)
+
+
 class WeighingState(Protocol):
     """A state that weighs arms by gap estimates and information gains."""
 
@@ -147,11 +162,6 @@ def weigh_arms(state: WeighingState, comparison: Comparison, offer: Any) -> tupl
     ucb_arm = optimistic_arm(estimate, beta, offer)
     round_ = Round(estimate, state.alternatives, comparison, beta, ucb_arm, state.weighing, work)
     gap_estimates(rules.gaps, round_, work.gaps)
-    information_gains(rules.information, round_, work.gains)
-    withhold(offer, work.gains, 0.0)
-    if _is_zero(work.gains):
-        # Nothing to learn under this gain, as before any data: then learn whatever can be learned.
-        log_det_gains(round_, work.gains)
-        withhold(offer, work.gains, 0.0)
+    gains_on_offer(rules.information, round_, offer)
     withhold(offer, work.gaps, LARGEST)
     return beta, ucb_arm

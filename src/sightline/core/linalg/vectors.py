@@ -12,6 +12,7 @@ from sightline.jit import compiled
 __all__ = [
     "draw_index",
     "equal_rows",
+    "first_above",
     "first_largest",
     "inner_product",
     "inner_products",
@@ -114,3 +115,16 @@ def draw_index(weights: NDArray[np.float64], rng: np.random.Generator) -> int:
             if left < 0.0:
                 break
     return drawn
+
+
+@compiled
+def first_above(values: NDArray[np.float64], level: float) -> int:
+    """Index of the first of these increasing values that exceeds a level; the last one if none."""
+    low, high = 0, values.shape[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] > level:
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -25,10 +25,14 @@ One more observation of x takes <u_z, V^-1 y>^2 / (1 + |y|^2) off s_z, hence, in
 with q_z proportional to L_z^eta, eta = 1 / sqrt(max(1, m)), m = min_z score^2 / 2.  For large a_z
 e_z is a_z^2, and I_z(x) the paper's gain: half of (<nu-hat(z) - theta-hat, x> / sigma)^2.
 
-A guard c >= 0 takes L_z (1 + c j_z score_z^2) for L_z, j_z = min(1, score_z^2 s_z / (2 + 2 s_z))
-being the nats that one direct observation of <u_z, theta> would tell, at most 1.  An alternative
-that a few unlucky outcomes have settled is tried about as often as by Thompson sampling; as data
-come in, j_z vanishes and the guard with it.
+With a guard c in [0, 1] alternatives count for more: L_z (1 + b_z score_z^2 / 2) in place of L_z,
+
+    b_z = max(min(1, 2 c) j_z, 2 c - 1),    j_z = min(1, score_z^2 s_z / (2 + 2 s_z)),
+
+j_z being the nats that one direct observation of <u_z, theta> would tell, at most 1.  With b_z = 1
+an alternative is tried about as often as by Thompson sampling.  Up to c = 1/2 that concerns what a
+few outcomes have settled; as data come in, j_z vanishes and the guard with it.  Beyond, the guard
+lasts; with c = 1 it is there for all alternatives and for ever.
 """
 
 from __future__ import annotations
@@ -106,9 +110,10 @@ class Prospect(NamedTuple):
 
 
 @compiled
-def _youth(a: float, separation: float) -> float:
-    """j: what one more observation would tell, at most one nat."""
-    return min(1.0, 0.5 * a * a * separation / (1.0 + separation))
+def _caution(guard: float, a: float, separation: float) -> float:
+    """Find b: j is what one more observation would tell, at most one nat."""
+    youth = min(1.0, 0.5 * a * a * separation / (1.0 + separation))
+    return max(min(1.0, 2.0 * guard) * youth, 2.0 * guard - 1.0)
 
 
 @compiled
@@ -129,7 +134,8 @@ def expected_loss(
         a, slope = score(noise, view, alternatives.shortfalls[z] / math.exp(log_width))
         h, mills, log_phi = excess(a), mills_ratio(a), log_density(a)
         out.log_losses[z] = log_width + log_phi + math.log(h)
-        out.log_losses[z] += math.log1p(guard * a * a * _youth(a, alternatives.separations[z]))
+        caution = _caution(guard, a, alternatives.separations[z])
+        out.log_losses[z] += math.log1p(0.5 * a * a * caution)
         out.elasticities[z] = 1.0 + slope * mills / h
         probability = mills * math.exp(log_phi)
         better += probability

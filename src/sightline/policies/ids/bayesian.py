@@ -129,6 +129,7 @@ class BayesianIDS(Policy):
 
     def start(self, model: Model) -> BayesianState:
         """State before any data."""
+        model.needs_fixed_arms("BayesianIDS")
         weights, actions = model.needs_weights("BayesianIDS"), model.rewards
         k, d = actions.shape
         angular = self.posterior == "angular"

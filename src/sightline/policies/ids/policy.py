@@ -14,7 +14,7 @@ much as one test, whatever its length.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +22,25 @@ from numpy.typing import NDArray
 # The two modules of gains are imported for what they register.
 import sightline.core.information.gains_of_alternatives
 import sightline.core.information.gains_of_widths  # noqa: F401
-from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.alternatives.projections import Projections, projections
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
-from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.information.gains import INFORMATION, weigh_arms
+from sightline.core.information.gains import INFORMATION
 from sightline.core.information.gaps import GAPS
-from sightline.core.information.ratio import SAMPLING, Mixture, least_ratio
-from sightline.core.information.round import Weighing, Workspace, weighing, workspace
+from sightline.core.information.ratio import SAMPLING
+from sightline.core.information.round import weighing, workspace
 from sightline.core.information.weights import learning_rate_rule
 from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose_from, put_all_on, register_policy, spread
+from sightline.policies.ids.contextual import ACROSS, in_contexts
+from sightline.policies.ids.state import IDSState, Rules, ids_distribution
 from sightline.policies.reports import (
     begin,
+    best_on_offer,
     compare_to_best,
     learn,
     report_commitment,
@@ -50,26 +51,12 @@ from sightline.validation import one_of, shown
 __all__ = ["IDS", "IDSState", "ids_distribution"]
 
 
-class Rules(NamedTuple):
-    """A configuration: one class for each option, on which compiled code dispatches.
-
-    What a configuration does not use is not compiled for it, and no round asks what it is.
-    """
-
-    information: Any
-    sampling: Any
-    gaps: Any
-
-
-class IDSState(NamedTuple):
-    """Estimates from exploration rounds, and what a round computes from them."""
-
-    estimate: LeastSquares
-    confidence: Any
-    rules: Rules
-    alternatives: HalfSpaces | Projections
-    weighing: Weighing
-    work: Workspace
+#: Options of contextual IDS: the others look at one context.
+_CONTEXTUAL = {
+    "information": ("halfspace", "log-det"),
+    "sampling": ("pair", "exact"),
+    "gaps": ("value",),
+}
 
 
 @dataclass(frozen=True)
@@ -103,6 +90,11 @@ class IDS(Policy):
         lambda of the least squares estimate; ``"matched"`` is sigma^2 / S^2.
     parameter_set : Polytope, optional
         M, within which alternatives are sought; all of R^d by default.
+    contexts : {"contextual", "conditional"}
+        In a problem with contexts, whether the information ratio is that of all contexts together
+        or that of the present one (:mod:`sightline.policies.ids.contextual`).
+    context_law : {"known", "estimated"}
+        How often each context comes: as the problem says, or as counted.
     """
 
     information: str = "halfspace"
@@ -112,6 +104,8 @@ class IDS(Policy):
     learning_rate: str | float = "paper"
     regulariser: float | str = 1.0
     parameter_set: Polytope | None = None
+    contexts: str = "contextual"
+    context_law: str = "known"
 
     @property
     def commits(self) -> bool:
@@ -133,6 +127,8 @@ class IDS(Policy):
         valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
         valid_regulariser(self.regulariser, self.confidence)
+        one_of("contexts", self.contexts, ACROSS)
+        one_of("context_law", self.context_law, ("known", "estimated"))
         if not isinstance(self.parameter_set, Polytope | None):
             raise ValueError(
                 f"parameter_set must be a Polytope or None, got {shown(self.parameter_set)}"
@@ -144,13 +140,15 @@ class IDS(Policy):
         cells = self.parameter_set is not None or INFORMATION[self.information].cells
         return not cells and self.gaps in ("value", "thresholded")
 
-    def start(self, model: Model) -> IDSState:
-        """State before any data."""
+    def start(self, model: Model) -> Any:
+        """State before any data: an IDSState, or a ContextIDSState."""
+        if model.contexts is not None and not self.takes_some_arms:
+            model.needs_fixed_arms("IDS with cells, a parameter_set or gaps of differences")
         # M is given in the coordinates of the actions, so these must stay
         reduce = self.parameter_set is None
         estimate, confidence = begin(model, self.regulariser, self.confidence, reduce=reduce)
         k, d = estimate.arms.rewards.shape
-        return IDSState(
+        state = IDSState(
             estimate=estimate,
             confidence=confidence,
             rules=Rules(
@@ -162,6 +160,22 @@ class IDS(Policy):
             weighing=weighing(learning_rate_rule(self.learning_rate, k)),
             work=workspace(k, d),
         )
+        if model.contexts is None or len(model.contexts) == 1:
+            return state
+        if self.contexts == "contextual":
+            self._check_contextual()
+        return in_contexts(
+            state, model.contexts, self.contexts, estimated=self.context_law == "estimated"
+        )
+
+    def _check_contextual(self) -> None:
+        """Refuse what is not defined over several contexts."""
+        for option, allowed in _CONTEXTUAL.items():
+            if getattr(self, option) not in allowed:
+                raise ValueError(
+                    f"contextual IDS needs {option} to be one of {', '.join(map(repr, allowed))}, "
+                    f"got {getattr(self, option)!r}; conditional IDS takes others"
+                )
 
     def _alternatives(self, k: int, d: int) -> HalfSpaces | Projections:
         """Alternatives that the gain weighs, in M."""
@@ -172,17 +186,6 @@ class IDS(Policy):
         if self.parameter_set is not None:
             normals, bounds = self.parameter_set.arrays(d)
         return projections(k, d, cells, normals, bounds)
-
-
-@compiled
-def ids_distribution(
-    state: IDSState, comparison: Comparison, offer: Any
-) -> tuple[Mixture, float, int]:
-    """Minimiser of the information ratio; with the beta and the UCB arm that it rests on."""
-    beta, ucb_arm = weigh_arms(state, comparison, offer)
-    work = state.work
-    mixture = least_ratio(state.rules.sampling, work.gaps, work.gains, comparison.best)
-    return mixture, beta, ucb_arm
 
 
 @compiled
@@ -211,4 +214,11 @@ def law_ids(
         spread(ids_distribution(state, comparison, offer)[0], probabilities)
 
 
-register_policy(IDSState, choose=choose_ids, update=learn, inspect=report_commitment, law=law_ids)
+register_policy(
+    IDSState,
+    choose=choose_ids,
+    update=learn,
+    inspect=report_commitment,
+    law=law_ids,
+    best_of=best_on_offer,
+)

@@ -132,6 +132,7 @@ class SOLID(Policy):
 
     def start(self, model: Model) -> SOLIDState:
         """State before any data."""
+        model.needs_fixed_arms("SOLID")
         model.needs_weights("SOLID")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         actions = estimate.arms.rewards

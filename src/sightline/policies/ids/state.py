@@ -1,0 +1,47 @@
+"""What IDS keeps, and the distribution that it draws from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.alternatives.half_spaces import HalfSpaces
+from sightline.core.alternatives.projections import Projections
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.information.gains import weigh_arms
+from sightline.core.information.ratio import Mixture, least_ratio
+from sightline.core.information.round import Weighing, Workspace
+from sightline.jit import compiled
+
+__all__ = ["IDSState", "Rules", "ids_distribution"]
+
+
+class Rules(NamedTuple):
+    """A configuration: one class for each option, on which compiled code dispatches.
+
+    What a configuration does not use is not compiled for it, and no round asks what it is.
+    """
+
+    information: Any
+    sampling: Any
+    gaps: Any
+
+
+class IDSState(NamedTuple):
+    """Estimates from exploration rounds, and what a round computes from them."""
+
+    estimate: LeastSquares
+    confidence: Any
+    rules: Rules
+    alternatives: HalfSpaces | Projections
+    weighing: Weighing
+    work: Workspace
+
+
+@compiled
+def ids_distribution(state: Any, comparison: Comparison, offer: Any) -> tuple[Mixture, float, int]:
+    """Minimiser of the information ratio; with the beta and the UCB arm that it rests on."""
+    beta, ucb_arm = weigh_arms(state, comparison, offer)
+    work = state.work
+    mixture = least_ratio(state.rules.sampling, work.gaps, work.gains, comparison.best)
+    return mixture, beta, ucb_arm

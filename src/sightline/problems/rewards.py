@@ -1,0 +1,82 @@
+"""Problems whose outcomes are noisy rewards: what bandits with and without contexts share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sightline.core.model import common_noise, valid_noise_std
+from sightline.problems.base import FixedArms, OneNumber, Problem
+from sightline.problems.noise import Gaussian, valid_noise
+from sightline.validation import LARGEST, finite_array, text
+
+__all__ = ["NoisyRewards"]
+
+
+class NoisyRewards(Problem):
+    """Arms x with rewards <x, theta> + noise: a value, equal to another with the same contents.
+
+    Attributes
+    ----------
+    actions : ndarray, shape (k, d)
+        One arm per row; of all contexts, if there are any.
+    means : ndarray, shape (k,)
+        Mean reward of every arm.
+    k, d : int
+        Number of arms and dimension.
+    noise_std : float or ndarray, shape (k,)
+        Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
+    """
+
+    def __init__(
+        self,
+        actions: NDArray[np.float64],
+        theta: ArrayLike,
+        noise_std: float | ArrayLike | None,
+        noise: Any,
+        name: str,
+    ) -> None:
+        self.actions = actions
+        self.k, self.d = actions.shape
+        self.theta = finite_array("theta", theta, (self.d,))
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.means: NDArray[np.float64] = actions @ self.theta
+        if not np.abs(self.means).max() <= LARGEST:
+            raise ValueError(
+                f"means must not exceed {LARGEST:g}, got {np.abs(self.means).max():g} for these "
+                "actions and theta"
+            )
+        if noise is not None and noise_std is not None:
+            raise ValueError("give noise_std or noise, not both")
+        if noise is None:
+            self.noise_std = valid_noise_std(1.0 if noise_std is None else noise_std, self.k)
+            self.noise = Gaussian(common_noise(self.noise_std))
+        else:
+            self.noise = valid_noise(noise, self.means)
+            self.noise_std = float(self.noise.std)
+        self.name = text("name", name)
+        for array in (self.actions, self.theta, self.means):
+            array.setflags(write=False)
+
+    def arrivals(self) -> Any:
+        """Make what decides which arms are on offer in a round of one run."""
+        return FixedArms()
+
+    def world(self) -> OneNumber:
+        """Make what answers a policy in one run: rewards, in units of the noise of their arm."""
+        assert self.model.weights is not None
+        return OneNumber(self.model.weights * self.means, self.noise, self.arrivals())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoisyRewards) and self._value() == other._value()
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def _value(self) -> tuple[object, ...]:
+        arrays = (self.actions, self.theta, np.asarray(self.noise_std))
+        # distributions are tuples, of which Gaussian(1.0) == TwoPoint(1.0)
+        contents = (array.tobytes() for array in arrays)
+        return (self.name, self.actions.shape, *contents, type(self.noise), self.noise)
