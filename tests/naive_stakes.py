@@ -24,6 +24,7 @@ class Look(NamedTuple):
     loss: float
     evidence: float
     gains: Array  # (k,)
+    elasticities: Array  # (k,): d log L_z / d log width
 
 
 def psi(a: float) -> float:
@@ -68,7 +69,8 @@ def look(X: Array, theta: Array, V_inverse: Any, sigma: float, guard: float) -> 
                 s = u @ V_inverse @ u
                 told = (u @ v) ** 2 / (1.0 + X[x] @ v)
                 gains[x] += weights[z] * elasticities[z] * told / (2.0 * s)
-    return Look(best, gaps, scores, losses, losses.sum() / overlap, evidence, gains)
+    loss = losses.sum() / overlap
+    return Look(best, gaps, scores, losses, loss, evidence, gains, elasticities)
 
 
 def mixture(seen: Look) -> tuple[int, float]:
@@ -82,3 +84,37 @@ def mixture(seen: Look) -> tuple[int, float]:
             if gain > 0.0 and gap * gap / gain < least:
                 least, found = gap * gap / gain, (x, float(p))
     return found
+
+
+class LookAtAll(NamedTuple):
+    """The same over contexts; one entry per context, but for the numbers."""
+
+    gaps: list[Array]
+    losses: list[Array]
+    loss: float
+    evidence: float
+    gains: list[Array]
+
+
+def look_at_all(
+    action_sets: list[Array], law: Array, theta: Array, V_inverse: Any, sigma: float, guard: float
+) -> LookAtAll:
+    """Return everything for several contexts, which come with these probabilities."""
+    looks = [look(X, theta, V_inverse, sigma, guard) for X in action_sets]
+    evidence = min(one.evidence for one in looks)
+    eta = 1.0 / math.sqrt(max(1.0, evidence))
+    losses = [p * one.losses for p, one in zip(law, looks, strict=True)]
+    weights = [loss**eta for loss in losses]
+    total = sum(weight.sum() for weight in weights)
+    gains = []
+    for X in action_sets:
+        gain = np.zeros(len(X))
+        for Z, one, weight in zip(action_sets, looks, weights, strict=True):
+            for z in np.flatnonzero(weight):
+                u = Z[one.best] - Z[z]
+                told = (X @ V_inverse @ u) ** 2 / (1.0 + np.einsum("ki,ij,kj->k", X, V_inverse, X))
+                s = u @ V_inverse @ u
+                gain += weight[z] / total * one.elasticities[z] * told / (2.0 * s)
+        gains.append(gain)
+    loss = float(sum(p * one.loss for p, one in zip(law, looks, strict=True)))
+    return LookAtAll([one.gaps for one in looks], losses, loss, evidence, gains)

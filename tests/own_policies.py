@@ -12,7 +12,7 @@ import sightline as sl
 from sightline.core.clock import Clock, is_before, never, tick
 from sightline.core.model import Model
 from sightline.jit import uncached
-from sightline.policies.base import Choice, Policy, choose, register_policy, update
+from sightline.policies.base import Choice, Policy, best_of, choose, register_policy, update
 
 
 class EpsilonGreedyState(NamedTuple):
@@ -66,6 +66,10 @@ class Restless(Policy):
     def commits(self) -> bool:
         return True
 
+    @property
+    def takes_some_arms(self) -> bool:
+        return self.inner.takes_some_arms
+
     def start(self, model: Model) -> RestlessState:
         return RestlessState(self.inner.start(model))
 
@@ -84,7 +88,14 @@ def update_restless(state: RestlessState, clock: Clock, arm: int, reward: float)
     update(state.inner, clock, arm, reward)
 
 
-register_policy(RestlessState, choose=choose_restless, update=update_restless)
+@uncached
+def best_of_restless(state: RestlessState, clock: Clock, offer: Any) -> int:
+    return best_of(state.inner, clock, offer)
+
+
+register_policy(
+    RestlessState, choose=choose_restless, update=update_restless, best_of=best_of_restless
+)
 
 
 class StubbornState(NamedTuple):

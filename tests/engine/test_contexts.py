@@ -22,6 +22,7 @@ EVERY = [
     sl.IDS(contexts="conditional"),
     sl.LinUCB(),
     sl.ThompsonSampling(),
+    sl.Stakes(),
 ]
 
 

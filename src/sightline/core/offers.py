@@ -18,7 +18,8 @@ from sightline.jit import compiled, generic
 
 __all__ = [
     "first_largest_offered",
-    "is_whole",
+    "is_offered",
+    "is_usual",
     "nth_offered",
     "restrict_alternatives",
     "withhold",
@@ -28,22 +29,46 @@ Array = NDArray[np.float64]
 
 
 @generic
-def is_whole(offer: Any) -> bool:
-    """Whether every arm is on offer, as in every other round."""
+def is_usual(offer: Any) -> bool:
+    """Whether such an offer comes in every round: all arms, or those of some context."""
     raise TypeError(f"{type(offer).__name__} is no offer")
 
 
-@is_whole.register(AllArms)
+@is_usual.register(AllArms)
+@is_usual.register(OneContext)
 @compiled
-def _all_is_whole(offer: AllArms) -> bool:
+def _all_are_usual(offer: Any) -> bool:
     return True
 
 
-@is_whole.register(OneContext)
-@is_whole.register(SomeArms)
+@is_usual.register(SomeArms)
 @compiled
-def _some_is_not_whole(offer: Any) -> bool:
+def _some_are_not(offer: SomeArms) -> bool:
     return False
+
+
+@generic
+def is_offered(offer: Any, arm: int) -> bool:
+    """Whether an arm is on offer."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@is_offered.register(AllArms)
+@compiled
+def _is_among_all(offer: AllArms, arm: int) -> bool:
+    return True
+
+
+@is_offered.register(OneContext)
+@compiled
+def _is_in_context(offer: OneContext, arm: int) -> bool:
+    return offer.start <= arm < offer.stop
+
+
+@is_offered.register(SomeArms)
+@compiled
+def _is_among_some(offer: SomeArms, arm: int) -> bool:
+    return bool(offer.available[arm])
 
 
 @generic

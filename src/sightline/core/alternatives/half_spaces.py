@@ -30,7 +30,16 @@ from sightline.core.offers import first_largest_offered
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
-__all__ = ["ContextHalfSpaces", "HalfSpaces", "context_half_spaces", "half_spaces", "rival_of"]
+__all__ = [
+    "ContextHalfSpaces",
+    "HalfSpaces",
+    "block_of",
+    "block_start",
+    "blocks_in",
+    "context_half_spaces",
+    "half_spaces",
+    "rival_of",
+]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,6 +76,64 @@ def context_half_spaces(contexts: Contexts) -> ContextHalfSpaces:
     k = int(starts[-1])
     bests = np.zeros(k, dtype=np.int64)
     return ContextHalfSpaces(np.zeros(k), np.zeros(k), np.zeros(k), starts, bests)
+
+
+@generic
+def blocks_in(alternatives: Any) -> int:
+    """Count the contexts: one where there are none."""
+    raise TypeError(f"{type(alternatives).__name__} are no half-spaces")
+
+
+@blocks_in.register(HalfSpaces)
+@compiled
+def _one_block(alternatives: HalfSpaces) -> int:
+    return 1
+
+
+@blocks_in.register(ContextHalfSpaces)
+@compiled
+def _several_blocks(alternatives: ContextHalfSpaces) -> int:
+    return len(alternatives.starts) - 1
+
+
+@generic
+def block_start(alternatives: Any, c: int) -> int:
+    """First arm of a context, which is also where the one before ends."""
+    raise TypeError(f"{type(alternatives).__name__} are no half-spaces")
+
+
+@block_start.register(HalfSpaces)
+@compiled
+def _end_of_all(alternatives: HalfSpaces, c: int) -> int:
+    return c * len(alternatives.distances)
+
+
+@block_start.register(ContextHalfSpaces)
+@compiled
+def _start_of_context(alternatives: ContextHalfSpaces, c: int) -> int:
+    start: int = alternatives.starts[c]
+    return start
+
+
+@generic
+def block_of(alternatives: Any, arm: int) -> int:
+    """Context that an arm belongs to."""
+    raise TypeError(f"{type(alternatives).__name__} are no half-spaces")
+
+
+@block_of.register(HalfSpaces)
+@compiled
+def _only_block(alternatives: HalfSpaces, arm: int) -> int:
+    return 0
+
+
+@block_of.register(ContextHalfSpaces)
+@compiled
+def _block_of_arm(alternatives: ContextHalfSpaces, arm: int) -> int:
+    c = 0
+    while alternatives.starts[c + 1] <= arm:
+        c += 1
+    return c
 
 
 @generic

@@ -1,20 +1,30 @@
-"""How often each context comes: told, or counted."""
+"""How often each context comes: told, or counted.
+
+With fixed arms there is one, and it always comes.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole
-from sightline.core.model import Contexts
+from sightline.core.model import Contexts, OneContext
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
-__all__ = ["Counted", "Told", "frequencies", "note_context"]
+__all__ = ["Always", "Counted", "Told", "frequencies", "log_frequency", "note_offer"]
 
 Array = NDArray[np.float64]
+
+
+class Always(NamedTuple):
+    """Fixed arms."""
+
+    code: int = 0  # numba knows no empty named tuples
 
 
 @persists()
@@ -37,8 +47,10 @@ def _check(law: Counted, name: str) -> None:
     whole(f"{name}.counts", law.counts)
 
 
-def frequencies(contexts: Contexts, estimated: bool) -> Told | Counted:
+def frequencies(contexts: Contexts | None, estimated: bool) -> Always | Told | Counted:
     """Say what is known of the contexts of a model before any data."""
+    if contexts is None:
+        return Always()
     if contexts.probabilities is None or estimated:
         count = len(contexts)
         return Counted(np.zeros(count), np.full(count, 1.0 / count))
@@ -46,22 +58,42 @@ def frequencies(contexts: Contexts, estimated: bool) -> Told | Counted:
 
 
 @generic
-def note_context(law: Any, context: int) -> None:
-    """Take note of a context that has come."""
+def log_frequency(law: Any, context: int) -> float:
+    """Logarithm of the probability of a context."""
     raise TypeError(f"{type(law).__name__} does not say how often contexts come")
 
 
-@note_context.register(Told)
+@log_frequency.register(Always)
 @compiled
-def _note_nothing(law: Told, context: int) -> None:
+def _log_of_one(law: Always, context: int) -> float:
+    return 0.0
+
+
+@log_frequency.register(Told)
+@log_frequency.register(Counted)
+@compiled
+def _log_of_several(law: Any, context: int) -> float:
+    return math.log(law.probabilities[context])
+
+
+@generic
+def note_offer(law: Any, offer: Any) -> None:
+    """Take note of the context of an offer."""
+    raise TypeError(f"{type(law).__name__} does not say how often contexts come")
+
+
+@note_offer.register(Always)
+@note_offer.register(Told)
+@compiled
+def _note_nothing(law: Any, offer: Any) -> None:
     pass
 
 
-@note_context.register(Counted)
+@note_offer.register(Counted)
 @compiled
-def _count(law: Counted, context: int) -> None:
+def _count(law: Counted, offer: OneContext) -> None:
     """O(C)."""
-    law.counts[context] += 1.0
+    law.counts[offer.context] += 1.0
     total = float(law.counts.shape[0])
     for c in range(law.counts.shape[0]):
         total += law.counts[c]

@@ -25,6 +25,9 @@ One more observation of x takes <u_z, V^-1 y>^2 / (1 + |y|^2) off s_z, hence, in
 with q_z proportional to L_z^eta, eta = 1 / sqrt(max(1, m)), m = min_z score^2 / 2.  For large a_z
 e_z is a_z^2, and I_z(x) the paper's gain: half of (<nu-hat(z) - theta-hat, x> / sigma)^2.
 
+With contexts, which come with probabilities p_c, every z is compared with the best arm of its own
+context, L_z counts p_c times, and L is the sum over contexts.
+
 With a guard c in [0, 1] alternatives count for more: L_z (1 + b_z score_z^2 / 2) in place of L_z,
 
     b_z = max(min(1, 2 c) j_z, 2 c - 1),    j_z = min(1, score_z^2 s_z / (2 + 2 s_z)),
@@ -43,11 +46,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.comparison import compare
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives.comparison import Comparison, compare
+from sightline.core.alternatives.half_spaces import (
+    block_start,
+    blocks_in,
+    context_half_spaces,
+    half_spaces,
+    rival_of,
+)
+from sightline.core.estimation.frequencies import Always, log_frequency
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.seen import quadratic_forms
 from sightline.core.linalg.vectors import inner_product
+from sightline.core.model import Contexts
 from sightline.core.offers import restrict_alternatives, withhold
 from sightline.core.persistence import persists
 from sightline.core.posterior.normal import excess, log_density, mills_ratio
@@ -58,6 +69,7 @@ __all__ = ["Outlook", "Prospect", "expected_loss", "loss_gains", "outlook"]
 
 Array = NDArray[np.float64]
 
+_ALWAYS = Always()
 _NEGLIGIBLE_WEIGHT = 1e-20  # below the last bit of any gain
 
 
@@ -65,7 +77,8 @@ _NEGLIGIBLE_WEIGHT = 1e-20  # below the last bit of any gain
 class Outlook(NamedTuple):
     """Arrays of one view of the estimates; see the table above."""
 
-    alternatives: HalfSpaces
+    alternatives: Any  # HalfSpaces or ContextHalfSpaces
+    frequencies: Any  # of the contexts
     log_losses: Array
     elasticities: Array
     weights: Array
@@ -76,10 +89,13 @@ class Outlook(NamedTuple):
     gaps: Array  # scratch (k,)
 
 
-def outlook(k: int, d: int) -> Outlook:
+def outlook(
+    k: int, d: int, contexts: Contexts | None = None, frequencies: Any = _ALWAYS
+) -> Outlook:
     """Arrays for k arms in d dimensions."""
     return Outlook(
-        alternatives=half_spaces(k),
+        alternatives=half_spaces(k) if contexts is None else context_half_spaces(contexts),
+        frequencies=frequencies,
         log_losses=np.zeros(k),
         elasticities=np.zeros(k),
         weights=np.zeros(k),
@@ -124,9 +140,38 @@ def expected_loss(
     alternatives = out.alternatives
     restrict_alternatives(offer, alternatives, compare(alternatives, view, best))
     log_sigma = math.log(noise_level(noise, view))
+    largest, total, evidence = -math.inf, 0.0, math.inf
+    for c in range(blocks_in(alternatives)):
+        log_share = log_frequency(out.frequencies, c)
+        start, stop = block_start(alternatives, c), block_start(alternatives, c + 1)
+        log_loss, m = _losses_of_block(out, view, noise, guard, log_sigma, log_share, start, stop)
+        evidence = min(evidence, m)
+        if log_loss > largest:
+            total = total * math.exp(largest - log_loss) + 1.0
+            largest = log_loss
+        elif log_loss > -math.inf:
+            total += math.exp(log_loss - largest)
+    if largest == -math.inf:
+        return Prospect(best, -math.inf, math.inf)
+    return Prospect(best, largest + math.log(total), evidence)
+
+
+@compiled
+def _losses_of_block(
+    out: Outlook,
+    view: LeastSquares,
+    noise: Any,
+    guard: float,
+    log_sigma: float,
+    log_share: float,
+    start: int,
+    stop: int,
+) -> tuple[float, float]:
+    """Write the losses of one context; return the logarithm of their sum, and m."""
+    alternatives = out.alternatives
     largest, evidence = -math.inf, math.inf
     better, most_likely = 0.0, 0.0
-    for z in range(out.log_losses.shape[0]):
+    for z in range(start, stop):
         out.log_losses[z] = -math.inf
         if alternatives.distances[z] == math.inf:  # x-hat, its twins, what is not on offer
             continue
@@ -136,6 +181,7 @@ def expected_loss(
         out.log_losses[z] = log_width + log_phi + math.log(h)
         caution = _caution(guard, a, alternatives.separations[z])
         out.log_losses[z] += math.log1p(0.5 * a * a * caution)
+        out.log_losses[z] += log_share
         out.elasticities[z] = 1.0 + slope * mills / h
         probability = mills * math.exp(log_phi)
         better += probability
@@ -143,12 +189,12 @@ def expected_loss(
         largest = max(largest, out.log_losses[z])
         evidence = min(evidence, 0.5 * a * a)
     if largest == -math.inf:
-        return Prospect(best, -math.inf, math.inf)
+        return -math.inf, math.inf
     total = 0.0
-    for z in range(out.log_losses.shape[0]):
+    for z in range(start, stop):
         total += math.exp(out.log_losses[z] - largest)
     overlap = 1.0 + 0.5 * (better - most_likely)
-    return Prospect(best, largest + math.log(total / overlap), evidence)
+    return largest + math.log(total / overlap), evidence
 
 
 @compiled
@@ -186,10 +232,11 @@ def loss_gains(out: Outlook, view: LeastSquares, prospect: Prospect, offer: Any)
     arms, differences, form = view.arms, out.differences, out.form
     products = view.scratch.products
     d, k = differences.shape
+    comparison = Comparison(prospect.best, 2.0 * prospect.evidence)
     for i in range(d):
-        x_i = arms.columns[i, prospect.best]
         for z in range(k):
-            differences[i, z] = x_i - arms.columns[i, z]
+            rival = rival_of(out.alternatives, comparison, z)
+            differences[i, z] = arms.columns[i, rival] - arms.columns[i, z]
     for z in range(k):
         out.gains[z] = 0.0
         if out.weights[z] > _NEGLIGIBLE_WEIGHT:

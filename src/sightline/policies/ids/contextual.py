@@ -28,7 +28,7 @@ from sightline.core.alternatives.comparison import Comparison, compare
 from sightline.core.alternatives.half_spaces import ContextHalfSpaces, context_half_spaces
 from sightline.core.clock import Clock, is_before, tick
 from sightline.core.confidence.rules import local_beta
-from sightline.core.estimation.frequencies import frequencies, note_context
+from sightline.core.estimation.frequencies import frequencies, note_offer
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.information.gains import gains_on_offer
 from sightline.core.information.gaps import upper_bound
@@ -166,7 +166,7 @@ def choose_in_context(
     state: ContextIDSState, clock: Clock, offer: OneContext, rng: np.random.Generator
 ) -> Choice:
     """Commit in all contexts while no alternative of any is left, else draw."""
-    note_context(state.frequencies, offer.context)
+    note_offer(state.frequencies, offer)
     comparison = _compare_all(state, offer)
     wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from sightline.core.alternatives.half_spaces import HalfSpaces
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.alternatives.half_spaces import block_start, blocks_in, rival_of
 from sightline.core.estimation.foreseen import Foreseen, begin_now, foresee
+from sightline.core.estimation.frequencies import Always, Counted, Told
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.information.marginal import Marginal
+from sightline.core.model import AllArms
 from sightline.core.offers import first_largest_offered
 from sightline.core.posterior.losses import Outlook, Prospect, expected_loss, loss_gains
-from sightline.jit import compiled
+from sightline.jit import compiled, generic
 from sightline.policies.stakes.flight import InFlight, see_all_landed
 
 __all__ = ["KAPPA", "StakesState", "least_price", "look_ahead", "look_now"]
+
+_TOLD = 1e-10  # part of a squared width that may be rounding
 
 #: What is spent on exploration per round, over what exploitation is expected to lose.
 KAPPA = 2.0
@@ -24,7 +30,7 @@ class StakesState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: HalfSpaces  # those of ``now``; for reports
+    alternatives: Any  # those of ``now``; for reports
     noise: Any  # KnownNoise or EstimatedNoise
     rule: Any  # Randomised or Deterministic
     guard: float
@@ -32,6 +38,53 @@ class StakesState(NamedTuple):
     now: Outlook
     ahead: Outlook
     space: Foreseen  # for ``ahead``
+    chain: Marginal  # of the contexts
+
+
+@generic
+def _look(
+    frequencies: Any,
+    out: Outlook,
+    view: LeastSquares,
+    noise: Any,
+    guard: float,
+    best: int,
+    offer: Any,
+) -> Prospect:
+    """Losses and gains of a view: of arms on offer, or of those of all contexts."""
+    raise TypeError(f"{type(frequencies).__name__} does not say how often contexts come")
+
+
+@_look.register(Always)
+@compiled
+def _look_at_offer(
+    frequencies: Always,
+    out: Outlook,
+    view: LeastSquares,
+    noise: Any,
+    guard: float,
+    best: int,
+    offer: Any,
+) -> Prospect:
+    prospect = expected_loss(out, view, noise, guard, best, offer)
+    if prospect.log_loss > -math.inf:
+        loss_gains(out, view, prospect, offer)
+    return prospect
+
+
+@_look.register(Told)
+@_look.register(Counted)
+@compiled
+def _look_everywhere(
+    frequencies: Any,
+    out: Outlook,
+    view: LeastSquares,
+    noise: Any,
+    guard: float,
+    best: int,
+    offer: Any,
+) -> Prospect:
+    return _look_at_offer(Always(0), out, view, noise, guard, best, AllArms(0))
 
 
 @compiled
@@ -40,33 +93,37 @@ def look_now(state: StakesState, offer: Any, guard: float) -> Prospect:
     best = first_largest_offered(offer, state.estimate.arms.means)
     see_all_landed(state.flight, state.estimate)
     view = state.flight.space.estimate
-    prospect = expected_loss(state.now, view, state.noise, guard, best, offer)
-    if prospect.log_loss > -math.inf:
-        loss_gains(state.now, view, prospect, offer)
-    return prospect
+    out = state.now
+    return _look(out.frequencies, out, view, state.noise, guard, best, offer)
 
 
 @compiled
 def look_ahead(state: StakesState, best: int, count: float, offer: Any) -> Prospect:
     """Losses and gains after so many more rounds of x-hat, which may be infinitely many.
 
-    From what :func:`look_now` has seen.
+    From what :func:`look_now` has seen.  With contexts, each has its own x-hat.
     """
-    view = state.space.estimate
-    begin_now(view, state.flight.space.estimate)
-    foresee(view, best, count)
-    prospect = expected_loss(state.ahead, view, state.noise, state.guard, best, offer)
-    if prospect.log_loss > -math.inf:
-        loss_gains(state.ahead, view, prospect, offer)
-    return prospect
+    view, known = state.space.estimate, state.flight.space.estimate
+    begin_now(view, known)
+    alternatives = state.now.alternatives
+    for c in range(blocks_in(alternatives)):
+        comparison = Comparison(best, 0.0)
+        arm = rival_of(alternatives, comparison, block_start(alternatives, c))
+        # what others have told of it is known up to rounding, and dividing by that tells nothing
+        if view.arms.seen_widths[arm] > _TOLD * known.arms.seen_widths[arm]:
+            foresee(view, arm, count)
+    out = state.ahead
+    return _look(out.frequencies, out, view, state.noise, state.guard, best, offer)
 
 
 @compiled
 def least_price(out: Outlook, best: int) -> tuple[int, float]:
     """Arm other than x-hat of least gap per gain, and this price; -1 and inf if none has a gain."""
     cheapest, price = -1, math.inf
+    comparison = Comparison(best, 0.0)
     for x in range(out.gains.shape[0]):
         gap = out.alternatives.shortfalls[x]
-        if x != best and out.gains[x] > 0.0 and gap < price * out.gains[x]:
+        other = x != rival_of(out.alternatives, comparison, x)
+        if other and out.gains[x] > 0.0 and gap < price * out.gains[x]:
             cheapest, price = x, gap / out.gains[x]
     return cheapest, price

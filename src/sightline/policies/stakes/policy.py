@@ -23,9 +23,12 @@ from numpy.typing import NDArray
 from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.foreseen import foreseen
+from sightline.core.estimation.frequencies import frequencies, note_offer
 from sightline.core.estimation.least_squares import observe
+from sightline.core.information.marginal import marginal
 from sightline.core.information.ratio import Mixture
 from sightline.core.model import Model
+from sightline.core.offers import is_offered
 from sightline.core.posterior.losses import outlook
 from sightline.core.posterior.scores import (
     EstimatedNoise,
@@ -35,7 +38,7 @@ from sightline.core.posterior.scores import (
 )
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
-from sightline.policies.reports import begin, report
+from sightline.policies.reports import begin, best_on_offer, report
 from sightline.policies.stakes.deterministic import Deterministic, choose_surely
 from sightline.policies.stakes.flight import in_flight, land, take_off
 from sightline.policies.stakes.parts import StakesState, least_price, look_now
@@ -73,18 +76,22 @@ class Stakes(Policy):
         Whether the noise level of the problem is known, or a guess from which it is learned.
     randomised : bool
         Whether to draw, with known probabilities; else the form without chance.
+    context_law : {"known", "estimated"}
+        How often each context comes, where there are any: as the problem says, or as counted.
     """
 
     norm_bound: float = 1.0
     guard: float = 0.5
     noise: str = "given"
     randomised: bool = True
+    context_law: str = "known"
 
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
         number("guard", self.guard, at_least=0, at_most=1)
         one_of("noise", self.noise, _NOISE)
         flag("randomised", self.randomised)
+        one_of("context_law", self.context_law, ("known", "estimated"))
 
     @property
     def commits(self) -> bool:
@@ -108,6 +115,11 @@ class Stakes(Policy):
 
     def start(self, model: Model) -> StakesState:
         """State before any data."""
+        contexts = model.contexts
+        if contexts is not None and len(contexts) == 1:
+            contexts = None
+        if contexts is not None and not self.randomised:
+            model.needs_fixed_arms("deterministic Stakes")
         sigma = model.noise_std
         known = self.noise == "given"
         if not known and model.observations_per_round > 1:
@@ -119,7 +131,8 @@ class Stakes(Policy):
         regulariser = (width * sigma / self.norm_bound) ** 2
         estimate, confidence = begin(model, regulariser, LogDet(norm_bound=self.norm_bound))
         k, d = estimate.arms.rewards.shape
-        now = outlook(k, d)
+        law = frequencies(contexts, self.context_law == "estimated")
+        now = outlook(k, d, contexts, law)
         return StakesState(
             estimate=estimate,
             confidence=confidence,
@@ -129,8 +142,9 @@ class Stakes(Policy):
             guard=float(self.guard),
             flight=in_flight(estimate),
             now=now,
-            ahead=outlook(k, d),
+            ahead=outlook(k, d, contexts, law),
             space=foreseen(estimate),
+            chain=marginal(0 if contexts is None else len(contexts)),
         )
 
 
@@ -167,6 +181,7 @@ def _nothing_to_forget(rule: Deterministic) -> None:
 @compiled
 def choose_stakes(state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Choose by the form that is configured."""
+    note_offer(state.now.frequencies, offer)
     return _decide(state.rule, state, clock, offer, rng)
 
 
@@ -216,6 +231,8 @@ def _chance(
     rule: Randomised, state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Mixture:
     law = stakes_law(state, offer)
+    if not is_offered(offer, law.arm):
+        return Mixture(law.best, law.best, 0.0, 0.0)
     return Mixture(law.best, law.arm, math.exp(law.log_probability), 0.0)
 
 
@@ -275,4 +292,5 @@ register_policy(
     dropped=drop_stakes,
     law=law_stakes,
     at_stake=stakes_at_stake,
+    best_of=best_on_offer,
 )

@@ -9,6 +9,12 @@ x-hat for a time that is drawn in one step, geometric with the probability of an
 then explores.  At every round before, the probability of an exploration is the same: the law is
 that of drawing anew in each of them, to 10^300 rounds and beyond.
 
+With contexts, x-hat is the best arm of each.  The ratio is that of what is expected over all of
+them (:mod:`sightline.core.information.marginal`), so at most one context randomises.  While the
+policy is committed it is the one in which exploration is cheapest, with a probability q of its own.
+Rounds are marked with probability q, whatever their context; at a marked round the policy explores
+if it is that context's, and else draws the next mark.
+
 Where x-hat itself tells everything, knowing it better always changes the losses.  It is then
 learned from at longer and longer intervals: not before the expected number of explorations in as
 many rounds as have passed exceeds e^-2 / m^2.
@@ -22,12 +28,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.clock import FAR, Clock, first_after, is_before, later, log_round
+from sightline.core.alternatives.half_spaces import block_of
+from sightline.core.clock import FAR, Clock, first_after, is_before, later, log_round, tick
 from sightline.core.consistency import invariant, may_hold
+from sightline.core.estimation.frequencies import Always, Counted, Told, log_frequency
+from sightline.core.information.marginal import Marginal, of_context, walk_chains
 from sightline.core.information.ratio import Mixture, Pairs, least_ratio
-from sightline.core.offers import is_whole
+from sightline.core.model import OneContext
+from sightline.core.offers import first_largest_offered, is_offered, is_usual
+from sightline.core.persistence import migration, state_version
 from sightline.core.posterior.losses import Outlook, Prospect
-from sightline.jit import compiled
+from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, choose_from
 from sightline.policies.stakes.parts import (
     KAPPA,
@@ -40,12 +51,14 @@ from sightline.policies.stakes.parts import (
 __all__ = ["Appointment", "Law", "Randomised", "choose_randomly", "randomised", "stakes_law"]
 
 _LOG_KAPPA = math.log(KAPPA)
-_RARE = math.exp(-2.0)  # probability of exploration below which a commitment is considered
+_LOG_RARE = -2.0
+_RARE = math.exp(_LOG_RARE)  # probability of exploration below which a commitment is considered
 _TEST_EVERY = 8  # outcomes: a test costs as much as a round
 _SHARE, _ROOT_SHARE = 0.02, 0.5  # of m and sqrt(m), by how much x-hat may still lower log L
 _LEAST_LOG_LOSS = -300.0  # below, gaps and ratios have no floats; x-hat is played
 
 
+@state_version(2)
 @may_hold(nan=("log_t",))
 class Appointment(NamedTuple):
     """The next exploration of a commitment; arrays of length one.
@@ -54,17 +67,22 @@ class Appointment(NamedTuple):
     ----------
     t, log_t : ndarray
         When; ``t`` is 0 if there is none.
-    best, arm : ndarray
-        What is played until then, and what at that time.
+    arm : ndarray
+        What is played then, if it is on offer.
     probability : ndarray
         That of the exploration, in each round.
     """
 
     t: NDArray[np.int64]
     log_t: NDArray[np.float64]
-    best: NDArray[np.int64]
     arm: NDArray[np.int64]
     probability: NDArray[np.float64]
+
+
+@migration(Appointment, 1)
+def _without_best(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Leave out what is played until then, which the means say."""
+    return {name: array for name, array in arrays.items() if name != "best"}
 
 
 @invariant(Appointment)
@@ -81,8 +99,8 @@ class Randomised(NamedTuple):
 
 def randomised() -> Randomised:
     """Rule without a commitment."""
-    t, best, arm = (np.zeros(1, dtype=np.int64) for _ in range(3))
-    return Randomised(Appointment(t, np.zeros(1), best, arm, np.zeros(1)))
+    t, arm = (np.zeros(1, dtype=np.int64) for _ in range(2))
+    return Randomised(Appointment(t, np.zeros(1), arm, np.zeros(1)))
 
 
 class Law(NamedTuple):
@@ -93,9 +111,10 @@ class Law(NamedTuple):
     best : int
         x-hat, which has the rest.
     arm : int
-        What explores; x-hat where nothing does.
+        What explores; x-hat where nothing does.  Of a commitment it may be an arm of another
+        context.
     log_probability : float
-        Its probability.
+        Its probability, in a round in which it is on offer.
     committed : bool
         Whether x-hat is not learned from.
     log_until : float
@@ -115,15 +134,52 @@ def _only(best: int, log_until: float) -> Law:
 
 
 @compiled
-def _mixture(out: Outlook, prospect: Prospect) -> tuple[int, float]:
-    """Arm to mix with x-hat, and its probability."""
+def _mixture(
+    out: Outlook, chain: Marginal, prospect: Prospect, offer: Any
+) -> tuple[int, int, float, float]:
+    """Mix x-hat with another arm, as :func:`_least` says; with contexts it may be any two arms."""
     if prospect.log_loss < _LEAST_LOG_LOSS:
-        return prospect.best, 0.0
+        return prospect.best, prospect.best, 0.0, 0.0
     loss = KAPPA * math.exp(prospect.log_loss)
     for x in range(out.gaps.shape[0]):
         out.gaps[x] = out.alternatives.shortfalls[x] + loss
-    mixture = least_ratio(Pairs(0), out.gaps, out.gains, prospect.best)
-    return mixture.second, mixture.probability
+    return _least(out.frequencies, out, chain, prospect.best, offer)
+
+
+@generic
+def _least(
+    frequencies: Any, out: Outlook, chain: Marginal, best: int, offer: Any
+) -> tuple[int, int, float, float]:
+    """Minimise the ratio; return two arms, the probability of the second, and the largest of any.
+
+    The last one is the largest probability with which any context does not play its best arm.
+    """
+    raise TypeError(f"{type(frequencies).__name__} does not say how often contexts come")
+
+
+@_least.register(Always)
+@compiled
+def _least_of_arms(
+    frequencies: Always, out: Outlook, chain: Marginal, best: int, offer: Any
+) -> tuple[int, int, float, float]:
+    mixture = least_ratio(Pairs(0), out.gaps, out.gains, best)
+    return best, mixture.second, mixture.probability, mixture.probability
+
+
+@_least.register(Told)
+@_least.register(Counted)
+@compiled
+def _least_of_contexts(
+    frequencies: Any, out: Outlook, chain: Marginal, best: int, offer: OneContext
+) -> tuple[int, int, float, float]:
+    starts, law = out.alternatives.starts, frequencies.probabilities
+    walk = walk_chains(chain, starts, law, out.gaps, out.gains)
+    largest = walk.probability
+    for c in range(chain.arms.shape[0]):
+        if chain.arms[c] != out.alternatives.bests[starts[c]]:
+            largest = 1.0
+    mixture = of_context(chain, walk, offer.context)
+    return mixture.first, mixture.second, mixture.probability, largest
 
 
 @compiled
@@ -138,7 +194,10 @@ def _commitment(state: StakesState, now: Prospect, offer: Any, otherwise: Law) -
         gap = state.ahead.alternatives.shortfalls[arm]
         if gap <= 0.0:
             return otherwise
-        log_probability = _LOG_KAPPA + limit.log_loss - math.log(gap)
+        log_share = log_frequency(state.now.frequencies, block_of(state.now.alternatives, arm))
+        log_probability = _LOG_KAPPA + limit.log_loss - math.log(gap) - log_share
+        if log_share < 0.0 and log_probability > _LOG_RARE:  # its context is too rare to wait for
+            return otherwise
         return Law(now.best, arm, log_probability, True, -math.inf)
     nearest = math.inf
     for z in range(state.now.log_losses.shape[0]):
@@ -157,29 +216,33 @@ def stakes_law(state: StakesState, offer: Any) -> Law:
     now = look_now(state, offer, state.guard)
     if now.log_loss == -math.inf:
         return _only(now.best, math.inf)
-    arm, probability = _mixture(state.now, now)
+    first, arm, probability, largest = _mixture(state.now, state.chain, now, offer)
     log_probability = math.log(probability) if probability > 0.0 else -math.inf
-    law = Law(now.best, arm, log_probability, False, -math.inf)
-    if probability < _RARE and state.estimate.learned.rounds[0] % _TEST_EVERY == 0:
+    law = Law(first, arm, log_probability, False, -math.inf)
+    if largest < _RARE and state.estimate.learned.rounds[0] % _TEST_EVERY == 0:
         return _commitment(state, now, offer, law)
     return law
 
 
 @compiled
-def _appoint(due: Appointment, law: Law, clock: Clock, rng: np.random.Generator) -> Choice:
+def _appoint(
+    due: Appointment, law: Law, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
     """Draw how long x-hat is played before the next exploration."""
+    offered = is_offered(offer, law.arm)
+    begin = clock if offered else tick(clock)
     probability = min(math.exp(law.log_probability), 1.0)
     waiting = -math.log1p(-rng.random())  # exponential; over -log(1 - p), it is geometric
     # -log(1 - p) = p to the last bit where p is small, and p may be no float
     small = probability < 1e-9 or probability == 1.0
     log_rate = law.log_probability if small else math.log(-math.log1p(-probability))
-    wake = later(clock, math.log(waiting) - log_rate if waiting > 0.0 else -math.inf)
-    if probability == 1.0 or not is_before(clock, wake):
+    wake = later(begin, math.log(waiting) - log_rate if waiting > 0.0 else -math.inf)
+    if offered and (probability == 1.0 or not is_before(clock, wake)):
         return Choice(law.arm, probability, clock)
     due.t[0], due.log_t[0] = wake.t, wake.log_t
-    due.best[0], due.arm[0] = law.best, law.arm
+    due.arm[0] = law.arm
     due.probability[0] = probability
-    return Choice(law.best, 1.0 - probability, wake)
+    return Choice(law.best, 1.0 - probability if offered else 1.0, wake)
 
 
 @compiled
@@ -188,17 +251,20 @@ def choose_randomly(
 ) -> Choice:
     """Keep an appointment, or draw from the law."""
     due = rule.due
-    if due.t[0] > 0 and is_whole(offer):
+    if due.t[0] > 0 and is_usual(offer):
         wake = Clock(due.t[0], due.log_t[0])
+        offered = is_offered(offer, due.arm[0])
         if is_before(clock, wake):
-            return Choice(due.best[0], 1.0 - due.probability[0], wake)
+            best = first_largest_offered(offer, state.estimate.arms.means)
+            return Choice(best, 1.0 - due.probability[0] if offered else 1.0, wake)
         due.t[0] = 0
-        return Choice(due.arm[0], due.probability[0], clock)
+        if offered:
+            return Choice(due.arm[0], due.probability[0], clock)
     law = stakes_law(state, offer)
-    if is_whole(offer):
+    if is_usual(offer):
         if law.log_until == math.inf or log_round(clock) <= law.log_until:
             return Choice(law.best, 1.0, first_after(law.log_until, clock))
         if law.committed:
-            return _appoint(due, law, clock, rng)
+            return _appoint(due, law, clock, offer, rng)
     probability = math.exp(law.log_probability)
     return choose_from(Mixture(law.best, law.arm, probability, 0.0), clock, rng)
