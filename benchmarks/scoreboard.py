@@ -29,6 +29,8 @@ class Entry(NamedTuple):
 
 
 LONG, MIDDLE = 10**6, 10**5
+# Without PhasedElimination and E4: they begin with a batch of the first arm, which is the best one
+# of most problems here, so that their regret at n = 100 is zero for no merit of theirs.
 ENTRIES: dict[str, Entry] = {
     "Stakes": Entry(sl.Stakes()),
     "Stakes, deterministic": Entry(sl.Stakes(randomised=False), MIDDLE),
@@ -46,9 +48,7 @@ ENTRIES: dict[str, Entry] = {
     "OSSB": Entry(sl.OSSB(), MIDDLE),
     "SOLID++": Entry(sl.SOLID(reset=False), MIDDLE, 40),
     "PrimalDual, matched": Entry(sl.PrimalDual(regulariser="matched"), MIDDLE),
-    "PhasedElimination": Entry(sl.PhasedElimination(horizon=MIDDLE), MIDDLE),
     "ExploreThenAllocate": Entry(sl.ExploreThenAllocate(horizon=MIDDLE), MIDDLE),
-    "E4": Entry(sl.E4(horizon=MIDDLE), MIDDLE, 40),
     "TopTwo": Entry(sl.TopTwo(), MIDDLE, 40),
 }
 

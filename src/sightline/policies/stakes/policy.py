@@ -71,7 +71,7 @@ class Stakes(Policy):
         as often as by Thompson sampling.  With 0 they are not: runs that stick to a wrong arm for
         long are then four times as frequent, and others lose up to 15 % less.  With 1 all
         alternatives are, for ever: such runs become as rare as with Thompson sampling also where
-        gaps are small beside the noise, and all runs lose 10 to 25 % more.
+        gaps are small beside the noise, and all runs lose about 20 % more.
     noise : {"given", "estimated"}
         Whether the noise level of the problem is known, or a guess from which it is learned.
     randomised : bool
