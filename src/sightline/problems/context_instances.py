@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 def _on_the_sphere(rng: np.random.Generator, *shape: int) -> Array:
-    """Unit vectors, uniformly distributed, along the last axis."""
+    """Draw unit vectors along the last axis, uniformly."""
     vectors = rng.standard_normal(shape)
     unit: Array = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
     return unit
@@ -109,14 +109,14 @@ def contextual_end_of_optimism(
     rare: float = 0.01,
     noise_variance: float = 0.1,
 ) -> ContextualBandit:
-    """An end of optimism in every context, one of which is rare.
+    """Contexts that are an end of optimism each, the last one being rare.
 
     theta = e_1, and context c = 0, 1, ... offers e_1, (1 - epsilon) e_1 + slope epsilon e_{c+2} and
-    e_{c+2}: :func:`sightline.problems.end_of_optimism` (Lattimore, Szepesvari, AISTATS 2017), with
-    its second axis turned.  What tells the first two arms of a context apart is seen in that context
-    alone, so that c* = C min(2 slope^2, 2 / epsilon) for C contexts at unit variance.  The last one
-    comes with probability ``rare``: a policy that wants to explore it must wait (Tirinzoni, Pirotta,
-    Restelli, Lazaric, NeurIPS 2020, look at such unbalanced contexts).
+    e_{c+2}: :func:`sightline.problems.end_of_optimism` (Lattimore, Szepesvari, AISTATS 2017), its
+    second axis turned.  What tells the first two arms of a context apart is seen in that context
+    alone, so that c* = C min(2 slope^2, 2 / epsilon) for C contexts at unit variance.  A policy
+    that wants to explore the rare one must wait until it comes (Tirinzoni, Pirotta, Restelli,
+    Lazaric, NeurIPS 2020, on unbalanced contexts).
 
     Parameters
     ----------

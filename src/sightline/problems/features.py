@@ -13,10 +13,10 @@ __all__ = ["product_features"]
 def product_features(user: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
     """Features of every pair of one user and an item: all products of their features.
 
-    The mean reward of user u and item a is then u^T Theta a, with one matrix Theta for all, the
-    parameter being its entries, row by row: <vec(u a^T), vec(Theta)>.  So did the hybrid LinUCB (Li,
-    Chu, Langford, Schapire, WWW 2010) and do bilinear bandits (Jun, Willett, Wright, Nowak, ICML
-    2019).  A constant 1 among the features of the user also gives every item a value of its own.
+    The mean reward of user u and item a is then u^T Theta a, with one matrix Theta for all; the
+    parameter is its entries, row by row: <vec(u a^T), vec(Theta)>.  So in the hybrid LinUCB (Li,
+    Chu, Langford, Schapire, WWW 2010) and in bilinear bandits (Jun, Willett, Wright, Nowak, ICML
+    2019).  A constant 1 among the features of the user lets items have a value for all users.
 
     Parameters
     ----------

@@ -63,7 +63,9 @@ def end_of_optimism_family(
     near = slope * epsilon * np.eye(d)[1:]
     near[:, 0] = 1.0 - epsilon
     name = f"end-of-optimism-{d}d-{epsilon:g}-{slope:g}"
-    return LinearBandit(np.vstack([np.eye(d), near]), np.eye(d)[0], deviation(noise_variance), name=name)
+    return LinearBandit(
+        np.vstack([np.eye(d), near]), np.eye(d)[0], deviation(noise_variance), name=name
+    )
 
 
 @named

@@ -33,7 +33,7 @@ def named(make: Callable[P, T]) -> Callable[P, T]:
 
 
 def deviation(noise_variance: float) -> float:
-    """Standard deviation of the noise."""
+    """Return the standard deviation of the noise."""
     return math.sqrt(scale("noise_variance", noise_variance, power=2))
 
 

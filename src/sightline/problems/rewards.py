@@ -87,6 +87,10 @@ class NoisyRewards(Problem):
             raise ValueError(f"{path} describes a {kind}: read it with {kind}.load")
         return problem
 
+    def member(self, replication: int) -> NoisyRewards:
+        """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
+        return self
+
     def arrivals(self) -> Any:
         """Make what decides which arms are on offer in a round of one run."""
         return FixedArms()
