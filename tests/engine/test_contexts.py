@@ -22,6 +22,11 @@ EVERY = [
     sl.IDS(contexts="conditional"),
     sl.LinUCB(),
     sl.ThompsonSampling(),
+    sl.EpsilonGreedy(),
+    sl.EpsilonGreedy(0.0),
+    sl.EpsilonGreedy(20.0, "1/t"),
+    sl.LinMED(),
+    sl.LinMED(staleness=1e60),
 ]
 
 
