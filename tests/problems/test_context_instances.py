@@ -42,6 +42,18 @@ def test_optimal_arms_span_or_are_one_short(d: int, short: bool) -> None:
     assert changed.sum() == short, "neighbours differ in one arm"
 
 
+def test_regret_is_bounded_where_optimal_arms_span() -> None:
+    policy = sl.LinUCB(regulariser="matched")
+    late = [
+        np.mean(
+            [np.diff(sl.simulate(problem, policy, 2000, s, [1000, 2000]).regret) for s in range(5)]
+        )
+        for problem in (problems.spanning_contexts(), problems.spanning_contexts(short=True))
+    ]
+    assert late[0] < 0.5
+    assert late[1] > 2.0
+
+
 def test_the_direction_that_is_short_costs_two_over_the_gap() -> None:
     """The only arm that shows theta_d must be played until no theta_d >= gap is left."""
     gap, variance = 0.2, 0.3
