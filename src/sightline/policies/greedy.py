@@ -5,7 +5,8 @@ With probability epsilon any arm on offer, all alike, else the empirically best 
     p(x) = epsilon_t / m + (1 - epsilon_t) 1{x = x-hat},
 
 m being the number of arms on offer.  The probabilities are in closed form.  With epsilon = 0 it is
-the greedy policy, which never explores on purpose.
+the greedy policy, which never explores on purpose.  Arms that tie for x-hat, as all do before any
+data, share its probability: else the first arm would be favoured for its place in the list.
 
 Guarantees: with epsilon_t = min(1, epsilon / t), regret O(log n) on k independent arms, if epsilon
 exceeds 5 k / Delta_min^2 (Auer, Cesa-Bianchi, Fischer, Machine Learning 2002): one must know the
@@ -31,9 +32,10 @@ from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.model import Model
-from sightline.core.offers import nth_offered, number_offered, withhold
+from sightline.core.offers import number_offered, withhold
+from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.base import Choice, Policy, choose_among, register_policy
 from sightline.policies.reports import begin, best_on_offer, learn, report
 from sightline.validation import LARGEST, number, one_of, shown
 
@@ -44,14 +46,16 @@ Array = NDArray[np.float64]
 _SCHEDULES = ("fixed", "1/t")
 
 
+@persists()
 class RidgeGreedyState(NamedTuple):
-    """Estimates from all rounds."""
+    """Estimates from all rounds, and the probabilities they imply."""
 
     estimate: LeastSquares
     confidence: Any  # for reports only
     alternatives: HalfSpaces  # for reports only
     epsilon: float
     falls: bool
+    probabilities: Array  # scratch (k,)
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,6 @@ class EpsilonGreedy(Policy):
         valid_regulariser(self.regulariser, self.confidence)
 
     @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return self.epsilon > 0
-
-    @property
     def takes_some_arms(self) -> bool:
         """Whether it can choose when only some arms are on offer."""
         return True
@@ -106,6 +105,7 @@ class EpsilonGreedy(Policy):
             alternatives=half_spaces(len(estimate.arms.rewards)),
             epsilon=float(self.epsilon),
             falls=self.schedule == "1/t",
+            probabilities=np.zeros(len(estimate.arms.rewards)),
         )
 
 
@@ -121,14 +121,9 @@ def _epsilon(state: RidgeGreedyState, clock: Clock) -> float:
 def choose_greedy(
     state: RidgeGreedyState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
-    """Draw any arm with probability epsilon, else take the best; one random number says both."""
-    epsilon = _epsilon(state, clock)
-    best = best_on_offer(state, clock, offer)
-    count = number_offered(offer, state.estimate.arms.means)
-    arm, drawn = best, rng.random()
-    if drawn < epsilon:
-        arm = nth_offered(offer, min(int(drawn / epsilon * count), count - 1))
-    return Choice(arm, epsilon / count + (1.0 - epsilon if arm == best else 0.0), clock)
+    """Draw from the probabilities that the data and the round imply."""
+    _allocate(state, clock, offer)
+    return choose_among(state.probabilities, clock, rng)
 
 
 @compiled
@@ -140,12 +135,27 @@ def law_greedy(
     probabilities: Array,
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
-    epsilon = _epsilon(state, clock)
-    share = epsilon / number_offered(offer, state.estimate.arms.means)
+    _allocate(state, clock, offer)
     for x in range(probabilities.shape[0]):
-        probabilities[x] = share
-    withhold(offer, probabilities, 0.0)
-    probabilities[best_on_offer(state, clock, offer)] += 1.0 - epsilon
+        probabilities[x] = state.probabilities[x]
+
+
+@compiled
+def _allocate(state: RidgeGreedyState, clock: Clock, offer: Any) -> None:
+    """Write p."""
+    p, means = state.probabilities, state.estimate.arms.means
+    highest = means[best_on_offer(state, clock, offer)]
+    for x in range(p.shape[0]):
+        p[x] = 1.0 if means[x] == highest else 0.0
+    withhold(offer, p, 0.0)
+    ties = 0.0
+    for x in range(p.shape[0]):
+        ties += p[x]
+    epsilon = _epsilon(state, clock)
+    share = epsilon / number_offered(offer, p)
+    for x in range(p.shape[0]):
+        p[x] = share + (1.0 - epsilon) * p[x] / ties
+    withhold(offer, p, 0.0)
 
 
 register_policy(
