@@ -75,6 +75,23 @@ def test_bad_starts(tmp_path: Path, starts: Any) -> None:
         sl.ContextualBandit.load(tmp_path / "bad.npz")
 
 
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"action_sets": 3.0}, "action_sets must be a list of one array per context, got 3.0"),
+        ({"actions": 3.0, "starts": [0, 1]}, "actions must have shape"),
+        ({"actions": ARMS, "starts": [0, 3], "action_sets": [ARMS]}, "field must be one of"),
+        ({"starts": [0, 3]}, "field must be one of"),
+        ({"action_sets": [[["a"]]]}, r"action_sets\[0\] must be an array of real numbers"),
+        ({"action_sets": np.zeros((2, 0, 2))}, r"action_sets\[0\] must not be empty"),
+    ],
+)
+def test_bad_arrays(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+    np.savez(tmp_path / "bad.npz", theta=THETA, **arrays)
+    with pytest.raises(ValueError, match=message):
+        sl.ContextualBandit.load(tmp_path / "bad.npz")
+
+
 def test_noise_comes_from_the_argument_then_from_the_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "loud.npz", actions=ARMS, theta=THETA, noise_std=3.0)
     assert sl.LinearBandit.load(str(tmp_path / "loud.npz")).noise_std == 3.0

@@ -104,8 +104,8 @@ class ContextualBandit(NoisyRewards):
 
 def blocks_of(action_sets: object) -> tuple[Array, NDArray[np.int64]]:
     """All arms in one table, context after context, and the first row of each."""
-    if isinstance(action_sets, np.ndarray) and action_sets.ndim >= 1:
-        action_sets = list(action_sets)
+    if isinstance(action_sets, np.ndarray):
+        action_sets = list(action_sets) if action_sets.ndim else action_sets.item()
     if isinstance(action_sets, Mapping):
         raise ValueError("action_sets must be a list of one array per context, got a mapping")
     sets = entries("action_sets", action_sets, "a list of one array per context")

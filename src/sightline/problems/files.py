@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.contextual import ContextualBandit
-from sightline.validation import file_path, one_of, shown
+from sightline.validation import action_set, file_path, one_of, shown
 
 __all__ = ["is_problem_file", "read_problem"]
 
@@ -96,13 +96,14 @@ def _read_npz(path: Path) -> dict[str, Any]:
         if isinstance(archive, np.ndarray):
             raise ValueError("this is one array, and no archive of arrays")
         fields = {name: _array(name, archive) for name in archive.files}
-    if "starts" in fields and "actions" in fields:
+    if "starts" in fields and "actions" in fields and "action_sets" not in fields:
         fields["action_sets"] = _blocks(fields.pop("actions"), fields.pop("starts"))
     return fields
 
 
 def _blocks(actions: Any, starts: Any) -> list[Any]:
     """Arms of every context, where their numbers differ and no array could hold them."""
+    actions = action_set(actions)
     steps = np.diff(starts) if starts.ndim == 1 and starts.dtype.kind in "iu" else np.zeros(0)
     if not len(steps) or starts[0] != 0 or starts[-1] != len(actions) or not (steps > 0).all():
         raise ValueError(
