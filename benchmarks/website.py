@@ -54,6 +54,9 @@ POLICIES: dict[str, sl.Policy] = {
     "E4": sl.E4(horizon=VISITORS),
     "PhasedElimination": sl.PhasedElimination(horizon=VISITORS),
     "TopTwo": sl.TopTwo(),
+    "EpsilonGreedy": sl.EpsilonGreedy(),
+    "EpsilonGreedy, 100/t": sl.EpsilonGreedy(100.0, "1/t"),
+    "Greedy": sl.EpsilonGreedy(0.0),
 }
 # What the second table has: policies with a test of their own, and two that earn more.
 SETTLING = (

@@ -29,6 +29,8 @@ CONFIGURATIONS: dict[str, sl.Policy] = {
     "BayesianIDS angular": sl.BayesianIDS(posterior="angular"),
     "E4": sl.E4(horizon=300),
     "E4 long": sl.E4(horizon=10**5),
+    "EpsilonGreedy": sl.EpsilonGreedy(),
+    "EpsilonGreedy 1/t": sl.EpsilonGreedy(20.0, "1/t", regulariser=1.0),
     "ExploreThenAllocate": sl.ExploreThenAllocate(horizon=2000),
     "IDS": sl.IDS(),
     "IDS halfspace-ucb": sl.IDS(information="halfspace-ucb"),

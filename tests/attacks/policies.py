@@ -23,6 +23,7 @@ POSITIVE: list[tuple[Make, str]] = [
     (sl.IDS, "regulariser"),
     (sl.LinUCB, "regulariser"),
     (sl.LinUCB, "switch_growth"),
+    (sl.EpsilonGreedy, "regulariser"),
     (sl.LinMED, "regulariser"),
     (sl.LinIMED, "cap"),
     (sl.LinIMED, "regulariser"),
@@ -43,6 +44,7 @@ POSITIVE: list[tuple[Make, str]] = [
 NOT_NEGATIVE: list[tuple[Make, str]] = [
     (sl.IDS, "learning_rate"),
     (sl.PrimalDual, "learning_rate"),
+    (sl.EpsilonGreedy, "epsilon"),
     (sl.LinMED, "empirical"),
     (sl.LinMED, "design"),
     (sl.LinMED, "staleness"),
@@ -78,11 +80,13 @@ OPTIONS: list[tuple[Make, str]] = [
     (sl.PrimalDual, "gaps"),
     (sl.PrimalDual, "candidates"),
     (sl.Stakes, "noise"),
+    (sl.EpsilonGreedy, "schedule"),
 ]
 OPTIONAL = {"switch_growth", "primal_step", "dual_step", "multiplier_bound", "constraint_bonus"}
 WITH_RULE: list[Any] = [
     sl.IDS,
     sl.LinUCB,
+    sl.EpsilonGreedy,
     sl.LinMED,
     sl.LinIMED,
     sl.PrimalDual,
@@ -93,6 +97,7 @@ WITH_RULE: list[Any] = [
 WITH_REGULARISER: list[Any] = [
     sl.IDS,
     sl.LinUCB,
+    sl.EpsilonGreedy,
     sl.LinMED,
     sl.LinIMED,
     sl.PrimalDual,

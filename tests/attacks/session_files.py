@@ -29,6 +29,7 @@ POLICIES: dict[str, Callable[[], sl.Policy]] = {
     "TopTwo": sl.TopTwo,
     "BayesianIDS": lambda: sl.BayesianIDS(samples=100),
     "cells": lambda: sl.IDS(information="cell"),
+    "EpsilonGreedy": sl.EpsilonGreedy,
     "LinMED": sl.LinMED,
     "LinIMED": sl.LinIMED,
     "OAM": lambda: sl.OAM(1000),

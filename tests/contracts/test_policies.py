@@ -47,6 +47,8 @@ CONFIGURATIONS = [
     sl.PrimalDual(optimism="ucb", gaps="value", confidence=sl.LogLog(), learning_rate=0.5),
     sl.Stakes(guard=0.0, randomised=False),
     sl.Stakes(norm_bound=2.0, noise="estimated"),
+    sl.EpsilonGreedy(0.0),
+    sl.EpsilonGreedy(30.0, "1/t", confidence=sl.LogLog(), regulariser=0.1),
     sl.ThompsonSampling(prior_std=0.3),
     sl.LinIMED(variant=1, confidence=sl.LogLog(), regulariser=0.1),
     sl.LinMED(0.5, 0.25, confidence=sl.LogLog(), regulariser=0.1, staleness=0.0),
@@ -211,6 +213,14 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.PhasedElimination(9, gap_bound=0.0), "gap_bound must be finite and > 0"),
         (lambda: sl.LinIMED(variant=2), "variant must be 1 or 3, got 2"),
         (lambda: sl.LinIMED(cap=0.0), "cap must be finite and > 0, got 0.0"),
+        (lambda: sl.EpsilonGreedy(-0.1), "epsilon must be finite and >= 0, got -0.1"),
+        (
+            lambda: sl.EpsilonGreedy(1.5),
+            'epsilon must be at most 1, unless schedule="1/t", got 1.5',
+        ),
+        (lambda: sl.EpsilonGreedy(schedule="1/s"), "schedule must be one of 'fixed', '1/t', got"),
+        (lambda: sl.EpsilonGreedy(regulariser="match"), "did you mean 'matched'"),
+        (lambda: sl.EpsilonGreedy(confidence=1.0), "confidence must be LogDet"),  # type: ignore[arg-type]
         (lambda: sl.LinMED(empirical=-0.1), "empirical must be finite and >= 0, got -0.1"),
         (lambda: sl.LinMED(design=0.1), r"empirical \+ design must be below 1.* got 0.9 \+ 0.1"),
         (lambda: sl.LinMED(staleness="5%"), "staleness must be a number"),  # type: ignore[arg-type]

@@ -24,6 +24,9 @@ ABLE: list[sl.Policy] = [
     sl.LinUCB(),
     sl.ThompsonSampling(),
     sl.TopTwo(),
+    sl.EpsilonGreedy(0.3),
+    sl.EpsilonGreedy(20.0, "1/t"),
+    sl.LinMED(),
 ]
 
 
@@ -204,7 +207,7 @@ def test_bad_changes(call: Any, message: str) -> None:
     [
         sl.IDS(information="cell"),
         sl.IDS(gaps="difference"),
-        sl.LinMED(),
+        sl.LinIMED(),
         sl.LinUCB(switch_growth=0.1),
     ],
     ids=str,

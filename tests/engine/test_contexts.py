@@ -23,6 +23,11 @@ EVERY = [
     sl.LinUCB(),
     sl.ThompsonSampling(),
     sl.Stakes(),
+    sl.EpsilonGreedy(),
+    sl.EpsilonGreedy(0.0),
+    sl.EpsilonGreedy(20.0, "1/t"),
+    sl.LinMED(),
+    sl.LinMED(staleness=1e60),
 ]
 
 

@@ -19,6 +19,7 @@ RANDOMISING: list[sl.Policy] = [
     sl.IDS(),
     sl.IDS(sampling="exact", information="halfspace-ucb"),
     sl.BayesianIDS(samples=500),
+    sl.EpsilonGreedy(),
     sl.LinMED(),
     sl.SOLID(),
     sl.ThompsonSampling(),
@@ -63,7 +64,11 @@ def test_the_law_is_that_of_the_choices(policy: sl.Policy) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", [sl.IDS(), sl.ThompsonSampling(), sl.TopTwo()], ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [sl.IDS(), sl.ThompsonSampling(), sl.TopTwo(), sl.EpsilonGreedy(), sl.LinMED()],
+    ids=str,
+)
 def test_the_law_of_some_arms(policy: sl.Policy) -> None:
     state = told(policy)._live.state
     probabilities = np.zeros(4)

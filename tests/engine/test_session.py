@@ -411,9 +411,17 @@ def test_loading_with_another_policy(tmp_path: Path) -> None:
     new_session().save(path)
     with pytest.raises(ValueError, match="it was saved with"):
         sl.Session.load(path, policy=sl.IDS(sampling="exact"))
-    new_session(EpsilonGreedy(0.3)).save(path)
-    with pytest.raises(ValueError, match=r"pass policy=EpsilonGreedy"):
+    new_session(Unknown(0.3)).save(path)
+    with pytest.raises(ValueError, match=r"pass policy=Unknown"):
         sl.Session.load(path)
+    new_session(EpsilonGreedy(0.3)).save(path)  # of tests.own_policies; the library has one, too
+    with pytest.raises(ValueError, match=r"has another state; .* pass policy="):
+        sl.Session.load(path)
+    assert sl.Session.load(path, EpsilonGreedy(0.3)).status().round == 1
+
+
+class Unknown(EpsilonGreedy):
+    """Nobody else has this name."""
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import sightline as sl
 from sightline import LinearBandit, LinMED, LogDet, LogLog, choose, simulate, update
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import ALL_ARMS, OneContext, SomeArms, bandit_model
 from sightline.engine.loop import streams
 from sightline.policies.lin_med import DESIGN_TOLERANCE, LinMEDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
@@ -76,6 +76,49 @@ def test_probabilities_of_all_data_at_once(problem: LinearBandit, configuration:
         played.append(arm)
         rewards.append(world.pull(arm))
         update(state, clock_at(t), arm, rewards[-1])
+
+
+def offers_of(kind: str, k: int) -> list[tuple[OneContext | SomeArms, list[int]]]:
+    """Return offers that come in turn, with the arms in them."""
+    if kind == "contexts":
+        blocks = [(0, 2), (2, 3), (3, k)]
+        return [(OneContext(c, *b), list(range(*b))) for c, b in enumerate(blocks)]
+    rng = np.random.default_rng(0)
+    flags = [rng.permutation(np.arange(k) < n) for n in (1, 2, k - 1, k, 3)]
+    return [(SomeArms(flag), np.flatnonzero(flag).tolist()) for flag in flags]
+
+
+@pytest.mark.parametrize("kind", ["contexts", "some arms"])
+@pytest.mark.parametrize("staleness", [0.0, 0.05, 1e60])
+@pytest.mark.parametrize("name", ["plane", "space", "duplicates"])
+def test_arms_that_are_not_on_offer_do_not_matter(name: str, staleness: float, kind: str) -> None:
+    """Probabilities and designs are those of the arms on offer, with the data of all arms."""
+    problem, beta = PROBLEMS[name], naive.Beta(noise_std=PROBLEMS[name].model.noise_std)
+    policy = LinMED(0.5, 0.25, regulariser=1.0, staleness=staleness)
+    state = policy.start(problem.model)
+    world = naive.World(problem.actions, problem.theta, beta.noise_std, *streams(4))
+    offers = offers_of(kind, problem.k)
+    played: list[int] = []
+    rewards: list[float] = []
+    for t in range(1, 150):
+        offer, offered = offers[t % len(offers)]
+        xs, arms = problem.actions[played], problem.actions[offered]
+        V = naive.covariance(xs, 1.0)
+        theta = naive.ridge(xs, np.array(rewards), 1.0)
+        f = naive_rivals.divergence_weights(arms, theta, V, beta.exploitation(V, t))
+        xhat = int(np.argmax(arms @ theta)) if played else None
+        choice = choose(state, clock_at(t), offer, world.decisions)
+        weights = state.design.weights[offered]
+        assert weights.sum() == pytest.approx(1.0), "no design of other arms is used"
+        p = naive_rivals.lin_med_probabilities(f, weights, xhat, policy.empirical, policy.design)
+        np.testing.assert_allclose(state.probabilities[offered], p, rtol=1e-8, atol=1e-18)
+        assert state.probabilities.sum() == pytest.approx(1.0)
+        assert choice.arm in offered
+        assert choice.probability == state.probabilities[choice.arm]
+        assert_certified(arms, f, weights, min(staleness, 0.05))
+        played.append(choice.arm)
+        rewards.append(world.pull(choice.arm))
+        update(state, clock_at(t), choice.arm, rewards[-1])
 
 
 def learned(policy: LinMED, problem: LinearBandit, rounds: int) -> LinMEDState:

@@ -24,10 +24,10 @@ SPACE = TwoViews(
     [0.7, -0.2, 0.4],
     0.5,
 )
-PLAYED = {"IDS", "LinUCB", "LinIMED", "PrimalDual", "Stakes"}
+PLAYED = {"EpsilonGreedy", "IDS", "LinUCB", "LinIMED", "PrimalDual", "Stakes"}
 
 
-@pytest.mark.parametrize("policy", [IDS(), LinUCB(), sl.Stakes()], ids=str)
+@pytest.mark.parametrize("policy", [IDS(), LinUCB(), sl.Stakes(), sl.EpsilonGreedy()], ids=str)
 @pytest.mark.parametrize("problem", [PROBLEM, SPACE], ids=["plane", "space"])
 def test_it_can_be_played(problem: TwoViews, policy: sl.Policy) -> None:
     run = sl.simulate(problem, policy, 300, seed=1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from tests.lab.helpers import SPHERE, small
+from tests.lab.helpers import EOO, SPHERE, small
 from tests.lab.test_run import Recorder
 from tests.own_policies import Stubborn
 
@@ -149,7 +149,7 @@ def test_the_lower_bound_is_drawn_by_default() -> None:
     late = figure.get_axes()[1]
     label, bound = late.get_lines()[-1].get_label(), late.get_lines()[-1].get_ydata()
     assert "log n" in label
-    value = sl.lower_bound(small().problems["eoo"]).value
+    value = sl.lower_bound(EOO).value
     assert bound[-1] == pytest.approx(value * math.log(small().horizon))
     none: Any = sl.run(small(), executor=Recorder()).plot(bounds={})
     assert len(none.get_axes()[1].get_lines()) == len(late.get_lines()) - 1

@@ -23,25 +23,39 @@ from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.files import is_problem_file, read_problem
+from sightline.problems.rewards import NoisyRewards
 from sightline.validation import one_of, shown
 
-__all__ = ["parse_policies", "parse_problems"]
+__all__ = ["parse_bandit", "parse_policies", "parse_problems", "with_fixed_arms"]
 
 _ROUNDS = re.compile(r"\d+(\^|\*\*|e)\d+")  # as a horizon is written: 10^6, 10**6, 1e6
 
 
-def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str, LinearBandit]:
+def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str, NoisyRewards]:
     """Problems by their labels or names; also from files."""
 
-    def build(kind: str, fields: dict[str, Any]) -> LinearBandit:
+    def build(kind: str, fields: dict[str, Any]) -> NoisyRewards:
         if is_problem_file(kind):
             for field in fields:
                 one_of("field of a file", field, ["noise_std"])
             return read_problem(kind, fields.get("noise_std"))
         return problems.build({"type": _find(kind, problems.PROBLEMS), **fields})
 
-    known: dict[str, LinearBandit] = _parse(option, texts, build, lambda problem, _: problem.name)
+    known: dict[str, NoisyRewards] = _parse(option, texts, build, lambda problem, _: problem.name)
     return known
+
+
+def parse_bandit(text: str) -> LinearBandit:
+    """Problem of a command that needs the same arms in every round."""
+    (problem,) = parse_problems([text], "problem").values()
+    return with_fixed_arms(problem)
+
+
+def with_fixed_arms(problem: NoisyRewards) -> LinearBandit:
+    """Return a problem without contexts, or say that a command cannot take it."""
+    if not isinstance(problem, LinearBandit):
+        raise ValueError(f"problem {problem.name} has contexts; this command needs fixed arms")
+    return problem
 
 
 def parse_policies(texts: Iterable[str], option: str = "--policy") -> dict[str, Policy]:

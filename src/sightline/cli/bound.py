@@ -93,15 +93,14 @@ def _is_file(text: str) -> bool:
 
 
 def _problem(text: str, noise_std: float | None) -> LinearBandit:
-    from sightline.cli.arguments import parse_problems
+    from sightline.cli.arguments import parse_bandit, with_fixed_arms
     from sightline.problems.files import read_problem
 
     if _is_file(text):
-        return read_problem(text, noise_std)
+        return with_fixed_arms(read_problem(text, noise_std))
     if noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
-    (problem,) = parse_problems([text], "problem").values()
-    return problem
+    return parse_bandit(text)
 
 
 def _bound(problem: LinearBandit, box: float | None, tolerance: float) -> LowerBound:

@@ -137,9 +137,9 @@ def _noise(noise_std: float | None, clicks: bool) -> dict[str, Any]:
 
 
 def _from_problem(text: str) -> dict[str, Any]:
-    from sightline.cli.arguments import parse_problems
+    from sightline.cli.arguments import parse_bandit
 
-    (problem,) = parse_problems([text], "problem").values()
+    problem = parse_bandit(text)
     supposed = {"options": problem.actions, "means": problem.means}
     if isinstance(problem.noise_std, float):
         return {**supposed, "noise": problem.noise}

@@ -29,11 +29,11 @@ def watch(
     Example: sightline watch end_of_optimism:epsilon=0.1 --rounds 1000 --out watch.html
     """
     with in_a_sentence(f"cannot write {out}"):
-        from sightline.cli.arguments import parse_policies, parse_problems
+        from sightline.cli.arguments import parse_bandit, parse_policies
         from sightline.policies.ids.policy import IDS
         from sightline.report.watch import write_watch_page
 
-        (world,) = parse_problems([problem], "problem").values()
+        world = parse_bandit(problem)
         (watched,) = parse_policies([policy]).values()
         if not isinstance(watched, IDS):
             raise ValueError(f"--policy must be of the IDS family, such as ids, got {policy!r}")

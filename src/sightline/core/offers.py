@@ -21,6 +21,7 @@ __all__ = [
     "is_offered",
     "is_usual",
     "nth_offered",
+    "number_offered",
     "restrict_alternatives",
     "withhold",
 ]
@@ -130,6 +131,34 @@ def _nth_of_some(offer: SomeArms, n: int) -> int:
 @compiled
 def _nth_of_context(offer: OneContext, n: int) -> int:
     return offer.start + n
+
+
+@generic
+def number_offered(offer: Any, values: Array) -> int:
+    """Count the arms on offer, given a value for each of all arms."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@number_offered.register(AllArms)
+@compiled
+def _number_of_all(offer: AllArms, values: Array) -> int:
+    return int(values.shape[0])
+
+
+@number_offered.register(SomeArms)
+@compiled
+def _number_of_some(offer: SomeArms, values: Array) -> int:
+    count = 0
+    for x in range(values.shape[0]):
+        if offer.available[x]:
+            count += 1
+    return count
+
+
+@number_offered.register(OneContext)
+@compiled
+def _number_in_context(offer: OneContext, values: Array) -> int:
+    return offer.stop - offer.start
 
 
 @generic

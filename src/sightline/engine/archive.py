@@ -46,7 +46,10 @@ def unpack(snapshot: Snapshot, state: State) -> None:
     """Fill in the arrays of a policy's new state."""
     kind = snapshot.header["state"]
     if kind["class"] != type(state).__name__:
-        raise ValueError(f"it holds a {kind['class']}, but its policy has another state")
+        raise ValueError(
+            f"it holds a {kind['class']}, but its policy has another state; if it is one of your "
+            "own that has the name of another, pass policy=..."
+        )
     fill(state, migrated(type(state), kind["version"], snapshot.arrays))
     check_consistency(state)
 

@@ -97,7 +97,7 @@ def offer_of(table: Table, policy: Policy, available: Any = None) -> AllArms | S
     if not policy.takes_some_arms:
         raise ValueError(
             f"{policy} cannot choose among some of its options only; Stakes, IDS with half-spaces "
-            "and value gaps, LinUCB, ThompsonSampling and TopTwo can"
+            "and value gaps, LinUCB, LinMED, ThompsonSampling, TopTwo and EpsilonGreedy can"
         )
     flags = np.zeros(len(table.options), dtype=np.bool_)
     flags[list(range(len(flags)) if available is None else available)] = True

@@ -28,7 +28,7 @@ from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
 from sightline.validation import event, instance, integer, shown
 
-__all__ = ["Run", "Stop", "is_interpreted", "simulate", "valid_horizon"]
+__all__ = ["Run", "Stop", "check_offers", "is_interpreted", "simulate", "valid_horizon"]
 
 # Seconds per call of the compiled loop: between calls the interpreter sees Ctrl-C.
 _PATIENCE = 0.05
@@ -90,6 +90,12 @@ def valid_horizon(horizon: int, policy: Policy, delay: object = None) -> int:
     return horizon
 
 
+def check_offers(problem: Problem, policy: Policy) -> None:
+    """Refuse a policy that cannot play what a problem offers."""
+    if not policy.takes_some_arms:
+        problem.model.needs_fixed_arms(type(policy).__name__)
+
+
 def is_interpreted(problem: Problem, policy: Policy) -> bool:
     """Whether a run goes through the interpreter, which only one thread at a time can use."""
     return not is_compiled(policy.start(problem.model), problem)
@@ -143,8 +149,7 @@ def simulate(
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     instance("policy", policy, Policy, "a Policy such as IDS()")
-    if problem.model.contexts is not None and not policy.takes_some_arms:
-        problem.model.needs_fixed_arms(type(policy).__name__)
+    check_offers(problem, policy)
     lateness = valid_delay(delay)
     horizon = valid_horizon(horizon, policy, lateness)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))

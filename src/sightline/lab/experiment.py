@@ -14,12 +14,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from sightline.engine.checkpoints import rounds_text, valid_checkpoints
-from sightline.engine.simulate import valid_horizon
+from sightline.engine.simulate import check_offers, valid_horizon
 from sightline.files import write_atomically
 from sightline.lab import specification
 from sightline.policies.base import Policy
-from sightline.problems.bandit import LinearBandit
 from sightline.problems.delays import delay_text
+from sightline.problems.rewards import NoisyRewards
 from sightline.validation import (
     entries,
     file_path,
@@ -90,8 +90,8 @@ class Experiment:
 
     Parameters
     ----------
-    problems : mapping of id to LinearBandit, or iterable of LinearBandit
-        The problems; without ids they are listed by their names.
+    problems : mapping of id to problem, or iterable of problems
+        Each a LinearBandit or a ContextualBandit; without ids they are listed by their names.
     policies : mapping of label to Policy, or iterable of Policy
         What is compared; without labels they are labelled by their settings.
     horizon : int
@@ -107,7 +107,7 @@ class Experiment:
         Outcomes that come late, as of :func:`sightline.simulate`.
     """
 
-    problems: Mapping[str, LinearBandit]
+    problems: Mapping[str, NoisyRewards]
     policies: Mapping[str, Policy]
     horizon: int
     replications: int
@@ -117,7 +117,7 @@ class Experiment:
 
     def __init__(
         self,
-        problems: Mapping[str, LinearBandit] | Iterable[LinearBandit],
+        problems: Mapping[str, NoisyRewards] | Iterable[NoisyRewards],
         policies: Mapping[str, Policy] | Iterable[Policy],
         horizon: int,
         replications: int,
@@ -125,10 +125,12 @@ class Experiment:
         checkpoints: Iterable[int] | None = None,
         delay: int | str | None = None,
     ) -> None:
-        worlds = _named("problems", problems, LinearBandit, lambda problem: problem.name)
-        rivals = _named("policies", policies, Policy, label_of)
+        kinds = "LinearBandit or ContextualBandit"
+        worlds = _named("problems", problems, NoisyRewards, kinds, lambda problem: problem.name)
+        rivals = _named("policies", policies, Policy, "Policy", label_of)
         for policy in rivals.values():
             horizon = valid_horizon(horizon, policy, delay)
+        _check_offers(worlds, rivals)
         if horizon > _LARGEST_HORIZON:
             raise ValueError(f"horizon must be at most 10**4000, got {shown(horizon)}")
         if checkpoints is not None:
@@ -225,7 +227,17 @@ def _check_size(experiment: Experiment) -> None:
         )
 
 
-def _named(what: str, values: Any, cls: Any, name: Any) -> Named[Any]:
+def _check_offers(problems: Named[NoisyRewards], policies: Named[Policy]) -> None:
+    """Refuse policies that cannot play contexts, before any worker would."""
+    for name, problem in problems.items():
+        for label, policy in policies.items():
+            try:
+                check_offers(problem, policy)
+            except ValueError as error:
+                raise ValueError(f"{Cell(name, label).id}: {error}") from None
+
+
+def _named(what: str, values: Any, cls: Any, kinds: str, name: Any) -> Named[Any]:
     """Check members and their names."""
     if isinstance(values, Mapping):
         pairs = list(values.items())
@@ -237,7 +249,7 @@ def _named(what: str, values: Any, cls: Any, name: Any) -> Named[Any]:
     names = set()
     for key, value in pairs:
         if not isinstance(value, cls):
-            raise ValueError(f"{what} must be of class {cls.__name__}, got {shown(value)}")
+            raise ValueError(f"{what} must be of class {kinds}, got {shown(value)}")
         text(f"names of {what}", key)
         if key in names:
             raise ValueError(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sightline.engine.settling import Settling, settle
 from sightline.lab.executors import cores
 from sightline.lab.experiment import Experiment
+from sightline.problems.bandit import LinearBandit
 from sightline.undisturbed import undisturbed
 
 __all__ = ["settle_all"]
@@ -50,6 +51,8 @@ def _settle_all(
     experiment: Experiment, watch: Callable[[], None], stop: _Stop
 ) -> tuple[Settling, ...]:
     (problem,), (policy,) = experiment.problems.values(), experiment.policies.values()
+    if not isinstance(problem, LinearBandit):
+        raise ValueError(f"{problem.name} has contexts; only fixed arms can be settled")
     with ThreadPoolExecutor(cores()) as pool:
         futures: list[Future[Settling]] = [
             pool.submit(settle, problem, policy, experiment.horizon, seed, stop)

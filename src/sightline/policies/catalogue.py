@@ -14,6 +14,7 @@ from sightline.core.confidence.log_log import LogLog
 from sightline.policies.base import Policy
 from sightline.policies.e4 import E4 as E4
 from sightline.policies.explore_then_allocate import ExploreThenAllocate as ExploreThenAllocate
+from sightline.policies.greedy import EpsilonGreedy as EpsilonGreedy
 from sightline.policies.ids.bayesian import BayesianIDS as BayesianIDS
 from sightline.policies.ids.policy import IDS as IDS
 from sightline.policies.lin_imed import LinIMED as LinIMED

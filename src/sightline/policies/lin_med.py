@@ -9,11 +9,13 @@ where pi is an optimal design of the arms sqrt(f(x)) x.  Before any data x-hat i
 share is spread over all arms.  The probabilities are in closed form and
 never vanish, so the data of a run serve to evaluate other policies.
 
+Where only some arms are on offer, as in a context, x-hat, f, the design and k are theirs alone.
+
 Guarantees: regret O(d sqrt(n) log n) in the worst case, and O((d^2 / Delta_min) log(n)^2 loglog(n))
 given the smallest gap (Balagopalan, Jun, AISTATS 2025).  Not asymptotically optimal.
 
 Cost per round: O(k d + d^2), and a design (some ten steps of O(k d) at d = 2, a hundred at d = 10)
-whenever f has changed.  It learns from every round and never commits.
+whenever f has changed, or which arms are on offer.  It learns from every round and never commits.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from sightline.core.confidence.rules import (
 )
 from sightline.core.consistency import invariant, within
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.model import AllArms, Model
+from sightline.core.model import Model
+from sightline.core.offers import number_offered, withhold
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose_among, register_policy
@@ -71,7 +74,7 @@ class LinMEDState(NamedTuple):
     confidence: Any
     shares: Shares
     alternatives: HalfSpaces
-    exponents: Array  # (k,) -log f(x)
+    exponents: Array  # (k,) -log f(x), inf for arms that are not on offer
     designed_for: Array  # (k,) the same when the design was made
     probabilities: Array  # (k,)
     design: Design
@@ -103,7 +106,7 @@ class LinMED(Policy):
     staleness : float
         The design is made anew when some f(x) has changed by more than this fraction; its largest
         leverage is then at most (1 + staleness)^2 times what it was.  5 % makes designs rare, and
-        0 makes one in every round.
+        0 makes one in every round.  With other arms on offer it always is made anew.
     """
 
     empirical: float = 0.9
@@ -124,9 +127,13 @@ class LinMED(Policy):
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return True
+
     def start(self, model: Model) -> LinMEDState:
         """State before any data."""
-        model.needs_fixed_arms("LinMED")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         k, d = estimate.arms.rewards.shape
         return LinMEDState(
@@ -148,7 +155,7 @@ def choose_lin_med(
     state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
     """Draw from the probabilities that the data and the round imply."""
-    _allocate(state, log_round(clock))
+    _allocate(state, log_round(clock), offer)
     return choose_among(state.probabilities, clock, rng)
 
 
@@ -157,30 +164,31 @@ def law_lin_med(
     state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
-    _allocate(state, log_round(clock))
+    _allocate(state, log_round(clock), offer)
     for x in range(probabilities.shape[0]):
         probabilities[x] = state.probabilities[x]
 
 
 @compiled
-def _allocate(state: LinMEDState, log_t: float) -> None:
-    """Write p."""
-    comparison = compare_to_best(state, AllArms(0))
+def _allocate(state: LinMEDState, log_t: float, offer: Any) -> None:
+    """Write p, which is 0 for arms that are not on offer."""
+    comparison = compare_to_best(state, offer)
     best = comparison.best
     _weigh_evidence(state, comparison, log_t)
+    withhold(offer, state.exponents, math.inf)  # f = 0: a design for another offer is stale
     _renew_design(state)
     p, shares = state.probabilities, state.shares
-    k = p.shape[0]
+    k = number_offered(offer, p)
     empirical = shares.empirical if state.estimate.learned.rounds[0] > 0 else 0.0
     total = 0.0
-    for x in range(k):
+    for x in range(p.shape[0]):
         q = shares.design * state.design.weights[x]
         q += (1.0 - empirical - shares.design) / k
         if x == best:
             q += empirical
         p[x] = q * _weight(state.exponents[x])
         total += p[x]
-    for x in range(k):
+    for x in range(p.shape[0]):
         p[x] /= total
 
 
@@ -202,11 +210,12 @@ def _weight(exponent: float) -> float:
 
 @compiled
 def _renew_design(state: LinMEDState) -> None:
-    """Make the design anew if some f(x) has changed by too much."""
+    """Make the design anew if some f(x) has changed by too much, or what is on offer at all."""
     allowed = math.log1p(state.shares.staleness)
     stale = False
     for x in range(state.exponents.shape[0]):
-        stale = stale or abs(state.exponents[x] - state.designed_for[x]) > allowed
+        now, then = state.exponents[x], state.designed_for[x]
+        stale = stale or (now != then and abs(now - then) > allowed)
     if stale:
         for x in range(state.exponents.shape[0]):
             state.designed_for[x] = state.exponents[x]

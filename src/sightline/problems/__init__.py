@@ -1,7 +1,14 @@
 """The world: linear bandits with their true parameter and noise.  Policies never import it."""
 
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.context_instances import (
+    contextual_end_of_optimism,
+    contextual_simple,
+    product_problem,
+    spanning_contexts,
+)
 from sightline.problems.contextual import ContextualBandit
+from sightline.problems.features import product_features
 from sightline.problems.instances import (
     end_of_optimism,
     end_of_optimism_family,
@@ -19,9 +26,14 @@ __all__ = [
     "Sampler",
     "TwoPoint",
     "Uniform",
+    "contextual_end_of_optimism",
+    "contextual_simple",
     "end_of_optimism",
     "end_of_optimism_family",
     "large_gaps",
+    "product_features",
+    "product_problem",
+    "spanning_contexts",
     "unit_sphere",
     "unit_spheres",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -59,26 +58,6 @@ class LinearBandit(NoisyRewards):
         self.gaps = self.means[self.best] - self.means
         self.gaps.setflags(write=False)
         self.model = bandit_model(self.actions, self.noise_std)
-
-    @classmethod
-    def load(
-        cls, path: str | PathLike[str], noise_std: float | ArrayLike | None = None
-    ) -> LinearBandit:
-        """Read a problem from a .json, .npz or .csv file, which also gives it its name.
-
-        JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
-        names; CSV: a name and d numbers per row, the row named ``theta`` being the parameter.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        noise_std : float or array_like, shape (k,), optional
-            Takes precedence over the file; 1 if neither says.
-        """
-        from sightline.problems.files import read_problem  # it imports this module
-
-        return read_problem(path, noise_std)
 
     def member(self, replication: int) -> LinearBandit:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""

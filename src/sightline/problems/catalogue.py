@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.context_instances import (
+    contextual_end_of_optimism,
+    contextual_simple,
+    product_problem,
+    spanning_contexts,
+)
+from sightline.problems.contextual import ContextualBandit
 from sightline.problems.instances import (
     end_of_optimism,
     end_of_optimism_family,
@@ -17,13 +24,28 @@ from sightline.problems.instances import (
     unit_spheres,
 )
 from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.rewards import NoisyRewards
 from sightline.validation import one_of
 
 __all__ = ["PROBLEMS", "build", "describe"]
 
-PROBLEMS: dict[str, Callable[..., LinearBandit]] = {
+PROBLEMS: dict[str, Callable[..., NoisyRewards]] = {
     make.__name__: make
-    for make in (end_of_optimism, end_of_optimism_family, large_gaps, unit_sphere, unit_spheres)
+    for make in (
+        end_of_optimism,
+        end_of_optimism_family,
+        large_gaps,
+        unit_sphere,
+        unit_spheres,
+        contextual_end_of_optimism,
+        contextual_simple,
+        product_problem,
+        spanning_contexts,
+    )
+}
+
+_IN_FULL: dict[str, Callable[..., NoisyRewards]] = {
+    cls.__name__: cls for cls in (LinearBandit, ContextualBandit)
 }
 
 _NOISES: dict[str, Callable[..., Any]] = {
@@ -31,7 +53,7 @@ _NOISES: dict[str, Callable[..., Any]] = {
 }
 
 
-def describe(problem: LinearBandit) -> dict[str, Any]:
+def describe(problem: NoisyRewards) -> dict[str, Any]:
     """Problem as a plain dictionary: by name and parameters if it has them, else in full."""
     if problem.origin is not None:
         return {
@@ -39,15 +61,24 @@ def describe(problem: LinearBandit) -> dict[str, Any]:
             for name, value in problem.origin.items()
         }
     return {
-        "type": "LinearBandit",
-        "name": problem.name,
-        "actions": problem.actions.tolist(),
+        **_describe_arms(problem),
         "theta": problem.theta.tolist(),
         **_describe_noise_of(problem),
     }
 
 
-def _describe_noise_of(problem: LinearBandit) -> dict[str, Any]:
+def _describe_arms(problem: NoisyRewards) -> dict[str, Any]:
+    if isinstance(problem, ContextualBandit):
+        return {
+            "type": "ContextualBandit",
+            "name": problem.name,
+            "action_sets": [arms.tolist() for arms in problem.action_sets],
+            "probabilities": problem.probabilities.tolist(),
+        }
+    return {"type": "LinearBandit", "name": problem.name, "actions": problem.actions.tolist()}
+
+
+def _describe_noise_of(problem: NoisyRewards) -> dict[str, Any]:
     if isinstance(problem.noise_std, float):
         return {"noise": _describe_noise(problem.noise)}
     return {"noise_std": problem.noise_std.tolist()}
@@ -66,12 +97,12 @@ def _describe_noise(noise: Any) -> dict[str, Any]:
     return {"type": type(noise).__name__, **noise._asdict()}
 
 
-def build(description: Mapping[str, Any]) -> LinearBandit:
+def build(description: Mapping[str, Any]) -> NoisyRewards:
     """Inverse of :func:`describe` for what the library knows."""
     fields = dict(description)
     if isinstance(fields.get("noise"), Mapping):
         fields["noise"] = _build(_NOISES, "type of noise", fields["noise"])
-    problem: LinearBandit = _build(PROBLEMS | {"LinearBandit": LinearBandit}, "type", fields)
+    problem: NoisyRewards = _build(PROBLEMS | _IN_FULL, "type", fields)
     return problem
 
 

@@ -19,6 +19,7 @@ __all__ = ["ContextualBandit", "blocks_of", "valid_probabilities"]
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # by which probabilities may miss a sum of 1
+_EXACT = 1e-14  # what is left after they were divided by it: doing so again would change bits
 
 
 class ContextualBandit(NoisyRewards):
@@ -103,8 +104,8 @@ class ContextualBandit(NoisyRewards):
 
 def blocks_of(action_sets: object) -> tuple[Array, NDArray[np.int64]]:
     """All arms in one table, context after context, and the first row of each."""
-    if isinstance(action_sets, np.ndarray) and action_sets.ndim >= 1:
-        action_sets = list(action_sets)
+    if isinstance(action_sets, np.ndarray):
+        action_sets = list(action_sets) if action_sets.ndim else action_sets.item()
     if isinstance(action_sets, Mapping):
         raise ValueError("action_sets must be a list of one array per context, got a mapping")
     sets = entries("action_sets", action_sets, "a list of one array per context")
@@ -132,7 +133,8 @@ def valid_probabilities(probabilities: ArrayLike | None, contexts: int) -> Array
             f"probabilities must be > 0, got {shown(float(found[context]))} for context {context}: "
             "leave out contexts that never come"
         )
-    if abs(found.sum() - 1.0) > _ROUNDING:
-        raise ValueError(f"probabilities must sum to 1, got {found.sum():.10g}")
-    normalised: Array = found / found.sum()
-    return normalised
+    total = found.sum()
+    if abs(total - 1.0) > _ROUNDING:
+        raise ValueError(f"probabilities must sum to 1, got {total:.10g}")
+    normalised: Array = found / total
+    return found if abs(total - 1.0) <= _EXACT else normalised

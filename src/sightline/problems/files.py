@@ -1,4 +1,4 @@
-"""Problems from files: JSON, NPZ or CSV with arms and the parameter."""
+"""Problems from files: JSON, NPZ or CSV with arms, perhaps those of contexts, and the parameter."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import file_path, one_of, shown
+from sightline.problems.contextual import ContextualBandit
+from sightline.validation import action_set, file_path, one_of, shown
 
 __all__ = ["is_problem_file", "read_problem"]
 
 _SUFFIXES = (".json", ".npz", ".csv")
 _MOST_DIGITS = 4000
 _FIELDS = ("actions", "theta", "noise_std")
+_FIELDS_WITH_CONTEXTS = ("action_sets", "theta", "probabilities", "noise_std")
 
 
 def is_problem_file(text: str) -> bool:
@@ -28,11 +30,8 @@ def is_problem_file(text: str) -> bool:
 
 def read_problem(
     path: str | PathLike[str], noise_std: float | ArrayLike | None = None
-) -> LinearBandit:
-    """Read a problem; its name is that of the file.
-
-    JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
-    names; CSV: a name and d numbers per row, the row named ``theta`` being the parameter.
+) -> LinearBandit | ContextualBandit:
+    """Read a problem, of the formats that :meth:`NoisyRewards.load` tells; its name is the file's.
 
     Parameters
     ----------
@@ -47,14 +46,17 @@ def read_problem(
         raise ValueError(f"{path}: a problem is read from a .json, .npz or .csv file")
     try:
         fields = read(file)
+        make: Any = ContextualBandit if "action_sets" in fields else LinearBandit
+        known = _FIELDS_WITH_CONTEXTS if make is ContextualBandit else _FIELDS
         for name in fields:
-            one_of("field", name, _FIELDS)
-        for name in ("actions", "theta"):
+            one_of("field", name, known)
+        for name in (known[0], "theta"):
             if name not in fields:
                 raise ValueError(f"{name} is missing")
         if noise_std is not None:
             fields["noise_std"] = noise_std
-        return LinearBandit(**fields, name=file.stem)
+        problem: LinearBandit | ContextualBandit = make(**fields, name=file.stem)
+        return problem
     except OSError:
         raise
     except Exception as error:  # a damaged file can raise nearly anything
@@ -68,7 +70,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise ValueError(f"must be an object with {', '.join(_FIELDS)}")
+        raise ValueError(
+            f"must be an object with {', '.join(_FIELDS)}; or {', '.join(_FIELDS_WITH_CONTEXTS)}"
+        )
     return content
 
 
@@ -91,7 +95,22 @@ def _read_npz(path: Path) -> dict[str, Any]:
         archive = np.load(file, allow_pickle=False)
         if isinstance(archive, np.ndarray):
             raise ValueError("this is one array, and no archive of arrays")
-        return {name: _array(name, archive) for name in archive.files}
+        fields = {name: _array(name, archive) for name in archive.files}
+    if "starts" in fields and "actions" in fields and "action_sets" not in fields:
+        fields["action_sets"] = _blocks(fields.pop("actions"), fields.pop("starts"))
+    return fields
+
+
+def _blocks(actions: Any, starts: Any) -> list[Any]:
+    """Arms of every context, where their numbers differ and no array could hold them."""
+    actions = action_set(actions)
+    steps = np.diff(starts) if starts.ndim == 1 and starts.dtype.kind in "iu" else np.zeros(0)
+    if not len(steps) or starts[0] != 0 or starts[-1] != len(actions) or not (steps > 0).all():
+        raise ValueError(
+            f"starts must be whole numbers that increase from 0 to the {len(actions)} rows of "
+            f"actions, got {shown(starts.tolist())}"
+        )
+    return np.split(actions, starts[1:-1])
 
 
 def _array(name: str, arrays: Any) -> Any:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-import math
-from collections.abc import Callable
-from typing import ParamSpec
-
 import numpy as np
 
 from sightline.problems.bandit import LinearBandit
-from sightline.validation import LARGEST, affordable, integer, number, scale, shown
+from sightline.problems.named import deviation, fraction, named, valid_slope
+from sightline.validation import affordable, integer, shown
 
 __all__ = [
     "end_of_optimism",
@@ -22,40 +17,7 @@ __all__ = [
 ]
 
 
-P = ParamSpec("P")
-
-
-def _named(make: Callable[P, LinearBandit]) -> Callable[P, LinearBandit]:
-    """Let the problem remember how it was made, so that a file can say it in one line."""
-    signature = inspect.signature(make)
-
-    @functools.wraps(make)
-    def remembered(*args: P.args, **kwargs: P.kwargs) -> LinearBandit:
-        problem = make(*args, **kwargs)
-        arguments = signature.bind(*args, **kwargs)
-        arguments.apply_defaults()
-        problem.origin = {"type": make.__name__, **arguments.arguments}
-        return problem
-
-    return remembered
-
-
-def _std(noise_variance: float) -> float:
-    return math.sqrt(scale("noise_variance", noise_variance, power=2))
-
-
-def _epsilon(value: float) -> float:
-    epsilon = number("epsilon", value, above=0)
-    if epsilon >= 1:
-        raise ValueError(f"epsilon must be below 1, got {shown(value)}")
-    return epsilon
-
-
-def _slope(value: float) -> float:
-    return number("slope", value, size=LARGEST)
-
-
-@_named
+@named
 def end_of_optimism(
     epsilon: float = 0.01, slope: float = 2.0, noise_variance: float = 0.1
 ) -> LinearBandit:
@@ -73,13 +35,13 @@ def end_of_optimism(
     noise_variance : float
         Variance of the Gaussian noise.
     """
-    epsilon, slope = _epsilon(epsilon), _slope(slope)
+    epsilon, slope = fraction("epsilon", epsilon), valid_slope(slope)
     actions = [[1.0, 0.0], [1.0 - epsilon, slope * epsilon], [0.0, 1.0]]
     name = f"end-of-optimism-{epsilon:g}-{slope:g}"
-    return LinearBandit(actions, [1.0, 0.0], _std(noise_variance), name=name)
+    return LinearBandit(actions, [1.0, 0.0], deviation(noise_variance), name=name)
 
 
-@_named
+@named
 def end_of_optimism_family(
     d: int, epsilon: float = 0.01, slope: float = 2.0, noise_variance: float = 0.1
 ) -> LinearBandit:
@@ -97,14 +59,16 @@ def end_of_optimism_family(
     """
     d = integer("d", d, at_least=2)
     affordable(f"d = {shown(d)}: {shown(2 * d - 1)} arms in {shown(d)} dimensions", 16 * d * d)
-    epsilon, slope = _epsilon(epsilon), _slope(slope)
+    epsilon, slope = fraction("epsilon", epsilon), valid_slope(slope)
     near = slope * epsilon * np.eye(d)[1:]
     near[:, 0] = 1.0 - epsilon
     name = f"end-of-optimism-{d}d-{epsilon:g}-{slope:g}"
-    return LinearBandit(np.vstack([np.eye(d), near]), np.eye(d)[0], _std(noise_variance), name=name)
+    return LinearBandit(
+        np.vstack([np.eye(d), near]), np.eye(d)[0], deviation(noise_variance), name=name
+    )
 
 
-@_named
+@named
 def unit_sphere(k: int = 6, d: int = 2, noise_variance: float = 0.1, seed: int = 0) -> LinearBandit:
     """Arms drawn uniformly from the unit sphere; theta = e_1.
 
@@ -123,7 +87,7 @@ def unit_sphere(k: int = 6, d: int = 2, noise_variance: float = 0.1, seed: int =
     actions = rng.standard_normal((k, d))
     actions /= np.linalg.norm(actions, axis=1, keepdims=True)
     name = f"unit-sphere-{k}-{d}-seed{seed}"
-    return LinearBandit(actions, np.eye(d)[0], _std(noise_variance), name=name)
+    return LinearBandit(actions, np.eye(d)[0], deviation(noise_variance), name=name)
 
 
 class _UnitSpheres(LinearBandit):
@@ -135,7 +99,7 @@ class _UnitSpheres(LinearBandit):
         super().__init__(
             first.actions,
             first.theta,
-            _std(noise_variance),
+            deviation(noise_variance),
             name=f"unit-spheres-{first.k}-{first.d}",
         )
 
@@ -144,7 +108,7 @@ class _UnitSpheres(LinearBandit):
         return unit_sphere(*self._arguments, seed=replication)
 
 
-@_named
+@named
 def unit_spheres(k: int = 6, d: int = 2, noise_variance: float = 0.1) -> LinearBandit:
     """Random action sets: replication i of an experiment plays ``unit_sphere(seed=i)``.
 
@@ -158,7 +122,7 @@ def unit_spheres(k: int = 6, d: int = 2, noise_variance: float = 0.1) -> LinearB
     return _UnitSpheres(k, d, noise_variance)
 
 
-@_named
+@named
 def large_gaps(noise_variance: float = 1.0) -> LinearBandit:
     """Four arms in the plane whose gaps are all large; c* = 2.2727 at unit variance.
 
@@ -168,4 +132,4 @@ def large_gaps(noise_variance: float = 1.0) -> LinearBandit:
         Variance of the Gaussian noise.
     """
     actions = [[0.97, 0.23], [0.09, -0.9], [-0.09, 0.9], [-0.8, 0.5]]
-    return LinearBandit(actions, [1.0, 0.0], _std(noise_variance), name="large-gaps")
+    return LinearBandit(actions, [1.0, 0.0], deviation(noise_variance), name="large-gaps")

@@ -17,6 +17,7 @@ from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.run import BlockStorage
 from sightline.lab.store import Store
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.rewards import NoisyRewards
 from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
 from sightline.validation import entries, instance, number, one_of, shown
@@ -44,7 +45,7 @@ class Results:
     """
 
     def __init__(
-        self, storage: BlockStorage, problems: Mapping[str, LinearBandit] | None = None
+        self, storage: BlockStorage, problems: Mapping[str, NoisyRewards] | None = None
     ) -> None:
         self._storage = storage
         self._problems = problems or {}
@@ -266,10 +267,12 @@ class Results:
     def lower_bounds(self) -> dict[str, float]:
         """c* by problem id, for the noise of the problem: regret is at least c* log n.
 
-        Of a problem that every replication draws anew, the mean.
+        Of a problem that every replication draws anew, the mean.  Problems with contexts have none.
         """
         values = {}
         for name, problem in self._problems.items():
+            if not isinstance(problem, LinearBandit):
+                continue
             members = {problem.member(i) for i in range(len(self.plan.seeds))}
             values[name] = sum(lower_bound(member).value for member in members) / len(members)
         return values

@@ -1,0 +1,163 @@
+"""Greedy and epsilon-greedy by least squares: the baselines that every other policy must beat.
+
+With probability epsilon any arm on offer, all alike, else the empirically best one:
+
+    p(x) = epsilon_t / m + (1 - epsilon_t) 1{x = x-hat},
+
+m being the number of arms on offer.  The probabilities are in closed form.  With epsilon = 0 it is
+the greedy policy, which never explores on purpose.  Arms that tie for x-hat, as all do before any
+data, share its probability: else the first arm would be favoured for its place in the list.
+
+Guarantees: with epsilon_t = min(1, epsilon / t), regret O(log n) on k independent arms, if epsilon
+exceeds 5 k / Delta_min^2 (Auer, Cesa-Bianchi, Fischer, Machine Learning 2002): one must know the
+smallest gap.  With a fixed epsilon > 0 regret grows as epsilon n times the mean gap.  Greedy can
+settle on a wrong arm for ever; where contexts are diverse enough, so that the best arms show
+everything, it is rate-optimal (Bastani, Bayati, Khosravi, Management Science 2021).
+
+Cost per round: O(k d + d^2).  It learns from every round and never commits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.clock import Clock, log_round
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.model import Model
+from sightline.core.offers import number_offered, withhold
+from sightline.core.persistence import persists
+from sightline.jit import compiled
+from sightline.policies.base import Choice, Policy, choose_among, register_policy
+from sightline.policies.reports import begin, best_on_offer, learn, report
+from sightline.validation import LARGEST, number, one_of, shown
+
+__all__ = ["EpsilonGreedy", "RidgeGreedyState"]
+
+Array = NDArray[np.float64]
+
+_SCHEDULES = ("fixed", "1/t")
+
+
+@persists()
+class RidgeGreedyState(NamedTuple):
+    """Estimates from all rounds, and the probabilities they imply."""
+
+    estimate: LeastSquares
+    confidence: Any  # for reports only
+    alternatives: HalfSpaces  # for reports only
+    epsilon: float
+    falls: bool
+    probabilities: Array  # scratch (k,)
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Policy):
+    """The empirically best arm, but for a share of rounds in which any arm is played.
+
+    Parameters
+    ----------
+    epsilon : float
+        Probability of such a round, in [0, 1]; 0 is the greedy policy.
+    schedule : {"fixed", "1/t"}
+        ``"1/t"`` lets the probability fall as min(1, epsilon / t): ``epsilon``, which may exceed 1,
+        is then the expected number of such rounds per factor e of time.
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
+        Confidence coefficient of what is reported about the best arm.  The policy never acts on
+        it, but takes S from it if the regulariser is ``"matched"``.
+    regulariser : float or "matched"
+        lambda of the least squares estimate; ``"matched"``, sigma^2 / S^2, is the mean of a
+        Gaussian posterior with prior standard deviation S.
+    """
+
+    epsilon: float = 0.1
+    schedule: str = "fixed"
+    confidence: ConfidenceRule = field(default_factory=LogDet)
+    regulariser: float | str = "matched"
+
+    def __post_init__(self) -> None:
+        number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
+        if one_of("schedule", self.schedule, _SCHEDULES) == "fixed" and self.epsilon > 1:
+            raise ValueError(
+                f'epsilon must be at most 1, unless schedule="1/t", got {shown(self.epsilon)}'
+            )
+        valid_rule(self.confidence)
+        valid_regulariser(self.regulariser, self.confidence)
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return True
+
+    def start(self, model: Model) -> RidgeGreedyState:
+        """State before any data."""
+        estimate, confidence = begin(model, self.regulariser, self.confidence)
+        return RidgeGreedyState(
+            estimate=estimate,
+            confidence=confidence,
+            alternatives=half_spaces(len(estimate.arms.rewards)),
+            epsilon=float(self.epsilon),
+            falls=self.schedule == "1/t",
+            probabilities=np.zeros(len(estimate.arms.rewards)),
+        )
+
+
+@compiled
+def _epsilon(state: RidgeGreedyState, clock: Clock) -> float:
+    """Probability of a round in which any arm is played."""
+    if state.falls:
+        return min(1.0, state.epsilon * math.exp(-log_round(clock)))
+    return state.epsilon
+
+
+@compiled
+def choose_greedy(
+    state: RidgeGreedyState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
+    """Draw from the probabilities that the data and the round imply."""
+    _allocate(state, clock, offer)
+    return choose_among(state.probabilities, clock, rng)
+
+
+@compiled
+def law_greedy(
+    state: RidgeGreedyState,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+    probabilities: Array,
+) -> None:
+    """Write the distribution that ``choose`` draws from."""
+    _allocate(state, clock, offer)
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = state.probabilities[x]
+
+
+@compiled
+def _allocate(state: RidgeGreedyState, clock: Clock, offer: Any) -> None:
+    """Write p."""
+    p, means = state.probabilities, state.estimate.arms.means
+    highest = means[best_on_offer(state, clock, offer)]
+    for x in range(p.shape[0]):
+        p[x] = 1.0 if means[x] == highest else 0.0
+    withhold(offer, p, 0.0)
+    ties = 0.0
+    for x in range(p.shape[0]):
+        ties += p[x]
+    epsilon = _epsilon(state, clock)
+    share = epsilon / number_offered(offer, p)
+    for x in range(p.shape[0]):
+        p[x] = share + (1.0 - epsilon) * p[x] / ties
+    withhold(offer, p, 0.0)
+
+
+register_policy(
+    RidgeGreedyState, choose=choose_greedy, update=learn, inspect=report, law=law_greedy
+)
