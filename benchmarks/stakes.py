@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 import sightline as sl
 from benchmarks.bench import in_units
 from sightline.jit import uncached
+from sightline.problems.base import Problem
 from sightline.problems.noise import register_noise
 from sightline.problems.suite import drawn_suite, standard_suite
 
@@ -58,7 +59,7 @@ def some(prefixes: Iterable[str]) -> dict[str, sl.LinearBandit]:
 
 
 def regrets(
-    problem: sl.LinearBandit,
+    problem: Problem,
     policy: sl.Policy,
     marks: list[int],
     seeds: Iterable[int],

@@ -10,6 +10,7 @@ from sightline.engine.arrivals import _play, commit, next_offer
 from sightline.engine.loop import context_stream
 from sightline.engine.tape import blank_tape
 from sightline.policies.base import best_of
+from sightline.problems.base import Arrivals
 from tests.naive import Array
 from tests.naive_contexts import contexts_drawn
 from tests.policies.helpers import every_round
@@ -33,6 +34,7 @@ EVERY = [
 
 def test_contexts_come_as_often_as_they_should() -> None:
     arrivals = PROBLEM.arrivals()
+    assert isinstance(arrivals, Arrivals)
     rng = context_stream(5)
     offers = [next_offer(arrivals, rng) for _ in range(2000)]
     drawn = contexts_drawn(LAW, context_stream(5).random(2000))
@@ -57,6 +59,7 @@ def test_only_arms_of_the_context_are_played(policy: sl.Policy) -> None:
 
 def _split(rounds: float, exact: bool, seed: int) -> Array:
     arrivals = PROBLEM.arrivals()
+    assert isinstance(arrivals, Arrivals)
     arrivals.bests[:] = [0, 2, 5]
     tape = blank_tape((clock_at(10),), PROBLEM.k)
     rng = np.random.default_rng(seed)

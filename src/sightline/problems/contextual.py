@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.model import Contexts, bandit_model
-from sightline.problems.base import Arrivals
+from sightline.problems.base import Arrivals, FixedArms
 from sightline.problems.rewards import NoisyRewards
 from sightline.validation import action_set, entries, finite_array, shown
 
@@ -85,8 +85,10 @@ class ContextualBandit(NoisyRewards):
         """The arms of every context."""
         return tuple(np.split(self.actions, self.starts[1:-1]))
 
-    def arrivals(self) -> Arrivals:
-        """Make what draws contexts in one run."""
+    def arrivals(self) -> Arrivals | FixedArms:
+        """Make what draws contexts in one run; a single one is always there."""
+        if len(self.probabilities) == 1:
+            return FixedArms()
         cumulative = np.cumsum(self.probabilities)
         cumulative[-1] = 1.0
         bests = np.zeros(len(self.probabilities), dtype=np.int64)
