@@ -38,6 +38,7 @@ __all__ = [
     "bandit_model",
     "check_signal",
     "common_noise",
+    "stream_model",
     "valid_noise_std",
 ]
 
@@ -110,6 +111,8 @@ class Model:
         rho with Y_x = rho_x x; None where an outcome is no noisy multiple of the reward.
     contexts : Contexts, optional
         Which rows are on offer together; None if all of them are, in every round.
+    stream : bool
+        Whether the arms of the table are replaced in every round; see :func:`stream_model`.
     """
 
     rewards: Array
@@ -117,11 +120,17 @@ class Model:
     noise_std: float
     weights: Array | None
     contexts: Contexts | None = None
+    stream: bool = False
 
     @property
     def shows_rewards(self) -> bool:
         """Whether the outcome of every arm is its reward, so that Y is X."""
         return bool(np.shares_memory(self.rewards, self.observations))
+
+    @property
+    def count(self) -> int:
+        """Number of arms, without the spare row of a stream."""
+        return len(self.rewards) - int(self.stream)
 
     @property
     def observations_per_round(self) -> int:
@@ -138,10 +147,11 @@ class Model:
         return self.weights
 
     def needs_fixed_arms(self, policy: str) -> None:
-        """Say that a policy cannot play contexts, where there are any."""
-        if self.contexts is not None:
+        """Say that a policy cannot play contexts or a stream, where there are any."""
+        if self.contexts is not None or self.stream:
+            what = "new arms in every round" if self.stream else "contexts"
             raise ValueError(
-                f"{policy} needs the same arms in every round; this problem has contexts"
+                f"{policy} needs the same arms in every round; this problem has {what}"
             )
 
 
@@ -220,3 +230,23 @@ def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0) -> Mode
             f"{LARGEST:g}, got levels from {levels.min():g} to {levels.max():g}"
         )
     return Model(rewards, observations[:, None, :], sigma, weights)
+
+
+def stream_model(most: int, d: int, noise_std: float = 1.0) -> Model:
+    """Model of arms that are new in every round, at most so many at once.
+
+    The table has space for them, and one row more: an outcome that is told when other arms have
+    come is learned through it.
+
+    Parameters
+    ----------
+    most : int
+        Largest number of arms of a round.
+    d : int
+        Dimension of the features.
+    noise_std : float
+        Sub-Gaussian parameter of the rewards.
+    """
+    rewards = np.zeros((most + 1, d))
+    sigma = scale("noise_std", noise_std)
+    return Model(rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=True)

@@ -140,9 +140,14 @@ class IDS(Policy):
         cells = self.parameter_set is not None or INFORMATION[self.information].cells
         return not cells and self.gaps in ("value", "thresholded")
 
+    @property
+    def takes_streams(self) -> bool:
+        """Whether it can choose among arms that are new in every round."""
+        return self.takes_some_arms
+
     def start(self, model: Model) -> Any:
         """State before any data: an IDSState, or a ContextIDSState."""
-        if model.contexts is not None and not self.takes_some_arms:
+        if (model.contexts is not None or model.stream) and not self.takes_some_arms:
             model.needs_fixed_arms("IDS with cells, a parameter_set or gaps of differences")
         # M is given in the coordinates of the actions, so these must stay
         reduce = self.parameter_set is None
@@ -157,7 +162,7 @@ class IDS(Policy):
                 gaps=GAPS[self.gaps],
             ),
             alternatives=self._alternatives(k, d),
-            weighing=weighing(learning_rate_rule(self.learning_rate, k)),
+            weighing=weighing(learning_rate_rule(self.learning_rate, model.count)),
             work=workspace(k, d),
         )
         if model.contexts is None or len(model.contexts) == 1:
