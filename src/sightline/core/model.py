@@ -19,6 +19,7 @@ dispatch: :class:`AllArms` costs nothing, :class:`OneContext` is a block of rows
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -111,8 +112,9 @@ class Model:
         rho with Y_x = rho_x x; None where an outcome is no noisy multiple of the reward.
     contexts : Contexts, optional
         Which rows are on offer together; None if all of them are, in every round.
-    stream : bool
-        Whether the arms of the table are replaced in every round; see :func:`stream_model`.
+    stream : int
+        Where the arms of the table are replaced in every round, how many there are at most; else
+        0.  See :func:`stream_model`.
     """
 
     rewards: Array
@@ -120,7 +122,7 @@ class Model:
     noise_std: float
     weights: Array | None
     contexts: Contexts | None = None
-    stream: bool = False
+    stream: int = 0
 
     @property
     def shows_rewards(self) -> bool:
@@ -129,8 +131,22 @@ class Model:
 
     @property
     def count(self) -> int:
-        """Number of arms, without the spare row of a stream."""
-        return len(self.rewards) - int(self.stream)
+        """Number of arms, of a stream those that can be on offer at once."""
+        return self.stream or len(self.rewards)
+
+    def with_reservoir(self, sets: int) -> Model:
+        """Make space for so many past sets of a stream, each a context of the table."""
+        most, d = self.stream, self.rewards.shape[1]
+        starts = np.concatenate([[0], most + 1 + most * np.arange(sets + 1)])
+        starts = np.insert(starts, 1, most)
+        rewards = np.zeros((int(starts[-1]), d))
+        return dataclasses.replace(
+            self,
+            rewards=rewards,
+            observations=rewards[:, None, :],
+            weights=np.ones(len(rewards)),
+            contexts=Contexts(starts),
+        )
 
     @property
     def observations_per_round(self) -> int:
@@ -148,7 +164,7 @@ class Model:
 
     def needs_fixed_arms(self, policy: str) -> None:
         """Say that a policy cannot play contexts or a stream, where there are any."""
-        if self.contexts is not None or self.stream:
+        if self.contexts is not None or self.stream > 0:
             what = "new arms in every round" if self.stream else "contexts"
             raise ValueError(
                 f"{policy} needs the same arms in every round; this problem has {what}"
@@ -249,4 +265,4 @@ def stream_model(most: int, d: int, noise_std: float = 1.0) -> Model:
     """
     rewards = np.zeros((most + 1, d))
     sigma = scale("noise_std", noise_std)
-    return Model(rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=True)
+    return Model(rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=most)
