@@ -36,7 +36,7 @@ def test_contexts_come_as_often_as_they_should() -> None:
     arrivals = PROBLEM.arrivals()
     assert isinstance(arrivals, Arrivals)
     rng = context_stream(5)
-    offers = [next_offer(arrivals, rng) for _ in range(2000)]
+    offers = [next_offer(arrivals, sl.LinUCB().start(PROBLEM.model), rng) for _ in range(2000)]
     drawn = contexts_drawn(LAW, context_stream(5).random(2000))
     assert [offer.context for offer in offers] == drawn.tolist()
     assert set(offers) == {OneContext(0, 0, 2), OneContext(1, 2, 5), OneContext(2, 5, 6)}

@@ -19,6 +19,7 @@ dispatch: :class:`AllArms` costs nothing, :class:`OneContext` is a block of rows
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -38,6 +39,7 @@ __all__ = [
     "bandit_model",
     "check_signal",
     "common_noise",
+    "stream_model",
     "valid_noise_std",
 ]
 
@@ -110,6 +112,9 @@ class Model:
         rho with Y_x = rho_x x; None where an outcome is no noisy multiple of the reward.
     contexts : Contexts, optional
         Which rows are on offer together; None if all of them are, in every round.
+    stream : int
+        Where the arms of the table are replaced in every round, how many there are at most; else
+        0.  See :func:`stream_model`.
     """
 
     rewards: Array
@@ -117,11 +122,31 @@ class Model:
     noise_std: float
     weights: Array | None
     contexts: Contexts | None = None
+    stream: int = 0
 
     @property
     def shows_rewards(self) -> bool:
         """Whether the outcome of every arm is its reward, so that Y is X."""
         return bool(np.shares_memory(self.rewards, self.observations))
+
+    @property
+    def count(self) -> int:
+        """Number of arms, of a stream those that can be on offer at once."""
+        return self.stream or len(self.rewards)
+
+    def with_reservoir(self, sets: int) -> Model:
+        """Make space for so many past sets of a stream, each a context of the table."""
+        most, d = self.stream, self.rewards.shape[1]
+        starts = np.concatenate([[0], most + 1 + most * np.arange(sets + 1)])
+        starts = np.insert(starts, 1, most)
+        rewards = np.zeros((int(starts[-1]), d))
+        return dataclasses.replace(
+            self,
+            rewards=rewards,
+            observations=rewards[:, None, :],
+            weights=np.ones(len(rewards)),
+            contexts=Contexts(starts),
+        )
 
     @property
     def observations_per_round(self) -> int:
@@ -138,10 +163,18 @@ class Model:
         return self.weights
 
     def needs_fixed_arms(self, policy: str) -> None:
-        """Say that a policy cannot play contexts, where there are any."""
+        """Say that a policy cannot play contexts or a stream, where there are any."""
+        self.needs_lasting_arms(policy)
         if self.contexts is not None:
             raise ValueError(
                 f"{policy} needs the same arms in every round; this problem has contexts"
+            )
+
+    def needs_lasting_arms(self, policy: str) -> None:
+        """Say that a policy cannot play arms that are new in every round."""
+        if self.stream:
+            raise ValueError(
+                f"{policy} needs arms that come again; this problem has new ones in every round"
             )
 
 
@@ -220,3 +253,23 @@ def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0) -> Mode
             f"{LARGEST:g}, got levels from {levels.min():g} to {levels.max():g}"
         )
     return Model(rewards, observations[:, None, :], sigma, weights)
+
+
+def stream_model(most: int, d: int, noise_std: float = 1.0) -> Model:
+    """Model of arms that are new in every round, at most so many at once.
+
+    The table has space for them, and one row more: an outcome that is told when other arms have
+    come is learned through it.
+
+    Parameters
+    ----------
+    most : int
+        Largest number of arms of a round.
+    d : int
+        Dimension of the features.
+    noise_std : float
+        Sub-Gaussian parameter of the rewards.
+    """
+    rewards = np.zeros((most + 1, d))
+    sigma = scale("noise_std", noise_std)
+    return Model(rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=most)

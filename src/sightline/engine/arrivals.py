@@ -7,6 +7,7 @@ the policy plays its best arm.  A run therefore costs its exploration rounds in 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,31 +16,64 @@ from sightline.core.clock import FAR, Clock, is_before, rounds_between, tick
 from sightline.core.linalg.vectors import first_above
 from sightline.core.model import AllArms, OneContext
 from sightline.core.persistence import State
-from sightline.engine.tape import Tape, record
+from sightline.engine.tape import Tape, explore, lose, record
 from sightline.jit import compiled, generic
-from sightline.policies.base import best_of
+from sightline.policies.base import best_of, show
 from sightline.problems.base import Arrivals, FixedArms
+from sightline.problems.streams import NewArms, draw_arms
 
-__all__ = ["commit", "next_offer"]
+__all__ = ["commit", "next_offer", "note_loss"]
 
 
 @generic
-def next_offer(arrivals: Any, rng: np.random.Generator) -> Any:
-    """Say what can be played in the next round."""
+def next_offer(arrivals: Any, state: State, rng: np.random.Generator) -> Any:
+    """Say what can be played in the next round, and show it where it is new."""
     raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
 
 
 @next_offer.register(FixedArms)
 @compiled
-def _offer_all(arrivals: FixedArms, rng: np.random.Generator) -> AllArms:
+def _offer_all(arrivals: FixedArms, state: State, rng: np.random.Generator) -> AllArms:
     return AllArms(0)
 
 
 @next_offer.register(Arrivals)
 @compiled
-def _offer_context(arrivals: Arrivals, rng: np.random.Generator) -> OneContext:
+def _offer_context(arrivals: Arrivals, state: State, rng: np.random.Generator) -> OneContext:
     context = first_above(arrivals.cumulative, rng.random())
     return OneContext(context, arrivals.starts[context], arrivals.starts[context + 1])
+
+
+@next_offer.register(NewArms)
+@compiled
+def _offer_new(arrivals: NewArms, state: State, rng: np.random.Generator) -> OneContext:
+    count = draw_arms(arrivals.source, rng, arrivals.rows, arrivals.means)
+    best = -math.inf
+    for x in range(count):
+        best = max(best, arrivals.means[x])
+    for x in range(count):
+        arrivals.gaps[x] = best - arrivals.means[x]
+    show(state, arrivals.rows, 0, count)
+    return OneContext(0, 0, count)
+
+
+@generic
+def note_loss(arrivals: Any, tape: Tape, arm: int) -> None:
+    """Add up the regret of arms that will not be there at the end to be counted."""
+    raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
+
+
+@note_loss.register(FixedArms)
+@note_loss.register(Arrivals)
+@compiled
+def _note_nothing(arrivals: Any, tape: Tape, arm: int) -> None:
+    pass
+
+
+@note_loss.register(NewArms)
+@compiled
+def _note_gap(arrivals: NewArms, tape: Tape, arm: int) -> None:
+    lose(tape, arrivals.gaps[arm])
 
 
 @generic
@@ -129,7 +163,7 @@ def _split(
         tape.pulls[bests[c]] += count + (known if c == offer.context else 0.0)
 
 
-@compiled
+@generic
 def commit(
     arrivals: Any,
     tape: Tape,
@@ -140,7 +174,42 @@ def commit(
     wake: Clock,
     rng: np.random.Generator,
 ) -> Clock:
-    """Play one arm now and the best of every offer until ``wake``, passing checkpoints."""
+    """Play one arm now and the best of every offer until ``wake``; return when to ask again."""
+    raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
+
+
+@commit.register(NewArms)
+@compiled
+def _commit_once(
+    arrivals: NewArms,
+    tape: Tape,
+    state: State,
+    clock: Clock,
+    offer: OneContext,
+    arm: int,
+    wake: Clock,
+    rng: np.random.Generator,
+) -> Clock:
+    """Play one arm without learning: nobody knows what comes next, so the policy is asked again."""
+    note_loss(arrivals, tape, arm)
+    tape.explorations[0] -= 1
+    return explore(tape, arm, clock)
+
+
+@commit.register(FixedArms)
+@commit.register(Arrivals)
+@compiled
+def _commit_until(
+    arrivals: Any,
+    tape: Tape,
+    state: State,
+    clock: Clock,
+    offer: Any,
+    arm: int,
+    wake: Clock,
+    rng: np.random.Generator,
+) -> Clock:
+    """Pass the checkpoints on the way."""
     _find_bests(arrivals, state, clock, offer, arm)
     known = 1.0
     while tape.next_mark[0] < tape.mark_t.shape[0]:

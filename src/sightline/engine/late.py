@@ -168,7 +168,7 @@ def _advance_late(
             _drop_first(late)
         if late.size[0] == late.told.shape[0]:
             break
-        offer = next_offer(world.arrivals, contexts)
+        offer = next_offer(world.arrivals, state, contexts)
         choice = choose(state, clock, offer, decisions)
         if is_before(clock, choice.wake):
             wake = choice.wake

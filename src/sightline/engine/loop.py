@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sightline.core.clock import Clock, clock_at, is_before, tick
 from sightline.core.model import ALL_ARMS
 from sightline.core.persistence import State
-from sightline.engine.arrivals import commit, next_offer
+from sightline.engine.arrivals import commit, next_offer, note_loss
 from sightline.engine.tape import Tape, explore
 from sightline.jit import (
     callable_for,
@@ -92,13 +92,14 @@ def _advance(
     """
     marks = tape.mark_t.shape[0]
     for _ in range(questions):
-        offer = next_offer(world.arrivals, contexts)
+        offer = next_offer(world.arrivals, state, contexts)
         choice = choose(state, clock, offer, decisions)
         if is_before(clock, choice.wake):
             arm, wake = choice.arm, choice.wake
             clock = commit(world.arrivals, tape, state, clock, offer, arm, wake, contexts)
         else:
             _play(world, state, clock, choice.arm, noise)
+            note_loss(world.arrivals, tape, choice.arm)
             clock = explore(tape, choice.arm, clock)
         if tape.next_mark[0] == marks:
             break

@@ -94,6 +94,8 @@ def check_offers(problem: Problem, policy: Policy) -> None:
     """Refuse a policy that cannot play what a problem offers."""
     if not policy.takes_some_arms:
         problem.model.needs_fixed_arms(type(policy).__name__)
+    if not policy.takes_streams:
+        problem.model.needs_lasting_arms(type(policy).__name__)
 
 
 def is_interpreted(problem: Problem, policy: Policy) -> bool:
@@ -150,6 +152,10 @@ def simulate(
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     instance("policy", policy, Policy, "a Policy such as IDS()")
     check_offers(problem, policy)
+    if problem.model.stream:
+        if delay is not None:
+            raise ValueError("delay needs arms that stay; this problem has new arms in every round")
+        integer("horizon", horizon, at_least=1, at_most=FAR - 1)
     lateness = valid_delay(delay)
     horizon = valid_horizon(horizon, policy, lateness)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
@@ -159,7 +165,8 @@ def simulate(
     world = problem.world()
     tape = blank_tape(clocks, len(problem.gaps))
     decisions, noise = streams(seed)
-    contexts = decisions if problem.model.contexts is None else context_stream(seed)
+    fixed = problem.model.contexts is None and not problem.model.stream
+    contexts = decisions if fixed else context_stream(seed)
     advance = loop_for(state, problem)
     late: tuple[Any, ...] = ()
     if lateness is not None:
@@ -182,7 +189,11 @@ def simulate(
     return Run(
         t=round_array(rounds),
         log_t=log_t.copy(),
-        regret=_regret(tape.recorded_pulls, problem.gaps),
+        regret=(
+            tape.recorded_lost
+            if problem.model.stream
+            else _regret(tape.recorded_pulls, problem.gaps)
+        ),
         explorations=tape.recorded_explorations,
         pulls=tape.recorded_pulls,
     )

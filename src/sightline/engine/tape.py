@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sightline.core.clock import Clock, tick
 from sightline.jit import compiled
 
-__all__ = ["Tape", "blank_tape", "explore", "record"]
+__all__ = ["Tape", "blank_tape", "explore", "lose", "record"]
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
@@ -27,6 +27,8 @@ class Tape(NamedTuple):
     pulls: Array  # (k,) so far
     recorded_explorations: Ints  # (m,)
     recorded_pulls: Array  # (m, k)
+    lost: Array  # (2,): regret so far where arms come and go, and what rounding has left out
+    recorded_lost: Array  # (m,)
 
 
 def blank_tape(checkpoints: tuple[Clock, ...], k: int) -> Tape:
@@ -41,6 +43,8 @@ def blank_tape(checkpoints: tuple[Clock, ...], k: int) -> Tape:
         pulls=np.zeros(k),
         recorded_explorations=np.zeros(m, dtype=np.int64),
         recorded_pulls=np.zeros((m, k)),
+        lost=np.zeros(2),
+        recorded_lost=np.zeros(m),
     )
 
 
@@ -57,7 +61,17 @@ def record(tape: Tape) -> None:
     tape.recorded_explorations[mark] = tape.explorations[0]
     for arm in range(tape.pulls.shape[0]):
         tape.recorded_pulls[mark, arm] = tape.pulls[arm]
+    tape.recorded_lost[mark] = tape.lost[0]
     tape.next_mark[0] = mark + 1
+
+
+@compiled
+def lose(tape: Tape, gap: float) -> None:
+    """Add to the regret of arms that come and go, without accumulating rounding errors."""
+    more = gap - tape.lost[1]
+    total = tape.lost[0] + more
+    tape.lost[1] = (total - tape.lost[0]) - more
+    tape.lost[0] = total
 
 
 @compiled

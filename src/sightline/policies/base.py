@@ -14,6 +14,8 @@ state:
   probability of every arm,
 - ``at_stake(state, clock, offer)``, optional, says what stopping now is expected to lose per round,
   and what knowing more costs,
+- ``show(state, rows, start, stop)``, for a policy that takes streams and keeps no ``estimate``,
+  puts new arms into its table,
 - ``best_of(state, clock, offer)``, for a policy that commits and takes contexts, says what it plays
   of an offer while it is committed.
 
@@ -34,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
+from sightline.core.estimation.least_squares import show_arms
 from sightline.core.information.ratio import Mixture
 from sightline.core.linalg.vectors import draw_index
 from sightline.core.model import Model
@@ -55,6 +58,7 @@ __all__ = [
     "law",
     "put_all_on",
     "register_policy",
+    "show",
     "spread",
     "update",
 ]
@@ -121,6 +125,11 @@ class Policy(ABC):
     @property
     def takes_some_arms(self) -> bool:
         """Whether it can choose when only some arms are on offer."""
+        return False
+
+    @property
+    def takes_streams(self) -> bool:
+        """Whether it can choose among arms that are new in every round."""
         return False
 
     @abstractmethod
@@ -227,6 +236,13 @@ def best_of(state: State, clock: Clock, offer: Any) -> int:
     return inspect(state, clock, offer).best
 
 
+@generic
+@compiled
+def show(state: Any, rows: NDArray[np.float64], start: int, stop: int) -> None:
+    """Put the first rows into a part of the table; by default, of the estimate."""
+    show_arms(state.estimate, rows, start, stop)
+
+
 def _rebuild_choice(arm: int, probability: float, t: int, log_t: float) -> Choice:
     return Choice(arm, probability, Clock(t, log_t))
 
@@ -266,6 +282,7 @@ _CONTRACT: dict[str, Any] = {
     "law": law,
     "at_stake": at_stake,
     "best_of": best_of,
+    "show": show,
 }
 
 
@@ -280,6 +297,7 @@ def register_policy(
     law: Callable[..., None] | None = None,
     at_stake: Callable[..., tuple[float, float]] | None = None,
     best_of: Callable[..., int] | None = None,
+    show: Callable[..., None] | None = None,
 ) -> None:
     """Add a policy: its functions, compiled or plain, for the class of its state.
 
@@ -307,6 +325,9 @@ def register_policy(
     best_of : callable, optional
         ``best_of(state, clock, offer)`` returns the arm that a committed policy plays of an offer;
         by default what ``inspect`` reports as best.
+    show : callable, optional
+        ``show(state, rows, start, stop)`` puts new arms into the table of a policy that takes
+        streams; by default into ``state.estimate``.
     """
     parts = {
         "choose": choose,
@@ -317,6 +338,7 @@ def register_policy(
         "law": law,
         "at_stake": at_stake,
         "best_of": best_of,
+        "show": show,
     }
     for name, implementation in parts.items():
         if implementation is not None:

@@ -96,6 +96,11 @@ class EpsilonGreedy(Policy):
         """Whether it can choose when only some arms are on offer."""
         return True
 
+    @property
+    def takes_streams(self) -> bool:
+        """Whether it can choose among arms that are new in every round."""
+        return True
+
     def start(self, model: Model) -> RidgeGreedyState:
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self.confidence)

@@ -134,6 +134,7 @@ class LinMED(Policy):
 
     def start(self, model: Model) -> LinMEDState:
         """State before any data."""
+        model.needs_lasting_arms("LinMED")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         k, d = estimate.arms.rewards.shape
         return LinMEDState(

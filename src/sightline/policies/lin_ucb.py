@@ -100,6 +100,11 @@ class LinUCB(Policy):
         """Whether it can choose when only some arms are on offer."""
         return self.switch_growth is None
 
+    @property
+    def takes_streams(self) -> bool:
+        """Whether it can choose among arms that are new in every round."""
+        return self.switch_growth is None
+
     def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""
         if self.switch_growth is not None:

@@ -37,6 +37,7 @@ from sightline.core.posterior.gaussian import (
     gaussian_posterior,
     log_det_ratio,
     posterior_mean,
+    show_rows,
 )
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
@@ -146,10 +147,18 @@ class ThompsonSampling(Policy):
         """Whether it can choose when only some arms are on offer."""
         return True
 
+    @property
+    def takes_streams(self) -> bool:
+        """Whether it can choose among arms that are new in every round."""
+        return True
+
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""
         model.needs_weights("ThompsonSampling")
         actions, rows = model.rewards, model.observations[:, 0]
+        if model.stream:  # arms of its own, which are replaced
+            actions = actions.copy()
+            rows = actions
         posterior = gaussian_posterior(actions, rows, model.noise_std, self.prior_std)
         return ThompsonState(posterior, self._inflation(model), np.zeros(actions.shape[1]))
 
@@ -159,7 +168,11 @@ class ThompsonSampling(Policy):
             return FixedInflation(float(self.inflation))
         if self.inflation == "none":
             return FixedInflation(1.0)
-        d = spanning_coordinates(model.rewards).shape[1]  # as everywhere, of the span of the arms
+        d = model.rewards.shape[1]
+        if not model.stream:
+            d = spanning_coordinates(model.rewards).shape[
+                1
+            ]  # as everywhere, of the span of the arms
         if self.inflation == "agrawal-goyal":
             return AgrawalGoyal(float(d))
         regulariser = (model.noise_std / self.prior_std) ** 2
@@ -205,10 +218,17 @@ def law_thompson(
     share_draws(offer, probabilities)
 
 
+@compiled
+def show_thompson(state: ThompsonState, rows: Array, start: int, stop: int) -> None:
+    """Put new arms into the table."""
+    show_rows(state.posterior, rows, start, stop)
+
+
 register_policy(
     ThompsonState,
     choose=choose_thompson,
     update=update_thompson,
     inspect=inspect_thompson,
     law=law_thompson,
+    show=show_thompson,
 )

@@ -146,6 +146,7 @@ class TopTwo(Policy):
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
         model.needs_weights("TopTwo")
+        model.needs_fixed_arms("TopTwo")  # its test looks at what is on offer, and commits for all
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         actions = estimate.arms.rewards
         k, d = actions.shape

@@ -16,7 +16,16 @@ from sightline.core.model import Contexts, OneContext
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
-__all__ = ["Always", "Counted", "Told", "frequencies", "log_frequency", "note_offer"]
+__all__ = [
+    "Always",
+    "Counted",
+    "Told",
+    "frequencies",
+    "log_frequency",
+    "log_of_several",
+    "note_nothing",
+    "note_offer",
+]
 
 Array = NDArray[np.float64]
 
@@ -72,8 +81,10 @@ def _log_of_one(law: Always, context: int) -> float:
 @log_frequency.register(Told)
 @log_frequency.register(Counted)
 @compiled
-def _log_of_several(law: Any, context: int) -> float:
-    return math.log(law.probabilities[context])
+def log_of_several(law: Any, context: int) -> float:
+    """Logarithm of a probability; -inf for a context that does not come."""
+    probability = law.probabilities[context]
+    return math.log(probability) if probability > 0.0 else -math.inf
 
 
 @generic
@@ -85,8 +96,8 @@ def note_offer(law: Any, offer: Any) -> None:
 @note_offer.register(Always)
 @note_offer.register(Told)
 @compiled
-def _note_nothing(law: Any, offer: Any) -> None:
-    pass
+def note_nothing(law: Any, offer: Any) -> None:
+    """Count nothing."""
 
 
 @note_offer.register(Counted)

@@ -17,6 +17,9 @@ Sherman-Morrison formula moves the mean of arm z by <z, w> r / q and its squared
 
 The data themselves are kept as counts and sums per arm, which never drift; now and then every
 estimate is recomputed from them.
+
+Where arms are new in every round (:func:`show_arms`) the data are kept in a factor of V, an update
+costs O(d^2), and means and widths are those of the arms shown last.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.from_data import check_estimates
-from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
+from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows, SeesStream
 from sightline.core.estimation.table import Arms, rows_seen, table_of_arms
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import first_largest, inner_products, multiply
@@ -44,6 +47,7 @@ __all__ = [
     "least_squares",
     "observe",
     "refresh",
+    "show_arms",
 ]
 
 Array = NDArray[np.float64]
@@ -133,6 +137,8 @@ def least_squares(
         regulariser=regulariser,
         noise_variance=model.noise_std**2,
     )
+    if isinstance(table.seen, SeesStream):
+        np.fill_diagonal(table.seen.factor, math.sqrt(regulariser))
     refresh(state)
     return state
 
@@ -161,9 +167,20 @@ def _absorb(seen: Any, state: LeastSquares, arm: int, outcome: Any) -> None:
 @compiled
 def _move(state: LeastSquares, row: Array, mean: float, value: float) -> float:
     """Move what has been learned, means and widths by one observed value; return 1 / q."""
-    learned, arms = state.learned, state.arms
-    w, products = state.scratch.direction, state.scratch.products
-    k, d = arms.rewards.shape
+    arms, products = state.arms, state.scratch.products
+    shrink, step = _learn(state, row, mean, value)
+    inner_products(arms.columns, state.scratch.direction, products)
+    for z in range(products.shape[0]):
+        arms.means[z] += products[z] * step
+        arms.squared_widths[z] -= products[z] * products[z] * shrink
+    return shrink
+
+
+@compiled
+def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[float, float]:
+    """Move what has been learned; return 1 / q, and the error of the mean over q."""
+    learned, w = state.learned, state.scratch.direction
+    d = w.shape[0]
     q = multiply(learned.gram_inverse, row, w, 1.0)
     if q < 1.0:  # V^-1 has lost all digits along this row: recompute from the data
         q = 1.0
@@ -174,12 +191,8 @@ def _move(state: LeastSquares, row: Array, mean: float, value: float) -> float:
         learned.theta[i] += w[i] * step
         for j in range(d):  # w_i w_j = w_j w_i: symmetric to the last bit
             learned.gram_inverse[i, j] -= w[i] * w[j] * shrink
-    inner_products(arms.columns, w, products)
-    for z in range(k):
-        arms.means[z] += products[z] * step
-        arms.squared_widths[z] -= products[z] * products[z] * shrink
     learned.log_det[0] += math.log(q)
-    return shrink
+    return shrink, step
 
 
 @_absorb.register(SeesRewards)
@@ -188,6 +201,21 @@ def _absorb_reward(seen: SeesRewards, state: LeastSquares, arm: int, outcome: fl
     arms = state.arms
     _move(state, arms.rewards[arm], arms.means[arm], outcome)
     arms.sums[arm] += outcome
+
+
+@_absorb.register(SeesStream)
+@compiled
+def _absorb_new(seen: SeesStream, state: LeastSquares, arm: int, outcome: float) -> None:
+    """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
+    arms, w, row = state.arms, state.scratch.direction, state.arms.rewards[arm]
+    mean = 0.0
+    for i in range(w.shape[0]):
+        mean += row[i] * state.learned.theta[i]
+    shrink, _ = _learn(state, row, mean, outcome)
+    arms.squared_widths[arm] = 1.0 - shrink  # (q - 1) / q
+    for i in range(w.shape[0]):
+        w[i] = row[i]
+    rank_one_update(seen.factor, w, seen.target, outcome)
 
 
 @compiled
@@ -297,6 +325,16 @@ def _rotate_rewards(seen: SeesRewards, state: LeastSquares) -> None:
             _rotate_row(state, arms.rewards[z], arms.pulls[z], arms.sums[z])
 
 
+@_rotate_data.register(SeesStream)
+@compiled
+def _copy_rotated(seen: SeesStream, state: LeastSquares) -> None:
+    factor, theta = state.scratch.factor, state.learned.theta
+    for i in range(theta.shape[0]):
+        theta[i] = seen.target[i]
+        for j in range(theta.shape[0]):
+            factor[i, j] = seen.factor[i, j]
+
+
 @_rotate_data.register(SeesRow)
 @_rotate_data.register(SeesRows)
 @compiled
@@ -314,8 +352,9 @@ def _refresh_seen_widths(seen: Any, state: LeastSquares) -> None:
 
 
 @_refresh_seen_widths.register(SeesRewards)
+@_refresh_seen_widths.register(SeesStream)
 @compiled
-def _refresh_nothing(seen: SeesRewards, state: LeastSquares) -> None:
+def _refresh_nothing(seen: Any, state: LeastSquares) -> None:
     pass
 
 
@@ -329,6 +368,23 @@ def _refresh_rows(seen: Any, state: LeastSquares) -> None:
         for i in range(p):
             width += _squared_width(state, seen.rows[z * p + i])
         arms.seen_widths[z] = width
+
+
+@compiled
+def show_arms(state: LeastSquares, rows: Array, start: int, stop: int) -> None:
+    """Put new arms into a part of the table, the first ones of ``rows``: O(d^2) for each."""
+    arms, w = state.arms, state.scratch.direction
+    for z in range(start, stop):
+        mean = 0.0
+        for i in range(w.shape[0]):
+            value = rows[z - start, i]
+            arms.rewards[z, i] = value
+            arms.columns[i, z] = value
+            mean += value * state.learned.theta[i]
+        arms.means[z] = mean
+        width = multiply(state.learned.gram_inverse, arms.rewards[z], w, 0.0)
+        arms.squared_widths[z] = width
+        arms.refreshed_widths[z] = width
 
 
 @compiled

@@ -24,6 +24,7 @@ __all__ = [
     "SeesRewards",
     "SeesRow",
     "SeesRows",
+    "SeesStream",
     "quadratic_forms",
     "seen_along",
     "seen_by_arm",
@@ -37,6 +38,17 @@ class SeesRewards(NamedTuple):
     """An outcome is the reward of the arm: Y is X."""
 
     code: int = 0
+
+
+@persists("factor", "target")
+class SeesStream(NamedTuple):
+    """An outcome is the reward of the arm, and arms are new in every round.
+
+    There are no counts per arm: all data are in R and R^-T sum x r, where V = R^T R.
+    """
+
+    factor: Array  # (d, d)
+    target: Array  # (d,)
 
 
 @persists()
@@ -66,8 +78,9 @@ def seen_along(seen: Any, arms: Any, vector: Array, out: Array) -> None:
 
 
 @seen_along.register(SeesRewards)
+@seen_along.register(SeesStream)
 @compiled
-def _rewards_along(seen: SeesRewards, arms: Any, vector: Array, out: Array) -> None:
+def _rewards_along(seen: Any, arms: Any, vector: Array, out: Array) -> None:
     inner_products(arms.columns, vector, out)
 
 
@@ -103,8 +116,9 @@ def _inner(rows: Array, n: int, vector: Array) -> float:
 
 
 @seen_by_arm.register(SeesRewards)
+@seen_by_arm.register(SeesStream)
 @compiled
-def _reward_by_arm(seen: SeesRewards, arms: Any, arm: int, vector: Array) -> float:
+def _reward_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
     return _inner(arms.rewards, arm, vector)
 
 
@@ -141,8 +155,9 @@ def _add_forms(columns: Array, form: Array, products: Array, out: Array) -> None
 
 
 @quadratic_forms.register(SeesRewards)
+@quadratic_forms.register(SeesStream)
 @compiled
-def _reward_forms(seen: SeesRewards, arms: Any, form: Array, products: Array, out: Array) -> None:
+def _reward_forms(seen: Any, arms: Any, form: Array, products: Array, out: Array) -> None:
     _add_forms(arms.columns, form, products, out)
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.coordinates import spanning_coordinates
-from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
+from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows, SeesStream
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 
@@ -37,7 +37,7 @@ class Arms(NamedTuple):
 
     rewards: Array
     columns: Array
-    seen: Any  # SeesRewards, SeesRow or SeesRows
+    seen: Any  # SeesRewards, SeesStream, SeesRow or SeesRows
     means: Array
     squared_widths: Array
     seen_widths: Array
@@ -61,6 +61,8 @@ def table_of_arms(model: Model, reduce: bool = True) -> Arms:
     """Table of all arms, in a basis of their span unless ``reduce`` is False."""
     rewards = model.rewards
     k, p, d = model.observations.shape
+    if model.stream:
+        return _table(rewards.copy(), SeesStream(np.zeros((d, d)), np.zeros(d)), 1)
     if model.shows_rewards:
         rewards = spanning_coordinates(rewards) if reduce else rewards
         return _table(rewards, SeesRewards(), 1)
@@ -79,7 +81,8 @@ def weighted_table(rewards: Array, weights: Array) -> Arms:
 
 def rows_seen(arms: Arms) -> Array:
     """Y, flattened to one row per number that is seen."""
-    rows: Array = arms.rewards if isinstance(arms.seen, SeesRewards) else arms.seen.rows
+    own = isinstance(arms.seen, SeesRewards | SeesStream)
+    rows: Array = arms.rewards if own else arms.seen.rows
     return rows
 
 
@@ -88,7 +91,7 @@ def _sees(rows: Array, per_arm: int) -> SeesRow | SeesRows:
     return SeesRow(*parts) if per_arm == 1 else SeesRows(*parts, per_arm)
 
 
-def _table(rewards: Array, seen: SeesRewards | SeesRow | SeesRows, per_arm: int) -> Arms:
+def _table(rewards: Array, seen: Any, per_arm: int) -> Arms:
     k = len(rewards)
     widths = np.empty(k)
     return Arms(
@@ -97,7 +100,7 @@ def _table(rewards: Array, seen: SeesRewards | SeesRow | SeesRows, per_arm: int)
         seen=seen,
         means=np.empty(k),
         squared_widths=widths,
-        seen_widths=widths if isinstance(seen, SeesRewards) else np.empty(k),
+        seen_widths=widths if isinstance(seen, SeesRewards | SeesStream) else np.empty(k),
         refreshed_widths=np.empty(k),
         pulls=np.zeros(k),
         sums=np.zeros(k * per_arm),

@@ -36,6 +36,7 @@ __all__ = [
     "gaussian_posterior",
     "log_det_ratio",
     "posterior_mean",
+    "show_rows",
 ]
 
 Array = NDArray[np.float64]
@@ -90,6 +91,16 @@ def absorb(posterior: Posterior, arm: int, outcome: float) -> None:
     for i in range(scaled.shape[0]):
         scaled[i] = posterior.rows[arm, i] / posterior.noise_std
     rank_one_update(posterior.factor, scaled, posterior.whitened, outcome / posterior.noise_std)
+
+
+@compiled
+def show_rows(posterior: Posterior, rows: Array, start: int, stop: int) -> None:
+    """Put new arms into a part of the table, the first ones of ``rows``."""
+    for z in range(start, stop):
+        for i in range(rows.shape[1]):
+            posterior.rows[z, i] = rows[z - start, i]
+            posterior.actions[z, i] = rows[z - start, i]
+            posterior.columns[i, z] = rows[z - start, i]
 
 
 @compiled

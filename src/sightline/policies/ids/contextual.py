@@ -30,12 +30,13 @@ from sightline.core.clock import Clock, is_before, tick
 from sightline.core.confidence.rules import local_beta
 from sightline.core.estimation.frequencies import frequencies, note_offer
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.reservoir import remember, reservoir, show_sets
 from sightline.core.information.gains import gains_on_offer
 from sightline.core.information.gaps import upper_bound
 from sightline.core.information.marginal import Marginal, marginal, of_context, walk_chains
 from sightline.core.information.ratio import Mixture
 from sightline.core.information.round import Round, Weighing, Workspace
-from sightline.core.model import AllArms, Contexts, OneContext
+from sightline.core.model import AllArms, Model, OneContext
 from sightline.core.offers import first_largest_offered, restrict_alternatives
 from sightline.jit import compiled, generic
 from sightline.policies.base import (
@@ -80,13 +81,13 @@ class ContextIDSState(NamedTuple):
     across: Any  # Contextual or Conditional
 
 
-def in_contexts(
-    state: IDSState, contexts: Contexts, across: str, *, estimated: bool
-) -> ContextIDSState:
-    """State with the same estimates and rules, for these contexts."""
+def in_contexts(state: IDSState, model: Model, across: str, *, estimated: bool) -> ContextIDSState:
+    """State with the same estimates and rules, for the contexts of a model."""
+    contexts = model.contexts
+    assert contexts is not None
     return ContextIDSState(
         **(state._asdict() | {"alternatives": context_half_spaces(contexts)}),
-        frequencies=frequencies(contexts, estimated),
+        frequencies=reservoir(model) if model.stream else frequencies(contexts, estimated),
         across=Contextual(marginal(len(contexts))) if across == "contextual" else Conditional(),
     )
 
@@ -167,6 +168,7 @@ def choose_in_context(
 ) -> Choice:
     """Commit in all contexts while no alternative of any is left, else draw."""
     note_offer(state.frequencies, offer)
+    remember(state.frequencies, state.estimate, rng)
     comparison = _compare_all(state, offer)
     wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
@@ -199,6 +201,12 @@ def inspect_contexts(state: ContextIDSState, clock: Clock, offer: Any) -> Eviden
     return report_evidence(state, _compare_all(state, offer), clock)
 
 
+@compiled
+def show_contexts(state: ContextIDSState, rows: NDArray[np.float64], start: int, stop: int) -> None:
+    """Put new arms into the table of a stream, and past ones beside them."""
+    show_sets(state.frequencies, state.estimate, rows, start, stop)
+
+
 register_policy(
     ContextIDSState,
     choose=choose_in_context,
@@ -206,4 +214,5 @@ register_policy(
     inspect=inspect_contexts,
     law=law_in_context,
     best_of=best_on_offer,
+    show=show_contexts,
 )

@@ -28,6 +28,7 @@ from sightline.core.alternatives.projections import Projections, projections
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.estimation.reservoir import SETS_KEPT
 from sightline.core.information.gains import INFORMATION
 from sightline.core.information.gaps import GAPS
 from sightline.core.information.ratio import SAMPLING
@@ -92,7 +93,8 @@ class IDS(Policy):
         M, within which alternatives are sought; all of R^d by default.
     contexts : {"contextual", "conditional"}
         In a problem with contexts, whether the information ratio is that of all contexts together
-        or that of the present one (:mod:`sightline.policies.ids.contextual`).
+        or that of the present one (:mod:`sightline.policies.ids.contextual`).  On a stream, past
+        sets of arms stand for those to come.
     context_law : {"known", "estimated"}
         How often each context comes: as the problem says, or as counted.
     """
@@ -140,10 +142,17 @@ class IDS(Policy):
         cells = self.parameter_set is not None or INFORMATION[self.information].cells
         return not cells and self.gaps in ("value", "thresholded")
 
+    @property
+    def takes_streams(self) -> bool:
+        """Whether it can choose among arms that are new in every round."""
+        return self.takes_some_arms
+
     def start(self, model: Model) -> Any:
         """State before any data: an IDSState, or a ContextIDSState."""
-        if model.contexts is not None and not self.takes_some_arms:
+        if (model.contexts is not None or model.stream) and not self.takes_some_arms:
             model.needs_fixed_arms("IDS with cells, a parameter_set or gaps of differences")
+        if model.stream and self.contexts == "contextual":
+            model = model.with_reservoir(SETS_KEPT)
         # M is given in the coordinates of the actions, so these must stay
         reduce = self.parameter_set is None
         estimate, confidence = begin(model, self.regulariser, self.confidence, reduce=reduce)
@@ -157,16 +166,14 @@ class IDS(Policy):
                 gaps=GAPS[self.gaps],
             ),
             alternatives=self._alternatives(k, d),
-            weighing=weighing(learning_rate_rule(self.learning_rate, k)),
+            weighing=weighing(learning_rate_rule(self.learning_rate, model.count)),
             work=workspace(k, d),
         )
         if model.contexts is None or len(model.contexts) == 1:
             return state
         if self.contexts == "contextual":
             self._check_contextual()
-        return in_contexts(
-            state, model.contexts, self.contexts, estimated=self.context_law == "estimated"
-        )
+        return in_contexts(state, model, self.contexts, estimated=self.context_law == "estimated")
 
     def _check_contextual(self) -> None:
         """Refuse what is not defined over several contexts."""

@@ -116,6 +116,7 @@ class Stakes(Policy):
     def start(self, model: Model) -> StakesState:
         """State before any data."""
         contexts = model.contexts
+        model.needs_lasting_arms("Stakes")
         if contexts is not None and len(contexts) == 1:
             contexts = None
         if contexts is not None and not self.randomised:

@@ -1,0 +1,137 @@
+"""Arms that are new in every round: estimates, runs and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sightline as sl
+from sightline.core.consistency import check_consistency
+from sightline.core.estimation.least_squares import (
+    REFRESH_AFTER_UPDATES,
+    least_squares,
+    observe,
+    show_arms,
+)
+from sightline.core.model import stream_model
+from sightline.problems.streams import SphereArms, StreamBandit, recorded_stream, sphere_stream
+from tests import naive
+from tests.naive import Array
+
+EVERY = [
+    sl.LinUCB(),
+    sl.ThompsonSampling(),
+    sl.IDS(contexts="conditional"),
+    sl.IDS(contexts="conditional", gaps="thresholded"),
+    sl.EpsilonGreedy(),
+]
+
+
+def rounds_of(rng: np.random.Generator, n: int, k: int, d: int) -> Array:
+    return rng.standard_normal((n, k, d))
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 60])
+def test_estimates_are_those_of_all_rounds(n: int) -> None:
+    rng = np.random.default_rng(n)
+    k, d, regulariser = 4, 3, 0.5
+    state = least_squares(stream_model(k, d, 0.3), regulariser)
+    xs, ys = np.zeros((n, d)), rng.standard_normal(n)
+    for i, rows in enumerate(rounds_of(rng, n, k, d)):
+        count = int(rng.integers(1, k + 1))
+        show_arms(state, rows, 0, count)
+        arm = int(rng.integers(count))
+        xs[i] = rows[arm]
+        observe(state, arm, ys[i])
+    V, theta = naive.covariance(xs, regulariser), naive.ridge(xs, ys, regulariser)
+    np.testing.assert_allclose(state.learned.gram_inverse, naive.inverse(V), atol=1e-12)
+    np.testing.assert_allclose(state.learned.theta, theta, atol=1e-12)
+    log_det = naive.log_det_ratio(V, regulariser)
+    assert state.learned.log_det[0] == pytest.approx(log_det, abs=1e-10)
+    rows = rng.standard_normal((k, d))
+    show_arms(state, rows, 0, k)
+    np.testing.assert_allclose(state.arms.means[:k], rows @ theta, atol=1e-12)
+    widths = [naive.squared_norm(x, V) for x in rows]
+    np.testing.assert_allclose(state.arms.squared_widths[:k], widths, atol=1e-12)
+    check_consistency(state, "state")
+
+
+@pytest.mark.slow
+def test_estimates_do_not_drift() -> None:
+    rng = np.random.default_rng(0)
+    n, k, d = 3 * REFRESH_AFTER_UPDATES + 5, 2, 4
+    state = least_squares(stream_model(k, d), 1.0)
+    xs, ys = np.zeros((n, d)), rng.standard_normal(n)
+    for i, rows in enumerate(rounds_of(rng, n, k, d) * [1.0, 1e-3, 1.0, 1e3]):
+        show_arms(state, rows, 0, k)
+        xs[i] = rows[i % k]
+        observe(state, i % k, ys[i])
+    V, theta = naive.covariance(xs, 1.0), naive.ridge(xs, ys, 1.0)
+    np.testing.assert_allclose(state.learned.gram_inverse, naive.inverse(V), rtol=1e-7)
+    np.testing.assert_allclose(state.learned.theta, theta, rtol=1e-6)
+    check_consistency(state, "state")
+
+
+def test_an_outcome_is_learned_through_the_last_row() -> None:
+    """Where other arms have come since: the same as if it had been told at once."""
+    rng = np.random.default_rng(1)
+    early, late = (least_squares(stream_model(3, 2), 1.0) for _ in range(2))
+    first, second = rounds_of(rng, 2, 3, 2)
+    show_arms(early, first, 0, 3)
+    observe(early, 1, 0.7)
+    show_arms(late, second, 0, 3)
+    show_arms(late, first[1:], 3, 4)
+    observe(late, 3, 0.7)
+    np.testing.assert_array_equal(early.learned.theta, late.learned.theta)
+    np.testing.assert_array_equal(early.learned.gram_inverse, late.learned.gram_inverse)
+    np.testing.assert_array_equal(early.arms.seen.factor, late.arms.seen.factor)
+
+
+@pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:45])
+def test_the_same_set_in_every_round_is_a_bandit(policy: sl.Policy) -> None:
+    bandit = sl.problems.unit_sphere(5, 3, 0.1, seed=2)
+    stream = recorded_stream(bandit.actions[None], bandit.means[None], float(bandit.noise_std))
+    for seed in range(2):
+        fixed = sl.simulate(bandit, policy, 150, seed, range(1, 151))
+        new = sl.simulate(stream, policy, 150, seed, range(1, 151))
+        if policy.commits:  # which streams do for one round at a time
+            assert new.explorations[-1] <= 150
+        np.testing.assert_array_equal(fixed.pulls, new.pulls[:, :-1])
+        np.testing.assert_allclose(fixed.regret, new.regret, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:45])
+def test_regret_on_a_stream_grows_slowly(policy: sl.Policy) -> None:
+    stream = sphere_stream(8, 3, 0.1)
+    runs = [sl.simulate(stream, policy, 4000, seed, [1000, 4000]) for seed in range(10)]
+    regret = np.mean([run.regret for run in runs], axis=0)
+    assert 0 < regret[1] < 2.5 * regret[0]
+    assert regret[0] < 0.1 * 1000  # playing at random loses 0.6 or so per round
+
+
+def test_every_round_of_a_data_set_comes_once_before_any_comes_again() -> None:
+    actions = np.arange(5.0)[:, None, None] * np.ones((5, 2, 1))
+    rewards = np.arange(10.0).reshape(5, 2)  # the second arm is better by 1
+    stream = recorded_stream(actions, rewards, 1e-3)
+    run = sl.simulate(stream, sl.LinUCB(), 15, 0, range(1, 16))
+    assert run.regret[-1] == run.pulls[-1][0]
+    again = sl.simulate(stream, sl.LinUCB(), 15, 0, range(1, 16))
+    np.testing.assert_array_equal(run.pulls, again.pulls)
+
+
+def test_what_is_refused() -> None:
+    stream = sphere_stream(3, 2)
+    for policy in (sl.OSSB(), sl.LinMED(), sl.Stakes(), sl.IDS(information="cell")):
+        with pytest.raises(ValueError, match="needs arms that come again"):
+            sl.simulate(stream, policy, 10)
+    with pytest.raises(ValueError, match="delay needs arms that stay"):
+        sl.simulate(stream, sl.LinUCB(), 10, delay=3)
+    with pytest.raises(ValueError, match="horizon must be at most"):
+        sl.simulate(stream, sl.IDS(), 10**20)
+    with pytest.raises(ValueError, match="most must be at least 1"):
+        StreamBandit(SphereArms(np.ones(2), 3), 0, 2)
+    with pytest.raises(ValueError, match="rewards must have shape"):
+        recorded_stream(np.zeros((2, 3, 1)), np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="actions must be finite"):
+        recorded_stream([[[np.nan]]], [[0.0]])
