@@ -23,7 +23,7 @@ from sightline.engine.loop import (
     streams,
 )
 from sightline.engine.tape import blank_tape
-from sightline.policies.base import Policy
+from sightline.policies.base import Policy, check_contexts
 from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
 from sightline.validation import event, instance, integer, shown
@@ -143,8 +143,7 @@ def simulate(
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     instance("policy", policy, Policy, "a Policy such as IDS()")
-    if problem.model.contexts is not None and not policy.takes_some_arms:
-        problem.model.needs_fixed_arms(type(policy).__name__)
+    check_contexts(policy, problem.model)
     lateness = valid_delay(delay)
     horizon = valid_horizon(horizon, policy, lateness)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))

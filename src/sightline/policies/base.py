@@ -46,6 +46,7 @@ __all__ = [
     "Policy",
     "at_stake",
     "best_of",
+    "check_contexts",
     "choose",
     "choose_among",
     "choose_from",
@@ -123,9 +124,20 @@ class Policy(ABC):
         """Whether it can choose when only some arms are on offer."""
         return False
 
+    @property
+    def takes_part_of_context(self) -> bool:
+        """Whether it can choose, where there are contexts, among some arms of one only."""
+        return False
+
     @abstractmethod
     def start(self, model: Model) -> Any:
         """State before any data, for the arms, observations and noise of a model."""
+
+
+def check_contexts(policy: Policy, model: Model) -> None:
+    """Say that a policy cannot play the contexts of a model, if there are any and it cannot."""
+    if not policy.takes_some_arms:
+        model.needs_fixed_arms(type(policy).__name__)
 
 
 def _checked(choice: Any) -> Choice:

@@ -146,6 +146,11 @@ class ThompsonSampling(Policy):
         """Whether it can choose when only some arms are on offer."""
         return True
 
+    @property
+    def takes_part_of_context(self) -> bool:
+        """Whether it can choose, where there are contexts, among some arms of one only."""
+        return True
+
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""
         model.needs_weights("ThompsonSampling")
