@@ -78,7 +78,7 @@ def _headline(view: View) -> str:
         return start
     settled = "settled" if report.evidence >= report.threshold else "not settled"
     if view.options.contexts is not None:
-        return f"{start}. Best options of all {len(view.options.contexts)} contexts: {settled}"
+        return f"{start}. Best option of every context: {settled}"
     return f"{start}. Best so far: {_label(view.options.names[report.best])} ({settled})"
 
 
@@ -171,10 +171,8 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
 
 
 def _draw_evidence(axes: Axes, view: View, past: History | None) -> None:
-    contexts = view.options.contexts
-    least = "" if contexts is None else " in the context of which least is known"
-    by = "" if view.has_test else ", by the test of IDS on all rewards"
-    axes.set_title(f"Evidence{least}{by}")
+    what = "Evidence" if view.options.contexts is None else "Least evidence of any context"
+    axes.set_title(what if view.has_test else f"{what}, by the test of IDS on all rewards")
     evidence, threshold = np.array([view.evidence[1:3]]).T
     if past is None:
         axes.plot([0.5], _finite(evidence), "o", label="for the best option", clip_on=False)
