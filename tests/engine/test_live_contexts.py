@@ -185,7 +185,7 @@ def test_a_reopened_session_is_the_same_in_all_bits(
 ) -> None:
     monkeypatch.setattr(live, "SNAPSHOT_EVERY", every)
     path = tmp_path / "experiment.db"
-    options = {"reward_window": "30 rounds", "on_timeout": 0.0}
+    options: Any = {"reward_window": "30 rounds", "on_timeout": 0.0}
     arguments: Any = (OPTIONS, policy, 0.1, 4)
     session = sl.Session.open(path, *arguments, **options)
     for part in range(3):
@@ -322,7 +322,8 @@ def test_policies_that_need_fixed_arms_say_so() -> None:
 def test_some_options_of_a_context(policy: sl.Policy) -> None:
     session = new_session(policy)
     play(session, 10, seed=0)
-    for available in (["blue", "green"], [3, 4], ["blue", 4]):
+    choices: list[list[str | int]] = [["blue", "green"], [3, 4], ["blue", 4]]
+    for available in choices:
         decisions = session.ask(count=4, context="desktop", available=available)
         assert {one.arm for one in decisions} <= {3, 4}
         assert {one.context for one in decisions} == {"desktop"}
