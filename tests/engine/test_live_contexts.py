@@ -6,6 +6,7 @@ import math
 import shutil
 import sqlite3
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -503,3 +504,84 @@ def test_a_file_with_contexts_has_no_retired_options() -> None:
     snapshot.header["retired"] = [1]
     with pytest.raises(ValueError, match="a retired option needs options that are all on offer"):
         session._live.fill(snapshot)
+
+
+class GreedyState(NamedTuple):
+    """Sums and counts of every arm."""
+
+    totals: np.ndarray[Any, np.dtype[np.float64]]
+    counts: np.ndarray[Any, np.dtype[np.float64]]
+
+
+class SilentState(NamedTuple):
+    """The same, of a policy that does not say what it commits to."""
+
+    totals: np.ndarray[Any, np.dtype[np.float64]]
+    counts: np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Greedy(sl.Policy):
+    """In plain Python: play every arm twice, then commit."""
+
+    silent: bool = False
+
+    @property
+    def commits(self) -> bool:
+        return True
+
+    @property
+    def randomises(self) -> bool:
+        return False
+
+    @property
+    def takes_some_arms(self) -> bool:
+        return True
+
+    def start(self, model: sl.Model) -> GreedyState | SilentState:
+        arrays = np.zeros(len(model.rewards)), np.zeros(len(model.rewards))
+        return SilentState(*arrays) if self.silent else GreedyState(*arrays)
+
+
+def choose_greedily(state: Any, clock: Clock, offer: Any, rng: np.random.Generator) -> sl.Choice:
+    if state.counts.min() >= 2:
+        return sl.Choice(best_greedily(state, clock, offer), 1.0, sl.never())
+    counts = state.counts[offer.start : offer.stop]
+    return sl.Choice(offer.start + int(counts.argmin()), 1.0, clock)
+
+
+def learn_greedily(state: Any, clock: Clock, arm: int, outcome: float) -> None:
+    state.totals[arm] += outcome
+    state.counts[arm] += 1
+
+
+def best_greedily(state: Any, clock: Clock, offer: Any) -> int:
+    means = state.totals / state.counts
+    return int(offer.start + means[offer.start : offer.stop].argmax())
+
+
+sl.register_policy(
+    GreedyState, choose=choose_greedily, update=learn_greedily, best_of=best_greedily
+)
+sl.register_policy(SilentState, choose=choose_greedily, update=learn_greedily)
+
+
+def test_a_policy_in_plain_python(tmp_path: Path) -> None:
+    session = new_session(Greedy())
+    for t in range(18):
+        decision = session.ask(context=t % 3)
+        session.tell(decision, PROBLEM.means[decision.arm])
+    decisions = [session.ask(context=t % 3) for t in range(6)]
+    assert [one.arm for one in decisions] == [0, 2, 5] * 2
+    assert not any(one.exploring for one in decisions)
+    status = session.status()
+    assert (status.best, status.bests, status.settled) == (None, {}, None)
+    assert status.next_exploration is None
+    session.plot(tmp_path / "figure.svg")
+    session.save(tmp_path / "file")
+    again = sl.Session.load(tmp_path / "file", Greedy())
+    assert [again.ask(context=t).arm for t in range(3)] == [0, 2, 5]
+    with pytest.raises(ValueError, match="Greedy commits and does not say to which arm"):
+        new_session(Greedy(silent=True))
+    with pytest.raises(ValueError, match="Greedy commits and does not say to which arm"):
+        sl.simulate(PROBLEM, Greedy(silent=True), 10)

@@ -28,7 +28,7 @@ from sightline.engine.journal import Event
 from sightline.engine.options import Options
 from sightline.engine.turns import Standing
 from sightline.jit import parts_of
-from sightline.policies.base import Policy, check_contexts, law
+from sightline.policies.base import Policy, law, started
 from sightline.policies.stakes.flight import InFlight
 from sightline.policies.stakes.randomised import Appointment
 from sightline.validation import number
@@ -111,8 +111,7 @@ def first_table(options: Options, policy: Policy, noise_std: object, standing: S
     model.needs_weights("Session")
     if options.contexts is not None:
         model = dataclasses.replace(model, contexts=options.contexts.contexts())
-    check_contexts(policy, model)
-    return Table(options, frozenset(), levels, model, policy.start(model), standing)
+    return Table(options, frozenset(), levels, model, started(policy, model), standing)
 
 
 def offer_of(

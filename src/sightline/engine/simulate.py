@@ -23,7 +23,7 @@ from sightline.engine.loop import (
     streams,
 )
 from sightline.engine.tape import blank_tape
-from sightline.policies.base import Policy, check_contexts
+from sightline.policies.base import Policy, started
 from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
 from sightline.validation import event, instance, integer, shown
@@ -143,13 +143,12 @@ def simulate(
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     instance("policy", policy, Policy, "a Policy such as IDS()")
-    check_contexts(policy, problem.model)
     lateness = valid_delay(delay)
     horizon = valid_horizon(horizon, policy, lateness)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
     event("stop", stop)
     clocks, log_t = _marks(rounds)
-    state = policy.start(problem.model)
+    state = started(policy, problem.model)
     world = problem.world()
     tape = blank_tape(clocks, len(problem.gaps))
     decisions, noise = streams(seed)

@@ -46,7 +46,6 @@ __all__ = [
     "Policy",
     "at_stake",
     "best_of",
-    "check_contexts",
     "choose",
     "choose_among",
     "choose_from",
@@ -57,6 +56,7 @@ __all__ = [
     "put_all_on",
     "register_policy",
     "spread",
+    "started",
     "update",
 ]
 
@@ -132,12 +132,6 @@ class Policy(ABC):
     @abstractmethod
     def start(self, model: Model) -> Any:
         """State before any data, for the arms, observations and noise of a model."""
-
-
-def check_contexts(policy: Policy, model: Model) -> None:
-    """Say that a policy cannot play the contexts of a model, if there are any and it cannot."""
-    if not policy.takes_some_arms:
-        model.needs_fixed_arms(type(policy).__name__)
 
 
 def _checked(choice: Any) -> Choice:
@@ -249,6 +243,27 @@ def _rebuild_evidence(best: int, m: float, threshold: float, t: int, log_t: floa
 
 choose = generic(_choose, rebuild=_rebuild_choice, check=_checked)
 inspect = generic(_inspect, rebuild=_rebuild_evidence)
+
+
+def started(policy: Policy, model: Model) -> Any:
+    """State of a policy before any data, or a sentence if it cannot play the contexts of a model.
+
+    A commitment holds in all contexts, so a policy that commits must say what it plays in each.
+    """
+    if not policy.takes_some_arms:
+        model.needs_fixed_arms(type(policy).__name__)
+    state = policy.start(model)
+    if model.contexts is not None and policy.commits:
+        known = [part.dispatch(type(state)) is not part.dispatch(object) for part in _ON_BESTS]
+        if not any(known):
+            raise ValueError(
+                f"{type(policy).__name__} commits and does not say to which arm of a context: "
+                "register_policy(..., best_of=...) does"
+            )
+    return state
+
+
+_ON_BESTS: tuple[Any, ...] = (best_of, inspect)
 
 
 @choose.returns_plainly
