@@ -113,7 +113,12 @@ def _contexts() -> list[Attack]:
         ),
         *each("contexts", sl.contexts, NO_NUMBERS, "contexts", without=["dictionary", "list"]),
         *each(
-            "context", _ask_in, NO_INTEGERS, "context", without=["text", "none", "huge negative"]
+            "context",
+            _ask_in,
+            NO_INTEGERS,
+            "context",
+            without=["text", "none", "huge negative"],
+            kernels=True,
         ),
         refused(
             "context: unknown",
