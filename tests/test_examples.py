@@ -19,6 +19,7 @@ IN_PROCESS = [
     "own_gain.py",
     "own_policy.py",
     "quickstart.py",
+    "recommendation.py",
     "website.py",
 ]
 IN_ITS_OWN = ["dask_cluster.py"]  # its workers are new processes, which import the main module
@@ -94,6 +95,19 @@ def test_website(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     assert (
         1500 < int(clicks["IDS"]) < int(clicks["LinUCB"]) < int(clicks["ThompsonSampling"]) < 2400
     )
+
+
+@pytest.mark.slow
+def test_recommendation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output_of("recommendation.py", monkeypatch)
+    output = capsys.readouterr().out
+    assert "loyal, desk: news\n" in output
+    assert "new, mobile: offers\n" in output
+    clicks, best = map(float, re.findall(r"(\d+) (?:clicks|on average)", output))
+    assert 0.9 * best < clicks < 1.1 * best
+    assert re.search(r"^ *offers x desk ", output, re.MULTILINE)
 
 
 @pytest.mark.slow

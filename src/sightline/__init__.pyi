@@ -21,6 +21,7 @@ from sightline.core.information.gains import register_information as register_in
 from sightline.core.information.gaps import register_gaps as register_gaps
 from sightline.core.information.round import Round as Round
 from sightline.core.model import Model as Model
+from sightline.engine.contexts import contexts as contexts
 from sightline.engine.decisions import ClosedDecisionError as ClosedDecisionError
 from sightline.engine.decisions import Decision as Decision
 from sightline.engine.decisions import DecisionError as DecisionError

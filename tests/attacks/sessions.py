@@ -93,6 +93,53 @@ def _constructor() -> list[Attack]:
     ]
 
 
+def _ask_in(context: Any) -> object:
+    options = sl.contexts({"mobile": ARMS, "desktop": ARMS})
+    return sl.Session(options, sl.LinUCB()).ask(context=context)
+
+
+def _ask_without(context: Any) -> object:
+    return session().ask(context=context)
+
+
+def _contexts() -> list[Attack]:
+    return [
+        *each(
+            "features in a context",
+            lambda value: sl.contexts({"mobile": value}),
+            FEATURES,
+            "features",
+            without=["generator", "dictionary"],
+        ),
+        *each("contexts", sl.contexts, NO_NUMBERS, "contexts", without=["dictionary", "list"]),
+        *each(
+            "context",
+            _ask_in,
+            NO_INTEGERS,
+            "context",
+            without=["text", "none", "huge negative"],
+            kernels=True,
+        ),
+        refused(
+            "context: unknown",
+            lambda: _ask_in("x"),
+            "context",
+            "'x'",
+            raises=KeyError,
+            kernels=True,
+        ),
+        refused(
+            "context: beyond",
+            lambda: _ask_in(10**30),
+            "context",
+            "10**30",
+            raises=KeyError,
+            kernels=True,
+        ),
+        refused("context: where there is none", lambda: _ask_without(np.eye(40)), "array"),
+    ]
+
+
 def _tell() -> list[Attack]:
     return [
         *each("reward", tell, NO_NUMBERS, "reward"),
@@ -137,4 +184,4 @@ def _others() -> list[Attack]:
     ]
 
 
-ATTACKS: list[Attack] = [*_constructor(), *_tell(), *_others()]
+ATTACKS: list[Attack] = [*_constructor(), *_contexts(), *_tell(), *_others()]

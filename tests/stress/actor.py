@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import sightline as sl
 from sightline.engine.live import LiveState
 from tests.own_policies import EpsilonGreedy
 from tests.stress.books import Deed, Record, asked
 
-__all__ = ["POLICIES", "PROBLEM", "WINDOW", "Actor", "begin", "bits", "own"]
+__all__ = ["POLICIES", "PROBLEM", "WINDOW", "Actor", "begin", "bits", "own", "where"]
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
 POLICIES: dict[str, sl.Policy] = {
@@ -23,7 +25,9 @@ POLICIES: dict[str, sl.Policy] = {
     "BayesianIDS": sl.BayesianIDS(samples=200),
     "Stakes": sl.Stakes(),
     "EpsilonGreedy": EpsilonGreedy(0.3),
+    "IDS in contexts": sl.IDS(context_law="estimated"),
 }
+CONTEXTS = sl.contexts(np.split(PROBLEM.actions, 2))
 #: By rounds, so that a twin that does the same lets the same decisions expire.
 _WINDOW = 40
 MOST_OPTIONS = 12
@@ -33,9 +37,15 @@ _OPEN, _EXPIRED = _WINDOW - 5, _WINDOW + 5  # rounds after which one is open sti
 
 def begin(policy: sl.Policy, journal: Path | None = None, **options: Any) -> sl.Session:
     """Begin a session, or continue it from its journal."""
+    actions = CONTEXTS if policy == POLICIES["IDS in contexts"] else PROBLEM.actions
     if journal is None:
-        return sl.Session(PROBLEM.actions, policy, 0.3, seed=1, **WINDOW | options)
-    return sl.Session.open(journal, PROBLEM.actions, policy, 0.3, seed=1, **WINDOW | options)
+        return sl.Session(actions, policy, 0.3, seed=1, **WINDOW | options)
+    return sl.Session.open(journal, actions, policy, 0.3, seed=1, **WINDOW | options)
+
+
+def where(session: sl.Session, number: int = 0) -> dict[str, Any]:
+    """Arguments of ``ask`` that name a context, where there are contexts."""
+    return {} if session.options.contexts is None else {"context": number}
 
 
 def own(policy: sl.Policy) -> sl.Policy | None:
@@ -124,17 +134,25 @@ class Actor:
         return result
 
     def _ask(self) -> None:
-        self._note([self._do(Deed("ask", (1, None)), self.session.ask)])
+        here = where(self.session, self.rng.randrange(2))
+        self._note([self._do(Deed("ask", (1, here)), lambda: self.session.ask(**here))])
 
     def _ask_several(self) -> None:
         count = self.rng.randint(2, 6)
-        self._note(self._do(Deed("ask", (count, None)), lambda: self.session.ask(count=count)))
+        here = where(self.session, self.rng.randrange(2))
+        deed = Deed("ask", (count, here))
+        self._note(self._do(deed, lambda: self.session.ask(count=count, **here)))
 
     def _ask_among_some(self) -> None:
-        if self.session.policy.takes_some_arms:
+        if self._changes:
             some = self.rng.sample(self._remaining(), 3)
-            deed = Deed("ask", (1, some))
+            deed = Deed("ask", (1, {"available": some}))
             self._note([self._do(deed, lambda: self.session.ask(available=some))])
+
+    @property
+    def _changes(self) -> bool:
+        """Whether options can come and go."""
+        return self.session.policy.takes_some_arms and self.session.options.contexts is None
 
     def _remaining(self) -> list[int]:
         table = self.session._live.table
@@ -142,13 +160,13 @@ class Actor:
 
     def _add(self) -> None:
         k = len(self.session.options)
-        if self.session.policy.takes_some_arms and k < MOST_OPTIONS:
+        if self._changes and k < MOST_OPTIONS:
             features = [self.rng.uniform(-0.7, 0.7) for _ in range(2)]
             self._do(Deed("add", features), lambda: self.session.add(f"new {k}", features))
             self.acknowledged.append(("added", None))
 
     def _retire(self) -> None:
-        if self.session.policy.takes_some_arms and len(self._remaining()) > 4:
+        if self._changes and len(self._remaining()) > 4:
             arm = self.rng.choice(self._remaining())
             self._do(Deed("retire", arm), lambda: self.session.retire(arm))
             self.acknowledged.append(("retired", None))

@@ -24,7 +24,7 @@ from typing import Any
 import sightline as sl
 from sightline.engine import live
 from sightline.engine.replay import replay
-from tests.stress.actor import POLICIES, Actor, begin, bits
+from tests.stress.actor import POLICIES, Actor, begin, bits, where
 from tests.stress.books import Deed, judge, left_over, record
 from tests.stress.sender import Interrupted, Interruptions
 
@@ -95,8 +95,8 @@ class Twin:
     def _follow(self, deed: Deed) -> None:
         twin, ledger = self._twin, self._twin._live.ledger
         if deed.kind == "ask":
-            count, some = deed.argument
-            self._watched(lambda: twin.ask(count=count, available=some))
+            count, arguments = deed.argument
+            self._watched(lambda: twin.ask(count=count, **arguments))
         elif deed.kind == "tell":
             ids = {one.round: one.id for one in ledger.open.values()}
             pairs = [(ids[t], reward) for t, reward in deed.argument.items()]
@@ -215,7 +215,7 @@ def survive(
     rng = random.Random(seed)
     live.SNAPSHOT_EVERY = 300
     session = begin(policy, folder / "journal.db" if journal else None)
-    session.tell(session.ask(), 0.5)  # compiles
+    session.tell(session.ask(**where(session)), 0.5)  # compiles
     for look in (session.status, session.estimates):
         look()
     alone = threads == 0
@@ -224,7 +224,7 @@ def survive(
         Actor(session, random.Random(rng.random()), folder, alone=False) for _ in range(threads)
     ]
     first = actors[0]
-    first.done += [Deed("ask", (1, None)), Deed("tell", {1: 0.5})]
+    first.done += [Deed("ask", (1, where(session))), Deed("tell", {1: 0.5})]
     first.acknowledged += [record(event) for event in session.events()] if journal else []
     twin = Journaled(actors, policy) if journal else Twin(first, policy)
     crowd = Crowd(actors[1:])

@@ -28,7 +28,7 @@ from typing import Any
 import sightline as sl
 from sightline.engine import live
 from sightline.engine.replay import replay
-from tests.stress.actor import POLICIES, Actor, begin, bits, own
+from tests.stress.actor import POLICIES, Actor, begin, bits, own, where
 from tests.stress.books import Deed, Record, judge, left_over
 
 __all__ = ["survive"]
@@ -187,7 +187,7 @@ def survive(count: int, seed: int, folder: Path, names: tuple[str, ...]) -> dict
     live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     for name in names:  # workers find all kernels
         session = begin(POLICIES[name])
-        session.tell(session.ask(), 0.5)
+        session.tell(session.ask(**where(session)), 0.5)
         session.status()
     found = collections.Counter[str]()
     victims: list[Victim] = []

@@ -8,8 +8,9 @@ from tests.stress.program import run
 
 
 @pytest.mark.slow
-def test_what_was_acknowledged_survives_kill_9() -> None:
-    ended = run("killed", 25, "--policy", "LinUCB", "--policy", "EpsilonGreedy")
+@pytest.mark.parametrize("names", [("LinUCB", "EpsilonGreedy"), ("IDS in contexts",)], ids=str)
+def test_what_was_acknowledged_survives_kill_9(names: tuple[str, ...]) -> None:
+    ended = run("killed", 25, *(part for name in names for part in ("--policy", name)))
     assert ended.well, ended
     assert ended.found["kills"] == 25
     assert ended.found["acknowledged"] > 0

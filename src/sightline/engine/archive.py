@@ -23,7 +23,7 @@ from sightline.engine.options import Options
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
 FORMAT = "sightline-session"
-VERSION = 3
+VERSION = 4
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -109,7 +109,15 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
             "experiment with the release that began it"
         )
     snapshot = Snapshot(header, arrays)
-    return _from_layout_2(snapshot) if version == 2 else snapshot
+    if version == 2:
+        return _from_layout_2(snapshot)
+    return _from_layout_3(snapshot) if version == 3 else snapshot
+
+
+def _from_layout_3(old: Snapshot) -> Snapshot:
+    """Read a file from before there were contexts."""
+    options = old.header["options"] | {"contexts": None}
+    return Snapshot(old.header | {"options": options, "version": VERSION}, old.arrays)
 
 
 def _from_layout_2(old: Snapshot) -> Snapshot:

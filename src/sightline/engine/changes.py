@@ -5,6 +5,7 @@ The table of options only grows: the data of a retired option are still data.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any, NamedTuple
 
@@ -12,19 +13,40 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sightline.core.estimation.least_squares import LeastSquares, refresh
-from sightline.core.model import ALL_ARMS, AllArms, Model, SomeArms, bandit_model, valid_noise_std
+from sightline.core.model import (
+    ALL_ARMS,
+    AllArms,
+    Model,
+    OneContext,
+    SomeArms,
+    bandit_model,
+    valid_noise_std,
+)
 from sightline.core.persistence import persistent_arrays
 from sightline.core.posterior.gaussian import Posterior
 from sightline.engine.journal import Event
 from sightline.engine.options import Options
 from sightline.engine.turns import Standing
 from sightline.jit import parts_of
-from sightline.policies.base import Policy, law
+from sightline.policies.base import Policy, law, started
 from sightline.policies.stakes.flight import InFlight
 from sightline.policies.stakes.randomised import Appointment
 from sightline.validation import number
 
-__all__ = ["Change", "Table", "first_table", "grown", "offer_of", "table_without", "valid_floor"]
+__all__ = [
+    "Change",
+    "Offer",
+    "Table",
+    "first_table",
+    "grown",
+    "offer_of",
+    "offered_in",
+    "offers_of",
+    "table_without",
+    "valid_floor",
+]
+
+Offer = AllArms | SomeArms | OneContext
 
 
 class Table(NamedTuple):
@@ -87,13 +109,26 @@ def first_table(options: Options, policy: Policy, noise_std: object, standing: S
     levels = valid_noise_std(noise_std, len(options))
     model = bandit_model(options.features, levels)
     model.needs_weights("Session")
-    return Table(options, frozenset(), levels, model, policy.start(model), standing)
+    if options.contexts is not None:
+        model = dataclasses.replace(model, contexts=options.contexts.contexts())
+    return Table(options, frozenset(), levels, model, started(policy, model), standing)
 
 
-def offer_of(table: Table, policy: Policy, available: Any = None) -> AllArms | SomeArms:
-    """Offer of options that are not retired, or of those among them that are named."""
+def offer_of(
+    table: Table, policy: Policy, available: Any = None, context: int | None = None
+) -> Offer:
+    """Offer of options that are not retired, or of those among them that are named.
+
+    Where there are contexts, none is retired, and those that are named are of the present one.
+    """
     if available is None and not table.retired:
-        return ALL_ARMS
+        contexts = table.model.contexts
+        return ALL_ARMS if contexts is None or context is None else contexts.offer(context)
+    if context is not None and not policy.takes_part_of_context:
+        raise ValueError(
+            f"{policy} cannot choose among some options of a context only; LinUCB and "
+            "ThompsonSampling can"
+        )
     if not policy.takes_some_arms:
         raise ValueError(
             f"{policy} cannot choose among some of its options only; Stakes, IDS with half-spaces "
@@ -107,12 +142,33 @@ def offer_of(table: Table, policy: Policy, available: Any = None) -> AllArms | S
     return SomeArms(flags)
 
 
+def offers_of(table: Table, policy: Policy) -> list[Offer]:
+    """All that is offered in one decision or another: the options, or those of every context."""
+    contexts = table.model.contexts
+    if contexts is None:
+        return [offer_of(table, policy)]
+    return [contexts.offer(context) for context in range(len(contexts))]
+
+
+def offered_in(offer: Offer, k: int) -> int:
+    """How many of k options are on offer."""
+    if isinstance(offer, OneContext):
+        return offer.stop - offer.start
+    return int(offer.available.sum()) if isinstance(offer, SomeArms) else k
+
+
 def valid_floor(floor: object, table: Table, policy: Policy) -> float:
     """Return a least probability that all options can have."""
     value = number("floor", floor, at_least=0)
+    blocks = table.options.contexts
     k = len(table.options) - len(table.retired)
+    if blocks is not None:
+        k = max(map(len, blocks.blocks()))
     if value * k > 1.0:
-        raise ValueError(f"floor must be at most 1/{k}, as there are {k} options, got {floor!r}")
+        where = "" if blocks is None else " in a context"
+        raise ValueError(
+            f"floor must be at most 1/{k}, as there are {k} options{where}, got {floor!r}"
+        )
     known = law.dispatch(type(table.state)) is not law.dispatch(object)
     if value > 0.0 and policy.randomises and not known:
         raise ValueError(
@@ -124,6 +180,7 @@ def valid_floor(floor: object, table: Table, policy: Policy) -> float:
 
 def table_without(table: Table, policy: Policy, arm: int) -> Table:
     """Retire an option."""
+    table.options.needs_no_contexts("retiring an option")
     changed = table._replace(
         retired=table.retired | {arm}, standing=_copied(table.standing, len(table.options))
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +48,8 @@ class Decision:
         Its level of every factor, where options are combinations of factors; else empty.
     made : float
         When it was made, in seconds since 1970.
+    context : str or None
+        Name of its context; None where there are none.
     """
 
     id: str
@@ -59,6 +61,7 @@ class Decision:
     option: str
     levels: Mapping[str, Level]
     made: float
+    context: str | None = None
 
 
 class Pending(NamedTuple):
@@ -95,12 +98,13 @@ class Status:
     Attributes
     ----------
     best : int or None
-        Empirically best arm; None if the policy does not report one.
+        Empirically best arm; None if the policy does not report one, or if there are contexts.
     settled : bool or None
         Whether ``evidence >= threshold``: at the confidence level 1 / (t log t) of the current
-        round t, no plausible parameter has another best arm.  None if the policy has no level.
+        round t, no plausible parameter has another best arm, in any context.  None if the policy
+        has no level.
     evidence, threshold : float
-        m_s and beta_{s, t log t} / 2.
+        m_s and beta_{s, t log t} / 2; with contexts, m_s of the one of which least is known.
     round : int
         The next question.
     next_exploration : int or None
@@ -115,9 +119,12 @@ class Status:
         Rewards that came after the end of their window, and were refused.
     expected_loss : float
         What stopping now, and playing the best arm for ever, is expected to lose per decision; nan
-        if the policy does not say.
+        if the policy does not say, or if there are contexts.
     price : float
         What it costs, in rewards, to make this loss smaller by the factor e.
+    bests : mapping of str to int
+        Empirically best arm of every context, by its name; empty without contexts, or if the policy
+        does not report any.
     """
 
     best: int | None
@@ -134,6 +141,7 @@ class Status:
     late: int
     expected_loss: float
     price: float
+    bests: Mapping[str, int] = field(default_factory=dict)
 
     def at_stake(self, decisions: int) -> str:
         """Say in words whether it is worth to go on exploring.

@@ -12,7 +12,7 @@ import copy
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sightline.core.model import AllArms, SomeArms
+from sightline.engine.changes import Offer
 from sightline.engine.estimates import estimates_in
 from sightline.engine.turns import Answers, Outcome, answer, blank_answers, take_outcome
 
@@ -25,7 +25,7 @@ __all__ = ["fill_imagining"]
 MOST_OPEN = 1000
 
 
-def fill_imagining(live: LiveState, offer: AllArms | SomeArms, answers: Answers) -> None:
+def fill_imagining(live: LiveState, offer: Offer, answers: Answers) -> None:
     """Write answers for a batch, from a copy of everything."""
     standing, state, rng = copy.deepcopy((live.standing, live.state, live.rng))
 

@@ -31,7 +31,7 @@ from sightline.engine.ledger import Closing, date_of
 __all__ = ["Event", "Journal"]
 
 _APPLICATION = 0x5149_4C4E  # in the header of the file: tells a journal from other databases
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE events (
     sequence INTEGER PRIMARY KEY,
@@ -44,11 +44,14 @@ CREATE TABLE events (
     exploring INTEGER,
     reward REAL,
     questions INTEGER,
-    body TEXT
+    body TEXT,
+    context INTEGER
 );
 CREATE INDEX decisions ON events (decision) WHERE decision IS NOT NULL;
 CREATE TABLE snapshots (sequence INTEGER PRIMARY KEY, content BLOB NOT NULL);
 """
+#: What makes the next version of a file of each earlier one; it takes no time, whatever its size.
+_MIGRATIONS = {1: "ALTER TABLE events ADD COLUMN context INTEGER"}
 
 
 class Event(NamedTuple):
@@ -73,6 +76,8 @@ class Event(NamedTuple):
         How many were asked at once, in the entry of the first.
     body : str or None
         Further values as JSON.
+    context : int or None
+        Number of the context of the decision, where it was asked for; None without contexts.
     """
 
     sequence: int
@@ -86,6 +91,7 @@ class Event(NamedTuple):
     reward: float | None = None
     questions: int | None = None
     body: str | None = None
+    context: int | None = None
 
 
 _INSERT = f"INSERT INTO events VALUES ({', '.join('?' * len(Event._fields))})"
@@ -205,8 +211,10 @@ class Journal:
             )
         else:
             run("BEGIN")
+            for earlier in range(max(version, 1), _VERSION):
+                run(_MIGRATIONS[earlier])
             run(f"PRAGMA user_version={_VERSION}")  # which fails where the file may only be read
-            run("ROLLBACK")
+            run("COMMIT" if version < _VERSION else "ROLLBACK")
         (last,) = run("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
         self.last = int(last)
         found = self.snapshot()

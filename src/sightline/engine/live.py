@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import io
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,14 +16,16 @@ import numpy as np
 
 from sightline.core.clock import Clock
 from sightline.core.consistency import check_consistency
-from sightline.core.model import AllArms, SomeArms
 from sightline.core.persistence import persistent_arrays
 from sightline.engine.archive import Snapshot, fill, pack, unpack, write_snapshot
 from sightline.engine.changes import (
     Change,
+    Offer,
     first_table,
     grown,
     offer_of,
+    offered_in,
+    offers_of,
     table_without,
     valid_floor,
 )
@@ -49,7 +52,7 @@ from sightline.policies.base import Evidence, Policy, at_stake, inspect
 from sightline.policies.catalogue import describe
 from sightline.validation import instance, integer
 
-__all__ = ["LiveState"]
+__all__ = ["LiveState", "weakest"]
 
 #: Events after which a journal gets a new snapshot.
 SNAPSHOT_EVERY = 10_000
@@ -100,15 +103,26 @@ class LiveState:
         """The next question."""
         return Clock(int(self.standing.t[0]), float(self.standing.log_t[0]))
 
+    def reports(self) -> list[Evidence]:
+        """Let the policy report on its best arm, or on that of every context, in their order.
+
+        A policy without a report says -1 in place of the arm, and the rest is nan.
+        """
+        ask = callable_for(inspect, self.state)
+        offers = offers_of(self.table, self.policy)
+        return [ask(self.state, self.clock, offer) for offer in offers]
+
     def evidence(self) -> Evidence:
-        """Report of the policy on its best arm; without one, ``best`` is -1 and the rest nan."""
-        report: Evidence = callable_for(inspect, self.state)(
-            self.state, self.clock, offer_of(self.table, self.policy)
-        )
-        return report
+        """Report of the policy; with contexts, on the one of which least is known."""
+        return weakest(self.reports())
 
     def at_stake(self) -> tuple[float, float]:
-        """Ask the policy for its expected loss per round and price of a nat; nan if unknown."""
+        """Ask the policy for its expected loss per round and price of a nat; nan if unknown.
+
+        With contexts it is unknown: policies answer for one offer.
+        """
+        if self.table.model.contexts is not None:
+            return math.nan, math.nan
         loss, price = callable_for(at_stake, self.state)(
             self.state, self.clock, offer_of(self.table, self.policy)
         )
@@ -145,13 +159,18 @@ class LiveState:
         ids: list[str] | None = None,
         late: str = "",
         available: tuple[int, ...] | None = None,
+        context: int | None = None,
     ) -> Operation:
-        """Close decisions, then make decisions with these ids; or count a late reward."""
+        """Close decisions, then make decisions with these ids; or count a late reward.
+
+        Decisions are made in a context, where there are contexts.
+        """
         if self.journal is not None:
             self.journal.require_open()
         ids = ids or []
         if available is not None:
-            offer_of(self.table, self.policy, available)  # which refuses what cannot be done
+            # which refuses what cannot be done
+            offer_of(self.table, self.policy, available, context)
         table = self.table
         operation = Operation(
             now=now,
@@ -159,6 +178,7 @@ class LiveState:
             ids=ids,
             answers=self._space[len(ids)] if len(ids) < 2 else blank_answers(len(ids)),
             available=available,
+            context=context,
             tally=self.ledger.tally.after(closings, bool(late)),
             late=late,
             first=table.standing.serial.item() + 1,
@@ -222,7 +242,7 @@ class LiveState:
         return float(self.table.model.needs_weights("Session")[arm])
 
     def _answer(self, operation: Operation) -> None:
-        offer = offer_of(self.table, self.policy, operation.available)
+        offer = offer_of(self.table, self.policy, operation.available, operation.context)
         standing = self.standing
         if operation.available is not None:
             # a question of its own: a commitment is among all options, and is not used up
@@ -237,10 +257,9 @@ class LiveState:
         else:
             self.call(answer, arguments)
 
-    def _mixing(self, offer: AllArms | SomeArms) -> Mixing:
+    def _mixing(self, offer: Offer) -> Mixing:
         k = len(self.options)
-        offered = int(offer.available.sum()) if isinstance(offer, SomeArms) else k
-        return Mixing(self.floor, offered, np.zeros(k), np.full(1, -1))
+        return Mixing(self.floor, offered_in(offer, k), np.zeros(k), np.full(1, -1))
 
     def _spare(self) -> np.random.Generator:
         """Make a generator for this round that decides nothing.
@@ -288,6 +307,8 @@ class LiveState:
 
     def fill(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of the same configuration."""
+        if snapshot.header["retired"]:
+            self.options.needs_no_contexts("a retired option")
         retired = frozenset(self.options.index(arm) for arm in snapshot.header["retired"])
         self.table = self.table._replace(retired=retired)
         offer_of(self.table, self.policy)
@@ -296,3 +317,8 @@ class LiveState:
         check_consistency(self.standing, "standing")
         self.rng.bit_generator.state = snapshot.header["rng"]
         fill_ledger(self.ledger, snapshot, len(self.options), int(self.standing.t[0]))
+
+
+def weakest(reports: list[Evidence]) -> Evidence:
+    """Find the report with the least evidence; the first one among equals."""
+    return min(reports, key=lambda report: report.evidence)

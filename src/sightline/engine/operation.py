@@ -38,6 +38,8 @@ class Operation:
         Where they will be written; the next operation may use the same space.
     available : tuple of int or None
         Arms that may be chosen this time; None: all that are not retired.
+    context : int or None
+        In which context; None where there are none.
     tally : Tally
         Of the ledger, after it.
     late : str
@@ -56,6 +58,7 @@ class Operation:
     ids: list[str]
     answers: Answers
     available: tuple[int, ...] | None
+    context: int | None
     tally: Tally
     late: str
     first: int
@@ -95,6 +98,7 @@ class Operation:
                     made.exploring,
                     questions=questions,
                     body=body,
+                    context=self.context,
                 )
             )
             questions = body = None  # in the entry of the first

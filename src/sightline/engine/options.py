@@ -18,6 +18,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sightline.engine.blocks import Blocks
 from sightline.engine.labels import (
     Contrast,
     Level,
@@ -27,7 +28,7 @@ from sightline.engine.labels import (
     valid_level_mapping,
     valid_levels,
 )
-from sightline.validation import action_set, finite_array
+from sightline.validation import action_set, finite_array, shown
 
 __all__ = ["Contrast", "Options", "as_options"]
 
@@ -40,15 +41,16 @@ _MOST_HINTS = 1000  # names among which the nearest is looked for
 class Options:
     """What can be played: features, names, and which effects the features stand for.
 
-    ``sl.factorial`` makes the options of a factorial design.  A session takes an array or a
-    mapping from names to features as well.
+    ``sl.factorial`` makes the options of a factorial design, ``sl.contexts`` those of several
+    contexts.  A session takes an array or a mapping from names to features as well.
 
     Parameters
     ----------
     features : array_like, shape (k, d)
         One option per row.
     names : iterable of str, optional
-        One per option, no two of them equal; ``"0"``, ``"1"`` and so on by default.
+        One per option, no two of them equal within a context; ``"0"``, ``"1"`` and so on by
+        default.
     levels : iterable of mappings, optional
         What each option combines: the level of every factor.
     columns : iterable of str, optional
@@ -56,6 +58,8 @@ class Options:
     contrasts : iterable of Contrast, optional
         Effects of interest; by default every coordinate of the parameter, what one unit more of
         a column adds to the mean reward.
+    contexts : Blocks, optional
+        Which rows are on offer together; :func:`contexts` makes them.
 
     Attributes
     ----------
@@ -67,6 +71,9 @@ class Options:
         Level of every factor, by option; None where options are no combinations of levels.
     contrasts : tuple of Contrast
         Effects of interest.
+    contexts : Blocks, or None
+        Names and rows of the contexts: ``contexts.names``, ``contexts.rows(number)``; None if all
+        options are on offer in every decision.
     """
 
     features: Array
@@ -74,6 +81,7 @@ class Options:
     levels: tuple[dict[str, Level], ...] | None
     columns: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
+    contexts: Blocks | None
 
     def __init__(
         self,
@@ -82,6 +90,7 @@ class Options:
         levels: Iterable[Mapping[str, Any]] | None = None,
         columns: Iterable[str] | None = None,
         contrasts: Iterable[Contrast] | None = None,
+        contexts: Blocks | None = None,
     ) -> None:
         table = _valid_features(features)
         k, d = table.shape
@@ -89,10 +98,11 @@ class Options:
         effects = coordinates(labels) if contrasts is None else valid_contrasts(contrasts, d)
         values = {
             "features": table,
-            "names": valid_labels("names", names, k, ""),
+            "names": _valid_names(names, k, contexts),
             "levels": None if levels is None else valid_levels(levels, k),
             "columns": labels,
             "contrasts": effects,
+            "contexts": contexts,
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -103,40 +113,88 @@ class Options:
     def __repr__(self) -> str:
         k, d = self.features.shape
         few = ", ".join(map(repr, self.names[:3])) + (", ..." if k > 3 else "")
-        return f"Options({k} in {d} dimensions: {few})"
+        where = "" if self.contexts is None else f" and {len(self.contexts)} contexts"
+        return f"Options({k} in {d} dimensions{where}: {few})"
 
     @functools.cached_property
-    def _rows(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self.names)}
+    def _rows(self) -> list[dict[str, int]]:
+        """Rows by name, of every context; there is one list where there are no contexts."""
+        blocks = [range(len(self))] if self.contexts is None else self.contexts.blocks()
+        return [{self.names[row]: row for row in block} for block in blocks]
 
-    def index(self, option: str | SupportsIndex) -> int:
+    @functools.cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Names for tables and figures: with their context, where there are contexts."""
+        if self.contexts is None:
+            return self.names
+        where = zip(self.contexts.names, self._rows, strict=True)
+        return tuple(f"{context}: {name}" for context, rows in where for name in rows)
+
+    def context_number(self, context: str | SupportsIndex | None) -> int | None:
+        """Find the number of a context, given its name or the number itself; None without contexts.
+
+        Raises
+        ------
+        KeyError
+            If there is no such context.
+        ValueError
+            If there are contexts and none is given, or the other way round, or if this is neither
+            a name nor a whole number.
+        """
+        if self.contexts is None:
+            if context is not None:
+                raise ValueError(
+                    f"there are no contexts: context must be left out, got {shown(context)}"
+                )
+            return None
+        if context is None:
+            raise ValueError(f"context must be given: one of {self.contexts.listed()}")
+        return self.contexts.index(context)
+
+    def needs_no_contexts(self, what: str) -> None:
+        """Refuse what is for options that are all on offer in every decision."""
+        if self.contexts is not None:
+            raise ValueError(
+                f"{what} needs options that are all on offer in every decision; these have contexts"
+            )
+
+    def index(self, option: str | SupportsIndex, context: str | SupportsIndex | None = None) -> int:
         """Row of an option, given its name or the row itself.
+
+        Parameters
+        ----------
+        option : str or int
+            Name or row.
+        context : str or int, optional
+            Where there are contexts: in which of them.
 
         Raises
         ------
         KeyError
             If there is no such option.
         ValueError
-            If this is neither a name nor a whole number.
+            If this is neither a name nor a whole number, or if the context is missing.
         """
+        number = self.context_number(context)
+        names = self._rows[number or 0]
+        inside = (
+            "" if self.contexts is None else f" in context {self.contexts.names[number or 0]!r}"
+        )
         if isinstance(option, str):
-            if option not in self._rows:
-                raise KeyError(f"no option has the name {option!r}{self._hint(option)}")
-            return self._rows[option]
+            if option not in names:
+                raise KeyError(f"no option{inside} has the name {option!r}{_hint(option, names)}")
+            return names[option]
         try:
             if isinstance(option, bool | np.bool_):
                 raise TypeError
             row = operator.index(option)
         except TypeError:
             raise ValueError(f"an option is a name or a row, got {option!r}") from None
-        if not 0 <= row < len(self):
-            raise KeyError(f"options have the rows 0 to {len(self) - 1}, got {row}")
+        first = next(iter(names.values()))
+        last = first + len(names) - 1
+        if not first <= row <= last:
+            raise KeyError(f"options{inside} have the rows {first} to {last}, got {row}")
         return row
-
-    def _hint(self, name: str) -> str:
-        known = self.names if len(self) <= _MOST_HINTS else ()
-        close = difflib.get_close_matches(name, known, n=1)
-        return f"; did you mean {close[0]!r}?" if close else ""
 
     def with_option(
         self,
@@ -155,6 +213,7 @@ class Options:
         levels : mapping of factor to level, optional
             What it combines, all of it known; needed in a factorial design and only there.
         """
+        self.needs_no_contexts("adding an option")
         if (levels is None) != (self.levels is None):
             raise ValueError(
                 "levels are for options of a factorial design only"
@@ -198,19 +257,22 @@ class Options:
                 {**contrast._asdict(), "vector": contrast.vector.tolist()}
                 for contrast in self.contrasts
             ],
+            "contexts": None if self.contexts is None else self.contexts.describe(),
         }
 
     @classmethod
     def build(cls, description: Mapping[str, Any]) -> Options:
         """Inverse of :meth:`describe`."""
-        fields = ("features", "names", "levels", "columns", "contrasts")
+        fields = ("features", "names", "levels", "columns", "contrasts", "contexts")
         if not isinstance(description, Mapping) or set(description) != set(fields):
             raise ValueError(f"a description of options has {', '.join(fields)} and nothing else")
         try:
             contrasts = [Contrast(**contrast) for contrast in description["contrasts"]]
         except TypeError:
             raise ValueError("contrasts must be a list of term, level, vector, where") from None
-        return cls(**{**description, "contrasts": contrasts})
+        blocks = description["contexts"]
+        contexts = None if blocks is None else Blocks.build(blocks)
+        return cls(**{**description, "contrasts": contrasts, "contexts": contexts})
 
 
 def as_options(value: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
@@ -235,6 +297,27 @@ def as_options(value: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
     if len(lengths) > 1:
         raise ValueError(f"all options need equally many features, got {sorted(lengths)}")
     return Options(np.array(rows), names=value)
+
+
+def _valid_names(names: Iterable[str] | None, k: int, contexts: Blocks | None) -> tuple[str, ...]:
+    """Names of k options, which differ within a context."""
+    if contexts is None:
+        return valid_labels("names", names, k, "")
+    if not isinstance(contexts, Blocks) or contexts.starts[-1] != k:
+        raise ValueError(f"contexts must be Blocks of {k} rows, got {shown(contexts)}")
+    listed = None if names is None else list(names)
+    if listed is not None and len(listed) != k:
+        raise ValueError(f"names must be {k} texts, got {len(listed)}")
+    found: list[str] = []
+    for c, rows in enumerate(contexts.blocks()):
+        part = None if listed is None else listed[rows.start : rows.stop]
+        found += valid_labels(f"names in context {contexts.names[c]!r}", part, len(rows), "")
+    return tuple(found)
+
+
+def _hint(name: str, known: dict[str, int]) -> str:
+    close = difflib.get_close_matches(name, known, n=1) if len(known) <= _MOST_HINTS else []
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _valid_features(features: ArrayLike) -> Array:

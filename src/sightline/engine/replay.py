@@ -42,7 +42,8 @@ def replay(live: LiveState, events: Iterable[Event]) -> None:
 def _ask_again(live: LiveState, batch: list[Event]) -> None:
     available = None if batch[0].body is None else tuple(json.loads(batch[0].body))
     ids = [event.decision or "" for event in batch]
-    operation = live.perform(batch[0].time, [], ids, available=available)
+    context = live.options.context_number(batch[0].context)
+    operation = live.perform(batch[0].time, [], ids, available=available, context=context)
     for made, event in zip(operation.decisions(), batch, strict=True):
         if (made.round, made.arm, made.exploring) != (event.round, event.arm, event.exploring):
             raise ValueError(

@@ -16,12 +16,15 @@ from sightline.engine.estimates import Estimates, estimates_in
 from sightline.engine.guard import exclusive
 from sightline.engine.labels import Level
 from sightline.engine.ledger import Closing, new_ids, refusal, reward_value
+from sightline.engine.live import weakest
 from sightline.engine.stored import StoredSession
+from sightline.policies.base import Evidence
 from sightline.validation import integer, shown
 
 __all__ = ["Session"]
 
 Available = Iterable[str | int] | None
+Context = str | int | None
 
 
 class Session(StoredSession):
@@ -40,7 +43,8 @@ class Session(StoredSession):
     Parameters
     ----------
     actions : Options, mapping of str to array_like, or array_like of shape (k, d)
-        The options: made by :func:`factorial`, or features by name, or features.
+        The options: made by :func:`factorial` or :func:`contexts`, or features by name, or
+        features.
     policy : Policy, optional
         How to choose among them; :class:`Stakes` by default.
     noise_std : float or array_like, shape (k,)
@@ -55,19 +59,22 @@ class Session(StoredSession):
         What to learn then: nothing, or this reward.  Where only successes are told, it must be 0:
         ignoring all others would estimate every option at 1.
     floor : float
-        Least probability of every option in every decision, at most 1/k: so that any policy can be
-        evaluated on the log.  It costs floor times the sum of all gaps per decision.
+        Least probability of every option in every decision, at most 1/k, k being the number of
+        options in the largest context: so that any policy can be evaluated on the log.  It costs
+        floor times the sum of all gaps per decision.
     now : callable
         Clock in seconds since 1970.
     """
 
     @overload
-    def ask(self, *, available: Available = None) -> Decision: ...
+    def ask(self, *, available: Available = None, context: Context = None) -> Decision: ...
     @overload
-    def ask(self, count: int, *, available: Available = None) -> list[Decision]: ...
+    def ask(
+        self, count: int, *, available: Available = None, context: Context = None
+    ) -> list[Decision]: ...
 
     def ask(
-        self, count: int | None = None, *, available: Available = None
+        self, count: int | None = None, *, available: Available = None, context: Context = None
     ) -> Decision | list[Decision]:
         """Choose the arm for the next round, or for each of the next ones.
 
@@ -78,6 +85,9 @@ class Session(StoredSession):
         available : iterable of str or int, optional
             Options that may be chosen this time, by name or row; by default all that are not
             retired.
+        context : str or int, optional
+            Name or number of the present context, where there are contexts: its options are on
+            offer.
 
         Returns
         -------
@@ -85,32 +95,37 @@ class Session(StoredSession):
             Or a list of them, if ``count`` is given.
         """
         if count is None:
-            return self._ask(1, available)[0]
-        return self._ask(integer("count", count, at_least=1), available)
+            return self._ask(1, available, context)[0]
+        return self._ask(integer("count", count, at_least=1), available, context)
 
     @exclusive
-    def _ask(self, count: int, available: Available) -> list[Decision]:
-        arms = None if available is None else self._rows(available)
+    def _ask(self, count: int, available: Available, context: Context) -> list[Decision]:
+        number = self._live.options.context_number(context)
+        arms = None if available is None else self._rows(available, number)
         now = self._expire()
-        operation = self._live.perform(now, [], new_ids(count), available=arms)
-        return [self._decision(one) for one in operation.decisions()]
+        operation = self._live.perform(now, [], new_ids(count), available=arms, context=number)
+        blocks = self._live.options.contexts
+        name = None if blocks is None or number is None else blocks.names[number]
+        return [self._decision(one, name) for one in operation.decisions()]
 
-    def _rows(self, available: object) -> tuple[int, ...]:
+    def _rows(self, available: object, context: int | None) -> tuple[int, ...]:
         if isinstance(available, str) or not isinstance(available, Iterable):
             raise ValueError(f"available must be a list of options, got {available!r}")
-        return tuple(self._live.options.index(option) for option in available)
+        return tuple(self._live.options.index(option, context) for option in available)
 
     @exclusive
     def retire(self, option: str | int) -> None:
         """Stop choosing an option; what was learned from it stays.
 
-        Rewards of decisions for it that are still open are taken and learned from.
+        Rewards of decisions for it that are still open are taken and learned from.  Where there are
+        contexts, options stay as they are.
 
         Parameters
         ----------
         option : str or int
             Its name or row.
         """
+        self._live.options.needs_no_contexts("retiring an option")
         arm = self._live.options.index(option)
         if arm not in self._live.table.retired:
             self._live.change(self._expire(), "retired", {"arm": arm})
@@ -125,6 +140,8 @@ class Session(StoredSession):
         noise_std: float | None = None,
     ) -> None:
         """Add an option; what was learned of the others tells something about it, too.
+
+        Where there are contexts, options stay as they are.
 
         Parameters
         ----------
@@ -236,7 +253,8 @@ class Session(StoredSession):
         """Report on the best arm and the evidence for it."""
         self._expire()
         live, clock = self._live, self._live.clock
-        report = live.evidence()
+        reports = live.reports()
+        report = weakest(reports)
         wake = Clock(*report.wake)
         held = int(live.standing.wake_t[0])
         if report.best < 0 and held > clock.t:
@@ -244,8 +262,9 @@ class Session(StoredSession):
             wake = Clock(held, float(live.standing.wake_log_t[0]))
         evidence, threshold = float(report.evidence), float(report.threshold)
         loss, price = live.at_stake()
+        blocks = live.options.contexts
         return Status(
-            best=int(report.best) if report.best >= 0 else None,
+            best=int(report.best) if report.best >= 0 and blocks is None else None,
             settled=None if math.isnan(threshold) else evidence >= threshold,
             evidence=evidence,
             threshold=threshold,
@@ -255,6 +274,7 @@ class Session(StoredSession):
             pending=len(live.ledger.open),
             expected_loss=loss,
             price=price,
+            bests={} if blocks is None else _bests(blocks.names, reports),
             **live.ledger.tally._asdict(),
         )
 
@@ -278,7 +298,7 @@ class Session(StoredSession):
             self._live.perform(now, due)
         return now
 
-    def _decision(self, made: Pending) -> Decision:
+    def _decision(self, made: Pending, context: str | None) -> Decision:
         options, arm = self._live.options, made.arm
         decision = object.__new__(Decision)
         decision.__dict__.update(  # as its __init__ does, which takes two microseconds longer
@@ -291,6 +311,7 @@ class Session(StoredSession):
             option=options.names[arm],
             levels={} if options.levels is None else dict(options.levels[arm]),
             made=made.made,
+            context=context,
         )
         return decision
 
@@ -309,6 +330,12 @@ def _id_of(decision: object) -> str:
     if type(decision) is int and abs(decision) < FAR:
         return str(decision)
     return decision if isinstance(decision, str) else shown(decision)
+
+
+def _bests(contexts: tuple[str, ...], reports: list[Evidence]) -> dict[str, int]:
+    """Best arms by context, of those for which one is reported."""
+    pairs = zip(contexts, reports, strict=True)
+    return {name: int(report.best) for name, report in pairs if report.best >= 0}
 
 
 def _round_of(clock: Clock) -> int | None:

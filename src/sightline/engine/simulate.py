@@ -23,12 +23,12 @@ from sightline.engine.loop import (
     streams,
 )
 from sightline.engine.tape import blank_tape
-from sightline.policies.base import Policy
+from sightline.policies.base import Policy, started
 from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
 from sightline.validation import event, instance, integer, shown
 
-__all__ = ["Run", "Stop", "check_offers", "is_interpreted", "simulate", "valid_horizon"]
+__all__ = ["Run", "Stop", "is_interpreted", "simulate", "valid_horizon"]
 
 # Seconds per call of the compiled loop: between calls the interpreter sees Ctrl-C.
 _PATIENCE = 0.05
@@ -90,14 +90,6 @@ def valid_horizon(horizon: int, policy: Policy, delay: object = None) -> int:
     return horizon
 
 
-def check_offers(problem: Problem, policy: Policy) -> None:
-    """Refuse a policy that cannot play what a problem offers."""
-    if not policy.takes_some_arms:
-        problem.model.needs_fixed_arms(type(policy).__name__)
-    if not policy.takes_streams:
-        problem.model.needs_lasting_arms(type(policy).__name__)
-
-
 def is_interpreted(problem: Problem, policy: Policy) -> bool:
     """Whether a run goes through the interpreter, which only one thread at a time can use."""
     return not is_compiled(policy.start(problem.model), problem)
@@ -151,7 +143,6 @@ def simulate(
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     instance("policy", policy, Policy, "a Policy such as IDS()")
-    check_offers(problem, policy)
     if problem.model.stream:
         if delay is not None:
             raise ValueError("delay needs arms that stay; this problem has new arms in every round")
@@ -161,7 +152,7 @@ def simulate(
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
     event("stop", stop)
     clocks, log_t = _marks(rounds)
-    state = policy.start(problem.model)
+    state = started(policy, problem.model)
     world = problem.world()
     tape = blank_tape(clocks, len(problem.gaps))
     decisions, noise = streams(seed)

@@ -136,9 +136,11 @@ class StoredSession:
         live = self._live
         k, d = live.options.features.shape
         levels = live.table.noise_std
+        blocks = live.options.contexts
+        where = "" if blocks is None else f"{len(blocks)} contexts and "
         noise = f"{levels:g}" if isinstance(levels, float) else f"{k} levels"
         return (
-            f"Session({k} arms in {d} dimensions, {live.policy}, noise_std={noise}, "
+            f"Session({k} arms in {where}{d} dimensions, {live.policy}, noise_std={noise}, "
             f"next round {live.clock.t}, {int(live.standing.explorations[0])} rewards learned "
             f"from, {len(live.ledger.open)} decisions open)"
         )

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, is_before, tick
 from sightline.core.consistency import invariant, may_hold, within
+from sightline.core.model import AllArms, OneContext, SomeArms
 from sightline.core.offers import nth_offered
 from sightline.core.persistence import State
-from sightline.jit import compiled, compiled_apart
-from sightline.policies.base import choose, decided, dropped, law, put_all_on, update
+from sightline.jit import compiled, compiled_apart, generic
+from sightline.policies.base import best_of, choose, decided, dropped, law, put_all_on, update
 from sightline.validation import LARGEST
 
 __all__ = [
@@ -49,6 +50,7 @@ class Standing(NamedTuple):
         Clock of the next question.
     arm, probability, wake_t, wake_log_t : ndarray
         The policy's last choice, and until when it holds; ``wake_t`` is 0 where it must be asked.
+        With contexts a commitment is to the best arm of each, and ``arm`` is that of the last.
     explorations : ndarray
         Outcomes learned from.
     serial : ndarray
@@ -176,6 +178,25 @@ class Mixing(NamedTuple):
     known_at: Ints
 
 
+@generic
+def _keep(offer: Any, standing: Standing, state: State, clock: Clock) -> None:
+    """Write down what a committed policy plays of this offer."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@_keep.register(AllArms)
+@_keep.register(SomeArms)
+@compiled
+def _keep_the_same(offer: Any, standing: Standing, state: State, clock: Clock) -> None:
+    pass  # the commitment was made about this very offer
+
+
+@_keep.register(OneContext)
+@compiled
+def _keep_the_best(offer: OneContext, standing: Standing, state: State, clock: Clock) -> None:
+    standing.arm[0] = best_of(state, clock, offer)
+
+
 @compiled
 def _consult(
     standing: Standing, state: State, clock: Clock, offer: Any, rng: np.random.Generator
@@ -187,6 +208,8 @@ def _consult(
         standing.probability[0] = choice.probability
         standing.wake_t[0] = choice.wake.t
         standing.wake_log_t[0] = choice.wake.log_t
+    else:
+        _keep(offer, standing, state, clock)
     return not is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
 
 

@@ -14,10 +14,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from sightline.engine.checkpoints import rounds_text, valid_checkpoints
-from sightline.engine.simulate import check_offers, valid_horizon
+from sightline.engine.simulate import valid_horizon
 from sightline.files import write_atomically
 from sightline.lab import specification
-from sightline.policies.base import Policy
+from sightline.policies.base import Policy, started
 from sightline.problems.delays import delay_text
 from sightline.problems.rewards import NoisyRewards
 from sightline.validation import (
@@ -230,9 +230,9 @@ def _check_size(experiment: Experiment) -> None:
 def _check_offers(problems: Named[NoisyRewards], policies: Named[Policy]) -> None:
     """Refuse policies that cannot play contexts, before any worker would."""
     for name, problem in problems.items():
-        for label, policy in policies.items():
+        for label, policy in policies.items() if problem.model.contexts is not None else ():
             try:
-                check_offers(problem, policy)
+                started(policy, problem.model)
             except ValueError as error:
                 raise ValueError(f"{Cell(name, label).id}: {error}") from None
 

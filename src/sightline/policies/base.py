@@ -60,6 +60,7 @@ __all__ = [
     "register_policy",
     "show",
     "spread",
+    "started",
     "update",
 ]
 
@@ -130,6 +131,11 @@ class Policy(ABC):
     @property
     def takes_streams(self) -> bool:
         """Whether it can choose among arms that are new in every round."""
+        return False
+
+    @property
+    def takes_part_of_context(self) -> bool:
+        """Whether it can choose, where there are contexts, among some arms of one only."""
         return False
 
     @abstractmethod
@@ -253,6 +259,29 @@ def _rebuild_evidence(best: int, m: float, threshold: float, t: int, log_t: floa
 
 choose = generic(_choose, rebuild=_rebuild_choice, check=_checked)
 inspect = generic(_inspect, rebuild=_rebuild_evidence)
+
+
+def started(policy: Policy, model: Model) -> Any:
+    """State of a policy before any data, or a sentence if it cannot play what a model offers.
+
+    A commitment holds in all contexts, so a policy that commits must say what it plays in each.
+    """
+    if not policy.takes_some_arms:
+        model.needs_fixed_arms(type(policy).__name__)
+    if not policy.takes_streams:
+        model.needs_lasting_arms(type(policy).__name__)
+    state = policy.start(model)
+    if model.contexts is not None and policy.commits:
+        known = [part.dispatch(type(state)) is not part.dispatch(object) for part in _ON_BESTS]
+        if not any(known):
+            raise ValueError(
+                f"{type(policy).__name__} commits and does not say to which arm of a context: "
+                "register_policy(..., best_of=...) does"
+            )
+    return state
+
+
+_ON_BESTS: tuple[Any, ...] = (best_of, inspect)
 
 
 @choose.returns_plainly

@@ -105,6 +105,11 @@ class LinUCB(Policy):
         """Whether it can choose among arms that are new in every round."""
         return self.switch_growth is None
 
+    @property
+    def takes_part_of_context(self) -> bool:
+        """Whether it can choose, where there are contexts, among some arms of one only."""
+        return True
+
     def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""
         if self.switch_growth is not None:

@@ -152,6 +152,11 @@ class ThompsonSampling(Policy):
         """Whether it can choose among arms that are new in every round."""
         return True
 
+    @property
+    def takes_part_of_context(self) -> bool:
+        """Whether it can choose, where there are contexts, among some arms of one only."""
+        return True
+
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""
         model.needs_weights("ThompsonSampling")
@@ -168,11 +173,9 @@ class ThompsonSampling(Policy):
             return FixedInflation(float(self.inflation))
         if self.inflation == "none":
             return FixedInflation(1.0)
-        d = model.rewards.shape[1]
-        if not model.stream:
-            d = spanning_coordinates(model.rewards).shape[
-                1
-            ]  # as everywhere, of the span of the arms
+        # as everywhere, of the span of the arms; new ones may span everything
+        arms = np.eye(model.rewards.shape[1]) if model.stream else model.rewards
+        d = spanning_coordinates(arms).shape[1]
         if self.inflation == "agrawal-goyal":
             return AgrawalGoyal(float(d))
         regulariser = (model.noise_std / self.prior_std) ** 2

@@ -33,7 +33,7 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
     """
     import pandas as pd
 
-    offers = Offers(len(view.options), events)
+    offers = Offers(len(view.options), events, view.options.contexts)
     asked, closed, offered = [], {}, []
     for event in events:
         offers.follow(event)
@@ -50,6 +50,7 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             "decision_id": pd.Series([event.decision for event in asked], dtype=object),
             "sequence": np.array([event.sequence for event in asked], dtype=np.int64),
             "round": np.array([event.round for event in asked], dtype=np.int64),
+            **_contexts(view.options, asked),
             "option": _categories(view.options.names, arms),
             "arm": arms,
             **_levels(view.options, arms),
@@ -81,10 +82,21 @@ def _times(seconds: Iterable[float | None]) -> pd.Series:
     return pd.Series(moments).dt.tz_localize("UTC")
 
 
-def _categories(labels: Iterable[str], codes: NDArray[np.int64]) -> pd.Categorical:
+def _categories(labels: Sequence[str], rows: NDArray[np.int64]) -> pd.Categorical:
+    """Labels of rows, of which several may have the same."""
     import pandas as pd
 
-    return pd.Categorical.from_codes(codes, categories=list(labels))
+    known = {label: code for code, label in enumerate(dict.fromkeys(labels))}
+    codes = np.array([known[label] for label in labels], dtype=np.int64)
+    return pd.Categorical.from_codes(codes[rows], categories=list(known))
+
+
+def _contexts(options: Options, asked: Sequence[Event]) -> dict[str, Any]:
+    """One column with the context of every decision, where there are contexts."""
+    if options.contexts is None:
+        return {}
+    numbers = np.array([event.context for event in asked], dtype=np.int64)
+    return {"context": _categories(options.contexts.names, numbers)}
 
 
 def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]
     told = np.zeros(len(view.options), dtype=np.int64)
     totals = np.zeros(len(view.options))
     arms: dict[str | None, int | None] = {}
-    offers = Offers(len(view.options), events)
+    offers = Offers(len(view.options), events, view.options.contexts)
     asked = 0
     yield asked, view.tested(told, totals, offers.current, clock_at(1))
     for part in _parts(events):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.engine.blocks import Blocks
 from sightline.engine.journal import Event
 
 __all__ = ["Offers"]
@@ -22,6 +23,8 @@ class Offers:
         Options after all events.
     events : iterable of Event
         All of them; those that add an option tell how many there were at first.
+    contexts : Blocks, optional
+        Which rows each context has.
 
     Attributes
     ----------
@@ -31,7 +34,8 @@ class Offers:
         Which could be chosen in the last decision.
     """
 
-    def __init__(self, k: int, events: Iterable[Event]) -> None:
+    def __init__(self, k: int, events: Iterable[Event], contexts: Blocks | None = None) -> None:
+        self._contexts = contexts
         self._count = k - sum(event.kind == "added" for event in events)
         self.current: NDArray[np.bool_] = np.arange(k) < self._count
         self.asked = self.current
@@ -48,6 +52,12 @@ class Offers:
         elif event.kind == "asked" and event.questions is not None:  # the first of a batch
             self.asked = self.current
             if event.body is not None:
-                named = np.zeros_like(self.current)
-                named[json.loads(event.body)] = True
-                self.asked = self.current & named
+                self.asked = self._only(json.loads(event.body))
+            elif self._contexts is not None and event.context is not None:
+                self.asked = self._only(list(self._contexts.rows(event.context)))
+
+    def _only(self, rows: list[int]) -> NDArray[np.bool_]:
+        """Those among some rows that are not retired."""
+        named = np.zeros_like(self.current)
+        named[rows] = True
+        return self.current & named

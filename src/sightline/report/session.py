@@ -91,6 +91,7 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         It needs a journal (:meth:`open`).  Columns:
 
         - ``decision_id``; ``sequence``, the number of its entry in the journal; ``round``;
+        - ``context``, its name, where there are contexts;
         - ``option`` and ``arm``, its name and its row; ``level:`` and the name of a factor, for
           every factor; ``features``, a list, in Parquet only;
         - ``offered``, the rows of the options that could be chosen, in Parquet only, and null where

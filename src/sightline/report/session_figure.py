@@ -77,6 +77,8 @@ def _headline(view: View) -> str:
     if report.best < 0 or not view.told.any():
         return start
     settled = "settled" if report.evidence >= report.threshold else "not settled"
+    if view.options.contexts is not None:
+        return f"{start}. Best option of every context: {settled}"
     return f"{start}. Best so far: {_label(view.options.names[report.best])} ({settled})"
 
 
@@ -122,7 +124,7 @@ def _draw_means(axes: Axes, view: View, colours: dict[int, str]) -> None:
         colour = colours.get(row, _OTHERS)
         axes.errorbar(means[row], y, xerr=2.0 * errors[row], fmt="o", color=colour)
     gone = {True: "", False: " (retired)"}
-    names = [_label(view.options.names[row]) + gone[bool(view.offered[row])] for row in rows]
+    names = [_label(view.options.labels[row]) + gone[bool(view.offered[row])] for row in rows]
     _name_rows(axes, names)
 
 
@@ -169,7 +171,8 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
 
 
 def _draw_evidence(axes: Axes, view: View, past: History | None) -> None:
-    axes.set_title("Evidence" if view.has_test else "Evidence, by the test of IDS on all rewards")
+    what = "Evidence" if view.options.contexts is None else "Least evidence of any context"
+    axes.set_title(what if view.has_test else f"{what}, by the test of IDS on all rewards")
     evidence, threshold = np.array([view.evidence[1:3]]).T
     if past is None:
         axes.plot([0.5], _finite(evidence), "o", label="for the best option", clip_on=False)

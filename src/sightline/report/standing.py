@@ -15,7 +15,7 @@ from sightline.engine.effects import Effect, effects
 from sightline.engine.ellipsoid import ellipsoid_of, evidence_of
 from sightline.engine.estimates import Estimates, estimates_in
 from sightline.engine.journal import Event
-from sightline.engine.live import LiveState
+from sightline.engine.live import LiveState, weakest
 from sightline.engine.options import Options
 from sightline.engine.settling import rule_of
 from sightline.policies.base import Evidence, Policy
@@ -54,7 +54,8 @@ class View:
     estimates : Estimates or None
         Of the policy, if it keeps any.
     report : Evidence
-        Of the policy; its threshold is nan if the policy has no test.
+        Of the policy; its threshold is nan if the policy has no test.  With contexts, on the one
+        of which least is known.
     """
 
     options: Options
@@ -83,12 +84,20 @@ class View:
     def tested(
         self, told: Ints, totals: Array, offered: NDArray[np.bool_], clock: Clock
     ) -> Evidence:
-        """Evidence by the test of IDS, from the data and the offer of any moment."""
+        """Evidence by the test of IDS, from the data and the offer of any moment.
+
+        With contexts, on the one of which least is known.
+        """
         rule = rule_of(self.policy)
         features = self.options.features
         data = ellipsoid_of(features, told, totals, self.noise_std, rule.norm_bound or 1.0)
-        found = evidence_of(data, features[offered], clock, rule)
-        return found._replace(best=int(np.flatnonzero(offered)[found.best]))
+        blocks = self.options.contexts
+        together = [np.flatnonzero(offered)] if blocks is None else map(np.array, blocks.blocks())
+        reports = []
+        for rows in together:
+            found = evidence_of(data, features[rows], clock, rule)
+            reports.append(found._replace(best=int(rows[found.best])))
+        return weakest(reports)
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Effects with intervals; see :meth:`sightline.Session.effects`."""
