@@ -119,13 +119,11 @@ class LiveState:
     def at_stake(self) -> tuple[float, float]:
         """Ask the policy for its expected loss per round and price of a nat; nan if unknown.
 
-        With contexts it is unknown: policies answer for one offer.
+        With contexts they are those of all, whichever is asked about.
         """
-        if self.table.model.contexts is not None:
-            return math.nan, math.nan
-        loss, price = callable_for(at_stake, self.state)(
-            self.state, self.clock, offer_of(self.table, self.policy)
-        )
+        contexts = self.table.model.contexts
+        offer: Any = offer_of(self.table, self.policy) if contexts is None else contexts.offer(0)
+        loss, price = callable_for(at_stake, self.state)(self.state, self.clock, offer)
         return float(loss), float(price)
 
     def due(self, now: float) -> list[Closing]:

@@ -228,7 +228,8 @@ def at_stake(state: State, clock: Clock, offer: Any) -> tuple[float, float]:
     Returns
     -------
     loss : float
-        What playing the best arm from now on is expected to lose per round.
+        What playing the best arm from now on is expected to lose per round; with contexts, on
+        average over them.
     price : float
         Regret that it costs to lower this loss by the factor e: the price of a nat.
     """
