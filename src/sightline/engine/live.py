@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import io
-import math
 from collections.abc import Callable
 from typing import Any
 
