@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.clock import clock_at
 from sightline.core.consistency import check_consistency
 from sightline.core.estimation.least_squares import (
     REFRESH_AFTER_UPDATES,
@@ -13,7 +16,10 @@ from sightline.core.estimation.least_squares import (
     observe,
     show_arms,
 )
-from sightline.core.model import stream_model
+from sightline.core.estimation.reservoir import SETS_KEPT
+from sightline.core.model import OneContext, stream_model
+from sightline.policies.base import choose, decided, dropped, show, update
+from sightline.policies.stakes.flight import see_all_landed
 from sightline.problems.streams import SphereArms, StreamBandit, recorded_stream, sphere_stream
 from tests import naive
 from tests.naive import Array
@@ -122,7 +128,12 @@ def test_every_round_of_a_data_set_comes_once_before_any_comes_again() -> None:
 
 def test_what_is_refused() -> None:
     stream = sphere_stream(3, 2)
-    for policy in (sl.OSSB(), sl.LinMED(), sl.Stakes(), sl.IDS(information="cell")):
+    for policy in (
+        sl.OSSB(),
+        sl.LinMED(),
+        sl.Stakes(randomised=False),
+        sl.IDS(information="cell"),
+    ):
         with pytest.raises(ValueError, match="needs arms that come again"):
             sl.simulate(stream, policy, 10)
     with pytest.raises(ValueError, match="delay needs arms that stay"):
@@ -135,3 +146,78 @@ def test_what_is_refused() -> None:
         recorded_stream(np.zeros((2, 3, 1)), np.zeros((2, 2)))
     with pytest.raises(ValueError, match="actions must be finite"):
         recorded_stream([[[np.nan]]], [[0.0]])
+
+
+def _sets_shown(policy: sl.Policy, rounds: int, seed: int) -> tuple[Any, Array]:
+    """Return the state after so many rounds whose arms are marked by the round, and the rows."""
+    state = policy.start(stream_model(2, 2, 0.5))
+    rng = np.random.default_rng(seed)
+    for t in range(1, rounds + 1):
+        rows = np.array([[float(t), 1.0], [1.0, float(t)]])
+        show(state, rows, 0, 2)
+        arm = choose(state, clock_at(t), OneContext(0, 0, 2), rng).arm
+        update(state, clock_at(t), arm, float(rng.standard_normal()))
+    return state, rows
+
+
+def test_a_reservoir_keeps_past_sets_with_equal_chances() -> None:
+    kept = np.zeros(100)
+    for seed in range(60):
+        state, _ = _sets_shown(sl.IDS(), 100, seed)
+        rounds = state.frequencies.sets[:, 0, 0].astype(int)
+        assert len(set(rounds)) == SETS_KEPT
+        kept[rounds - 1] += 1
+    expected = 60 * SETS_KEPT / 100
+    assert kept.sum() == 60 * SETS_KEPT
+    # early, middle and late rounds alike
+    for part in np.split(kept, 4):
+        assert part.mean() == pytest.approx(expected, rel=0.2)
+
+
+@pytest.mark.parametrize("policy", [sl.IDS(), sl.Stakes()], ids=["IDS", "Stakes"])
+def test_past_sets_are_contexts_beside_the_present_one(policy: sl.Policy) -> None:
+    state, rows = _sets_shown(policy, 5, seed=0)
+    law = state.frequencies if isinstance(policy, sl.IDS) else state.now.frequencies
+    np.testing.assert_allclose(law.probabilities[[0, 2, 3, 4, 5]], 0.2)
+    assert law.probabilities.sum() == pytest.approx(1.0)
+    show(state, rows[:1], 0, 1)  # one arm only: it stands in for those that are missing
+    arms = state.estimate.arms
+    np.testing.assert_array_equal(arms.rewards[:2], rows[[0, 0]])
+    np.testing.assert_array_equal(arms.rewards[3:7], law.sets[:2].reshape(4, 2))
+    theta, inverse = state.estimate.learned.theta, state.estimate.learned.gram_inverse
+    np.testing.assert_allclose(arms.means, arms.rewards @ theta, atol=1e-12)
+    widths = np.einsum("ki,ij,kj->k", arms.rewards, inverse, arms.rewards)
+    np.testing.assert_allclose(arms.squared_widths, widths, atol=1e-12)
+
+
+def test_decisions_in_flight_among_new_arms() -> None:
+    state, rows = _sets_shown(sl.Stakes(), 6, seed=1)
+    before = state.estimate.learned.gram_inverse.copy()
+    decided(state, clock_at(7), 0)
+    decided(state, clock_at(7), 1)
+    see_all_landed(state.flight, state.estimate)
+    view = state.flight.space.estimate
+    truth = np.linalg.inv(np.linalg.inv(before) + rows.T @ rows)
+    np.testing.assert_allclose(view.learned.gram_inverse, truth, rtol=1e-9)
+    arms = state.estimate.arms.rewards
+    widths = np.einsum("ki,ij,kj->k", arms, truth, arms)
+    np.testing.assert_allclose(view.arms.squared_widths, widths, rtol=1e-8, atol=1e-14)
+    # one comes late, when other arms are there: it is learned through the spare row
+    show(state, -rows, 0, 2)
+    show(state, rows[1:], 2, 3)
+    update(state, clock_at(7), 2, 0.3)
+    np.testing.assert_allclose(state.flight.gram, np.outer(rows[0], rows[0]), atol=1e-12)
+    show(state, rows[:1], 2, 3)
+    dropped(state, clock_at(7), 2)
+    assert state.flight.open[0] == 0
+    assert not state.flight.gram.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", [sl.IDS(), sl.Stakes()], ids=["IDS", "Stakes"])
+def test_looking_at_past_sets_does_no_harm(policy: sl.Policy) -> None:
+    stream = sphere_stream(8, 3, 0.1)
+    runs = [sl.simulate(stream, policy, 4000, seed, [1000, 4000]) for seed in range(10)]
+    regret = np.mean([run.regret for run in runs], axis=0)
+    assert 0 < regret[1] < 2.5 * regret[0]
+    assert regret[0] < 0.1 * 1000

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
+from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows, SeesStream
+from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products, multiply
 from sightline.core.persistence import computed
 from sightline.jit import compiled, generic
 
-__all__ = ["Foreseen", "begin_now", "foresee", "foreseen"]
+__all__ = ["Foreseen", "begin_now", "foresee", "foresee_gram", "foreseen"]
 
 Array = NDArray[np.float64]
 
@@ -78,6 +79,33 @@ def foresee(view: LeastSquares, arm: int, count: float) -> None:
 
 
 @compiled
+def foresee_gram(view: LeastSquares, factor: Array, gram: Array) -> None:
+    """Change a view as if V = R^T R had grown by a matrix: O(d^3 + k d^2).
+
+    For streams, whose rows in flight are in no table.
+    """
+    inverse, arms, w = view.learned.gram_inverse, view.arms, view.scratch.direction
+    total = view.scratch.factor
+    d = w.shape[0]
+    for i in range(d):
+        for j in range(d):
+            entry = gram[i, j]
+            for m in range(min(i, j) + 1):
+                entry += factor[m, i] * factor[m, j]
+            inverse[i, j] = entry
+    factorise(inverse, total)
+    for i in range(d):
+        for j in range(d):
+            w[j] = 1.0 if i == j else 0.0
+        solve_transposed(total, w)
+        solve(total, w)
+        for j in range(d):
+            inverse[i, j] = w[j]
+    for x in range(arms.squared_widths.shape[0]):
+        arms.squared_widths[x] = multiply(inverse, arms.rewards[x], w, 0.0)
+
+
+@compiled
 def _shrink(view: LeastSquares, row: Array, count: float) -> float:
     """Change V^-1 and the widths of rewards by observations of a row; return by what factor."""
     inverse, widths = view.learned.gram_inverse, view.arms.squared_widths
@@ -96,8 +124,9 @@ def _shrink(view: LeastSquares, row: Array, count: float) -> float:
 
 
 @_foresee.register(SeesRewards)
+@_foresee.register(SeesStream)
 @compiled
-def _foresee_reward(seen: SeesRewards, view: LeastSquares, arm: int, count: float) -> None:
+def _foresee_reward(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
     _shrink(view, view.arms.rewards[arm], count)
 
 

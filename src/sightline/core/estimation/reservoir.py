@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole
 from sightline.core.estimation.frequencies import (
+    Always,
     Counted,
     Told,
     log_frequency,
@@ -89,6 +90,7 @@ def remember(kept: Any, estimate: LeastSquares, rng: np.random.Generator) -> Non
     raise TypeError(f"{type(kept).__name__} does not say how often contexts come")
 
 
+@remember.register(Always)
 @remember.register(Told)
 @remember.register(Counted)
 @compiled

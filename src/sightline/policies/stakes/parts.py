@@ -10,12 +10,13 @@ from sightline.core.alternatives.half_spaces import block_start, blocks_in, riva
 from sightline.core.estimation.foreseen import Foreseen, begin_now, foresee
 from sightline.core.estimation.frequencies import Always, Counted, Told
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.reservoir import Reservoir
 from sightline.core.information.marginal import Marginal
 from sightline.core.model import AllArms
 from sightline.core.offers import first_largest_offered
 from sightline.core.posterior.losses import Outlook, Prospect, expected_loss, loss_gains
 from sightline.jit import compiled, generic
-from sightline.policies.stakes.flight import InFlight, see_all_landed
+from sightline.policies.stakes.flight import see_all_landed
 
 __all__ = ["KAPPA", "StakesState", "least_price", "look_ahead", "look_now"]
 
@@ -34,7 +35,7 @@ class StakesState(NamedTuple):
     noise: Any  # KnownNoise or EstimatedNoise
     rule: Any  # Randomised or Deterministic
     guard: float
-    flight: InFlight
+    flight: Any  # InFlight or NewInFlight
     now: Outlook
     ahead: Outlook
     space: Foreseen  # for ``ahead``
@@ -74,6 +75,7 @@ def _look_at_offer(
 
 @_look.register(Told)
 @_look.register(Counted)
+@_look.register(Reservoir)
 @compiled
 def _look_everywhere(
     frequencies: Any,

@@ -25,6 +25,7 @@ from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.foreseen import foreseen
 from sightline.core.estimation.frequencies import frequencies, note_offer
 from sightline.core.estimation.least_squares import observe
+from sightline.core.estimation.reservoir import SETS_KEPT, remember, reservoir, show_sets
 from sightline.core.information.marginal import marginal
 from sightline.core.information.ratio import Mixture
 from sightline.core.model import Model
@@ -40,7 +41,7 @@ from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
 from sightline.policies.reports import begin, best_on_offer, report
 from sightline.policies.stakes.deterministic import Deterministic, choose_surely
-from sightline.policies.stakes.flight import in_flight, land, take_off
+from sightline.policies.stakes.flight import in_flight, land, new_in_flight, take_off
 from sightline.policies.stakes.parts import StakesState, least_price, look_now
 from sightline.policies.stakes.randomised import (
     Randomised,
@@ -113,10 +114,18 @@ class Stakes(Policy):
         """Whether it can choose when only some arms are on offer."""
         return True
 
+    @property
+    def takes_streams(self) -> bool:
+        """Whether it can choose among arms that are new in every round."""
+        return self.randomised
+
     def start(self, model: Model) -> StakesState:
         """State before any data."""
+        if model.stream:
+            if not self.randomised:
+                model.needs_lasting_arms("deterministic Stakes")
+            model = model.with_reservoir(SETS_KEPT)
         contexts = model.contexts
-        model.needs_lasting_arms("Stakes")
         if contexts is not None and len(contexts) == 1:
             contexts = None
         if contexts is not None and not self.randomised:
@@ -132,7 +141,9 @@ class Stakes(Policy):
         regulariser = (width * sigma / self.norm_bound) ** 2
         estimate, confidence = begin(model, regulariser, LogDet(norm_bound=self.norm_bound))
         k, d = estimate.arms.rewards.shape
-        law = frequencies(contexts, self.context_law == "estimated")
+        law: Any = frequencies(contexts, self.context_law == "estimated")
+        if model.stream:
+            law = reservoir(model)
         now = outlook(k, d, contexts, law)
         return StakesState(
             estimate=estimate,
@@ -141,7 +152,7 @@ class Stakes(Policy):
             noise=KnownNoise(sigma) if known else estimated_noise(sigma, _PRIOR_COUNT),
             rule=randomised() if self.randomised else Deterministic(),
             guard=float(self.guard),
-            flight=in_flight(estimate),
+            flight=new_in_flight(estimate) if model.stream else in_flight(estimate),
             now=now,
             ahead=outlook(k, d, contexts, law),
             space=foreseen(estimate),
@@ -183,6 +194,7 @@ def _nothing_to_forget(rule: Deterministic) -> None:
 def choose_stakes(state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Choose by the form that is configured."""
     note_offer(state.now.frequencies, offer)
+    remember(state.now.frequencies, state.estimate, rng)
     return _decide(state.rule, state, clock, offer, rng)
 
 
@@ -191,21 +203,21 @@ def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> N
     """Learn from an outcome."""
     note_error(state.noise, state.estimate, arm, outcome)
     observe(state.estimate, arm, outcome)
-    land(state.flight, arm)
+    land(state.flight, state.estimate, arm)
     _forget(state.rule)
 
 
 @compiled
 def decide_stakes(state: StakesState, clock: Clock, arm: int) -> None:
     """Count on an outcome that is still open."""
-    take_off(state.flight, arm)
+    take_off(state.flight, state.estimate, arm)
     _forget(state.rule)
 
 
 @compiled
 def drop_stakes(state: StakesState, clock: Clock, arm: int) -> None:
     """Count no longer on an outcome that will never come."""
-    land(state.flight, arm)
+    land(state.flight, state.estimate, arm)
     _forget(state.rule)
 
 
@@ -284,6 +296,12 @@ def stakes_at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float
     return math.exp(now.log_loss), price
 
 
+@compiled
+def show_stakes(state: StakesState, rows: NDArray[np.float64], start: int, stop: int) -> None:
+    """Put new arms into the table of a stream, and past ones beside them."""
+    show_sets(state.now.frequencies, state.estimate, rows, start, stop)
+
+
 register_policy(
     StakesState,
     choose=choose_stakes,
@@ -294,4 +312,5 @@ register_policy(
     law=law_stakes,
     at_stake=stakes_at_stake,
     best_of=best_on_offer,
+    show=show_stakes,
 )

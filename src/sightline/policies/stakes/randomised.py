@@ -15,6 +15,9 @@ policy is committed it is the one in which exploration is cheapest, with a proba
 Rounds are marked with probability q, whatever their context; at a marked round the policy explores
 if it is that context's, and else draws the next mark.
 
+Where arms are new in every round, a sample of past sets stands for those to come
+(:mod:`sightline.core.estimation.reservoir`), and nothing can be committed to.
+
 Where x-hat itself tells everything, knowing it better always changes the losses.  It is then
 learned from at longer and longer intervals: not before the expected number of explorations in as
 many rounds as have passed exceeds e^-2 / m^2.
@@ -32,6 +35,7 @@ from sightline.core.alternatives.half_spaces import block_of
 from sightline.core.clock import FAR, Clock, first_after, is_before, later, log_round, tick
 from sightline.core.consistency import invariant, may_hold
 from sightline.core.estimation.frequencies import Always, Counted, Told, log_frequency
+from sightline.core.estimation.reservoir import Reservoir
 from sightline.core.information.marginal import Marginal, of_context, walk_chains
 from sightline.core.information.ratio import Mixture, Pairs, least_ratio
 from sightline.core.model import OneContext
@@ -168,6 +172,7 @@ def _least_of_arms(
 
 @_least.register(Told)
 @_least.register(Counted)
+@_least.register(Reservoir)
 @compiled
 def _least_of_contexts(
     frequencies: Any, out: Outlook, chain: Marginal, best: int, offer: OneContext
@@ -210,6 +215,26 @@ def _commitment(state: StakesState, now: Prospect, offer: Any, otherwise: Law) -
     return Law(now.best, otherwise.arm, otherwise.log_probability, False, log_until)
 
 
+@generic
+def _arms_last(frequencies: Any) -> bool:
+    """Whether the arms of later rounds are known, so that one can commit to them."""
+    raise TypeError(f"{type(frequencies).__name__} does not say how often contexts come")
+
+
+@_arms_last.register(Always)
+@_arms_last.register(Told)
+@_arms_last.register(Counted)
+@compiled
+def _they_do(frequencies: Any) -> bool:
+    return True
+
+
+@_arms_last.register(Reservoir)
+@compiled
+def _they_do_not(frequencies: Reservoir) -> bool:
+    return False
+
+
 @compiled
 def stakes_law(state: StakesState, offer: Any) -> Law:
     """Law of the next round, from what is known: O(k d^2)."""
@@ -219,7 +244,8 @@ def stakes_law(state: StakesState, offer: Any) -> Law:
     first, arm, probability, largest = _mixture(state.now, state.chain, now, offer)
     log_probability = math.log(probability) if probability > 0.0 else -math.inf
     law = Law(first, arm, log_probability, False, -math.inf)
-    if largest < _RARE and state.estimate.learned.rounds[0] % _TEST_EVERY == 0:
+    often = state.estimate.learned.rounds[0] % _TEST_EVERY != 0
+    if largest < _RARE and not often and _arms_last(state.now.frequencies):
         return _commitment(state, now, offer, law)
     return law
 
