@@ -29,7 +29,7 @@ EVERY = [
     sl.ThompsonSampling(),
     sl.IDS(contexts="conditional"),
     sl.IDS(contexts="conditional", gaps="thresholded"),
-    sl.EpsilonGreedy(),
+    sl.EpsilonGreedy(0.0),
 ]
 
 
