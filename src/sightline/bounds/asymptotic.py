@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, Scaled, bracket, optimal_arms, scaled
+from sightline.bounds.finite_horizon import HorizonBound, bound_at
 from sightline.bounds.within_polytope import solve_within
 from sightline.core.allocation.program import MOST_STEPS, optimal_shares
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
@@ -100,6 +101,35 @@ class LowerBound:
             self.alternatives,
             self.multipliers,
             self.parameter_set,
+        )
+
+    def at(self, horizon: int) -> HorizonBound:
+        """Compute the bound at a horizon, until which each context comes n p_c times.
+
+        Parameters
+        ----------
+        horizon : int
+            n, an integer of any size from 2.
+
+        Returns
+        -------
+        HorizonBound
+            V(n), of which c* is the limit: regret until n is at least V(n) log n.
+        """
+        return bound_at(self, horizon)
+
+    @property
+    def reason(self) -> str | None:
+        """Why c* is zero, in a sentence; None if it is not."""
+        if self.upper > 0:
+            return None
+        if len(self.optimal_arms) == self.problem.k:
+            return "Every arm is optimal: there is nothing to find out."
+        of_contexts = "" if self.problem.model.contexts is None else " of the contexts"
+        within = "" if self.parameter_set is None else ", within the parameter set"
+        return (
+            f"The optimal arms{of_contexts} already tell everything that decides which arms are "
+            f"best{within}: regret need not grow like log n."
         )
 
     def __repr__(self) -> str:
