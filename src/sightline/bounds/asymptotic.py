@@ -165,8 +165,7 @@ def lower_bound(
     """
     if not isinstance(problem, NoisyRewards):
         raise ValueError(
-            "problem must be a LinearBandit or a ContextualBandit, got "
-            f"{type(problem).__name__}"
+            f"problem must be a LinearBandit or a ContextualBandit, got {type(problem).__name__}"
         )
     number("tolerance", tolerance, above=0)
     free, own = optimal_arms(problem), scaled(problem)

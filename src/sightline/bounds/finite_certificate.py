@@ -10,14 +10,14 @@
 | h_j(x) = <nu_j - theta, x>^2 / (2 sigma_x^2)    |                  |          |
 | g(x) = sum_j lambda_j h_j(x)                    | ``spent``        | (k,)     |
 
-Upper side: an allocation that collects enough evidence within the budgets costs at least V.  What it
-leaves of a budget goes to the best arm of the context, which costs nothing and only helps.
+Upper side: an allocation that collects enough evidence within the budgets costs at least V.  What
+it leaves of a budget goes to the best arm of the context, which costs nothing and only helps.
 
-Lower side: if g(x) + mu_c <= Delta(x) for all arms of all contexts, then V is at least sum_j lambda_j
-+ sum_c mu_c B_c: multiply by alpha(x) and sum.  The nu_j are scaled to just make another arm as good,
-mu_c is lowered until the inequality holds at the optimal arms, and all multipliers together are
-scaled until it holds at the others.  Without a cost, so that g(x) + mu_c <= 0, a positive sum proves
-that no allocation within the budgets is enough: V is infinite.
+Lower side: if g(x) + mu_c <= Delta(x) for all arms of all contexts, then V is at least
+sum_j lambda_j + sum_c mu_c B_c: multiply by alpha(x) and sum.  The nu_j are scaled to just make
+another arm as good, mu_c is lowered until the inequality holds at the optimal arms, and all
+multipliers together are scaled until it holds at the others.  If g(x) + mu_c <= 0 for all arms, a
+positive sum proves that no allocation within the budgets is enough: V is infinite.
 """
 
 from __future__ import annotations
@@ -31,7 +31,15 @@ from numpy.typing import NDArray
 from sightline.bounds.certificate import Bracket, Scaled, optimal_arms, scaled
 from sightline.problems.rewards import NoisyRewards
 
-__all__ = ["Budgeted", "budgeted", "dual_value", "finite_bracket", "most", "proves_shortage"]
+__all__ = [
+    "Budgeted",
+    "budgeted",
+    "dual_value",
+    "finite_bracket",
+    "log_budgets",
+    "proves_shortage",
+    "weighted_rows",
+]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,7 +51,7 @@ _LARGEST_BUDGET = 1e100
 _MARGIN = 1e-9
 # Optimal arms are taken to be pulled at most so many times more often than the others: rounding
 # errors would grow with the ratio, and the evidence hardly does.
-_CAPS = (1e3, 1e6, 1e9, 1e12)
+_CAPS = (1e3, 1e6, 1e9, 1e12, 1e15, 1e18)
 
 
 class Budgeted(NamedTuple):
@@ -78,11 +86,7 @@ def budgeted(problem: NoisyRewards, horizon: int, own: Scaled) -> Budgeted:
     _, singular, directions = np.linalg.svd(own.actions, full_matrices=False)
     smallest = max(own.actions.shape) * _EPS * singular[0]
     basis = np.ascontiguousarray(directions[singular > smallest].T)
-    contexts = problem.model.contexts
-    shares = np.ones(1) if contexts is None else contexts.probabilities
-    assert shares is not None
-    logs = math.log(horizon) - math.log(math.log(horizon)) + np.log(shares)
-    logs += math.log(own.unit) - math.log(own.price)
+    logs = log_budgets(problem, horizon) + math.log(own.unit) - math.log(own.price)
     return Budgeted(
         rows=np.sqrt(own.precisions)[:, None] * (own.actions @ basis),
         gaps=np.where(optimal, 0.0, own.gaps),
@@ -93,6 +97,15 @@ def budgeted(problem: NoisyRewards, horizon: int, own: Scaled) -> Budgeted:
         budgets=np.exp(np.minimum(logs, math.log(_LARGEST_BUDGET))),
         basis=basis,
     )
+
+
+def log_budgets(problem: NoisyRewards, horizon: int) -> Array:
+    """log(n p_c / log n), as n may be no float."""
+    contexts = problem.model.contexts
+    shares = np.ones(1) if contexts is None else contexts.probabilities
+    assert shares is not None  # a problem knows how often its contexts come
+    logs: Array = math.log(horizon) - math.log(math.log(horizon)) + np.log(shares)
+    return logs
 
 
 def finite_bracket(
@@ -129,24 +142,24 @@ def _lower(view: Budgeted, shifts: Array, multipliers: Array, prices: Array) -> 
     return max(dual_value(view, spent, total, prices), 0.0)
 
 
-def most(values: Array, starts: Ints) -> Array:
+def _most(values: Array, starts: Ints) -> Array:
     """Largest value in each context."""
     return np.asarray(np.maximum.reduceat(values, starts[:-1]))
 
 
 def proves_shortage(view: Budgeted, spent: Array, total: float) -> bool:
     """Whether multipliers prove that no allocation within the budgets is enough."""
-    return bool(view.budgets @ most(spent, view.starts) < (1.0 - _MARGIN) * total)
+    return bool(view.budgets @ _most(spent, view.starts) < (1.0 - _MARGIN) * total)
 
 
 def dual_value(view: Budgeted, spent: Array, total: float, prices: Array) -> float:
-    """What is left of sum lambda + sum mu B, scaled until it bounds the cost; not above inf."""
-    at_optimal = most(np.where(view.gaps > 0, 0.0, spent), view.starts)
+    """Sum lambda + sum mu B, scaled until it bounds the cost; negative if it proves nothing."""
+    at_optimal = _most(np.where(view.gaps > 0, 0.0, spent), view.starts)
     prices = np.minimum(np.where(np.isfinite(prices), prices, 0.0), -at_optimal)
     net = spent[view.costly] + prices[view.contexts][view.costly]
     binding = net > 0
     if not binding.any():
-        return 0.0  # the budgets are too small or the prices too low: nothing is proven
+        return 0.0  # the prices are too low: nothing is proven
     factor = (view.gaps[view.costly][binding] / net[binding]).min()
     return float(factor * (total + prices @ view.budgets))
 
@@ -169,9 +182,15 @@ def _upper(view: Budgeted, allocation: Array) -> float:
     return float(pulls @ view.gaps) if enough.all() else math.inf
 
 
+def weighted_rows(view: Budgeted, pulls: Array) -> Array:
+    """Y with Y^T Y = V; large rows first, as QR then rounds small ones relative to these."""
+    weighted: Array = np.sqrt(pulls)[:, None] * view.rows
+    return weighted[np.argsort(-np.abs(weighted).max(axis=1), kind="stable")]
+
+
 def _evidence(view: Budgeted, pulls: Array) -> Array:
     """Squared distance to the nearest alternative for each arm that costs something."""
-    weighted = np.sqrt(pulls)[:, None] * view.rows
+    weighted = weighted_rows(view, pulls)
     units = np.abs(weighted).max(axis=0)
     zero = np.zeros(len(view.costly))
     if not (units > 0).all() or len(weighted) < len(units):

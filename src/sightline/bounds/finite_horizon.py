@@ -1,13 +1,13 @@
-"""The lower bound at a horizon, at which contexts may be too rare to learn from (Tirinzoni et al., 2020).
+"""The lower bound at a horizon, until which contexts may be rare (Tirinzoni et al., 2020).
 
     V(n) = min Delta(alpha)   subject to   |nu - theta|^2 >= 2 in the norm of V(alpha)
                               for all alternatives nu, and
                               sum_a alpha(c, a) = n p_c / log n for all contexts c.
 
-alpha are expected pulls over log n, so every round is a pull of some arm of its context.  Nothing is
-free of limit here: an alternative need not agree with theta on the optimal arms, which may not have
-been played often enough.  V(n) falls to c* as n grows, and it is infinite where n rounds are not
-enough to refute every alternative, whatever they cost.
+alpha are expected pulls over log n, so every round is a pull of some arm of its context.  Optimal
+arms have a limit here: an alternative need not agree with theta on them.  V(n) falls to c* as
+n / log n grows, and it is infinite where n rounds are not enough to refute every alternative,
+whatever they cost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, scaled
-from sightline.bounds.finite_certificate import Budgeted, budgeted, finite_bracket
+from sightline.bounds.finite_certificate import (
+    Budgeted,
+    budgeted,
+    finite_bracket,
+    log_budgets,
+)
 from sightline.bounds.within_budgets import solve_within_budgets
 from sightline.validation import integer, shown
 
@@ -31,8 +36,9 @@ __all__ = ["HorizonBound", "bound_at"]
 
 Array = NDArray[np.float64]
 
-# Budgets that are larger than what is needed by this factor change V by less than its inverse.
-_PLENTY = 1e10
+# Budgets that are larger than any need by this factor, or smaller, change V by a share of its
+# inverse.  Their size would only cost digits.
+_PLENTY = 1e14
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,23 +111,32 @@ def bound_at(bound: LowerBound, horizon: int) -> HorizonBound:
     problem, own = bound.problem, scaled(bound.problem)
     view = budgeted(problem, n, own)
     paid = bound.allocation[np.isfinite(bound.allocation)].sum() * own.unit / own.price
-    found = solve_within_budgets(_capped(view, paid), bound.tolerance)
-    left = view.budgets - np.add.reduceat(found.allocation, view.starts[:-1])
-    pulls = found.allocation * (own.price / own.unit)
-    with np.errstate(over="ignore"):
-        pulls[view.best] += np.maximum(left, 0.0) * (own.price / own.unit)
+    found = solve_within_budgets(_comparable(view, paid), bound.tolerance)
+    allocation = _filled(view, found.allocation * (own.price / own.unit), log_budgets(problem, n))
     alternatives = problem.theta + found.shifts @ view.basis.T * own.unit / own.units
-    certificate = (pulls, alternatives, found.multipliers * own.price, found.prices * own.unit)
+    certificate = (allocation, alternatives, found.multipliers * own.price, found.prices * own.unit)
     return HorizonBound(bound, n, *certificate, *_bracket(bound, n, *certificate))
 
 
-def _capped(view: Budgeted, paid: float) -> Budgeted:
-    """Cut budgets that are far larger than any need: their size would only cost digits."""
+def _comparable(view: Budgeted, paid: float) -> Budgeted:
+    """Move budgets to where they are comparable with what is needed."""
     each = 1.0 / np.diff(view.starts)[view.contexts]
     factor = np.linalg.qr(np.sqrt(each)[:, None] * view.rows)[1]
     norms = (np.linalg.solve(factor.T, view.differences.T) ** 2).sum(axis=0)
-    needed = (norms / view.gaps[view.costly] ** 2).max(initial=0.0)  # with all arms alike
-    return view._replace(budgets=np.minimum(view.budgets, _PLENTY * (needed + paid)))
+    needed = paid + (norms / view.gaps[view.costly] ** 2).max(initial=0.0)  # by all arms alike
+    return view._replace(budgets=np.clip(view.budgets, needed / _PLENTY, needed * _PLENTY))
+
+
+def _filled(view: Budgeted, allocation: Array, logs: Array) -> Array:
+    """Give the best arm of every context what the others leave of its budget."""
+    with np.errstate(over="ignore"):
+        budgets = np.exp(logs)
+    sums = np.add.reduceat(allocation, view.starts[:-1])
+    filled: Array = allocation * np.minimum(1.0, budgets / np.maximum(sums, 1e-300))[view.contexts]
+    filled[view.best] = 0.0
+    left = budgets - np.add.reduceat(filled, view.starts[:-1])
+    filled[view.best] = np.maximum(left, 0.0)
+    return filled
 
 
 def _bracket(bound: LowerBound, horizon: int, *certificate: Array) -> Bracket:

@@ -1,4 +1,4 @@
-"""The cheapest allocation that refutes every alternative, if every context comes a given number of times.
+"""The cheapest allocation that refutes every alternative if contexts come a given number of times.
 
 | symbol                                          | here             | shape    |
 |-------------------------------------------------|------------------|----------|
@@ -34,7 +34,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.finite_certificate import Budgeted, dual_value, proves_shortage
+from sightline.bounds.finite_certificate import (
+    Budgeted,
+    dual_value,
+    proves_shortage,
+    weighted_rows,
+)
 
 __all__ = ["Solution", "solve_within_budgets"]
 
@@ -43,10 +48,14 @@ Array = NDArray[np.float64]
 _MOST_STEPS = 150
 # How far a step may go towards the boundary of what must stay positive.
 _REACH = 0.99
+# Products of what is positive and its multipliers, relative to the first ones, that end the search.
+_SMALLEST = 1e-16
 # Steps that still move; shorter ones end the search.
 _SHORTEST = 1e-9
 # Evidence that rounding errors of the certificate do not push below 1.
 _ENOUGH = 1.0 + 1e-9
+# Evidence that is asked for, such that the last steps, which miss it by rounding, have enough.
+_ASKED = 1.0 + 2e-9
 # Evidence from which the search for a feasible allocation is over: there is room to begin from.
 _ROOM = 1.01
 
@@ -72,7 +81,7 @@ class _Point(NamedTuple):
 
 
 class _Iterate(NamedTuple):
-    """What must stay positive, each with its multiplier, and by how much the evidence may miss 1."""
+    """What must stay positive, their multipliers, and by how much the evidence may miss 1."""
 
     amounts: Array  # (k',)
     left: Array  # (C,): B_c minus the amounts
@@ -94,7 +103,7 @@ class _Iterate(NamedTuple):
 def solve_within_budgets(program: Budgeted, tolerance: float) -> Solution:
     """Solve the program, or find multipliers that prove that it has no solution."""
     idle = np.zeros(len(program.others))
-    if _least(program, idle) >= _ENOUGH:  # the best arms tell everything
+    if len(program.costly) == 0 or _least(program, idle) >= _ENOUGH:  # best arms tell everything
         return _solution(program, idle, None)
     start = (program.budgets / np.diff(program.starts))[program.contexts[program.others]]
     least = _least(program, start)
@@ -114,9 +123,11 @@ def _search(program: Budgeted, amounts: Array, tolerance: float, elastic: bool) 
     Elastic: the shortfall of the evidence below 1 is minimised instead of the cost, until there is
     none, or until the multipliers prove that there always is one.
     """
+    gaps = program.gaps[program.others]
     point = _at(program, amounts)
     iterate = _start(program, amounts, point, elastic)
-    best, lower, proof = amounts, -math.inf, (iterate, point)
+    inside, best, lower, proof = amounts, amounts, -math.inf, (iterate, point)
+    smallest = _SMALLEST * np.concatenate(iterate.products).mean()
     for _ in range(_MOST_STEPS):
         total, spent = float(iterate.multipliers.sum()), point.covered @ iterate.multipliers
         if elastic:
@@ -127,12 +138,13 @@ def _search(program: Budgeted, amounts: Array, tolerance: float, elastic: bool) 
             value = dual_value(program, spent, total, _prices(program, iterate, point))
             if value > lower:
                 lower, proof = value, (iterate, point)
-            best = _cheaper(program, best, iterate.amounts)
-            upper = float(program.gaps[program.others] @ best)
+            found = _feasible(program, inside, iterate.amounts)
+            upper = min(float(gaps @ best), float(gaps @ found))
+            best = found if gaps @ found == upper else best
             if upper - lower <= 0.5 * tolerance * upper:
                 break
         advanced = _advance(program, iterate, point, elastic)
-        if advanced is None:
+        if advanced is None or np.concatenate(advanced.products).mean() < smallest:
             break
         iterate = advanced
         point = _at(program, iterate.amounts)
@@ -142,7 +154,7 @@ def _search(program: Budgeted, amounts: Array, tolerance: float, elastic: bool) 
 def _start(program: Budgeted, amounts: Array, point: _Point, elastic: bool) -> _Iterate:
     left = _left(program, amounts)
     shortfall = 1.0 + max(1.0 - point.evidence.min(), 0.0) if elastic else 0.0
-    excess = np.maximum(point.evidence + shortfall - 1.0, 1e-3)
+    excess = np.maximum(point.evidence + shortfall - _ASKED, 1e-3)
     size = shortfall if elastic else program.gaps[program.others] @ amounts
     centre = size / (len(amounts) + len(left) + len(excess))
     return _Iterate(
@@ -151,7 +163,7 @@ def _start(program: Budgeted, amounts: Array, point: _Point, elastic: bool) -> _
 
 
 def _left(program: Budgeted, amounts: Array) -> Array:
-    """What the others leave to the best arm of each context."""
+    """Say what the others leave to the best arm of each context."""
     used = np.bincount(program.contexts[program.others], amounts, len(program.budgets))
     left: Array = program.budgets - used
     return left
@@ -166,8 +178,7 @@ def _allocation(program: Budgeted, amounts: Array) -> Array:
 
 def _whitened(program: Budgeted, amounts: Array) -> tuple[Array, Array]:
     """R with R^T R = V, and R^-T (x_z - x*_c) in columns."""
-    weights = np.sqrt(_allocation(program, amounts))
-    factor = np.linalg.qr(weights[:, None] * program.rows)[1]
+    factor = np.linalg.qr(weighted_rows(program, _allocation(program, amounts)))[1]
     return factor, np.linalg.solve(factor.T, program.differences.T)
 
 
@@ -181,21 +192,18 @@ def _least(program: Budgeted, amounts: Array) -> float:
     return float(least) if least > 0 else 0.0  # rounding errors may have spoilt it
 
 
-def _cheaper(program: Budgeted, best: Array, amounts: Array) -> Array:
-    """Go from a feasible allocation towards another, as far as it is feasible and costs less."""
-    gaps = program.gaps[program.others]
-    if gaps @ amounts >= gaps @ best:
-        return best
+def _feasible(program: Budgeted, inside: Array, amounts: Array) -> Array:
+    """Go from an allocation with evidence to spare towards another, as far as it is feasible."""
     if _least(program, amounts) >= _ENOUGH:
         return amounts
     feasible, infeasible = 0.0, 1.0
     for _ in range(40):
         middle = 0.5 * (feasible + infeasible)
-        if _least(program, best + middle * (amounts - best)) >= _ENOUGH:
+        if _least(program, inside + middle * (amounts - inside)) >= _ENOUGH:
             feasible = middle
         else:
             infeasible = middle
-    return best + feasible * (amounts - best)
+    return inside + feasible * (amounts - inside)
 
 
 def _at(program: Budgeted, amounts: Array) -> _Point:
@@ -228,9 +236,7 @@ def _solution(program: Budgeted, amounts: Array, proof: tuple[_Iterate, _Point] 
     return Solution(allocation, point.shifts, iterate.multipliers, _prices(program, *proof))
 
 
-def _advance(
-    program: Budgeted, iterate: _Iterate, point: _Point, elastic: bool
-) -> _Iterate | None:
+def _advance(program: Budgeted, iterate: _Iterate, point: _Point, elastic: bool) -> _Iterate | None:
     """Predict, correct, step; None if there is no step worth taking."""
     system = _system(program, iterate, point, elastic)
     now = np.concatenate(iterate.products)
@@ -268,7 +274,7 @@ def _system(program: Budgeted, iterate: _Iterate, point: _Point, elastic: bool) 
     a, v, y = iterate.amounts, iterate.scarcity, iterate.multipliers
     costs = np.zeros(len(others)) if elastic else program.gaps[others]
     residual = costs - iterate.costs - slopes.T @ y + incidence.T @ v
-    missing = point.evidence + iterate.shortfall - 1.0 - iterate.excess
+    missing = point.evidence + iterate.shortfall - _ASKED - iterate.excess
     curvature = _curvature(program, iterate, point)
     n, c, m = len(a), len(v), len(y)
     matrix = np.zeros((n + c + m + elastic, n + c + m + elastic))
@@ -331,7 +337,11 @@ def _lengths(iterate: _Iterate, change: _Iterate, reach: float) -> tuple[float, 
 def _step(iterate: _Iterate, change: _Iterate, reach: float) -> _Iterate:
     primal, dual = _lengths(iterate, change, reach)
     return _Iterate(
-        *(now + primal * by for now, by in zip(iterate[:3], change[:3], strict=True)),
-        *(now + dual * by for now, by in zip(iterate[3:6], change[3:6], strict=True)),
-        iterate.shortfall + primal * change.shortfall,
+        amounts=iterate.amounts + primal * change.amounts,
+        left=iterate.left + primal * change.left,
+        excess=iterate.excess + primal * change.excess,
+        costs=iterate.costs + dual * change.costs,
+        scarcity=iterate.scarcity + dual * change.scarcity,
+        multipliers=iterate.multipliers + dual * change.multipliers,
+        shortfall=iterate.shortfall + primal * change.shortfall,
     )
