@@ -104,7 +104,7 @@ class LowerBound:
         )
 
     def at(self, horizon: int) -> HorizonBound:
-        """Compute the bound at a horizon, until which each context comes n p_c times.
+        """Compute the program at a horizon, until which each context comes n p_c times.
 
         Parameters
         ----------
@@ -114,7 +114,8 @@ class LowerBound:
         Returns
         -------
         HorizonBound
-            V(n), of which c* is the limit: regret until n is at least V(n) log n.
+            V(n), of which c* is the limit: evidence of log n against every alternative costs
+            V(n) log n within n rounds.
         """
         return bound_at(self, horizon)
 

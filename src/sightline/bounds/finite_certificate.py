@@ -34,6 +34,7 @@ from sightline.problems.rewards import NoisyRewards
 __all__ = [
     "Budgeted",
     "budgeted",
+    "cut_to",
     "dual_value",
     "finite_bracket",
     "log_budgets",
@@ -63,13 +64,9 @@ class Budgeted(NamedTuple):
     costly: Ints  # (m,): which these are
     best: Ints  # (C,): rows of the best arms
     starts: Ints  # (C + 1,)
+    contexts: Ints  # (k,): of every arm
     budgets: Array  # (C,)
     basis: Array  # (d, r): orthonormal
-
-    @property
-    def contexts(self) -> Ints:
-        """Context of every arm."""
-        return np.repeat(np.arange(len(self.budgets)), np.diff(self.starts))
 
     @property
     def others(self) -> Ints:
@@ -94,6 +91,7 @@ def budgeted(problem: NoisyRewards, horizon: int, own: Scaled) -> Budgeted:
         costly=costly,
         best=best_rows[starts[:-1]],
         starts=starts,
+        contexts=problem.contexts_of_arms,
         budgets=np.exp(np.minimum(logs, math.log(_LARGEST_BUDGET))),
         basis=basis,
     )
@@ -167,9 +165,7 @@ def dual_value(view: Budgeted, spent: Array, total: float, prices: Array) -> flo
 def _upper(view: Budgeted, allocation: Array) -> float:
     if not (allocation >= 0).all():  # nor what is no number
         return math.inf
-    pulls = np.minimum(allocation, view.budgets[view.contexts])
-    sums = np.add.reduceat(pulls, view.starts[:-1])
-    pulls = pulls * np.minimum(1.0, view.budgets / np.maximum(sums, 1e-300))[view.contexts]
+    pulls = cut_to(view.budgets, np.minimum(allocation, view.budgets[view.contexts]), view)
     if len(view.costly) == 0:
         return 0.0
     optimal = view.gaps == 0
@@ -180,6 +176,13 @@ def _upper(view: Budgeted, allocation: Array) -> float:
     for cap in _CAPS:
         enough |= _evidence(view, np.where(optimal, np.minimum(pulls, cap * size), pulls)) >= 1
     return float(pulls @ view.gaps) if enough.all() else math.inf
+
+
+def cut_to(budgets: Array, pulls: Array, view: Budgeted) -> Array:
+    """Scale down the pulls of contexts that are beyond their budgets."""
+    sums = np.add.reduceat(pulls, view.starts[:-1])
+    factors = np.divide(budgets, sums, out=np.ones(len(sums)), where=sums > budgets)
+    return np.asarray(pulls * factors[view.contexts])
 
 
 def weighted_rows(view: Budgeted, pulls: Array) -> Array:

@@ -8,6 +8,10 @@ alpha are expected pulls over log n, so every round is a pull of some arm of its
 arms have a limit here: an alternative need not agree with theta on them.  V(n) falls to c* as
 n / log n grows, and it is infinite where n rounds are not enough to refute every alternative,
 whatever they cost.
+
+V(n) log n is what evidence of log n against every alternative costs within n rounds.  Regret of
+consistent policies is at least that in the limit; at one horizon it is a guide, not a theorem, as a
+policy may do with less evidence for a while.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from sightline.bounds.certificate import Bracket, scaled
 from sightline.bounds.finite_certificate import (
     Budgeted,
     budgeted,
+    cut_to,
     finite_bracket,
     log_budgets,
 )
@@ -43,7 +48,7 @@ _PLENTY = 1e14
 
 @dataclass(frozen=True, eq=False)
 class HorizonBound:
-    """V(n) with a certificate: ``lower <= V(n) <= upper``; regret until n is V(n) log n.
+    """V(n) with a certificate: ``lower <= V(n) <= upper``.
 
     Attributes
     ----------
@@ -81,7 +86,7 @@ class HorizonBound:
 
     @property
     def regret(self) -> float:
-        """V(n) log n: what a consistent policy pays until the horizon."""
+        """V(n) log n: what evidence of log n against every alternative costs within n rounds."""
         return self.value * math.log(self.horizon)
 
     @property
@@ -131,8 +136,7 @@ def _filled(view: Budgeted, allocation: Array, logs: Array) -> Array:
     """Give the best arm of every context what the others leave of its budget."""
     with np.errstate(over="ignore"):
         budgets = np.exp(logs)
-    sums = np.add.reduceat(allocation, view.starts[:-1])
-    filled: Array = allocation * np.minimum(1.0, budgets / np.maximum(sums, 1e-300))[view.contexts]
+    filled = cut_to(budgets, allocation, view)
     filled[view.best] = 0.0
     left = budgets - np.add.reduceat(filled, view.starts[:-1])
     filled[view.best] = np.maximum(left, 0.0)

@@ -71,6 +71,12 @@ class NoisyRewards(Problem):
         return np.array([0, self.k]) if contexts is None else contexts.starts
 
     @property
+    def contexts_of_arms(self) -> NDArray[np.int64]:
+        """Context of every arm; 0 for fixed arms."""
+        starts = self.starts_of_contexts
+        return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+    @property
     def best_rows(self) -> NDArray[np.int64]:
         """For every arm the row with which it is compared: the best of its context."""
         return np.repeat(self.best, np.diff(self.starts_of_contexts))
