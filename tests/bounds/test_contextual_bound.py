@@ -149,6 +149,28 @@ def test_a_short_arm_that_is_parallel_to_the_best() -> None:
         assert (bound.lower, bound.upper) == (0.0, 0.0)
 
 
+def test_ties_are_relative_to_the_context() -> None:
+    """A huge best arm of another context does not make small gaps vanish."""
+    sets = [[[1e9, 0.0]], [[1.0, 0.0], [1.0 - 1e-9, 1.0]]]
+    bound = checked(sl.ContextualBandit(sets, [1.0, 0.0]))
+    assert bound.optimal_arms.tolist() == [0, 1]
+    alone = checked(sl.LinearBandit(sets[1], [1.0, 0.0]))
+    assert bound.value == pytest.approx(alone.value, rel=CLOSE)
+
+
+def test_an_arm_close_to_the_best_of_its_context() -> None:
+    """It is known by the difference from that one, whatever the arms of other contexts are."""
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        best, other, e = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+        close = best + 1e-11 * (e - 0.5 * best)
+        sets = [[1e3 * other], np.array([best, close, 0.3 * e])]
+        bound = checked(sl.ContextualBandit(sets, best + 0.1 * other))
+        # theta + s e makes it as good; the third arm, of gap 1, refutes that
+        s = (best - close) @ bound.problem.theta / ((close - best) @ e)
+        assert bound.value == pytest.approx(2.0 / (0.3 * s) ** 2, rel=1e-3)
+
+
 @settings(max_examples=20, deadline=None)
 @given(seed=seeds, size=st.sampled_from([1e-6, 1e-2, 1.0]))
 def test_corruption_never_moves_a_side_beyond_the_truth(seed: int, size: float) -> None:
