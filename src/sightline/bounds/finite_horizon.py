@@ -32,7 +32,7 @@ from sightline.bounds.finite_certificate import (
     log_budgets,
 )
 from sightline.bounds.within_budgets import solve_within_budgets
-from sightline.validation import integer, shown
+from sightline.validation import affordable, integer, shown
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
@@ -114,6 +114,8 @@ def bound_at(bound: LowerBound, horizon: int) -> HorizonBound:
     if bound.parameter_set is not None:
         raise ValueError("a bound at a horizon is for all of R^d, this one has a parameter_set")
     problem, own = bound.problem, scaled(bound.problem)
+    # Newton's equations have two unknowns per arm, and are copied a few times
+    affordable(f"a bound at a horizon for k = {problem.k} arms", 3 * 8 * (2 * problem.k) ** 2)
     view = budgeted(problem, n, own)
     paid = bound.allocation[np.isfinite(bound.allocation)].sum() * own.unit / own.price
     found = solve_within_budgets(_comparable(view, paid), bound.tolerance)

@@ -2,20 +2,14 @@
 
 | symbol                                          | here             | shape    |
 |-------------------------------------------------|------------------|----------|
-| rho_x x                                         | ``observed``     | (k, d)   |
-| Delta(x)                                        | ``gaps``         | (k,)     |
-| b_x, the row of the best arm of the context     | ``best_rows``    | (k,)     |
-| B_c = sum of alpha(x) over the arms of c        | ``budgets``      | (C,)     |
-| z, arms that cost something                     | ``costly``       | (m,)     |
-| x_z - x*_c                                      | ``differences``  | (m, d)   |
-| a: alpha of all arms but the b_x                | ``amounts``      | (k',)    |
+| a: alpha of all arms but the best of a context  | ``amounts``      | (k',)    |
 | h_z(alpha) = Delta(z)^2 / |x_z - x*_c|^2        | ``evidence``     | (m,)     |
-| e_z with <e_z, x_z - x*_c> = Delta(z)           | ``shifts``       | (m, d)   |
+| e_z, nearest with <e_z, x_z - x*_c> = Delta(z)  | ``shifts``       | (m, r)   |
 | y_z, multiplier of h_z >= 1                     | ``multipliers``  | (m,)     |
-| v_c, multiplier of alpha(b) >= 0                |                  | (C,)     |
-| mu_c = -sum_z y_z rho_b^2 <e_z, b>^2 - v_c      | ``prices``       | (C,)     |
+| v_c, multiplier of alpha(x*_c) >= 0             | ``scarcity``     | (C,)     |
+| mu_c = -sum_z y_z rho^2 <e_z, x*_c>^2 - v_c     | ``prices``       | (C,)     |
 
-The norm is that of V^-1, V = sum_x alpha(x) rho_x^2 x x^T, and the program
+The others are in :class:`sightline.bounds.finite_certificate.Budgeted`, with 2 sigma^2 = 1.  The norm is that of V^-1, V = sum_x alpha(x) rho_x^2 x x^T, and the program
 
     minimise  Delta(alpha)   subject to   h_z(alpha) >= 1 for all z,  sum_{x in c} alpha(x) = B_c.
 
@@ -64,7 +58,7 @@ class Solution(NamedTuple):
     """What was found: an allocation that may be feasible, and what proves a lower bound."""
 
     allocation: Array  # (k,)
-    shifts: Array  # (m, d)
+    shifts: Array  # (m, r)
     multipliers: Array  # (m,)
     prices: Array  # (C,)
 
@@ -73,7 +67,7 @@ class _Point(NamedTuple):
     """Evidence and its derivatives at an allocation."""
 
     evidence: Array  # (m,)
-    shifts: Array  # (m, d)
+    shifts: Array  # (m, r)
     norms: Array  # (m,): |x_z - x*_c|^2
     inner: Array  # (k, m): rho_x <x, V^-1 (x_z - x*_c)>
     covered: Array  # (k, m): rho_x^2 <e_z, x>^2, the gradient of h_z
@@ -147,7 +141,10 @@ def _search(program: Budgeted, amounts: Array, tolerance: float, elastic: bool) 
         if advanced is None or np.concatenate(advanced.products).mean() < smallest:
             break
         iterate = advanced
-        point = _at(program, iterate.amounts)
+        try:
+            point = _at(program, iterate.amounts)
+        except np.linalg.LinAlgError:  # a direction is lost to rounding: the last answers stand
+            break
     return _solution(program, best, proof)
 
 
