@@ -164,7 +164,7 @@ def test_an_arm_close_to_the_best_of_its_context() -> None:
     for _ in range(10):
         best, other, e = np.linalg.qr(rng.standard_normal((3, 3)))[0]
         close = best + 1e-11 * (e - 0.5 * best)
-        sets = [[1e3 * other], np.array([best, close, 0.3 * e])]
+        sets = [np.array([1e3 * other]), np.array([best, close, 0.3 * e])]
         bound = checked(sl.ContextualBandit(sets, best + 0.1 * other))
         # theta + s e makes it as good; the third arm, of gap 1, refutes that
         s = (best - close) @ bound.problem.theta / ((close - best) @ e)
@@ -427,7 +427,7 @@ def test_bad_horizons(horizon: Any, message: str) -> None:
 def test_more_arms_than_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     bound = sl.lower_bound(sl.problems.large_gaps())
     monkeypatch.setattr("sightline.validation._memory", lambda: 100)
-    with pytest.raises(ValueError, match="a bound at a horizon for k = .* of memory"):
+    with pytest.raises(ValueError, match=r"a bound at a horizon for k = .* of memory"):
         bound.at(100)
 
 

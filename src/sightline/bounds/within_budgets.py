@@ -9,7 +9,8 @@
 | v_c, multiplier of alpha(x*_c) >= 0             | ``scarcity``     | (C,)     |
 | mu_c = -sum_z y_z rho^2 <e_z, x*_c>^2 - v_c     | ``prices``       | (C,)     |
 
-The others are in :class:`sightline.bounds.finite_certificate.Budgeted`, with 2 sigma^2 = 1.  The norm is that of V^-1, V = sum_x alpha(x) rho_x^2 x x^T, and the program
+The others are in :class:`sightline.bounds.finite_certificate.Budgeted`, with 2 sigma^2 = 1.
+The norm is that of V^-1, V = sum_x alpha(x) rho_x^2 x x^T, and the program
 
     minimise  Delta(alpha)   subject to   h_z(alpha) >= 1 for all z,  sum_{x in c} alpha(x) = B_c.
 
