@@ -8,6 +8,7 @@ Policies come from their catalogue.
 from sightline import problems as problems
 from sightline.bounds.asymptotic import LowerBound as LowerBound
 from sightline.bounds.asymptotic import lower_bound as lower_bound
+from sightline.bounds.finite_horizon import HorizonBound as HorizonBound
 from sightline.core.alternatives.parameter_set import Polytope as Polytope
 from sightline.core.clock import Clock as Clock
 from sightline.core.clock import never as never

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,69 @@ def test_a_small_parameter_set_lowers_the_bound() -> None:
     assert 0 < json.loads(result.output)["upper"] < bound.lower
 
 
+@pytest.fixture
+def contextual(monkeypatch: pytest.MonkeyPatch) -> sl.ContextualBandit:
+    """Problem that the command finds under any name."""
+    arms = [[0.0, 0.0, 1.0], [0.0, 0.0, 0.5]]
+    sets = [[[x, y, 0.0] for x, y in ARMS], arms]
+    problem = sl.ContextualBandit(sets, [*THETA, 1.0], [0.9, 0.1], name="two")
+    module = importlib.import_module("sightline.cli.bound")
+    monkeypatch.setattr(module, "_problem", lambda text, noise_std: problem)
+    return problem
+
+
+def rows_of(output: str) -> list[list[str]]:
+    """Cells of the rows of all tables."""
+    return [
+        [cell.strip() for cell in line.strip("│").split("│")]
+        for line in output.splitlines()
+        if line.startswith("│")
+    ]
+
+
+def test_arms_are_named_by_context(contextual: sl.ContextualBandit) -> None:
+    result = runner.invoke(app, ["bound", "two", "--horizons", "10,1e4,10^1000"])
+    assert result.exit_code == 0, result.stderr
+    rows = rows_of(result.output)
+    assert ["0", "2", "1", "8", "8"] in rows
+    assert ["0", "0", "0", "free", "0"] in rows
+    assert ["1", "0", "0", "free", "0"] in rows
+    assert ["0", "1", "8", "(1, 0.5, 1)"] in rows
+    assert ["10", "too few rounds", "", ""] in rows
+    (late,) = [row for row in rows if row[0] == "10^1000"]
+    assert late[1:3] == ["8", f"{8 * math.log(10**1000):.6g}"]
+    assert "optimal, and all of them" not in result.output, "one arm per context is no tie"
+
+
+def test_contexts_and_horizons_in_json(contextual: sl.ContextualBandit) -> None:
+    result = runner.invoke(app, ["bound", "two", "--horizons", "10,1e4", "--json"])
+    found = json.loads(result.output)
+    assert found["contexts"] == [0, 0, 0, 1, 1]
+    assert found["reason"] is None
+    few, enough = found["horizons"]
+    assert (few["horizon"], few["lower"], few["upper"]) == ("10", None, None)
+    at = sl.lower_bound(contextual).at(10**4)
+    assert (enough["lower"], enough["upper"]) == (at.lower, at.upper)
+    assert enough["prices"] == at.prices.tolist()
+
+
+def test_fixed_arms_have_no_contexts_in_json() -> None:
+    found = json.loads(runner.invoke(app, ["bound", "large_gaps", "--json"]).output)
+    assert found["contexts"] is None
+    assert "horizons" not in found
+
+
+def test_the_reason_of_zero_is_printed() -> None:
+    result = runner.invoke(app, ["bound", "unit_sphere:k=1"])
+    assert "Every arm is optimal: there is nothing to find out." in result.output
+
+
+def test_contexts_are_not_drawn(contextual: sl.ContextualBandit) -> None:
+    result = runner.invoke(app, ["bound", "two", "--figure", "x.png"])
+    assert result.exit_code == 2
+    assert "only problems without contexts can be drawn" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -89,6 +154,9 @@ def test_a_small_parameter_set_lowers_the_bound() -> None:
         (["large_gaps", "--noise-std", "1"], 2, "--noise-std is for problems from files"),
         (["large_gaps", "--box", "0.5"], 2, "parameter_set must contain theta"),
         (["large_gaps", "--tolerance", "0"], 2, "tolerance must be finite and > 0"),
+        (["large_gaps", "--horizons", "10,many"], 2, "--horizons must be a number of rounds"),
+        (["large_gaps", "--horizons", "1"], 2, "--horizons must be at least 2, got 1"),
+        (["large_gaps", "--horizons", "10", "--box", "2"], 2, "leave out --box"),
         (["unit_sphere:d=3", "--figure", "x.png"], 2, "only problems in 2 dimensions"),
         (["large_gaps", "--figure", "no/x.png"], 1, "cannot write no/x.png: No such file or"),
         (["large_gaps", "--figure", "x.doc"], 2, "x.doc: the format of a figure must be one of"),

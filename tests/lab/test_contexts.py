@@ -54,9 +54,9 @@ def test_a_store_has_the_runs_of_simulate(tmp_path: Path) -> None:
     assert len(played) == SIMPLE.k
 
 
-def test_the_lower_bound_is_left_out(tmp_path: Path) -> None:
+def test_the_lower_bound_stands_beside_the_results(tmp_path: Path) -> None:
     results = sl.run(in_contexts(), executor=Recorder())
-    assert list(results.lower_bounds) == ["eoo"]
+    assert list(results.lower_bounds) == list(results.problems)
     results.plot(tmp_path / "regret.svg")
 
 
@@ -91,13 +91,13 @@ def test_the_command_line(tmp_path: Path) -> None:
     result = invoke("simulate", *names, *few, "--json")
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
-    assert content["lower_bounds"] == {}
+    bound = sl.lower_bound(SIMPLE).value
+    assert content["lower_bounds"] == {SIMPLE.name: pytest.approx(bound)}
     assert content["summary"][0]["problem"] == SIMPLE.name
     assert (store / "regret.png").exists()
     table = invoke("simulate", "--config", str(store / "experiment.toml"), "--store", str(store))
     assert table.exit_code == 0, table.output
     assert "regret after 60 rounds" in table.output
-    assert "lower bound" not in table.output
 
 
 def test_problems_as_texts(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value).replace("NaN", "nan")
 
 
-@pytest.mark.parametrize("command", ["bound", "plan", "watch"])
+@pytest.mark.parametrize("command", ["plan", "watch"])
 def test_commands_for_fixed_arms_say_so(command: str) -> None:
     result = invoke(command, "contextual_simple")
     assert result.exit_code != 0

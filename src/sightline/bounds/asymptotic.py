@@ -8,6 +8,11 @@ the norm taken in V(alpha) = sum_x alpha(x) x x^T / sigma_x^2,
 where an alternative is a parameter of M under which no optimal arm is optimal any more.  The
 optimal arms cost nothing, so their allocation is infinite, and alternatives agree with theta on
 them.  The paper assumes a single optimal arm; with several, all of them are free.
+
+With contexts (Hao, Lattimore, Szepesvari, 2020) alpha has an entry for every arm of every context,
+gaps are to the best arm of the context, and the optimal arms of all contexts are free.  How often a
+context comes does not matter in the limit; :mod:`sightline.bounds.finite_horizon` is about horizons
+at which it does.
 """
 
 from __future__ import annotations
@@ -18,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, Scaled, bracket, optimal_arms, scaled
+from sightline.bounds.finite_horizon import HorizonBound, bound_at
 from sightline.bounds.within_polytope import solve_within
 from sightline.core.allocation.program import MOST_STEPS, optimal_shares
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
 from sightline.core.alternatives.parameter_set import Polytope
-from sightline.problems.bandit import LinearBandit
+from sightline.problems.rewards import NoisyRewards
 from sightline.validation import number, shown
 
 __all__ = ["LowerBound", "lower_bound"]
@@ -40,7 +46,7 @@ class LowerBound:
 
     Attributes
     ----------
-    problem : LinearBandit
+    problem : LinearBandit or ContextualBandit
         What the bound is about.
     parameter_set : Polytope or None
         M; None is all of R^d.
@@ -58,7 +64,7 @@ class LowerBound:
         Relative gap that was asked for.
     """
 
-    problem: LinearBandit
+    problem: NoisyRewards
     parameter_set: Polytope | None
     allocation: Array
     alternatives: Array
@@ -97,6 +103,36 @@ class LowerBound:
             self.parameter_set,
         )
 
+    def at(self, horizon: int) -> HorizonBound:
+        """Compute the program at a horizon, until which each context comes n p_c times.
+
+        Parameters
+        ----------
+        horizon : int
+            n, an integer of any size from 2.
+
+        Returns
+        -------
+        HorizonBound
+            V(n), of which c* is the limit: evidence of log n against every alternative costs
+            V(n) log n within n rounds.
+        """
+        return bound_at(self, horizon)
+
+    @property
+    def reason(self) -> str | None:
+        """Why c* is zero, in a sentence; None if it is not."""
+        if self.upper > 0:
+            return None
+        if len(self.optimal_arms) == self.problem.k:
+            return "Every arm is optimal: there is nothing to find out."
+        of_contexts = "" if self.problem.model.contexts is None else " of the contexts"
+        within = "" if self.parameter_set is None else ", within the parameter set"
+        return (
+            f"The optimal arms{of_contexts} already tell everything that decides which arms are "
+            f"best{within}: regret need not grow like log n."
+        )
+
     def __repr__(self) -> str:
         within = "R^d" if self.parameter_set is None else "a polytope"
         return (
@@ -106,7 +142,7 @@ class LowerBound:
 
 
 def lower_bound(
-    problem: LinearBandit,
+    problem: NoisyRewards,
     parameter_set: Polytope | None = None,
     *,
     tolerance: float = 1e-8,
@@ -115,7 +151,7 @@ def lower_bound(
 
     Parameters
     ----------
-    problem : LinearBandit
+    problem : LinearBandit or ContextualBandit
         Arms, parameter and noise; c* is proportional to the noise variance.
     parameter_set : Polytope, optional
         M, a polytope that contains theta; all of R^d by default.
@@ -128,8 +164,10 @@ def lower_bound(
         The bracket and its certificate.  Where rounding errors prevent the tolerance, the gap
         says what was reached.
     """
-    if not isinstance(problem, LinearBandit):
-        raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
+    if not isinstance(problem, NoisyRewards):
+        raise ValueError(
+            f"problem must be a LinearBandit or a ContextualBandit, got {type(problem).__name__}"
+        )
     number("tolerance", tolerance, above=0)
     free, own = optimal_arms(problem), scaled(problem)
     faces = None if parameter_set is None else _faces(problem, parameter_set, own)
@@ -168,7 +206,7 @@ def _solve(points: Array, levels: Array, tolerance: float) -> tuple[Array, Array
     return shares, shifts, multipliers
 
 
-def _faces(problem: LinearBandit, parameter_set: Polytope, own: Scaled) -> tuple[Array, Array]:
+def _faces(problem: NoisyRewards, parameter_set: Polytope, own: Scaled) -> tuple[Array, Array]:
     """Return A and b - A theta of M, which must contain theta, in the problem's own units."""
     if not isinstance(parameter_set, Polytope):
         raise ValueError(f"parameter_set must be a Polytope or None, got {shown(parameter_set)}")

@@ -6,7 +6,7 @@
 | nu_j                                          | ``alternatives``  | (m, d)  |
 | lambda_j >= 0                                 | ``multipliers``   | (m,)    |
 | M = {nu : A nu <= b}                          | ``parameter_set`` |         |
-| x - x*, for arms x that cost something        | ``differences``   | (k', d) |
+| x - x*_c, for arms x that cost something      | ``differences``   | (k', d) |
 | orthonormal e that vanish at the optimal arms | ``basis``         | (d, r)  |
 | p_x: their values at x                        | ``points``        | (k', r) |
 
@@ -16,6 +16,9 @@ arms, then every allocation that refutes all nu_j costs at least sum_j lambda_j;
 scaled until that holds, and nu_j - theta is made orthogonal to the optimal arms and scaled until it
 just makes another arm as good.  Any numbers give true bounds, then, and good ones give close
 bounds.  Nothing here uses a solver of the product.
+
+With contexts c, x* is the best arm of the context of x, and the optimal arms of all contexts are
+free.  How often a context comes does not matter.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.parameter_set import Polytope
-from sightline.problems.bandit import LinearBandit
+from sightline.problems.rewards import NoisyRewards
 
 __all__ = ["Bracket", "Scaled", "bracket", "optimal_arms", "scaled"]
 
@@ -57,14 +60,14 @@ class Scaled(NamedTuple):
     price: float  # c* of the problem is so many times c* in these units
 
 
-def optimal_arms(problem: LinearBandit) -> Mask:
+def optimal_arms(problem: NoisyRewards) -> Mask:
     """Arms whose gap is zero up to rounding: means are known to roundings of |x| |theta|."""
     sizes = np.abs(problem.actions) @ np.abs(problem.theta)
-    optimal: Mask = problem.gaps <= 4 * _EPS * (sizes + sizes[problem.best])
+    optimal: Mask = problem.gaps <= 4 * _EPS * (sizes + sizes[problem.best_rows])
     return optimal
 
 
-def scaled(problem: LinearBandit) -> Scaled:
+def scaled(problem: NoisyRewards) -> Scaled:
     """Change units such that no square over- or underflows."""
     units = _power_of_two(np.abs(problem.actions).max(axis=0))
     unit = float(_power_of_two(problem.gaps.max()))
@@ -84,7 +87,7 @@ def _power_of_two(size: NDArray[np.floating] | float) -> Array:
 
 
 def bracket(
-    problem: LinearBandit,
+    problem: NoisyRewards,
     allocation: Array,
     alternatives: Array,
     multipliers: Array,
@@ -114,15 +117,16 @@ class _View(NamedTuple):
     rounding: Array  # (m,): of the slack
 
 
-def _view(problem: LinearBandit, parameter_set: Polytope | None) -> _View:
+def _view(problem: NoisyRewards, parameter_set: Polytope | None) -> _View:
     own = scaled(problem)
     optimal = optimal_arms(problem)
     costly = ~optimal
-    differences = own.actions[costly] - own.actions[problem.best]
+    differences = own.actions[costly] - own.actions[problem.best_rows[costly]]
     basis = _complement(own.actions[optimal])
     points = differences @ basis
-    # what is left of an arm after cancellation, below the rounding of its features
-    noise = 4 * problem.d * _EPS * np.abs(own.actions[costly]) @ np.abs(basis)
+    # what is left of an arm after cancellation, below the rounding of what was subtracted
+    sizes = np.maximum(np.abs(own.actions[costly]), np.abs(differences))
+    noise = 4 * problem.d * _EPS * sizes @ np.abs(basis)
     refutable = (np.abs(points) > noise).any(axis=1)
     if refutable.any():  # directions in which no arm differs matter to no arm
         _, singular, directions = np.linalg.svd(points[refutable], full_matrices=False)
@@ -160,7 +164,7 @@ def _complement(vectors: Array) -> Array:
     return np.ascontiguousarray(basis[int((singular > smallest).sum()) :].T)
 
 
-def _lower(problem: LinearBandit, view: _View, alternatives: Array, multipliers: Array) -> float:
+def _lower(problem: NoisyRewards, view: _View, alternatives: Array, multipliers: Array) -> float:
     own = scaled(problem)
     finite = np.isfinite(alternatives).all(axis=1) & np.isfinite(multipliers)
     used = finite & (multipliers > 0)

@@ -26,7 +26,7 @@ from sightline.problems.files import is_problem_file, read_problem
 from sightline.problems.rewards import NoisyRewards
 from sightline.validation import one_of, shown
 
-__all__ = ["parse_bandit", "parse_policies", "parse_problems", "with_fixed_arms"]
+__all__ = ["parse_bandit", "parse_policies", "parse_problems"]
 
 _ROUNDS = re.compile(r"\d+(\^|\*\*|e)\d+")  # as a horizon is written: 10^6, 10**6, 1e6
 
@@ -48,11 +48,6 @@ def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str,
 def parse_bandit(text: str) -> LinearBandit:
     """Problem of a command that needs the same arms in every round."""
     (problem,) = parse_problems([text], "problem").values()
-    return with_fixed_arms(problem)
-
-
-def with_fixed_arms(problem: NoisyRewards) -> LinearBandit:
-    """Return a problem without contexts, or say that a command cannot take it."""
     if not isinstance(problem, LinearBandit):
         raise ValueError(f"problem {problem.name} has contexts; this command needs fixed arms")
     return problem

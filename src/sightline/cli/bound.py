@@ -14,7 +14,8 @@ from sightline.cli.errors import in_a_sentence
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
-    from sightline.problems.bandit import LinearBandit
+    from sightline.bounds.finite_horizon import HorizonBound
+    from sightline.problems.rewards import NoisyRewards
 
 __all__ = ["bound"]
 
@@ -34,6 +35,10 @@ def bound(
         float | None, typer.Option(help="Restrict the parameters to [-B, B] in each coordinate.")
     ] = None,
     tolerance: Annotated[float, typer.Option(help="Relative gap to reach.")] = 1e-8,
+    horizons: Annotated[
+        str | None,
+        typer.Option(help="Horizons at which to compute the bound as well: 1e3,1e4,10^1000."),
+    ] = None,
     figure: Annotated[
         Path | None, typer.Option(help="Picture to write, for problems in two dimensions.")
     ] = None,
@@ -51,14 +56,16 @@ def bound(
         world = _problem(problem, noise_std)
     _check_pictures(world, figure, oracle)
     with in_a_sentence():
+        marks = _horizons(horizons, box)
         announce_compilation()
         found = _bound(world, box, tolerance)
+        curve = [found.at(n) for n in marks]
         if as_json:
-            typer.echo(json.dumps(_plain(found)))
+            typer.echo(json.dumps(_plain(found) | _plain_curve(curve)))
         else:
             from sightline.cli.bound_table import print_bound
 
-            print_bound(found)
+            print_bound(found, curve)
     if figure is not None:
         with in_a_sentence(f"cannot write {figure}"):
             from sightline.report.bound import bound_figure
@@ -71,7 +78,7 @@ def bound(
             oracle_figure(found, oracle)
 
 
-def _check_pictures(problem: LinearBandit, figure: Path | None, oracle: Path | None) -> None:
+def _check_pictures(problem: NoisyRewards, figure: Path | None, oracle: Path | None) -> None:
     """Refuse figures that cannot be drawn or written, before the bound is computed."""
     from sightline.cli.pictures import check_picture
 
@@ -92,18 +99,31 @@ def _is_file(text: str) -> bool:
     return is_problem_file(text)
 
 
-def _problem(text: str, noise_std: float | None) -> LinearBandit:
-    from sightline.cli.arguments import parse_bandit, with_fixed_arms
+def _problem(text: str, noise_std: float | None) -> NoisyRewards:
+    from sightline.cli.arguments import parse_problems
     from sightline.problems.files import read_problem
 
     if _is_file(text):
-        return with_fixed_arms(read_problem(text, noise_std))
+        return read_problem(text, noise_std)
     if noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
-    return parse_bandit(text)
+    (problem,) = parse_problems([text], "problem").values()
+    return problem
 
 
-def _bound(problem: LinearBandit, box: float | None, tolerance: float) -> LowerBound:
+def _horizons(text: str | None, box: float | None) -> list[int]:
+    from sightline.engine.checkpoints import parse_rounds
+    from sightline.validation import integer
+
+    if text is None:
+        return []
+    if box is not None:
+        raise ValueError("--horizons is for all parameters: leave out --box")
+    marks = [parse_rounds("--horizons", part) for part in text.split(",")]
+    return [integer("--horizons", n, at_least=2) for n in marks]
+
+
+def _bound(problem: NoisyRewards, box: float | None, tolerance: float) -> LowerBound:
     from sightline.bounds.asymptotic import lower_bound
     from sightline.core.alternatives.parameter_set import LARGEST_ENTRY, Polytope
     from sightline.validation import number
@@ -116,6 +136,7 @@ def _bound(problem: LinearBandit, box: float | None, tolerance: float) -> LowerB
 
 
 def _plain(found: LowerBound) -> dict[str, Any]:
+    with_contexts = found.problem.model.contexts is not None
     return {
         "problem": found.problem.name,
         "lower": found.lower,
@@ -124,8 +145,31 @@ def _plain(found: LowerBound) -> dict[str, Any]:
         "gap": found.gap,
         "converged": found.converged,
         "optimal_arms": found.optimal_arms.tolist(),
-        # JSON has no infinity: the allocation of optimal arms is null
-        "allocation": [a if math.isfinite(a) else None for a in found.allocation.tolist()],
+        "reason": found.reason,
+        # of every arm; null for fixed arms
+        "contexts": found.problem.contexts_of_arms.tolist() if with_contexts else None,
+        # the allocation of optimal arms is infinite
+        "allocation": [_finite(a) for a in found.allocation.tolist()],
         "alternatives": found.alternatives.tolist(),
         "multipliers": found.multipliers.tolist(),
     }
+
+
+def _plain_curve(curve: list[HorizonBound]) -> dict[str, Any]:
+    sides = [
+        {
+            "horizon": str(at.horizon),  # of any size, which not every reader of JSON has
+            "lower": _finite(at.lower),
+            "upper": _finite(at.upper),
+            "regret": _finite(at.regret),
+            "allocation": [_finite(a) for a in at.allocation.tolist()],
+            "prices": at.prices.tolist(),
+        }
+        for at in curve
+    ]
+    return {"horizons": sides} if curve else {}
+
+
+def _finite(value: float) -> float | None:
+    """Write infinity as null: JSON has none."""
+    return value if math.isfinite(value) else None

@@ -54,7 +54,7 @@ class LinearBandit(NoisyRewards):
         name: str = "linear-bandit",
     ) -> None:
         super().__init__(action_set(actions), theta, noise_std, noise, name)
-        self.best = int(self.means.argmax())
+        self.best: int = int(self.means.argmax())
         self.gaps = self.means[self.best] - self.means
         self.gaps.setflags(write=False)
         self.model = bandit_model(self.actions, self.noise_std)

@@ -70,7 +70,8 @@ class ContextualBandit(NoisyRewards):
         contexts = len(self.starts) - 1
         self.probabilities = valid_probabilities(probabilities, contexts)
         blocks = list(zip(self.starts[:-1], self.starts[1:], strict=True))
-        self.best = np.array([start + self.means[start:stop].argmax() for start, stop in blocks])
+        rows = [start + self.means[start:stop].argmax() for start, stop in blocks]
+        self.best: NDArray[np.int64] = np.array(rows)
         sizes = np.diff(self.starts)
         self.gaps = np.repeat(self.means[self.best], sizes) - self.means
         self.model = dataclasses.replace(

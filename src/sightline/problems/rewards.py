@@ -29,7 +29,11 @@ class NoisyRewards(Problem):
         Number of arms and dimension.
     noise_std : float or ndarray, shape (k,)
         Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
+    best : int or ndarray, shape (C,)
+        Row of the best arm, or of the best arm of every context.
     """
+
+    best: int | NDArray[np.int64]
 
     def __init__(
         self,
@@ -90,6 +94,23 @@ class NoisyRewards(Problem):
     def member(self, replication: int) -> NoisyRewards:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
         return self
+
+    @property
+    def starts_of_contexts(self) -> NDArray[np.int64]:
+        """First row of every context, and k; fixed arms are one context."""
+        contexts = self.model.contexts
+        return np.array([0, self.k]) if contexts is None else contexts.starts
+
+    @property
+    def contexts_of_arms(self) -> NDArray[np.int64]:
+        """Context of every arm; 0 for fixed arms."""
+        starts = self.starts_of_contexts
+        return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+    @property
+    def best_rows(self) -> NDArray[np.int64]:
+        """For every arm the row with which it is compared: the best of its context."""
+        return np.repeat(self.best, np.diff(self.starts_of_contexts))
 
     def arrivals(self) -> Any:
         """Make what decides which arms are on offer in a round of one run."""

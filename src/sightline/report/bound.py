@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
-from sightline.problems.bandit import LinearBandit
+from sightline.problems.rewards import NoisyRewards
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +38,10 @@ def paid_pulls(bound: LowerBound) -> NDArray[np.float64]:
     return pulls
 
 
-def check_plane(problem: LinearBandit) -> None:
+def check_plane(problem: NoisyRewards) -> None:
     """Refuse a problem that :func:`bound_figure` cannot draw."""
+    if problem.model.contexts is not None:
+        raise ValueError("only problems without contexts can be drawn: a cell has one best arm")
     if problem.d != 2:
         raise ValueError(f"only problems in 2 dimensions can be drawn, this one has {problem.d}")
 

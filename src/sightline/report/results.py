@@ -16,7 +16,6 @@ from sightline.engine.checkpoints import parse_rounds, round_array, rounds_text
 from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.run import BlockStorage
 from sightline.lab.store import Store
-from sightline.problems.bandit import LinearBandit
 from sightline.problems.rewards import NoisyRewards
 from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
@@ -267,12 +266,10 @@ class Results:
     def lower_bounds(self) -> dict[str, float]:
         """c* by problem id, for the noise of the problem: regret is at least c* log n.
 
-        Of a problem that every replication draws anew, the mean.  Problems with contexts have none.
+        Of a problem that every replication draws anew, the mean.
         """
         values = {}
         for name, problem in self._problems.items():
-            if not isinstance(problem, LinearBandit):
-                continue
             members = {problem.member(i) for i in range(len(self.plan.seeds))}
             values[name] = sum(lower_bound(member).value for member in members) / len(members)
         return values
