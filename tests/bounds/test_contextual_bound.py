@@ -309,6 +309,15 @@ def test_spanning_contexts_cost_nothing_once_they_came_often_enough() -> None:
     assert late.allocation[1] == 0.0
 
 
+def test_several_optimal_arms_that_are_enough_together() -> None:
+    """The first one shows one coordinate, the second, as good, shows the other."""
+    arms = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.4]]
+    late = checked(sl.LinearBandit(arms, [1.0, 1.0], 0.1)).at(1000)
+    assert (late.lower, late.upper) == (0.0, 0.0)
+    assert late.allocation[2] == 0.0
+    assert late.allocation[1] > 0.0
+
+
 @pytest.mark.parametrize("n", [10**20, 10**300, 10**1000, 10**4000])
 def test_horizons_beyond_floats(n: int) -> None:
     bound = checked(sl.problems.end_of_optimism(noise_variance=1.0))

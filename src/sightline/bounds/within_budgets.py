@@ -146,6 +146,9 @@ def _search(program: Budgeted, amounts: Array, tolerance: float, elastic: bool) 
             point = _at(program, iterate.amounts)
         except np.linalg.LinAlgError:  # a direction is lost to rounding: the last answers stand
             break
+    for_nothing = np.where(gaps > 0, 0.0, best)  # several optimal arms may be enough, exactly
+    if not elastic and _least(program, for_nothing) >= _ENOUGH:
+        return _solution(program, for_nothing, None)
     return _solution(program, best, proof)
 
 
