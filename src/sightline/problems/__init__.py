@@ -17,6 +17,7 @@ from sightline.problems.instances import (
     unit_spheres,
 )
 from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.streams import StreamBandit, recorded_stream, sphere_stream
 
 __all__ = [
     "Bernoulli",
@@ -24,6 +25,7 @@ __all__ = [
     "Gaussian",
     "LinearBandit",
     "Sampler",
+    "StreamBandit",
     "TwoPoint",
     "Uniform",
     "contextual_end_of_optimism",
@@ -33,7 +35,9 @@ __all__ = [
     "large_gaps",
     "product_features",
     "product_problem",
+    "recorded_stream",
     "spanning_contexts",
+    "sphere_stream",
     "unit_sphere",
     "unit_spheres",
 ]
