@@ -66,7 +66,7 @@ def test_the_lower_bound_stands_beside_the_results(tmp_path: Path) -> None:
         (sl.OSSB(), "OSSB"),
         (sl.LinUCB(switch_growth=0.5), "LinUCB"),
         (sl.IDS(information="cell"), "IDS"),
-        (sl.BayesianIDS(), "BayesianIDS"),
+        (sl.BayesianIDS(posterior="angular"), "BayesianIDS"),
     ],
     ids=str,
 )

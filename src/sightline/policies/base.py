@@ -129,6 +129,11 @@ class Policy(ABC):
         return False
 
     @property
+    def takes_contexts(self) -> bool:
+        """Whether it can choose where arms on offer change with a context."""
+        return self.takes_some_arms
+
+    @property
     def takes_streams(self) -> bool:
         """Whether it can choose among arms that are new in every round."""
         return False
@@ -267,10 +272,10 @@ def started(policy: Policy, model: Model) -> Any:
 
     A commitment holds in all contexts, so a policy that commits must say what it plays in each.
     """
-    if not policy.takes_some_arms:
-        model.needs_fixed_arms(type(policy).__name__)
     if not policy.takes_streams:
         model.needs_lasting_arms(type(policy).__name__)
+    if model.contexts is not None and not policy.takes_contexts:
+        model.needs_fixed_arms(type(policy).__name__)
     state = policy.start(model)
     if model.contexts is not None and policy.commits:
         known = [part.dispatch(type(state)) is not part.dispatch(object) for part in _ON_BESTS]

@@ -143,10 +143,15 @@ class TopTwo(Policy):
         """Whether it can choose when only some arms are on offer."""
         return True
 
+    @property
+    def takes_contexts(self) -> bool:
+        """No: its test looks at what is on offer, and a commitment holds in all contexts."""
+        return False
+
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
         model.needs_weights("TopTwo")
-        model.needs_fixed_arms("TopTwo")  # its test looks at what is on offer, and commits for all
+        model.needs_fixed_arms("TopTwo")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         actions = estimate.arms.rewards
         k, d = actions.shape

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.clock import clock_at
-from sightline.core.model import bandit_model
+from sightline.core.model import ALL_ARMS, bandit_model
 from sightline.core.posterior.gains import bayesian_gains
 from sightline.core.posterior.joint import joint_law
 from sightline.core.posterior.samples import WIDTH, fixed_samples
@@ -59,7 +59,7 @@ def fed(policy: BayesianIDS, case: Case, actions: Array = ARMS) -> Fed:
     state = policy.start(bandit_model(actions, case.noise_std))
     for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
         update(state, NOW, arm, reward)
-    bayesian_mixture(state)
+    bayesian_mixture(state, ALL_ARMS)
     P, b = naive.posterior(actions[arms], rewards, case.noise_std, policy.prior_std)
     return Fed(state, P, b)
 
@@ -116,7 +116,7 @@ def test_samples_against_numpy_on_random_problems(seed: int, k: int, d: int, n: 
     state = BayesianIDS(200).start(bandit_model(actions, 0.5))
     for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
         update(state, NOW, arm, reward)
-    bayesian_mixture(state)
+    bayesian_mixture(state, ALL_ARMS)
     P, b = naive.posterior(actions[arms], rewards, 0.5, 1.0)
     expected, _ = truth(Fed(state, P, b), actions, 200)
     found = result(state)
@@ -168,7 +168,7 @@ def test_angles_on_random_problems(seed: int, k: int, n: int, noise_std: float) 
     state = BayesianIDS(posterior="angular").start(bandit_model(actions, noise_std))
     for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
         update(state, NOW, arm, reward)
-    bayesian_mixture(state)
+    bayesian_mixture(state, ALL_ARMS)
     found = result(state)
     assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-10)
     assert np.all(found.gaps >= 0)
@@ -188,7 +188,7 @@ def test_angles_of_a_point_between_two_cells(noise_std: float) -> None:
     state = BayesianIDS(posterior="angular").start(bandit_model(actions, noise_std))
     for arm in (0, 1) * 50:
         update(state, NOW, arm, 1.0)
-    bayesian_mixture(state)
+    bayesian_mixture(state, ALL_ARMS)
     np.testing.assert_allclose(state.cells.probabilities.max(), 0.5, atol=1e-9)
     deviation = noise_std / math.sqrt(50)
     # E max of two independent normals of this deviation is deviation / sqrt(pi)
@@ -255,7 +255,7 @@ def test_a_zero_arm_tells_nothing() -> None:
     actions = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     for information in ("variance", MUTUAL):
         state = BayesianIDS(100, information=information).start(bandit_model(actions, 0.5))
-        bayesian_mixture(state)
+        bayesian_mixture(state, ALL_ARMS)
         assert state.gains[0] == 0.0
         assert np.all(state.gains[1:] > 0.0)
 
@@ -278,10 +278,10 @@ def test_gains_before_any_data_are_those_of_the_noise_of_each_arm(posterior: str
     """The prior is the same for all noise: each arm compares with a problem of its own."""
     policy = BayesianIDS(301, information=MUTUAL, posterior=posterior)
     state = policy.start(bandit_model(ARMS, LEVELS))
-    bayesian_mixture(state)
+    bayesian_mixture(state, ALL_ARMS)
     for x, level in enumerate(LEVELS.tolist()):
         alone = policy.start(bandit_model(ARMS, level))
-        bayesian_mixture(alone)
+        bayesian_mixture(alone, ALL_ARMS)
         assert state.gains[x] == pytest.approx(alone.gains[x], rel=1e-12)
         np.testing.assert_allclose(state.gaps, alone.gaps, rtol=1e-12)
 
@@ -292,8 +292,8 @@ def test_variance_is_that_of_the_outcome(posterior: str) -> None:
     model = bandit_model(ARMS, LEVELS)
     policy = BayesianIDS(301, posterior=posterior)
     state, plain = policy.start(model), policy.start(bandit_model(ARMS, 1.0))
-    bayesian_mixture(state)
-    bayesian_mixture(plain)
+    bayesian_mixture(state, ALL_ARMS)
+    bayesian_mixture(plain, ALL_ARMS)
     precisions = model.needs_weights("a policy") ** 2
     np.testing.assert_allclose(state.gains, precisions * plain.gains, rtol=1e-12)
 
@@ -308,7 +308,7 @@ def test_data_weigh_as_much_as_they_are_precise() -> None:
         update(state, NOW, arm, weights[arm] * reward)
     P = np.eye(2) + (ARMS[arms].T / LEVELS[arms] ** 2) @ ARMS[arms]
     b = (ARMS[arms].T / LEVELS[arms] ** 2) @ rewards
-    bayesian_mixture(state)
+    bayesian_mixture(state, ALL_ARMS)
     np.testing.assert_allclose(state.cells.means, ARMS @ naive.solve(P, b), rtol=1e-10)
     expected, _ = truth(Fed(state, P, b), ARMS, 301)
     np.testing.assert_allclose(result(state).probabilities, expected.probabilities, atol=1e-12)

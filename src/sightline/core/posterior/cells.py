@@ -18,23 +18,26 @@ relative to x-hat: z beats x-hat where <edge(z), eta> > lag(z).  Values of arms 
 coincide are then as precise as those of any others, and the excess, an average of non-negative
 numbers, is never a difference of large ones.
 
-Only vertices of the convex hull of the arms can be best (elsewhere only together with one).
+Only vertices of the convex hull of the arms can be best (elsewhere only together with one).  With
+contexts, and where arms are new in every round, all arms on offer are taken for vertices.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.linalg.cholesky import solve_transposed
+from sightline.core.model import AllArms, OneContext
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import Posterior, posterior_mean
 from sightline.jit import compiled, generic
 
 __all__ = [
     "Cells",
+    "admit",
     "blank_cells",
     "hull_around",
     "hull_vertices",
@@ -120,6 +123,26 @@ def _chain(actions: Array, order: list[int]) -> list[int]:
             kept.pop()
         kept.append(point)
     return kept
+
+
+@generic
+def admit(offer: Any, cells: Cells) -> None:
+    """Let the arms on offer be those that can be best; the first one stands in for missing ones."""
+    raise TypeError(f"no cells for a {type(offer).__name__}")
+
+
+@admit.register(AllArms)
+@compiled
+def _admit_all(offer: AllArms, cells: Cells) -> None:
+    pass
+
+
+@admit.register(OneContext)
+@compiled
+def _admit_context(offer: OneContext, cells: Cells) -> None:
+    for z in range(cells.vertices.shape[0]):
+        arm = offer.start + z
+        cells.vertices[z] = arm if arm < offer.stop else offer.start
 
 
 @compiled

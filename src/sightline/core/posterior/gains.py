@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.linalg.vectors import first_largest, norm
+from sightline.core.linalg.vectors import norm
+from sightline.core.offers import first_largest_offered
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells
 from sightline.core.posterior.joint import joint_law
@@ -88,9 +89,9 @@ def mutual_information(vertices: int, noise_stds: Array) -> MutualInformation:
 
 
 @compiled
-def bayesian_gaps(cells: Cells, excess: float, gaps: Array) -> int:
-    """Write Delta; return the arm with the least, the first one among equals."""
-    best = first_largest(cells.means)
+def bayesian_gaps(cells: Cells, excess: float, offer: Any, gaps: Array) -> int:
+    """Write Delta; return the arm on offer with the least, the first one among equals."""
+    best = first_largest_offered(offer, cells.means)
     for x in range(gaps.shape[0]):
         gaps[x] = excess + (cells.means[best] - cells.means[x])
     return best

@@ -31,11 +31,13 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
 from sightline.core.information.ratio import SAMPLING, Mixture, least_ratio
-from sightline.core.model import Model
+from sightline.core.model import AllArms, Model
+from sightline.core.offers import withhold
 from sightline.core.persistence import persists
 from sightline.core.posterior.angles import plane_angles
 from sightline.core.posterior.cells import (
     Cells,
+    admit,
     blank_cells,
     hull_around,
     hull_vertices,
@@ -55,11 +57,12 @@ from sightline.core.posterior.gaussian import (
     best_under,
     gaussian_posterior,
     posterior_mean,
+    show_rows,
 )
 from sightline.core.posterior.samples import fixed_samples, samples_size
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose_from, register_policy, spread
-from sightline.validation import affordable, integer, one_of, scale, shown
+from sightline.validation import LARGEST, affordable, integer, one_of, scale, shown
 
 __all__ = [
     "BAYESIAN_INFORMATION",
@@ -127,21 +130,34 @@ class BayesianIDS(Policy):
             what = f"samples = {shown(self.samples)} in {d} dimension{'s' * (d > 1)}"
             affordable(what, samples_size(int(self.samples), d))
 
+    @property
+    def takes_contexts(self) -> bool:
+        """Whether it can choose where arms on offer change with a context."""
+        return self.posterior == "samples"
+
+    @property
+    def takes_streams(self) -> bool:
+        """Whether it can choose among arms that are new in every round."""
+        return self.posterior == "samples"
+
     def start(self, model: Model) -> BayesianState:
         """State before any data."""
-        model.needs_fixed_arms("BayesianIDS")
+        if self.posterior == "angular":
+            model.needs_fixed_arms("BayesianIDS with an angular posterior")
         weights, actions = model.needs_weights("BayesianIDS"), model.rewards
         k, d = actions.shape
         angular = self.posterior == "angular"
         if angular and d != 2:
             raise ValueError(f'posterior="angular" needs arms in the plane, got dimension {d}')
         self._check_size(d)
-        vertices = hull_around(actions) if angular else hull_vertices(actions)
+        rows = model.observations[:, 0]
+        if model.stream:  # arms of its own, which are replaced
+            actions = actions.copy()
+            rows = actions
+        vertices = hull_around(actions) if angular else _vertices(model)
         c = vertices.size
         return BayesianState(
-            posterior=gaussian_posterior(
-                actions, model.observations[:, 0], model.noise_std, self.prior_std
-            ),
+            posterior=gaussian_posterior(actions, rows, model.noise_std, self.prior_std),
             source=plane_angles(c) if angular else fixed_samples(int(self.samples), d, c),
             information=(
                 variance(d, weights)
@@ -155,24 +171,36 @@ class BayesianIDS(Policy):
         )
 
 
+def _vertices(model: Model) -> NDArray[np.int64]:
+    """Arms that can be best, or space for those of the largest offer."""
+    if model.stream:
+        return np.arange(model.stream)
+    if model.contexts is not None:
+        return np.arange(int(np.diff(model.contexts.starts).max()))
+    return hull_vertices(model.rewards)
+
+
 @compiled
-def bayesian_mixture(state: BayesianState) -> Mixture:
+def bayesian_mixture(state: BayesianState, offer: Any) -> Mixture:
     """IDS distribution of the current posterior; gaps and gains are left in the state."""
     cells = state.cells
+    admit(offer, cells)
     leader = whiten(state.posterior, cells)
     excess = measure_cells(state.source, cells, leader)
-    best = bayesian_gaps(cells, excess, state.gaps)
+    best = bayesian_gaps(cells, excess, offer, state.gaps)
     if is_settled(cells, leader):  # nothing to learn, and the ratio would be 0 / 0
         arm = cells.vertices[leader]
         return Mixture(arm, arm, 0.0, 0.0)
     bayesian_gains(state.information, state.source, cells, leader, state.gains)
+    withhold(offer, state.gains, 0.0)
+    withhold(offer, state.gaps, LARGEST)
     return least_ratio(state.sampling, state.gaps, state.gains, best)
 
 
 @compiled
 def current_bayesian_gains(state: BayesianState) -> None:
     """Write the information gains into the state; they stay as they are if one arm is certain."""
-    bayesian_mixture(state)
+    bayesian_mixture(state, AllArms(0))
 
 
 @compiled
@@ -180,7 +208,7 @@ def choose_bayesian(
     state: BayesianState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
     """Draw from the IDS distribution."""
-    return choose_from(bayesian_mixture(state), clock, rng)
+    return choose_from(bayesian_mixture(state, offer), clock, rng)
 
 
 @compiled
@@ -202,7 +230,13 @@ def law_bayesian(
     state: BayesianState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
-    spread(bayesian_mixture(state), probabilities)
+    spread(bayesian_mixture(state, offer), probabilities)
+
+
+@compiled
+def show_bayesian(state: BayesianState, rows: Array, start: int, stop: int) -> None:
+    """Put new arms into the table."""
+    show_rows(state.posterior, rows, start, stop)
 
 
 register_policy(
@@ -211,4 +245,5 @@ register_policy(
     update=update_bayesian,
     inspect=inspect_bayesian,
     law=law_bayesian,
+    show=show_bayesian,
 )
