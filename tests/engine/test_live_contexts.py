@@ -20,7 +20,7 @@ from sightline.engine import live
 from sightline.engine.loop import context_stream, streams
 from sightline.engine.options import Options
 from sightline.jit import callable_for
-from sightline.policies.base import best_of, choose, update
+from sightline.policies.base import best_of, choose, law, update
 from tests.engine.test_journal import crash, everything
 from tests.naive_contexts import contexts_drawn
 
@@ -586,3 +586,25 @@ def test_a_policy_in_plain_python(tmp_path: Path) -> None:
         new_session(Greedy(silent=True))
     with pytest.raises(ValueError, match="Greedy commits and does not say to which arm"):
         sl.simulate(PROBLEM, Greedy(silent=True), 10)
+
+
+def test_probabilities_are_those_of_the_law_in_every_context() -> None:
+    """Also while Stakes is committed, with an exploration ahead in one context only."""
+    arms = sl.problems.end_of_optimism(epsilon=0.1).actions
+    first, second = np.zeros((3, 3)), np.zeros((3, 3))
+    first[:, :2], second[:, [0, 2]] = arms, arms
+    session = sl.Session(sl.contexts([first, second], [0.7, 0.3]), sl.Stakes(), 0.3, seed=1)
+    rng = np.random.default_rng(0)
+    committed: dict[float, int] = {}
+    for _ in range(1500):
+        context = int(rng.random() < 0.3)
+        state, clock = session._live.state, session._live.clock
+        probabilities = np.zeros(6)
+        law(state, clock, OneContext(context, 3 * context, 3 * context + 3), rng, probabilities)
+        decision = session.ask(context=context)
+        assert decision.probability == pytest.approx(probabilities[decision.arm], abs=1e-12)
+        if not decision.exploring:
+            committed[context] = committed.get(context, 0) + (decision.probability < 1.0)
+        session.tell(decision, float(arms[decision.arm % 3, 0] + 0.3 * rng.standard_normal()))
+    assert 0 in committed.values()
+    assert max(committed.values()) > 0

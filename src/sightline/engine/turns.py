@@ -20,7 +20,7 @@ from sightline.core.model import AllArms, OneContext, SomeArms
 from sightline.core.offers import nth_offered
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart, generic
-from sightline.policies.base import best_of, choose, decided, dropped, law, put_all_on, update
+from sightline.policies.base import choose, decided, dropped, law, put_all_on, update
 from sightline.validation import LARGEST
 
 __all__ = [
@@ -179,22 +179,22 @@ class Mixing(NamedTuple):
 
 
 @generic
-def _keep(offer: Any, standing: Standing, state: State, clock: Clock) -> None:
-    """Write down what a committed policy plays of this offer."""
+def _is_answered(offer: Any) -> bool:
+    """Whether a commitment answers this offer."""
     raise TypeError(f"{type(offer).__name__} is no offer")
 
 
-@_keep.register(AllArms)
-@_keep.register(SomeArms)
+@_is_answered.register(AllArms)
+@_is_answered.register(SomeArms)
 @compiled
-def _keep_the_same(offer: Any, standing: Standing, state: State, clock: Clock) -> None:
-    pass  # the commitment was made about this very offer
+def _it_was_made_about_it(offer: Any) -> bool:
+    return True
 
 
-@_keep.register(OneContext)
+@_is_answered.register(OneContext)
 @compiled
-def _keep_the_best(offer: OneContext, standing: Standing, state: State, clock: Clock) -> None:
-    standing.arm[0] = best_of(state, clock, offer)
+def _it_may_be_about_another(offer: OneContext) -> bool:
+    return False  # the policy is committed in all contexts, with an arm and a probability in each
 
 
 @compiled
@@ -202,14 +202,13 @@ def _consult(
     standing: Standing, state: State, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> bool:
     """Ask the policy, unless it is committed; return whether it explores now."""
-    if not is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0])):
+    committed = is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
+    if not (committed and _is_answered(offer)):
         choice = choose(state, clock, offer, rng)
         standing.arm[0] = choice.arm
         standing.probability[0] = choice.probability
         standing.wake_t[0] = choice.wake.t
         standing.wake_log_t[0] = choice.wake.log_t
-    else:
-        _keep(offer, standing, state, clock)
     return not is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
 
 
