@@ -29,6 +29,8 @@ EVERY = [
     sl.EpsilonGreedy(20.0, "1/t"),
     sl.LinMED(),
     sl.LinMED(staleness=1e60),
+    sl.SOLID(),
+    sl.BayesianIDS(300),
 ]
 
 

@@ -13,18 +13,21 @@ best.  With u_z = x-hat - z it lies at squared distance <u_z, theta-hat>^2 / |u_
 in V_w^-1, for the z that makes this least, and the distance equals sum w(x) rates[x].  It is a
 minimum of functions linear in w, one for every alternative, so the rates of the minimiser are a
 subgradient (Danskin): nothing has to be differentiated.
+
+With contexts w(x) is the probability of the context of x times that of x in it, and every z is
+compared with the best arm of its own context.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import HalfSpaces
+from sightline.core.alternatives.half_spaces import rival_of
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import norm
@@ -85,7 +88,7 @@ def _difference(actions: Array, best: int, z: int, vector: Array) -> None:
 @compiled
 def information_rates(
     estimate: LeastSquares,
-    alternatives: HalfSpaces,
+    alternatives: Any,
     comparison: Comparison,
     weights: Array,
     work: Sampling,
@@ -96,13 +99,12 @@ def information_rates(
     """
     actions, factor, vector = estimate.arms.rewards, work.factor, work.vector
     separations, shortfalls = alternatives.separations, alternatives.shortfalls
-    best = comparison.best
     k, d = actions.shape
     _factorise(weights, work)
     nearest, least, nearest_norm = -1, math.inf, 1.0
     for z in range(k):
         if separations[z] > 0.0:
-            _difference(actions, best, z, vector)
+            _difference(actions, rival_of(alternatives, comparison, z), z, vector)
             solve_transposed(factor, vector)
             squared_norm = 0.0
             for i in range(d):
@@ -110,7 +112,7 @@ def information_rates(
             distance = shortfalls[z] * shortfalls[z] / squared_norm
             if distance < least:
                 nearest, least, nearest_norm = z, distance, squared_norm
-    _difference(actions, best, nearest, vector)
+    _difference(actions, rival_of(alternatives, comparison, nearest), nearest, vector)
     solve_transposed(factor, vector)
     solve(factor, vector)
     scale = shortfalls[nearest] / nearest_norm

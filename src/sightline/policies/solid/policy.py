@@ -13,6 +13,9 @@ methods are compared at equal beta.  SOLID++ has no guarantee.
 Cost: O(k d^2) per exploration round and O(k d + d^2) per exploitation round.  It learns from every
 round, so it never commits; its own exploration rounds are ``SOLIDState.pair.explorations``.
 
+With contexts it keeps a distribution for each, counts how often they come, and explores while an
+alternative of any is left.
+
 Its steps are in units of the reward: they suit means of order one, as the published bounds do.
 """
 
@@ -25,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives.half_spaces import context_half_spaces, half_spaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
@@ -34,13 +37,16 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
+from sightline.core.estimation.frequencies import frequencies, note_offer
 from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.estimation.table import rows_seen
 from sightline.core.linalg.vectors import norm
 from sightline.core.model import AllArms, Model
+from sightline.core.offers import withhold
+from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose_among, put_all_on, register_policy
-from sightline.policies.reports import begin, compare_to_best, report_commitment
+from sightline.policies.reports import begin, best_on_offer, compare_to_best, report_commitment
 from sightline.policies.solid.steps import (
     BY_PHASE,
     SaddlePoint,
@@ -55,14 +61,17 @@ __all__ = ["SOLID", "SOLIDState"]
 _PRIMAL_STEP, _DUAL_STEP = 0.5, 0.1  # of SOLID++
 
 
+@persists()
 class SOLIDState(NamedTuple):
     """Estimates from all rounds, and what exploration rounds have made of them."""
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: HalfSpaces
+    alternatives: Any  # HalfSpaces or ContextHalfSpaces
+    frequencies: Any  # of the contexts
     steps: Steps
     pair: SaddlePoint
+    law: NDArray[np.float64]  # scratch (k,)
 
 
 @dataclass(frozen=True)
@@ -130,19 +139,32 @@ class SOLID(Policy):
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
+    @property
+    def takes_contexts(self) -> bool:
+        """Whether it can choose where arms on offer change with a context."""
+        return True
+
     def start(self, model: Model) -> SOLIDState:
         """State before any data."""
-        model.needs_fixed_arms("SOLID")
         model.needs_weights("SOLID")
+        model.needs_lasting_arms("SOLID")
+        contexts = model.contexts
+        if contexts is not None and len(contexts) == 1:
+            contexts = None
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         actions = estimate.arms.rewards
         steps = self._steps(actions, model.noise_std)
+        alternatives: Any = half_spaces(len(actions))
+        if contexts is not None:
+            alternatives = context_half_spaces(contexts)
         return SOLIDState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=half_spaces(len(actions)),
+            alternatives=alternatives,
+            frequencies=frequencies(contexts, estimated=True),
             steps=steps,
-            pair=primal_dual(rows_seen(estimate.arms), steps),
+            pair=primal_dual(rows_seen(estimate.arms), alternatives, steps),
+            law=np.zeros(len(actions)),
         )
 
     def _steps(self, actions: NDArray[np.float64], noise_std: float) -> Steps:
@@ -180,10 +202,19 @@ def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
 @compiled
 def choose_solid(state: SOLIDState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Play x-hat if it is settled, else draw from w."""
-    comparison = compare_to_best(state, AllArms(0))
-    if not _explores(state, comparison, clock):
-        return Choice(comparison.best, 1.0, clock)
-    return choose_among(state.pair.weights, clock, rng)
+    note_offer(state.frequencies, offer)
+    if not _explores(state, compare_to_best(state, AllArms(0)), clock):
+        return Choice(best_on_offer(state, clock, offer), 1.0, clock)
+    _write_law(state, offer, state.law)
+    return choose_among(state.law, clock, rng)
+
+
+@compiled
+def _write_law(state: SOLIDState, offer: Any, probabilities: NDArray[np.float64]) -> None:
+    """Write w, of the arms on offer."""
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = state.pair.weights[x]
+    withhold(offer, probabilities, 0.0)
 
 
 @compiled
@@ -209,12 +240,10 @@ def law_solid(
     probabilities: NDArray[np.float64],
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
-    comparison = compare_to_best(state, AllArms(0))
-    if not _explores(state, comparison, clock):
-        put_all_on(comparison.best, probabilities)
-        return
-    for x in range(probabilities.shape[0]):
-        probabilities[x] = state.pair.weights[x]
+    if _explores(state, compare_to_best(state, AllArms(0)), clock):
+        _write_law(state, offer, probabilities)
+    else:
+        put_all_on(best_on_offer(state, clock, offer), probabilities)
 
 
 register_policy(

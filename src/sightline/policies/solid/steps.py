@@ -15,20 +15,26 @@ g(w) = I(w) - 1 / z_k >= 0, where I(w), half the squared distance to the nearest
 over the noise variance, is the information of a round drawn from w.  As z_k grows, w leaves x*
 with the rates of the optimal allocation and the optimal multiplier falls to c*.  Both functions
 are replaced by optimistic ones: cw(x) is added to mu(x), and kappa cw(x) to the information.
+
+With contexts there is a distribution for each, f and g are averaged over them, and a step of
+exponential weights takes the derivative in units of the probability of the context: rare contexts
+move as fast as others.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.proportions import Sampling, information_rates, sampling
 from sightline.core.alternatives.comparison import Comparison
+from sightline.core.alternatives.half_spaces import block_start, blocks_in
 from sightline.core.confidence.rules import local_beta
-from sightline.core.consistency import indices, invariant, shares, within
+from sightline.core.consistency import indices, invariant, within
+from sightline.core.estimation.frequencies import log_frequency
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.reports import StateWithAlternatives
@@ -63,14 +69,18 @@ class SaddlePoint(NamedTuple):
     phase: Ints  # (1,)
     multiplier: Array  # (1,)
     log_weights: Array  # (k,)
-    weights: Array  # (k,)
+    weights: Array  # (k,): those of a context sum to 1
     optimism: Array  # (k,), scratch
+    joint: Array  # (k,), scratch: weights times the probability of the context
     work: Sampling
 
 
 @invariant(SaddlePoint)
 def _check(pair: SaddlePoint, name: str) -> None:
-    shares(f"{name}.weights", pair.weights)
+    within(f"{name}.weights", pair.weights, 0.0, 1.0)
+    total = float(pair.weights.sum())  # one for every context
+    if round(total) < 1 or abs(total - round(total)) > 1e-6:
+        raise ValueError(f"{name}.weights must sum to 1 in every context, got {total:g}")
     within(f"{name}.multiplier", pair.multiplier, 0.0, ends=False)
     within(f"{name}.log_weights", pair.log_weights, most=1e-6)
     indices(f"{name}.in_phase", pair.in_phase, int(pair.explorations[0]) + 1)
@@ -78,6 +88,10 @@ def _check(pair: SaddlePoint, name: str) -> None:
 
 class TrackingState(StateWithAlternatives, Protocol):
     """A state with a pair of weights and multiplier to move."""
+
+    @property
+    def frequencies(self) -> Any:
+        """How often contexts come."""
 
     @property
     def steps(self) -> Steps:
@@ -88,7 +102,7 @@ class TrackingState(StateWithAlternatives, Protocol):
         """What is moved."""
 
 
-def primal_dual(rows: Array, steps: Steps) -> SaddlePoint:
+def primal_dual(rows: Array, alternatives: Any, steps: Steps) -> SaddlePoint:
     """State at the start: uniform weights, first multiplier, phase 0."""
     k = rows.shape[0]
     pair = SaddlePoint(
@@ -99,39 +113,43 @@ def primal_dual(rows: Array, steps: Steps) -> SaddlePoint:
         log_weights=np.zeros(k),
         weights=np.zeros(k),
         optimism=np.zeros(k),
+        joint=np.zeros(k),
         work=sampling(rows),
     )
-    _restart(pair, steps)
+    _restart(pair, alternatives, steps)
     return pair
 
 
 @compiled
-def _restart(pair: SaddlePoint, steps: Steps) -> None:
+def _restart(pair: SaddlePoint, alternatives: Any, steps: Steps) -> None:
     pair.multiplier[0] = steps.first_multiplier
-    k = pair.weights.shape[0]
-    for x in range(k):
-        pair.weights[x] = 1.0 / k
-        pair.log_weights[x] = 0.0
+    for c in range(blocks_in(alternatives)):
+        start, stop = block_start(alternatives, c), block_start(alternatives, c + 1)
+        for x in range(start, stop):
+            pair.weights[x] = 1.0 / (stop - start)
+            pair.log_weights[x] = 0.0
 
 
 @compiled
-def _exponential_weights(pair: SaddlePoint, means: Array, step: float, kappa: float) -> None:
-    """Multiply w(x) by exp(step * derivative of the Lagrangian), the rates being in units of I.
+def _exponential_weights(
+    pair: SaddlePoint, means: Array, step: float, kappa: float, start: int, stop: int
+) -> None:
+    """Multiply w(x) by exp(step * derivative of the Lagrangian), for the arms of one context.
 
     Kept as logarithms, of which the largest is 0: a weight that underflows to 0 can return.
     """
     multiplier = pair.multiplier[0]
     highest = -math.inf
-    for x in range(means.shape[0]):
+    for x in range(start, stop):
         gradient = pair.work.rates[x] + kappa * pair.optimism[x]
         pair.log_weights[x] += step * (means[x] + pair.optimism[x] + multiplier * gradient)
         highest = max(highest, pair.log_weights[x])
     total = 0.0
-    for x in range(means.shape[0]):
+    for x in range(start, stop):
         pair.log_weights[x] -= highest
         pair.weights[x] = math.exp(pair.log_weights[x])
         total += pair.weights[x]
-    for x in range(means.shape[0]):
+    for x in range(start, stop):
         pair.weights[x] /= total
 
 
@@ -141,12 +159,17 @@ def _slack(state: TrackingState, comparison: Comparison) -> float:
     estimate, pair = state.estimate, state.pair
     per_variance = 0.5 / estimate.noise_variance
     gamma = local_beta(state.confidence, estimate.learned.log_det[0], pair.explorations[0])
-    least = information_rates(estimate, state.alternatives, comparison, pair.weights, pair.work)
+    alternatives = state.alternatives
+    for c in range(blocks_in(alternatives)):
+        share = math.exp(log_frequency(state.frequencies, c))
+        for x in range(block_start(alternatives, c), block_start(alternatives, c + 1)):
+            pair.joint[x] = share * pair.weights[x]
+    least = information_rates(estimate, alternatives, comparison, pair.joint, pair.work)
     width = 0.0
     for x in range(pair.weights.shape[0]):
         pair.work.rates[x] *= per_variance
         pair.optimism[x] = math.sqrt(gamma * max(estimate.arms.squared_widths[x], 0.0))
-        width += pair.weights[x] * pair.optimism[x]
+        width += pair.joint[x] * pair.optimism[x]
     return float(per_variance * least + state.steps.bonus * width)
 
 
@@ -163,11 +186,13 @@ def primal_dual_step(state: TrackingState, comparison: Comparison) -> None:
     primal = steps.primal if steps.primal != BY_PHASE else by_phase
     dual = steps.dual if steps.dual != BY_PHASE else by_phase
     bound = steps.multiplier_bound * (z if steps.bound_grows else 1.0)
-    _exponential_weights(pair, state.estimate.arms.means, primal, steps.bonus)
+    for c in range(blocks_in(state.alternatives)):
+        start, stop = block_start(state.alternatives, c), block_start(state.alternatives, c + 1)
+        _exponential_weights(pair, state.estimate.arms.means, primal, steps.bonus, start, stop)
     # g at w_t, with the weights before their step, as the primal step has lambda_t
     pair.multiplier[0] = min(max(pair.multiplier[0] - dual * slack, 0.0), bound)
     if pair.in_phase[0] >= length:
         pair.in_phase[0] = 0
         pair.phase[0] += 1
         if steps.reset:
-            _restart(pair, steps)
+            _restart(pair, state.alternatives, steps)
