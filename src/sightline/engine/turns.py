@@ -20,13 +20,24 @@ from sightline.core.model import AllArms, OneContext, SomeArms
 from sightline.core.offers import nth_offered
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart, generic
-from sightline.policies.base import best_of, choose, decided, dropped, law, put_all_on, update
+from sightline.policies.base import (
+    best_of,
+    choose,
+    decided,
+    dropped,
+    law,
+    put_all_on,
+    show,
+    update,
+)
 from sightline.validation import LARGEST
 
 __all__ = [
     "Answers",
     "Mixing",
+    "NewSet",
     "Outcome",
+    "OutcomeOfNew",
     "Standing",
     "accept",
     "answer",
@@ -51,12 +62,14 @@ class Standing(NamedTuple):
     arm, probability, wake_t, wake_log_t : ndarray
         The policy's last choice, and until when it holds; ``wake_t`` is 0 where it must be asked.
         With contexts a commitment is to the best arm of each, and ``arm`` is that of the last.
+        Where arms are new in every round the policy is always asked.
     explorations : ndarray
         Outcomes learned from.
     serial : ndarray
         Number of the last step.
     asked, told, totals : ndarray, shape (k,)
-        Of each arm: decisions, rewards and their sum, whether learned from or not.
+        Of each arm: decisions, rewards and their sum, whether learned from or not.  Where arms are
+        new in every round, of each place among those on offer.
     """
 
     t: Ints
@@ -126,6 +139,34 @@ class Outcome(NamedTuple):
     learns: bool
 
 
+class OutcomeOfNew(NamedTuple):
+    """How a decision turned out whose arm has gone since: others came with later questions.
+
+    Attributes
+    ----------
+    t, arm, reward, weight, learns
+        As of :class:`Outcome`; ``arm`` is the row among those that came with the question.
+    row : ndarray, shape (1, d)
+        Features of the arm.
+    place : int
+        Row of the policy's table through which it is learned.
+    """
+
+    t: int
+    arm: int
+    reward: float
+    weight: float
+    learns: bool
+    row: Array
+    place: int
+
+
+class NewSet(NamedTuple):
+    """Arms that come with a question."""
+
+    rows: Array  # (n, d)
+
+
 def first_standing(k: int) -> Standing:
     """Before the first question about k arms."""
     whole = [np.zeros(1, dtype=np.int64) for _ in range(5)]
@@ -176,6 +217,47 @@ class Mixing(NamedTuple):
     offered: int
     probabilities: Array
     known_at: Ints
+
+
+@generic
+def _present(offer: Any, standing: Standing, state: State) -> Any:
+    """Say what the policy can choose from, and show it where it is new."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@_present.register(AllArms)
+@_present.register(SomeArms)
+@_present.register(OneContext)
+@compiled
+def _present_known(offer: Any, standing: Standing, state: State) -> Any:
+    return offer
+
+
+@_present.register(NewSet)
+@compiled
+def _present_new(offer: NewSet, standing: Standing, state: State) -> OneContext:
+    show(state, offer.rows, 0, offer.rows.shape[0])
+    standing.wake_t[0] = 0  # a commitment was about other arms
+    return OneContext(0, 0, offer.rows.shape[0])
+
+
+@generic
+def _place_of(outcome: Any, state: State) -> int:
+    """Say which row of its table a policy is to learn from, and put it there if it has gone."""
+    raise TypeError(f"{type(outcome).__name__} is no outcome")
+
+
+@_place_of.register(Outcome)
+@compiled
+def _own_place(outcome: Outcome, state: State) -> int:
+    return outcome.arm
+
+
+@_place_of.register(OutcomeOfNew)
+@compiled
+def _spare_place(outcome: OutcomeOfNew, state: State) -> int:
+    show(state, outcome.row, outcome.place, outcome.place + 1)
+    return outcome.place
 
 
 @generic
@@ -235,9 +317,10 @@ def answer(
     serial: int,
 ) -> None:
     """Answer as many questions as there is space for, from the same knowledge."""
+    present = _present(offer, standing, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
-        answers.exploring[i] = _consult(standing, state, clock, offer, rng)
+        answers.exploring[i] = _consult(standing, state, clock, present, rng)
         answers.arms[i] = standing.arm[0]
         answers.probabilities[i] = standing.probability[0]
         _note(standing, state, clock, answers, i)
@@ -292,10 +375,11 @@ def answer_with_law(
     An arm that a committed policy would not have played is explored.  The spare generator is for
     policies that find their probabilities by drawing; these draws decide nothing.
     """
+    present = _present(offer, standing, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
-        exploring = _consult(standing, state, clock, offer, rng)
-        arm, probability = _mix(standing, state, clock, offer, rng, mixing, spare)
+        exploring = _consult(standing, state, clock, present, rng)
+        arm, probability = _mix(standing, state, clock, present, rng, mixing, spare)
         answers.arms[i] = arm
         answers.probabilities[i] = probability
         answers.exploring[i] = exploring or arm != standing.arm[0]
@@ -304,19 +388,19 @@ def answer_with_law(
 
 
 @compiled_apart
-def take_outcome(standing: Standing, state: State, outcome: Outcome, serial: int) -> None:
+def take_outcome(standing: Standing, state: State, outcome: Any, serial: int) -> None:
     """Take note of a reward, and learn from that of an exploration; nan: it will never come.
 
     Either ends a commitment, which was computed from what was known before.
     """
     comes = not np.isnan(outcome.reward)
     if outcome.learns:
-        clock = Clock(outcome.t, np.nan)
+        clock, place = Clock(outcome.t, np.nan), _place_of(outcome, state)
         if comes:
-            update(state, clock, outcome.arm, outcome.reward * outcome.weight)
+            update(state, clock, place, outcome.reward * outcome.weight)
             standing.explorations[0] += 1
         else:
-            dropped(state, clock, outcome.arm)
+            dropped(state, clock, place)
         standing.wake_t[0] = 0
     if comes:
         standing.told[outcome.arm] += 1
