@@ -339,11 +339,11 @@ def test_what_cannot_begin() -> None:
         sl.Session(arms, sl.LinUCB(), floor=0.2)
     with pytest.raises(ValueError, match="noise_std must be a number"):
         sl.Session(arms, sl.LinUCB(), [0.1] * MOST)
-    with pytest.raises(ValueError, match="a plan needs options .* are new in every round"):
+    with pytest.raises(ValueError, match=r"a plan needs options .* are new in every round"):
         sl.plan(arms, traffic_per_day=100)
     for arguments in ((0, 3), (3, 0), (1.5, 3), ("a", 3)):
         with pytest.raises(ValueError, match="must be"):
-            sl.stream(*arguments)  # type: ignore[arg-type]
+            sl.stream(*arguments)
     with pytest.raises(ValueError, match="new in every round have no features"):
         Options(np.eye(2), stream=True)
     with pytest.raises(ValueError, match="stream must be True or False"):

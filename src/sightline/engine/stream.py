@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from sightline.engine.options import Options
-from sightline.validation import integer
+from sightline.validation import affordable, integer, shown
 
 __all__ = ["stream"]
 
@@ -44,5 +44,6 @@ def stream(dimension: int, most: int, columns: Iterable[str] | None = None) -> O
     (2, [0.0, 2.0])
     >>> session.tell(decision, 0.7)
     """
-    d = integer("dimension", dimension, at_least=1)
-    return Options(np.zeros((integer("most", most, at_least=1), d)), columns=columns, stream=True)
+    d, k = integer("dimension", dimension, at_least=1), integer("most", most, at_least=1)
+    affordable(f"{shown(k)} options in {shown(d)} dimensions", 16 * (k + d) * d)
+    return Options(np.zeros((k, d)), columns=columns, stream=True)
