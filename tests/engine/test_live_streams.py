@@ -188,6 +188,17 @@ def test_a_saved_session_goes_on_as_if_nothing_had_happened(
         assert nameless(part) == nameless(whole)
 
 
+def test_a_file_need_not_keep_the_arms_that_were_shown(tmp_path: Path) -> None:
+    """The first reward lets all estimates be computed anew, but not for arms that have gone."""
+    session = new_session(sl.LinUCB(regulariser=1e-4))
+    decision = session.ask(actions=sets_of(1)[0])
+    session.save(tmp_path / "session.npz")
+    loaded = sl.Session.load(tmp_path / "session.npz", now=lambda: 5.0)
+    session.tell(decision, 1.0)
+    loaded.tell(decision.id, 1.0)
+    assert nameless(loaded) == nameless(session)
+
+
 @every_policy
 @pytest.mark.parametrize("every", [7, 10_000])
 def test_a_killed_session_goes_on_from_its_journal(

@@ -293,7 +293,7 @@ class LiveState:
         """Whether the law of a policy is found by drawing though no floor needs it.
 
         Interpreted, thousands of draws would take a second.  New arms have a new law in every
-        round, which would cost a hundred times the decision itself.
+        round, which would cost 40 to 300 times the decision itself.
         """
         return self.policy.probability_by_draws and self._compiled and not self.options.stream
 
