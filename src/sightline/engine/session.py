@@ -112,12 +112,12 @@ class Session(StoredSession):
         """
         if count is None:
             return self._ask(1, available, context, actions)[0]
-        if actions is not None or self.options.stream:
+        if self.options.stream:
             raise ValueError(
                 f"count must be left out where options come with the question, got {shown(count)}: "
                 "ask once for each decision"
             )
-        return self._ask(integer("count", count, at_least=1), available, context, None)
+        return self._ask(integer("count", count, at_least=1), available, context, actions)
 
     @exclusive
     def _ask(
