@@ -1,6 +1,7 @@
 """What a live session costs: python -m benchmarks.live [FOLDER].
 
-Six options in two dimensions.  Times are medians over many calls, and the least of several such
+Six options in two dimensions, and options that are new in every round (``python -m benchmarks.live
+streams`` measures these only).  Times are medians over many calls, and the least of several such
 medians, because other work on the machine only ever adds.  Journals are kept in FOLDER, by default
 a temporary one: what a call with a journal costs is what one fsync costs there.
 """
@@ -14,6 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 import sightline as sl
 from benchmarks.bench import in_units, machine
 from sightline.engine import live
@@ -25,6 +29,11 @@ POLICIES: dict[str, sl.Policy] = {
     "ThompsonSampling": sl.ThompsonSampling(),
     "BayesianIDS": sl.BayesianIDS(samples=200),
     "Stakes": sl.Stakes(),
+}
+STREAM_POLICIES: dict[str, sl.Policy] = {
+    "LinUCB": sl.LinUCB(),
+    "ThompsonSampling": sl.ThompsonSampling(),
+    "IDS, conditional": sl.IDS(contexts="conditional"),
 }
 BATCH = 100
 EVENTS = 100_000
@@ -134,13 +143,50 @@ def files(folder: Path) -> None:
     print(f"ask with as many open: {in_units(asked)}")
 
 
+def streams() -> None:
+    """Print what a question and its reward cost where options are new in every round."""
+    rng = np.random.default_rng(0)
+    print(f"\n{'new options in every round':<40}{'ask':>12}{'tell':>12}")
+    for name, policy in STREAM_POLICIES.items():
+        for d in (10, 50):
+            for k in (10, 50, 200):
+                sets = rng.standard_normal((64, k, d)) / d**0.5
+                session = sl.Session(sl.stream(d, most=k), policy, 0.3)
+                medians = [_with_sets(session, sets, rng) for _ in range(6)]
+                ask, tell = _least(medians[1:])  # the first one compiles
+                label = f"{name}, k = {k}, d = {d}"
+                print(f"{label:<40}{in_units(ask):>12}{in_units(tell):>12}", flush=True)
+
+
+def _with_sets(
+    session: sl.Session, sets: NDArray[np.float64], rng: np.random.Generator
+) -> tuple[float, float]:
+    """Median seconds per ask and per tell."""
+    asking, telling = [], []
+    for n in range(200):
+        rows, noise = sets[n % len(sets)], 0.3 * rng.standard_normal()
+        began = time.perf_counter()
+        decision = session.ask(actions=rows)
+        asked = time.perf_counter()
+        reward = float(decision.action[0] + noise)
+        called = time.perf_counter()
+        session.tell(decision, reward)
+        telling.append(time.perf_counter() - called)
+        asking.append(asked - began)
+    return statistics.median(asking), statistics.median(telling)
+
+
 def main() -> None:
     """Measure everything."""
     print(machine())
+    if sys.argv[1:] == ["streams"]:
+        streams()
+        return
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name:
         calls(Path(name))
         journals(Path(name))
         files(Path(name))
+    streams()
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from sightline.engine.labels import Contrast as Contrast
 from sightline.engine.options import Options as Options
 from sightline.engine.simulate import Run as Run
 from sightline.engine.simulate import simulate as simulate
+from sightline.engine.stream import stream as stream
 from sightline.engine.trajectory import GainTrajectory as GainTrajectory
 from sightline.engine.trajectory import information_gains as information_gains
 from sightline.lab.experiment import Experiment as Experiment

@@ -140,6 +140,26 @@ def _contexts() -> list[Attack]:
     ]
 
 
+def _ask_among(actions: Any) -> object:
+    return sl.Session(sl.stream(2, 5), sl.LinUCB()).ask(actions=actions)
+
+
+def _streams() -> list[Attack]:
+    return [
+        *each(
+            "new options",
+            _ask_among,
+            FEATURES,
+            "actions",
+            without=["generator", "none"],
+            kernels=True,
+        ),
+        *each("dimension", lambda value: sl.stream(value, 5), NO_INTEGERS, "dimension"),
+        *each("most", lambda value: sl.stream(2, value), NO_INTEGERS, "most"),
+        refused("new options: too many", lambda: sl.stream(10**6, 10**9), "memory"),
+    ]
+
+
 def _tell() -> list[Attack]:
     return [
         *each("reward", tell, NO_NUMBERS, "reward"),
@@ -184,4 +204,4 @@ def _others() -> list[Attack]:
     ]
 
 
-ATTACKS: list[Attack] = [*_constructor(), *_contexts(), *_tell(), *_others()]
+ATTACKS: list[Attack] = [*_constructor(), *_contexts(), *_streams(), *_tell(), *_others()]

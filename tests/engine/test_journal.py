@@ -204,7 +204,7 @@ def test_a_changed_journal_is_noticed(tmp_path: Path) -> None:
         "UPDATE events SET kind = 'x' WHERE kind = 'told'": "closes a decision that is not open",
         "UPDATE snapshots SET content = x'00'": "not an archive",
         "UPDATE events SET reward = 'high'": "cannot be continued",
-        "PRAGMA user_version = 9": "has version 9, later than 2",
+        "PRAGMA user_version = 9": "has version 9, later than 3",
     }.items():
         copy = tmp_path / "copy.db"
         shutil.copy(path, copy)

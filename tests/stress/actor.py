@@ -26,8 +26,11 @@ POLICIES: dict[str, sl.Policy] = {
     "Stakes": sl.Stakes(),
     "EpsilonGreedy": EpsilonGreedy(0.3),
     "IDS in contexts": sl.IDS(context_law="estimated"),
+    "IDS on a stream": sl.IDS(contexts="conditional"),
 }
 CONTEXTS = sl.contexts(np.split(PROBLEM.actions, 2))
+STREAM = sl.stream(2, most=4)
+SETS: list[list[list[float]]] = [PROBLEM.actions[:4].tolist(), PROBLEM.actions[4:].tolist()]
 #: By rounds, so that a twin that does the same lets the same decisions expire.
 _WINDOW = 40
 MOST_OPTIONS = 12
@@ -37,14 +40,20 @@ _OPEN, _EXPIRED = _WINDOW - 5, _WINDOW + 5  # rounds after which one is open sti
 
 def begin(policy: sl.Policy, journal: Path | None = None, **options: Any) -> sl.Session:
     """Begin a session, or continue it from its journal."""
-    actions = CONTEXTS if policy == POLICIES["IDS in contexts"] else PROBLEM.actions
+    actions: Any = PROBLEM.actions
+    if policy == POLICIES["IDS in contexts"]:
+        actions = CONTEXTS
+    elif policy == POLICIES["IDS on a stream"]:
+        actions = STREAM
     if journal is None:
         return sl.Session(actions, policy, 0.3, seed=1, **WINDOW | options)
     return sl.Session.open(journal, actions, policy, 0.3, seed=1, **WINDOW | options)
 
 
 def where(session: sl.Session, number: int = 0) -> dict[str, Any]:
-    """Arguments of ``ask`` that name a context, where there are contexts."""
+    """Arguments of ``ask`` that name a context, or bring options, where it needs them."""
+    if session.options.stream:
+        return {"actions": SETS[number]}
     return {} if session.options.contexts is None else {"context": number}
 
 
@@ -138,6 +147,8 @@ class Actor:
         self._note([self._do(Deed("ask", (1, here)), lambda: self.session.ask(**here))])
 
     def _ask_several(self) -> None:
+        if self.session.options.stream:
+            return
         count = self.rng.randint(2, 6)
         here = where(self.session, self.rng.randrange(2))
         deed = Deed("ask", (count, here))
@@ -152,7 +163,9 @@ class Actor:
     @property
     def _changes(self) -> bool:
         """Whether options can come and go."""
-        return self.session.policy.takes_some_arms and self.session.options.contexts is None
+        options = self.session.options
+        stay = options.contexts is None and not options.stream
+        return self.session.policy.takes_some_arms and stay
 
     def _remaining(self) -> list[int]:
         table = self.session._live.table

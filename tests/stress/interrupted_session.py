@@ -96,7 +96,8 @@ class Twin:
         twin, ledger = self._twin, self._twin._live.ledger
         if deed.kind == "ask":
             count, arguments = deed.argument
-            self._watched(lambda: twin.ask(count=count, **arguments))
+            several = {} if count == 1 else {"count": count}
+            self._watched(lambda: twin.ask(**several, **arguments))
         elif deed.kind == "tell":
             ids = {one.round: one.id for one in ledger.open.values()}
             pairs = [(ids[t], reward) for t, reward in deed.argument.items()]

@@ -14,6 +14,8 @@ from tests.stress.program import run
         pytest.param(("BayesianIDS", 60), marks=pytest.mark.slow),
         pytest.param(("Stakes", 60), marks=pytest.mark.slow),
         pytest.param(("IDS in contexts", 60, "--journal"), marks=pytest.mark.slow),
+        pytest.param(("IDS on a stream", 60), marks=pytest.mark.slow),
+        pytest.param(("IDS on a stream", 60, "--journal"), marks=pytest.mark.slow),
         pytest.param(("LinUCB", 60, "--journal"), marks=pytest.mark.slow),
         pytest.param(("ThompsonSampling", 60, "--journal", "--threads", 3), marks=pytest.mark.slow),
         ("EpsilonGreedy", 60),

@@ -23,7 +23,7 @@ from sightline.engine.options import Options
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
 FORMAT = "sightline-session"
-VERSION = 4
+VERSION = 5
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -111,12 +111,12 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
     snapshot = Snapshot(header, arrays)
     if version == 2:
         return _from_layout_2(snapshot)
-    return _from_layout_3(snapshot) if version == 3 else snapshot
+    return _from_layouts_3_and_4(snapshot) if version < VERSION else snapshot
 
 
-def _from_layout_3(old: Snapshot) -> Snapshot:
-    """Read a file from before there were contexts."""
-    options = old.header["options"] | {"contexts": None}
+def _from_layouts_3_and_4(old: Snapshot) -> Snapshot:
+    """Read a file from before there were contexts, or options that are new in every round."""
+    options = {"contexts": None} | old.header["options"] | {"stream": False}
     return Snapshot(old.header | {"options": options, "version": VERSION}, old.arrays)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,18 +21,19 @@ from sightline.core.model import (
     OneContext,
     SomeArms,
     bandit_model,
+    stream_model,
     valid_noise_std,
 )
 from sightline.core.persistence import persistent_arrays
 from sightline.core.posterior.gaussian import Posterior
 from sightline.engine.journal import Event
 from sightline.engine.options import Options
-from sightline.engine.turns import Standing
+from sightline.engine.turns import NewSet, Standing
 from sightline.jit import parts_of
 from sightline.policies.base import Policy, law, started
 from sightline.policies.stakes.flight import InFlight
 from sightline.policies.stakes.randomised import Appointment
-from sightline.validation import number
+from sightline.validation import number, scale
 
 __all__ = [
     "Change",
@@ -42,11 +44,12 @@ __all__ = [
     "offer_of",
     "offered_in",
     "offers_of",
+    "prior_signal",
     "table_without",
     "valid_floor",
 ]
 
-Offer = AllArms | SomeArms | OneContext
+Offer = AllArms | SomeArms | OneContext | NewSet
 
 
 class Table(NamedTuple):
@@ -106,6 +109,11 @@ class Change(NamedTuple):
 
 def first_table(options: Options, policy: Policy, noise_std: object, standing: Standing) -> Table:
     """Before any data."""
+    if options.stream:
+        most, d = options.features.shape
+        model = stream_model(most, d, scale("noise_std", noise_std))
+        state = started(policy, model)
+        return Table(options, frozenset(), model.noise_std, model, state, standing)
     levels = valid_noise_std(noise_std, len(options))
     model = bandit_model(options.features, levels)
     model.needs_weights("Session")
@@ -154,6 +162,8 @@ def offered_in(offer: Offer, k: int) -> int:
     """How many of k options are on offer."""
     if isinstance(offer, OneContext):
         return offer.stop - offer.start
+    if isinstance(offer, NewSet):
+        return len(offer.rows)
     return int(offer.available.sum()) if isinstance(offer, SomeArms) else k
 
 
@@ -166,9 +176,8 @@ def valid_floor(floor: object, table: Table, policy: Policy) -> float:
         k = max(map(len, blocks.blocks()))
     if value * k > 1.0:
         where = "" if blocks is None else " in a context"
-        raise ValueError(
-            f"floor must be at most 1/{k}, as there are {k} options{where}, got {floor!r}"
-        )
+        many = f"can be {k} options" if table.options.stream else f"are {k} options{where}"
+        raise ValueError(f"floor must be at most 1/{k}, as there {many}, got {floor!r}")
     known = law.dispatch(type(table.state)) is not law.dispatch(object)
     if value > 0.0 and policy.randomises and not known:
         raise ValueError(
@@ -178,9 +187,19 @@ def valid_floor(floor: object, table: Table, policy: Policy) -> float:
     return value
 
 
+def prior_signal(state: Any) -> float:
+    """Find the standard deviation of theta before any data, over that of the noise."""
+    for part in parts_of(state):
+        if isinstance(part, LeastSquares):
+            return 1.0 / math.sqrt(part.regulariser)
+        if isinstance(part, Posterior):
+            return 1.0 / (float(part.factor[0, 0]) * part.noise_std)
+    return 1.0
+
+
 def table_without(table: Table, policy: Policy, arm: int) -> Table:
     """Retire an option."""
-    table.options.needs_no_contexts("retiring an option")
+    table.options.needs_fixed_options("retiring an option")
     changed = table._replace(
         retired=table.retired | {arm}, standing=_copied(table.standing, len(table.options))
     )

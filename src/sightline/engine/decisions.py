@@ -33,11 +33,13 @@ class Decision:
     id : str
         Under which to tell the reward: unguessable, and never given out again.
     arm : int
-        Row of the actions.
+        Row of the actions; of those that came with the question, where they are new in every
+        round.
     action : ndarray, shape (d,)
         Its features.
     probability : float
-        With which this arm was drawn given all rewards told before; nan if unknown.
+        With which this arm was drawn given all rewards told before; nan if unknown, as for
+        Thompson sampling among new arms without a ``floor``.
     exploring : bool
         Whether the policy will learn from the reward.
     round : int
@@ -81,6 +83,9 @@ class Pending(NamedTuple):
         With which the arm was drawn.
     made : float
         When, in seconds since 1970.
+    features : tuple of float, or None
+        Of the arm, where arms are new in every round: an outcome is learned through them.  None
+        once the decision is closed.
     """
 
     id: str
@@ -89,6 +94,7 @@ class Pending(NamedTuple):
     round: int
     probability: float
     made: float
+    features: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,17 +104,20 @@ class Status:
     Attributes
     ----------
     best : int or None
-        Empirically best arm; None if the policy does not report one, or if there are contexts.
+        Empirically best arm; None if the policy does not report one, if there are contexts, or if
+        arms are new in every round.
     settled : bool or None
         Whether ``evidence >= threshold``: at the confidence level 1 / (t log t) of the current
         round t, no plausible parameter has another best arm, in any context.  None if the policy
         has no level.
     evidence, threshold : float
-        m_s and beta_{s, t log t} / 2; with contexts, m_s of the one of which least is known.
+        m_s and beta_{s, t log t} / 2; with contexts, m_s of the one of which least is known.  nan
+        if arms are new in every round: those to come are not known.
     round : int
         The next question.
     next_exploration : int or None
         First round at which the policy would learn again if nothing more is told; None: never.
+        Where arms are new in every round, the next one: it may.
     explorations : int
         Rewards learned from.
     pending : int
@@ -119,7 +128,7 @@ class Status:
         Rewards that came after the end of their window, and were refused.
     expected_loss : float
         What stopping now, and playing the best arm for ever, is expected to lose per decision; nan
-        if the policy does not say, or if there are contexts.
+        if the policy does not say, or if there are contexts or new arms in every round.
     price : float
         What it costs, in rewards, to make this loss smaller by the factor e.
     bests : mapping of str to int

@@ -77,9 +77,9 @@ def effects(options: Options, ellipsoid: Ellipsoid, delta: float = 0.05) -> list
         return []
     whitened = whiten(ellipsoid, contrasts)
     reach = radius(ellipsoid, -math.log(level)) * np.sqrt((whitened**2).sum(axis=1))
-    values = np.where(
-        _identified(options.features, contrasts), whitened @ ellipsoid.whitened, np.nan
-    )
+    # options that are new in every round may be any
+    features = np.eye(contrasts.shape[1]) if options.stream else options.features
+    values = np.where(_identified(features, contrasts), whitened @ ellipsoid.whitened, np.nan)
     reach = np.where(np.isnan(values), np.inf, reach)
     centres = np.nan_to_num(values)
     return [

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.rules import ConfidenceRule, global_beta
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.seen import SeesStream
 from sightline.core.model import common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
@@ -124,7 +125,8 @@ def ellipsoid_in(
     noise_std : float or array_like, shape (k,)
         As the policy was told.
     norm_bound : float
-        S; for policies with a Gaussian posterior lambda is sigma^2 over the variance of the prior.
+        S; for policies with a Gaussian posterior lambda is sigma^2 over the variance of the prior,
+        and that of the policy where arms are new in every round.
 
     Returns
     -------
@@ -134,6 +136,12 @@ def ellipsoid_in(
     levels = valid_noise_std(noise_std, len(features))
     sigma = common_noise(levels)
     for part in parts_of(state):
+        if isinstance(part, LeastSquares) and isinstance(part.arms.seen, SeesStream):
+            bound = number("norm_bound", norm_bound, above=0)
+            seen = part.arms.seen
+            return Ellipsoid(
+                np.triu(seen.factor), seen.target.copy(), part.regulariser, sigma, bound
+            )
         if isinstance(part, LeastSquares):  # its coordinates may be others, its data are not
             arms = part.arms
             totals = arms.sums * (levels / sigma)

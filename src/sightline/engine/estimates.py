@@ -21,7 +21,8 @@ class Estimates(NamedTuple):
     Attributes
     ----------
     means : ndarray, shape (k,)
-        Estimated mean rewards.
+        Estimated mean rewards.  Where arms are new in every round: the estimated parameter, shape
+        (d,), what arms with a single feature of size one would pay.
     standard_errors : ndarray, shape (k,)
         sigma times the norm of the arm in V^-1: standard deviations under the prior that the
         regulariser stands for.  No confidence bounds: data were collected adaptively.
@@ -31,14 +32,22 @@ class Estimates(NamedTuple):
     standard_errors: NDArray[np.float64]
 
 
-def estimates_in(state: State) -> Estimates | None:
-    """Estimates of a policy's state; None if it keeps neither least squares nor a posterior."""
+def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estimates | None:
+    """Estimates of a policy's state; None if it keeps neither least squares nor a posterior.
+
+    They are those of its arms, or of other rows, in the coordinates of the state.
+    """
     for part in parts_of(state):
+        if isinstance(part, LeastSquares) and rows is not None:
+            squared = ((rows @ part.learned.gram_inverse) * rows).sum(axis=1)
+            errors = np.sqrt(part.noise_variance * np.maximum(squared, 0.0))
+            return Estimates(rows @ part.learned.theta, errors)
         if isinstance(part, LeastSquares):
             variances = part.noise_variance * np.maximum(part.arms.squared_widths, 0.0)
             return Estimates(part.arms.means.copy(), np.sqrt(variances))
         if isinstance(part, Posterior):
-            whitened = np.linalg.solve(part.factor.T, part.actions.T)  # R^-T x, by columns
+            arms = part.actions if rows is None else rows
+            whitened = np.linalg.solve(part.factor.T, arms.T)  # R^-T x, by columns
             means = whitened.T @ part.whitened
             return Estimates(means, np.sqrt((whitened**2).sum(axis=0)))
     return None

@@ -25,13 +25,16 @@ try:
 except ImportError:  # Windows has none
     fcntl = None  # type: ignore[assignment]
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sightline.engine.decisions import Pending
 from sightline.engine.ledger import Closing, date_of
 
-__all__ = ["Event", "Journal"]
+__all__ = ["Event", "Journal", "set_of_bytes", "set_to_bytes"]
 
 _APPLICATION = 0x5149_4C4E  # in the header of the file: tells a journal from other databases
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE events (
     sequence INTEGER PRIMARY KEY,
@@ -45,13 +48,17 @@ CREATE TABLE events (
     reward REAL,
     questions INTEGER,
     body TEXT,
-    context INTEGER
+    context INTEGER,
+    actions BLOB
 );
 CREATE INDEX decisions ON events (decision) WHERE decision IS NOT NULL;
 CREATE TABLE snapshots (sequence INTEGER PRIMARY KEY, content BLOB NOT NULL);
 """
 #: What makes the next version of a file of each earlier one; it takes no time, whatever its size.
-_MIGRATIONS = {1: "ALTER TABLE events ADD COLUMN context INTEGER"}
+_MIGRATIONS = {
+    1: "ALTER TABLE events ADD COLUMN context INTEGER",
+    2: "ALTER TABLE events ADD COLUMN actions BLOB",
+}
 
 
 class Event(NamedTuple):
@@ -78,6 +85,8 @@ class Event(NamedTuple):
         Further values as JSON.
     context : int or None
         Number of the context of the decision, where it was asked for; None without contexts.
+    actions : bytes or None
+        Arms that came with the question, row after row, as little-endian floats of 8 bytes.
     """
 
     sequence: int
@@ -92,9 +101,20 @@ class Event(NamedTuple):
     questions: int | None = None
     body: str | None = None
     context: int | None = None
+    actions: bytes | None = None
 
 
 _INSERT = f"INSERT INTO events VALUES ({', '.join('?' * len(Event._fields))})"
+
+
+def set_to_bytes(actions: NDArray[np.float64]) -> bytes:
+    """Write the arms of a question to the last bit, in less time and space than text."""
+    return actions.astype("<f8", copy=False).tobytes()
+
+
+def set_of_bytes(content: bytes, d: int) -> NDArray[np.float64]:
+    """Arms with d features each: inverse of :func:`set_to_bytes`."""
+    return np.frombuffer(content, dtype="<f8").astype(np.float64).reshape(-1, d)
 
 
 class _Lock:

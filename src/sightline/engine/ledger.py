@@ -219,10 +219,13 @@ class Ledger:
         What has been entered already changes nothing: an interrupted entry is made again.
         """
         for closing in closings:
-            self.closed[closing.decision.id] = closing
-            self.open.pop(closing.decision.id, None)
-        for decision in decisions:
-            self.open[decision.id] = decision
+            decision = closing.decision
+            if decision.features is not None:  # which nobody needs any more
+                closing = closing._replace(decision=decision._replace(features=None))
+            self.closed[decision.id] = closing
+            self.open.pop(decision.id, None)
+        for made in decisions:
+            self.open[made.id] = made
         while len(self.closed) > REMEMBERED:
             self.closed.popitem(last=False)
         self.tally = tally

@@ -9,15 +9,17 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.consistency import within
 from sightline.engine.archive import Snapshot
 from sightline.engine.decisions import Pending
 from sightline.engine.ledger import Closing, Ending, Ledger, Tally
-from sightline.validation import integer
+from sightline.validation import LARGEST, integer
 
 __all__ = ["fill_ledger", "ledger_arrays"]
 
 Arrays = dict[str, NDArray[Any]]
 
+#: The first fields of a decision.
 _KINDS: dict[str, Any] = {
     "id": "S",
     "arm": np.int64,
@@ -32,7 +34,7 @@ _ENDINGS: tuple[Ending, ...] = get_args(Ending)
 def _table(decisions: list[Pending], prefix: str) -> Arrays:
     return {
         f"{prefix}.{name}": _column([decision[i] for decision in decisions], name)
-        for i, name in enumerate(Pending._fields)
+        for i, name in enumerate(_KINDS)
     }
 
 
@@ -48,7 +50,7 @@ def _column(values: list[Any], name: str) -> NDArray[Any]:
 def _decisions(arrays: Arrays, prefix: str, k: int, t: int) -> list[Pending]:
     """Read decisions, or say which are impossible: files come from anywhere."""
     columns = []
-    for name in Pending._fields:
+    for name in _KINDS:
         column = arrays[f"{prefix}.{name}"]
         kind = np.dtype(_KINDS[name]).kind
         if column.ndim != 1 or column.dtype.kind != kind:
@@ -65,11 +67,23 @@ def _decisions(arrays: Arrays, prefix: str, k: int, t: int) -> list[Pending]:
     return decisions
 
 
-def ledger_arrays(ledger: Ledger) -> Arrays:
-    """Arrays of all decisions that a session remembers."""
-    closings = list(ledger.closed.values())
+def _with_features(decisions: list[Pending], arrays: Arrays, d: int) -> list[Pending]:
+    """Open decisions with the features of their arms, which came with the questions."""
+    table = arrays["open.features"]
+    if table.shape != (len(decisions), d) or table.dtype != np.float64:
+        raise ValueError("its column open.features is of another kind")
+    within("open.features", table, -LARGEST, LARGEST)
+    rows = map(tuple, table.tolist())
+    return [one._replace(features=row) for one, row in zip(decisions, rows, strict=True)]
+
+
+def ledger_arrays(ledger: Ledger, d: int = 0) -> Arrays:
+    """Arrays of all decisions that a session remembers; d features are kept of open ones."""
+    closings, decisions = list(ledger.closed.values()), list(ledger.open.values())
+    features = [one.features for one in decisions]
     return {
-        **_table(list(ledger.open.values()), "open"),
+        **_table(decisions, "open"),
+        **({"open.features": np.array(features, np.float64).reshape(-1, d)} if d else {}),
         **_table([closing.decision for closing in closings], "closed"),
         "closed.ending": np.array([_ENDINGS.index(one.ending) for one in closings], dtype=np.int64),
         "closed.reward": np.array([one.reward for one in closings], dtype=np.float64),
@@ -77,13 +91,19 @@ def ledger_arrays(ledger: Ledger) -> Arrays:
     }
 
 
-def fill_ledger(ledger: Ledger, snapshot: Snapshot, k: int, t: int) -> None:
-    """Enter the decisions of a file for k arms, at round t, into a new ledger."""
+def fill_ledger(ledger: Ledger, snapshot: Snapshot, k: int, t: int, d: int = 0) -> None:
+    """Enter the decisions of a file for k arms, at round t, into a new ledger.
+
+    Of open ones it has d features.
+    """
     arrays, counts = snapshot.arrays, snapshot.header["tally"]
     ledger.tally = Tally(*(integer("tally", count, at_least=0) for count in counts))
     if len(counts) != len(Tally._fields):
         raise ValueError(f"its tally has {len(counts)} numbers")
-    ledger.open = OrderedDict((one.id, one) for one in _decisions(arrays, "open", k, t))
+    decisions = _decisions(arrays, "open", k, t)
+    if d:
+        decisions = _with_features(decisions, arrays, d)
+    ledger.open = OrderedDict((one.id, one) for one in decisions)
     closed = _decisions(arrays, "closed", k, t)
     ends = (arrays[f"closed.{name}"].tolist() for name in ("ending", "reward", "when"))
     ledger.closed = OrderedDict(

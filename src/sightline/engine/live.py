@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import copy
 import io
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
 from sightline.core.consistency import check_consistency
+from sightline.core.model import check_signal
 from sightline.core.persistence import persistent_arrays
 from sightline.engine.archive import Snapshot, fill, pack, unpack, write_snapshot
 from sightline.engine.changes import (
@@ -25,9 +28,11 @@ from sightline.engine.changes import (
     offer_of,
     offered_in,
     offers_of,
+    prior_signal,
     table_without,
     valid_floor,
 )
+from sightline.engine.estimates import Estimates, estimates_in
 from sightline.engine.imagining import fill_imagining
 from sightline.engine.journal import Journal
 from sightline.engine.ledger import Closing, Ledger, Window
@@ -37,7 +42,9 @@ from sightline.engine.operation import Operation
 from sightline.engine.options import Options
 from sightline.engine.turns import (
     Mixing,
+    NewSet,
     Outcome,
+    OutcomeOfNew,
     Standing,
     accept,
     answer,
@@ -80,6 +87,7 @@ class LiveState:
         self.journal: Journal | None = None
         self._operation: Operation | Change | None = None
         self._entries: dict[Any, Callable[..., None]] = {}
+        self._prior = prior_signal(self.state)
         self._space = blank_answers(0), blank_answers(1)  # for most operations
 
     @property
@@ -105,8 +113,11 @@ class LiveState:
     def reports(self) -> list[Evidence]:
         """Let the policy report on its best arm, or on that of every context, in their order.
 
-        A policy without a report says -1 in place of the arm, and the rest is nan.
+        A policy without a report says -1 in place of the arm, and the rest is nan; so does any
+        where arms are new in every round.
         """
+        if self.options.stream:  # those to come are not known
+            return [Evidence(-1, math.nan, math.nan, self.clock)]
         ask = callable_for(inspect, self.state)
         offers = offers_of(self.table, self.policy)
         return [ask(self.state, self.clock, offer) for offer in offers]
@@ -120,10 +131,17 @@ class LiveState:
 
         With contexts they are those of all, whichever is asked about.
         """
+        if self.options.stream:
+            return math.nan, math.nan
         contexts = self.table.model.contexts
         offer: Any = offer_of(self.table, self.policy) if contexts is None else contexts.offer(0)
         loss, price = callable_for(at_stake, self.state)(self.state, self.clock, offer)
         return float(loss), float(price)
+
+    def estimates(self) -> Estimates | None:
+        """Estimate every arm or, where they are new in every round, every coordinate of theta."""
+        d = self.options.features.shape[1]
+        return estimates_in(self.state, np.eye(d) if self.options.stream else None)
 
     def due(self, now: float) -> list[Closing]:
         """Decisions whose reward window is over."""
@@ -157,10 +175,12 @@ class LiveState:
         late: str = "",
         available: tuple[int, ...] | None = None,
         context: int | None = None,
+        actions: NDArray[np.float64] | None = None,
     ) -> Operation:
         """Close decisions, then make decisions with these ids; or count a late reward.
 
-        Decisions are made in a context, where there are contexts.
+        Decisions are made in a context, where there are contexts, and among the rows of
+        ``actions``, as :meth:`new_rows` returns them, where arms are new in every round.
         """
         if self.journal is not None:
             self.journal.require_open()
@@ -176,6 +196,7 @@ class LiveState:
             answers=self._space[len(ids)] if len(ids) < 2 else blank_answers(len(ids)),
             available=available,
             context=context,
+            actions=actions,
             tally=self.ledger.tally.after(closings, bool(late)),
             late=late,
             first=table.standing.serial.item() + 1,
@@ -231,15 +252,29 @@ class LiveState:
     def _take(self, closing: Closing, serial: int) -> None:
         decision = closing.decision
         weight = self.weight_of(decision.arm)
-        outcome = Outcome(decision.round, decision.arm, closing.reward, weight, decision.exploring)
+        told = decision.round, decision.arm, closing.reward, weight, decision.exploring
+        outcome: Outcome | OutcomeOfNew = Outcome(*told)
+        if decision.features is not None:
+            outcome = OutcomeOfNew(*told, np.array([decision.features]), len(self.options))
         self.call(take_outcome, (self.standing, self.state, outcome, serial))
 
     def weight_of(self, arm: int) -> float:
         """Say by what a reward of an arm is multiplied for the policy."""
         return float(self.table.model.needs_weights("Session")[arm])
 
+    def new_rows(self, actions: object) -> NDArray[np.float64] | None:
+        """Check the options that come with a question; None where none do."""
+        rows = self.options.new_rows(actions)
+        if rows is not None:
+            check_signal(rows, self._prior, str(self.policy))
+        return rows
+
     def _answer(self, operation: Operation) -> None:
-        offer = offer_of(self.table, self.policy, operation.available, operation.context)
+        offer: Offer
+        if operation.actions is not None:
+            offer = NewSet(operation.actions)
+        else:
+            offer = offer_of(self.table, self.policy, operation.available, operation.context)
         standing = self.standing
         if operation.available is not None:
             # a question of its own: a commitment is among all options, and is not used up
@@ -248,11 +283,19 @@ class LiveState:
         if len(operation.ids) > 1 and not self.policy.randomises and self.floor == 0.0:
             fill_imagining(self, offer, operation.answers)
             self.call(accept, (standing, self.state, operation.answers, operation.last))
-        elif self.floor > 0.0 or (self.policy.probability_by_draws and self._compiled):
-            # (interpreted, thousands of draws would take a second)
+        elif self.floor > 0.0 or self._draws_law:
             self.call(answer_with_law, (*arguments, self._mixing(offer), self._spare()))
         else:
             self.call(answer, arguments)
+
+    @property
+    def _draws_law(self) -> bool:
+        """Whether the law of a policy is found by drawing though no floor needs it.
+
+        Interpreted, thousands of draws would take a second.  New arms have a new law in every
+        round, which would cost 40 to 300 times the decision itself.
+        """
+        return self.policy.probability_by_draws and self._compiled and not self.options.stream
 
     def _mixing(self, offer: Offer) -> Mixing:
         k = len(self.options)
@@ -288,6 +331,11 @@ class LiveState:
             "floor": self.floor,
         }
 
+    @property
+    def _features_kept(self) -> int:
+        """How many features are kept of an open decision: none where its arm stays."""
+        return self.options.features.shape[1] if self.options.stream else 0
+
     def snapshot(self) -> Snapshot:
         """Everything, for a file."""
         header = self.describe() | {
@@ -298,14 +346,14 @@ class LiveState:
         arrays = {
             "actions": self.options.features,
             **dict(persistent_arrays(self.standing, "standing")),
-            **ledger_arrays(self.ledger),
+            **ledger_arrays(self.ledger, self._features_kept),
         }
         return pack(header, arrays, self.state)
 
     def fill(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of the same configuration."""
         if snapshot.header["retired"]:
-            self.options.needs_no_contexts("a retired option")
+            self.options.needs_fixed_options("a retired option")
         retired = frozenset(self.options.index(arm) for arm in snapshot.header["retired"])
         self.table = self.table._replace(retired=retired)
         offer_of(self.table, self.policy)
@@ -313,7 +361,8 @@ class LiveState:
         fill(self.standing, snapshot.arrays, "standing")
         check_consistency(self.standing, "standing")
         self.rng.bit_generator.state = snapshot.header["rng"]
-        fill_ledger(self.ledger, snapshot, len(self.options), int(self.standing.t[0]))
+        k, t = len(self.options), int(self.standing.t[0])
+        fill_ledger(self.ledger, snapshot, k, t, self._features_kept)
 
 
 def weakest(reports: list[Evidence]) -> Evidence:

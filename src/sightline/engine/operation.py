@@ -14,8 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sightline.engine.decisions import Pending
-from sightline.engine.journal import Event
+from sightline.engine.journal import Event, set_to_bytes
 from sightline.engine.ledger import Closing, Tally
 from sightline.engine.turns import Answers
 
@@ -40,6 +43,8 @@ class Operation:
         Arms that may be chosen this time; None: all that are not retired.
     context : int or None
         In which context; None where there are none.
+    actions : ndarray, shape (n, d), or None
+        Arms that came with the question; None where they are known.
     tally : Tally
         Of the ledger, after it.
     late : str
@@ -59,6 +64,7 @@ class Operation:
     answers: Answers
     available: tuple[int, ...] | None
     context: int | None
+    actions: NDArray[np.float64] | None
     tally: Tally
     late: str
     first: int
@@ -85,6 +91,7 @@ class Operation:
         ]
         questions: int | None = len(self.ids)
         body = None if self.available is None else json.dumps(self.available)
+        actions = None if self.actions is None else set_to_bytes(self.actions)
         for made in self.decisions():
             events.append(
                 Event(
@@ -99,9 +106,10 @@ class Operation:
                     questions=questions,
                     body=body,
                     context=self.context,
+                    actions=actions,
                 )
             )
-            questions = body = None  # in the entry of the first
+            questions = body = actions = None  # in the entry of the first
         if self.late:
             events.append(Event(next(numbers), "late", self.now, self.late))
         return events
@@ -111,10 +119,13 @@ class Operation:
         if self._made is None:
             columns = [column.tolist() for column in self.answers]
             self._made = [
-                Pending(id_, arm, exploring, round_, probability, self.now)
+                Pending(id_, arm, exploring, round_, probability, self.now, self._features(arm))
                 for id_, round_, arm, probability, exploring in zip(self.ids, *columns, strict=True)
             ]
         return self._made
+
+    def _features(self, arm: int) -> tuple[float, ...] | None:
+        return None if self.actions is None else tuple(self.actions[arm].tolist())
 
 
 def _known(value: float) -> float | None:

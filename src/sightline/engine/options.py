@@ -42,7 +42,8 @@ class Options:
     """What can be played: features, names, and which effects the features stand for.
 
     ``sl.factorial`` makes the options of a factorial design, ``sl.contexts`` those of several
-    contexts.  A session takes an array or a mapping from names to features as well.
+    contexts, ``sl.stream`` says that they are new in every round.  A session takes an array or a
+    mapping from names to features as well.
 
     Parameters
     ----------
@@ -60,6 +61,8 @@ class Options:
         a column adds to the mean reward.
     contexts : Blocks, optional
         Which rows are on offer together; :func:`contexts` makes them.
+    stream : bool
+        Whether options are new in every round; :func:`stream` says so.
 
     Attributes
     ----------
@@ -74,6 +77,9 @@ class Options:
     contexts : Blocks, or None
         Names and rows of the contexts: ``contexts.names``, ``contexts.rows(number)``; None if all
         options are on offer in every decision.
+    stream : bool
+        Whether options come with every question.  Features are then zeros, a row for each option
+        that can be on offer at once, and a name is the row of the present ones.
     """
 
     features: Array
@@ -82,6 +88,7 @@ class Options:
     columns: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
     contexts: Blocks | None
+    stream: bool
 
     def __init__(
         self,
@@ -91,6 +98,7 @@ class Options:
         columns: Iterable[str] | None = None,
         contrasts: Iterable[Contrast] | None = None,
         contexts: Blocks | None = None,
+        stream: bool = False,
     ) -> None:
         table = _valid_features(features)
         k, d = table.shape
@@ -103,6 +111,7 @@ class Options:
             "columns": labels,
             "contrasts": effects,
             "contexts": contexts,
+            "stream": _valid_stream(stream, table, levels, contexts),
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -112,6 +121,8 @@ class Options:
 
     def __repr__(self) -> str:
         k, d = self.features.shape
+        if self.stream:
+            return f"Options(new in every round, at most {k} in {d} dimensions)"
         few = ", ".join(map(repr, self.names[:3])) + (", ..." if k > 3 else "")
         where = "" if self.contexts is None else f" and {len(self.contexts)} contexts"
         return f"Options({k} in {d} dimensions{where}: {few})"
@@ -151,12 +162,37 @@ class Options:
             raise ValueError(f"context must be given: one of {self.contexts.listed()}")
         return self.contexts.index(context)
 
-    def needs_no_contexts(self, what: str) -> None:
+    def needs_fixed_options(self, what: str) -> None:
         """Refuse what is for options that are all on offer in every decision."""
-        if self.contexts is not None:
+        if self.contexts is not None or self.stream:
+            these = "are new in every round" if self.stream else "have contexts"
             raise ValueError(
-                f"{what} needs options that are all on offer in every decision; these have contexts"
+                f"{what} needs options that are all on offer in every decision; these {these}"
             )
+
+    def new_rows(self, actions: object) -> Array | None:
+        """Check the options that come with a question; None where none do.
+
+        Raises
+        ------
+        ValueError
+            If they are missing, or cannot be on offer.
+        """
+        if not self.stream:
+            if actions is not None:
+                raise ValueError(
+                    "actions must be left out of a question: the options of this session are "
+                    "known; sl.stream makes one in which they are new in every round"
+                )
+            return None
+        most, d = self.features.shape
+        wanted = f"an array of shape (k, {d}), k from 1 to {most}"
+        if actions is None:
+            raise ValueError(f"actions must be given with every question: {wanted}")
+        rows = action_set(actions)  # type: ignore[arg-type]
+        if rows.shape[1] != d or len(rows) > most:
+            raise ValueError(f"actions must be {wanted}, got shape {rows.shape}")
+        return rows
 
     def index(self, option: str | SupportsIndex, context: str | SupportsIndex | None = None) -> int:
         """Row of an option, given its name or the row itself.
@@ -213,7 +249,7 @@ class Options:
         levels : mapping of factor to level, optional
             What it combines, all of it known; needed in a factorial design and only there.
         """
-        self.needs_no_contexts("adding an option")
+        self.needs_fixed_options("adding an option")
         if (levels is None) != (self.levels is None):
             raise ValueError(
                 "levels are for options of a factorial design only"
@@ -258,12 +294,13 @@ class Options:
                 for contrast in self.contrasts
             ],
             "contexts": None if self.contexts is None else self.contexts.describe(),
+            "stream": self.stream,
         }
 
     @classmethod
     def build(cls, description: Mapping[str, Any]) -> Options:
         """Inverse of :meth:`describe`."""
-        fields = ("features", "names", "levels", "columns", "contrasts", "contexts")
+        fields = ("features", "names", "levels", "columns", "contrasts", "contexts", "stream")
         if not isinstance(description, Mapping) or set(description) != set(fields):
             raise ValueError(f"a description of options has {', '.join(fields)} and nothing else")
         try:
@@ -318,6 +355,15 @@ def _valid_names(names: Iterable[str] | None, k: int, contexts: Blocks | None) -
 def _hint(name: str, known: dict[str, int]) -> str:
     close = difflib.get_close_matches(name, known, n=1) if len(known) <= _MOST_HINTS else []
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _valid_stream(stream: object, table: Array, levels: object, contexts: object) -> bool:
+    """Refuse to call options new that are known."""
+    if not isinstance(stream, bool):
+        raise ValueError(f"stream must be True or False, got {shown(stream)}")
+    if stream and (table.any() or levels is not None or contexts is not None):
+        raise ValueError("options that are new in every round have no features, levels or contexts")
+    return stream
 
 
 def _valid_features(features: ArrayLike) -> Array:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import cast, get_args
 
 from sightline.engine.archive import read_snapshot
-from sightline.engine.journal import Event, Journal
+from sightline.engine.journal import Event, Journal, set_of_bytes
 from sightline.engine.ledger import Closing, Ending
 from sightline.engine.live import LiveState
 
@@ -43,7 +43,9 @@ def _ask_again(live: LiveState, batch: list[Event]) -> None:
     available = None if batch[0].body is None else tuple(json.loads(batch[0].body))
     ids = [event.decision or "" for event in batch]
     context = live.options.context_number(batch[0].context)
-    operation = live.perform(batch[0].time, [], ids, available=available, context=context)
+    content, d = batch[0].actions, live.options.features.shape[1]
+    actions = live.new_rows(None if content is None else set_of_bytes(content, d))
+    operation = live.perform(batch[0].time, [], ids, "", available, context, actions)
     for made, event in zip(operation.decisions(), batch, strict=True):
         if (made.round, made.arm, made.exploring) != (event.round, event.arm, event.exploring):
             raise ValueError(

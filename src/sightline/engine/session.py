@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sightline.core.clock import FAR, Clock
 from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.decisions import Decision, ExpiredDecisionError, Pending, Status
-from sightline.engine.estimates import Estimates, estimates_in
+from sightline.engine.estimates import Estimates
 from sightline.engine.guard import exclusive
 from sightline.engine.labels import Level
 from sightline.engine.ledger import Closing, new_ids, refusal, reward_value
@@ -43,8 +43,8 @@ class Session(StoredSession):
     Parameters
     ----------
     actions : Options, mapping of str to array_like, or array_like of shape (k, d)
-        The options: made by :func:`factorial` or :func:`contexts`, or features by name, or
-        features.
+        The options: made by :func:`factorial`, :func:`contexts` or :func:`stream`, or features by
+        name, or features.
     policy : Policy, optional
         How to choose among them; :class:`Stakes` by default.
     noise_std : float or array_like, shape (k,)
@@ -61,20 +61,32 @@ class Session(StoredSession):
     floor : float
         Least probability of every option in every decision, at most 1/k, k being the number of
         options in the largest context: so that any policy can be evaluated on the log.  It costs
-        floor times the sum of all gaps per decision.
+        floor times the sum of all gaps per decision.  With :func:`stream`, k is the largest number
+        of options.
     now : callable
         Clock in seconds since 1970.
     """
 
     @overload
-    def ask(self, *, available: Available = None, context: Context = None) -> Decision: ...
+    def ask(
+        self,
+        *,
+        available: Available = None,
+        context: Context = None,
+        actions: ArrayLike | None = None,
+    ) -> Decision: ...
     @overload
     def ask(
         self, count: int, *, available: Available = None, context: Context = None
     ) -> list[Decision]: ...
 
     def ask(
-        self, count: int | None = None, *, available: Available = None, context: Context = None
+        self,
+        count: int | None = None,
+        *,
+        available: Available = None,
+        context: Context = None,
+        actions: ArrayLike | None = None,
     ) -> Decision | list[Decision]:
         """Choose the arm for the next round, or for each of the next ones.
 
@@ -88,6 +100,9 @@ class Session(StoredSession):
         context : str or int, optional
             Name or number of the present context, where there are contexts: its options are on
             offer.
+        actions : array_like, shape (k, d), optional
+            Features of the options on offer, one per row, where they are new in every round
+            (:func:`stream`).
 
         Returns
         -------
@@ -95,15 +110,28 @@ class Session(StoredSession):
             Or a list of them, if ``count`` is given.
         """
         if count is None:
-            return self._ask(1, available, context)[0]
-        return self._ask(integer("count", count, at_least=1), available, context)
+            return self._ask(1, available, context, actions)[0]
+        if self.options.stream:
+            raise ValueError(
+                f"count must be left out where options come with the question, got {shown(count)}: "
+                "ask once for each decision"
+            )
+        return self._ask(integer("count", count, at_least=1), available, context, actions)
 
     @exclusive
-    def _ask(self, count: int, available: Available, context: Context) -> list[Decision]:
+    def _ask(
+        self, count: int, available: Available, context: Context, actions: ArrayLike | None
+    ) -> list[Decision]:
         number = self._live.options.context_number(context)
+        rows = self._live.new_rows(actions)
+        if rows is not None and available is not None:
+            raise ValueError(
+                "available must be left out where options come with the question: give those that "
+                "may be chosen as actions"
+            )
         arms = None if available is None else self._rows(available, number)
         now = self._expire()
-        operation = self._live.perform(now, [], new_ids(count), available=arms, context=number)
+        operation = self._live.perform(now, [], new_ids(count), "", arms, number, rows)
         blocks = self._live.options.contexts
         name = None if blocks is None or number is None else blocks.names[number]
         return [self._decision(one, name) for one in operation.decisions()]
@@ -125,7 +153,7 @@ class Session(StoredSession):
         option : str or int
             Its name or row.
         """
-        self._live.options.needs_no_contexts("retiring an option")
+        self._live.options.needs_fixed_options("retiring an option")
         arm = self._live.options.index(option)
         if arm not in self._live.table.retired:
             self._live.change(self._expire(), "retired", {"arm": arm})
@@ -257,7 +285,7 @@ class Session(StoredSession):
         report = weakest(reports)
         wake = Clock(*report.wake)
         held = int(live.standing.wake_t[0])
-        if report.best < 0 and held > clock.t:
+        if report.best < 0 and held > clock.t and not live.options.stream:
             # all that a policy without a report has told
             wake = Clock(held, float(live.standing.wake_log_t[0]))
         evidence, threshold = float(report.evidence), float(report.threshold)
@@ -286,9 +314,12 @@ class Session(StoredSession):
 
     @exclusive
     def estimates(self) -> Estimates | None:
-        """Estimate the reward of every arm with its standard error; None if the policy does not."""
+        """Estimate the reward of every arm with its standard error; None if the policy does not.
+
+        Where arms are new in every round, estimate every coordinate of the parameter instead.
+        """
         self._expire()
-        return estimates_in(self._live.state)
+        return self._live.estimates()
 
     def _expire(self) -> float:
         """Close decisions whose reward window is over, and return the time."""
@@ -299,12 +330,12 @@ class Session(StoredSession):
         return now
 
     def _decision(self, made: Pending, context: str | None) -> Decision:
-        options, arm = self._live.options, made.arm
+        options, arm, row = self._live.options, made.arm, made.features
         decision = object.__new__(Decision)
         decision.__dict__.update(  # as its __init__ does, which takes two microseconds longer
             id=made.id,
             arm=arm,
-            action=options.features[arm].copy(),
+            action=options.features[arm].copy() if row is None else np.array(row),
             probability=made.probability,
             exploring=made.exploring,
             round=made.round,

@@ -47,8 +47,9 @@ class StoredSession:
         now: Callable[[], float] = time.time,
     ) -> None:
         limits = window(reward_window, on_timeout)
+        options = as_options(actions)
         chosen = Stakes() if policy is None else policy
-        self._live = LiveState(as_options(actions), chosen, noise_std, seed, limits, floor)
+        self._live = LiveState(options, chosen, noise_std, seed, limits, floor)
         self._now = now
         self._guard = Guard()
 
@@ -139,8 +140,9 @@ class StoredSession:
         blocks = live.options.contexts
         where = "" if blocks is None else f"{len(blocks)} contexts and "
         noise = f"{levels:g}" if isinstance(levels, float) else f"{k} levels"
+        arms = f"at most {k} new arms per round" if live.options.stream else f"{k} arms"
         return (
-            f"Session({k} arms in {where}{d} dimensions, {live.policy}, noise_std={noise}, "
+            f"Session({arms} in {where}{d} dimensions, {live.policy}, noise_std={noise}, "
             f"next round {live.clock.t}, {int(live.standing.explorations[0])} rewards learned "
             f"from, {len(live.ledger.open)} decisions open)"
         )

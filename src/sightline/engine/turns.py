@@ -20,13 +20,24 @@ from sightline.core.model import AllArms, OneContext, SomeArms
 from sightline.core.offers import nth_offered
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart, generic
-from sightline.policies.base import choose, decided, dropped, law, put_all_on, update
+from sightline.policies.base import (
+    Choice,
+    choose,
+    decided,
+    dropped,
+    law,
+    put_all_on,
+    show,
+    update,
+)
 from sightline.validation import LARGEST
 
 __all__ = [
     "Answers",
     "Mixing",
+    "NewSet",
     "Outcome",
+    "OutcomeOfNew",
     "Standing",
     "accept",
     "answer",
@@ -51,12 +62,14 @@ class Standing(NamedTuple):
     arm, probability, wake_t, wake_log_t : ndarray
         The policy's last choice, and until when it holds; ``wake_t`` is 0 where it must be asked.
         With contexts a commitment is to the best arm of each, and ``arm`` is that of the last.
+        Where arms are new in every round the policy is always asked.
     explorations : ndarray
         Outcomes learned from.
     serial : ndarray
         Number of the last step.
     asked, told, totals : ndarray, shape (k,)
-        Of each arm: decisions, rewards and their sum, whether learned from or not.
+        Of each arm: decisions, rewards and their sum, whether learned from or not.  Where arms are
+        new in every round, of each place among those on offer.
     """
 
     t: Ints
@@ -126,6 +139,34 @@ class Outcome(NamedTuple):
     learns: bool
 
 
+class OutcomeOfNew(NamedTuple):
+    """How a decision turned out whose arm has gone since: others came with later questions.
+
+    Attributes
+    ----------
+    t, arm, reward, weight, learns
+        As of :class:`Outcome`; ``arm`` is the row among those that came with the question.
+    row : ndarray, shape (1, d)
+        Features of the arm.
+    place : int
+        Row of the policy's table through which it is learned.
+    """
+
+    t: int
+    arm: int
+    reward: float
+    weight: float
+    learns: bool
+    row: Array
+    place: int
+
+
+class NewSet(NamedTuple):
+    """Arms that come with a question."""
+
+    rows: Array  # (n, d)
+
+
 def first_standing(k: int) -> Standing:
     """Before the first question about k arms."""
     whole = [np.zeros(1, dtype=np.int64) for _ in range(5)]
@@ -179,6 +220,103 @@ class Mixing(NamedTuple):
 
 
 @generic
+def _present(offer: Any, state: State) -> None:
+    """Show the policy what is new."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@_present.register(AllArms)
+@_present.register(SomeArms)
+@_present.register(OneContext)
+@compiled
+def _nothing_is_new(offer: Any, state: State) -> None:
+    pass
+
+
+@_present.register(NewSet)
+@compiled
+def _present_new(offer: NewSet, state: State) -> None:
+    show(state, offer.rows, 0, offer.rows.shape[0])
+
+
+@compiled
+def _in_table(offer: NewSet) -> OneContext:
+    """Where in its table the policy has been shown new arms."""
+    return OneContext(0, 0, offer.rows.shape[0])
+
+
+@generic
+def _choose(offer: Any, state: State, clock: Clock, rng: np.random.Generator) -> Choice:
+    """Let the policy choose."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@_choose.register(AllArms)
+@_choose.register(SomeArms)
+@_choose.register(OneContext)
+@compiled
+def _choose_known(offer: Any, state: State, clock: Clock, rng: np.random.Generator) -> Choice:
+    return choose(state, clock, offer, rng)
+
+
+@_choose.register(NewSet)
+@compiled
+def _choose_new(offer: NewSet, state: State, clock: Clock, rng: np.random.Generator) -> Choice:
+    return choose(state, clock, _in_table(offer), rng)
+
+
+@generic
+def _write_law(
+    offer: Any, state: State, clock: Clock, rng: np.random.Generator, probabilities: Array
+) -> None:
+    """Let the policy write the probability of every arm."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@_write_law.register(AllArms)
+@_write_law.register(SomeArms)
+@_write_law.register(OneContext)
+@compiled
+def _law_of_known(
+    offer: Any, state: State, clock: Clock, rng: np.random.Generator, probabilities: Array
+) -> None:
+    law(state, clock, offer, rng, probabilities)
+
+
+@_write_law.register(NewSet)
+@compiled
+def _law_of_new(
+    offer: NewSet, state: State, clock: Clock, rng: np.random.Generator, probabilities: Array
+) -> None:
+    law(state, clock, _in_table(offer), rng, probabilities)
+
+
+@nth_offered.register(NewSet)
+@compiled
+def _nth_of_new(offer: NewSet, n: int) -> int:
+    return n
+
+
+@generic
+def _place_of(outcome: Any, state: State) -> int:
+    """Say which row of its table a policy is to learn from, and put it there if it has gone."""
+    raise TypeError(f"{type(outcome).__name__} is no outcome")
+
+
+@_place_of.register(Outcome)
+@compiled
+def _own_place(outcome: Outcome, state: State) -> int:
+    return outcome.arm
+
+
+@_place_of.register(OutcomeOfNew)
+@compiled
+def _spare_place(outcome: OutcomeOfNew, state: State) -> int:
+    show(state, outcome.row, outcome.place, outcome.place + 1)
+    return outcome.place
+
+
+@generic
 def _is_answered(offer: Any) -> bool:
     """Whether a commitment answers this offer."""
     raise TypeError(f"{type(offer).__name__} is no offer")
@@ -192,8 +330,9 @@ def _it_was_made_about_it(offer: Any) -> bool:
 
 
 @_is_answered.register(OneContext)
+@_is_answered.register(NewSet)
 @compiled
-def _it_may_be_about_another(offer: OneContext) -> bool:
+def _it_may_be_about_another(offer: Any) -> bool:
     return False  # the policy is committed in all contexts, with an arm and a probability in each
 
 
@@ -204,7 +343,7 @@ def _consult(
     """Ask the policy, unless it is committed; return whether it explores now."""
     committed = is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
     if not (committed and _is_answered(offer)):
-        choice = choose(state, clock, offer, rng)
+        choice = _choose(offer, state, clock, rng)
         standing.arm[0] = choice.arm
         standing.probability[0] = choice.probability
         standing.wake_t[0] = choice.wake.t
@@ -234,6 +373,7 @@ def answer(
     serial: int,
 ) -> None:
     """Answer as many questions as there is space for, from the same knowledge."""
+    _present(offer, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
         answers.exploring[i] = _consult(standing, state, clock, offer, rng)
@@ -268,7 +408,7 @@ def _mix(
         put_all_on(arm, mixing.probabilities)
         mixing.known_at[0] = -1
     elif mixing.known_at[0] != standing.explorations[0]:
-        law(state, clock, offer, spare, mixing.probabilities)
+        _write_law(offer, state, clock, spare, mixing.probabilities)
         mixing.known_at[0] = standing.explorations[0]
     if floor > 0.0 and rng.random() < floor * mixing.offered:
         arm = nth_offered(offer, int(rng.random() * mixing.offered))
@@ -291,6 +431,7 @@ def answer_with_law(
     An arm that a committed policy would not have played is explored.  The spare generator is for
     policies that find their probabilities by drawing; these draws decide nothing.
     """
+    _present(offer, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
         exploring = _consult(standing, state, clock, offer, rng)
@@ -303,19 +444,19 @@ def answer_with_law(
 
 
 @compiled_apart
-def take_outcome(standing: Standing, state: State, outcome: Outcome, serial: int) -> None:
+def take_outcome(standing: Standing, state: State, outcome: Any, serial: int) -> None:
     """Take note of a reward, and learn from that of an exploration; nan: it will never come.
 
     Either ends a commitment, which was computed from what was known before.
     """
     comes = not np.isnan(outcome.reward)
     if outcome.learns:
-        clock = Clock(outcome.t, np.nan)
+        clock, place = Clock(outcome.t, np.nan), _place_of(outcome, state)
         if comes:
-            update(state, clock, outcome.arm, outcome.reward * outcome.weight)
+            update(state, clock, place, outcome.reward * outcome.weight)
             standing.explorations[0] += 1
         else:
-            dropped(state, clock, outcome.arm)
+            dropped(state, clock, place)
         standing.wake_t[0] = 0
     if comes:
         standing.told[outcome.arm] += 1

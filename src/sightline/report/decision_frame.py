@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.journal import Event
+from sightline.engine.journal import Event, set_of_bytes
 from sightline.engine.options import Options
 from sightline.report.offers import Offers
 from sightline.report.standing import View
@@ -54,8 +54,7 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             "option": _categories(view.options.names, arms),
             "arm": arms,
             **_levels(view.options, arms),
-            "features": _lists(view.options.features.tolist(), arms, float),
-            "offered": _offered(offered),
+            **_choices(view.options, asked, arms, offered),
             "probability": _floats(event.probability for event in asked),
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
@@ -123,6 +122,28 @@ def _lists(known: list[Any], which: NDArray[np.int64], kind: type) -> pd.Series:
     return pd.Series(lists, dtype=pd.ArrowDtype(lists.type))
 
 
+def _choices(
+    options: Options,
+    asked: Sequence[Event],
+    arms: NDArray[np.int64],
+    offered: list[NDArray[np.bool_]],
+) -> dict[str, pd.Series]:
+    """Features of what was chosen, and what it was chosen from."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if not options.stream:
+        features = _lists(options.features.tolist(), arms, float)
+        return {"features": features, "offered": _offered(offered)}
+    d = options.features.shape[1]
+    sets = [set_of_bytes(event.actions or b"", d) for event in asked]
+    rows = pa.list_(pa.float64())
+    chosen = pa.array([rows_[arm] for rows_, arm in zip(sets, arms, strict=True)], rows)
+    every = pa.array([list(rows_) for rows_ in sets], pa.list_(rows))
+    columns = {"features": chosen, "actions": every}
+    return {name: pd.Series(col, dtype=pd.ArrowDtype(col.type)) for name, col in columns.items()}
+
+
 def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
     """Rows that could be chosen in each decision; None for all."""
     known: dict[bytes, int] = {}
@@ -144,7 +165,8 @@ def _write_parquet(frame: pd.DataFrame, file: BinaryIO) -> None:
 
 
 def _write_csv(frame: pd.DataFrame, file: BinaryIO) -> None:
-    frame.drop(columns=["features", "offered"]).to_csv(file, index=False)
+    lists = ["features", "offered", "actions"]
+    frame.drop(columns=lists, errors="ignore").to_csv(file, index=False)
 
 
 #: By the suffix of the file.

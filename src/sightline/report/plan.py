@@ -180,7 +180,7 @@ def plan(
         Prints as a table.
     """
     known = as_options(options)
-    known.needs_no_contexts("a plan")
+    known.needs_fixed_options("a plan")
     theta = supposed_parameter(known, effects, means)
     problem = LinearBandit(known.features, theta, noise_std, noise=noise, name="plan")
     traffic = number("traffic_per_day", traffic_per_day, above=0)

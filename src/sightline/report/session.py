@@ -34,7 +34,8 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         The probability that any interval of any effect at any round misses the truth is at most
         ``delta``: look as often as you like, stop when you like, and read off the largest effect.
         All rewards count, also those that the policy did not learn from, and those that
-        ``on_timeout`` put in place of missing ones.
+        ``on_timeout`` put in place of missing ones.  Where options are new in every round, those
+        count that the policy has learned from.
 
         The guarantee assumes that mean rewards are linear in the features, with noise of the given
         level and a parameter of norm at most S; and that whether and when a reward is told does not
@@ -65,7 +66,8 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
 
         Evidence and traffic are drawn over time if the session keeps a journal, else as they are
         now.  Evidence of the past is found by doing everything in the journal again: 10^5 events
-        take seconds, during which other threads can use the session.
+        take seconds, during which other threads can use the session.  Where options are new in
+        every round, effects are drawn, and no more.
 
         Parameters
         ----------
@@ -80,7 +82,7 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         view, record = self._view_and_record()
         shown = view.effects(delta)
         past = None
-        if record is not None:
+        if record is not None and not view.options.stream:
             first = type(self)._restored(read_snapshot(io.BytesIO(record.first)), self.policy)
             past = history_of(first._live, record.events, view)
         return session_figure(view, shown, delta, past, path)
@@ -95,7 +97,8 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         - ``option`` and ``arm``, its name and its row; ``level:`` and the name of a factor, for
           every factor; ``features``, a list, in Parquet only;
         - ``offered``, the rows of the options that could be chosen, in Parquet only, and null where
-          these are all that there ever were;
+          these are all that there ever were; in its place ``actions``, the features of all that
+          could be chosen, where options are new in every round: ``arm`` is one of these;
         - ``probability``, with which the option was drawn, nan if unknown; ``exploring``;
         - ``policy``, the name of its class;
         - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed;

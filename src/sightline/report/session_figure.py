@@ -39,6 +39,8 @@ def session_figure(
 ) -> Figure:
     """Draw estimates and effects on the left, evidence and traffic over time on the right.
 
+    Where options are new in every round, only effects.
+
     Parameters
     ----------
     view : View
@@ -54,8 +56,12 @@ def session_figure(
     """
     from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
 
-    colours = _colours(view.asked)
     shown = _shown_effects(effects)
+    if view.options.stream:  # what else is drawn is about options that stay
+        figure = Figure(figsize=(7, 1.5 + 0.25 * max(len(shown), 6)), layout="constrained")
+        _draw_effects(figure.subplots(), effects, shown, delta)
+        return _finished(figure, view, path)
+    colours = _colours(view.asked)
     rows = (min(len(view.options), _MOST_ROWS), len(shown))
     heights = [max(count, 6) + 3 for count in rows]
     figure = Figure(figsize=(12, 0.6 + 0.25 * sum(heights)), layout="constrained")
@@ -64,6 +70,11 @@ def session_figure(
     _draw_effects(grid[1, 0], effects, shown, delta)
     _draw_evidence(grid[0, 1], view, past)
     _draw_traffic(grid[1, 1], view, past, colours)
+    return _finished(figure, view, path)
+
+
+def _finished(figure: Figure, view: View, path: str | PathLike[str] | None) -> Figure:
+    """Put the headline on a figure, and write it."""
     figure.suptitle(_headline(view))
     if path is not None:
         figure.savefig(path, dpi=150)
@@ -72,8 +83,10 @@ def session_figure(
 
 def _headline(view: View) -> str:
     """Say what one wants to know first."""
-    report = view.evidence
     start = f"Decisions: {int(view.asked.sum()):,}, rewards: {int(view.told.sum()):,}"
+    if view.options.stream:
+        return start
+    report = view.evidence
     if report.best < 0 or not view.told.any():
         return start
     settled = "settled" if report.evidence >= report.threshold else "not settled"

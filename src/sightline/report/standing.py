@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
 from sightline.engine.effects import Effect, effects
-from sightline.engine.ellipsoid import ellipsoid_of, evidence_of
-from sightline.engine.estimates import Estimates, estimates_in
+from sightline.engine.ellipsoid import Ellipsoid, ellipsoid_in, ellipsoid_of, evidence_of
+from sightline.engine.estimates import Estimates
 from sightline.engine.journal import Event
 from sightline.engine.live import LiveState, weakest
 from sightline.engine.options import Options
 from sightline.engine.settling import rule_of
 from sightline.policies.base import Evidence, Policy
+from sightline.validation import number
 
 __all__ = ["Record", "View", "view_of"]
 
@@ -56,6 +57,8 @@ class View:
     report : Evidence
         Of the policy; its threshold is nan if the policy has no test.  With contexts, on the one
         of which least is known.
+    learned : Ellipsoid or None
+        What the policy has learned, where options are new in every round: nothing else is kept.
     """
 
     options: Options
@@ -68,6 +71,7 @@ class View:
     totals: Array
     estimates: Estimates | None
     report: Evidence
+    learned: Ellipsoid | None = None
 
     @property
     def has_test(self) -> bool:
@@ -102,8 +106,13 @@ class View:
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Effects with intervals; see :meth:`sightline.Session.effects`."""
         bound = rule_of(self.policy).norm_bound or 1.0 if norm_bound is None else norm_bound
-        features = self.options.features
-        data = ellipsoid_of(features, self.told, self.totals, self.noise_std, bound)
+        if self.options.stream:
+            if self.learned is None:
+                raise ValueError(f"{self.policy} keeps no estimates, from which effects are found")
+            data = self.learned._replace(norm_bound=number("norm_bound", bound, above=0))
+        else:
+            features = self.options.features
+            data = ellipsoid_of(features, self.told, self.totals, self.noise_std, bound)
         return effects(self.options, data, delta)
 
 
@@ -112,6 +121,10 @@ def view_of(live: LiveState) -> View:
     standing = live.standing
     offered = np.ones(len(live.options), dtype=np.bool_)
     offered[list(live.table.retired)] = False
+    learned = None
+    if live.options.stream:
+        noise, features = live.table.noise_std, live.options.features
+        learned = ellipsoid_in(live.state, live.policy, features, noise)
     return View(
         options=live.options,
         offered=offered,
@@ -121,6 +134,7 @@ def view_of(live: LiveState) -> View:
         asked=standing.asked.copy(),
         told=standing.told.copy(),
         totals=standing.totals.copy(),
-        estimates=estimates_in(live.state),
+        estimates=live.estimates(),
         report=live.evidence(),
+        learned=learned,
     )

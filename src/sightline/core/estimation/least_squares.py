@@ -252,7 +252,7 @@ def refresh(state: LeastSquares) -> None:
     """Recompute every estimate from the data, through a Cholesky factor of V."""
     learned, arms = state.learned, state.arms
     factor, w = state.scratch.factor, state.scratch.direction
-    k, d = arms.rewards.shape
+    d = w.shape[0]
     root = math.sqrt(state.regulariser)
     for i in range(d):
         learned.theta[i] = 0.0
@@ -271,17 +271,38 @@ def refresh(state: LeastSquares) -> None:
             learned.gram_inverse[i, j] = w[j]
             learned.gram_inverse[j, i] = w[j]
     solve(factor, learned.theta)
-    for z in range(k):
-        mean = 0.0
-        for i in range(d):
-            mean += arms.rewards[z, i] * learned.theta[i]
-        arms.means[z] = mean
-        arms.squared_widths[z] = _squared_width(state, arms.rewards[z])
-    _refresh_seen_widths(arms.seen, state)
-    for z in range(k):
-        arms.refreshed_widths[z] = arms.seen_widths[z]
+    _refresh_arms(arms.seen, state)
     learned.log_det[0] = log_det
     learned.since_refresh[0] = 0
+
+
+@generic
+def _refresh_arms(seen: Any, state: LeastSquares) -> None:
+    """Recompute means and widths of all arms, where these are there to stay."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@_refresh_arms.register(SeesStream)
+@compiled
+def _await_new_arms(seen: SeesStream, state: LeastSquares) -> None:
+    pass  # as in an update: others will come
+
+
+@_refresh_arms.register(SeesRewards)
+@_refresh_arms.register(SeesRow)
+@_refresh_arms.register(SeesRows)
+@compiled
+def _refresh_lasting_arms(seen: Any, state: LeastSquares) -> None:
+    arms, theta = state.arms, state.learned.theta
+    for z in range(arms.rewards.shape[0]):
+        mean = 0.0
+        for i in range(theta.shape[0]):
+            mean += arms.rewards[z, i] * theta[i]
+        arms.means[z] = mean
+        arms.squared_widths[z] = _squared_width(state, arms.rewards[z])
+    _refresh_seen_widths(seen, state)
+    for z in range(arms.rewards.shape[0]):
+        arms.refreshed_widths[z] = arms.seen_widths[z]
 
 
 @compiled
@@ -352,7 +373,6 @@ def _refresh_seen_widths(seen: Any, state: LeastSquares) -> None:
 
 
 @_refresh_seen_widths.register(SeesRewards)
-@_refresh_seen_widths.register(SeesStream)
 @compiled
 def _refresh_nothing(seen: Any, state: LeastSquares) -> None:
     pass

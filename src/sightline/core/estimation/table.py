@@ -93,15 +93,15 @@ def _sees(rows: Array, per_arm: int) -> SeesRow | SeesRows:
 
 def _table(rewards: Array, seen: Any, per_arm: int) -> Arms:
     k = len(rewards)
-    widths = np.empty(k)
+    widths = np.zeros(k)
     return Arms(
         rewards=rewards,
         columns=np.ascontiguousarray(rewards.T),
         seen=seen,
-        means=np.empty(k),
+        means=np.zeros(k),
         squared_widths=widths,
-        seen_widths=widths if isinstance(seen, SeesRewards | SeesStream) else np.empty(k),
-        refreshed_widths=np.empty(k),
+        seen_widths=widths if isinstance(seen, SeesRewards | SeesStream) else np.zeros(k),
+        refreshed_widths=np.zeros(k),
         pulls=np.zeros(k),
         sums=np.zeros(k * per_arm),
     )
