@@ -35,9 +35,9 @@ import sightline as sl
 from benchmarks.bench import machine
 from benchmarks.others import streams_worker
 from benchmarks.others.streams_worker import WIDTH, Entry, Learner, Size
-from sightline.core.clock import clock_at, is_before, tick
+from sightline.core.clock import Clock, clock_at, is_before, tick
 from sightline.core.model import OneContext, stream_model
-from sightline.jit import callable_for
+from sightline.jit import compiled_apart, entry_for
 from sightline.policies.base import choose, show, update
 
 Array = NDArray[np.float64]
@@ -71,26 +71,46 @@ class Live(Learner):
         self.session.tell(self.decision, reward)
 
 
+@compiled_apart
+def _ask(
+    state: Any, rows: Array, t: int, log_t: float, rng: np.random.Generator
+) -> tuple[int, bool]:
+    """Show new arms and choose; say also whether the outcome is to be learned from."""
+    clock = Clock(t, log_t)
+    show(state, rows, 0, rows.shape[0])
+    choice = choose(state, clock, OneContext(0, 0, rows.shape[0]), rng)
+    return choice.arm, not is_before(clock, choice.wake)
+
+
+@compiled_apart
+def _tell(state: Any, t: int, log_t: float, arm: int, reward: float) -> None:
+    update(state, Clock(t, log_t), arm, reward)
+
+
 class Kernels(Live):
-    """Kernels of a policy, called one by one as the loop of ``simulate`` does."""
+    """Kernels of a policy, one call each, whose machine code is looked up once as in sessions.
+
+    There is none of the bookkeeping of a session.
+    """
 
     def __init__(self, size: Size, policy: sl.Policy) -> None:
         self.state = policy.start(stream_model(size.k, size.d, NOISE_STD))
-        kernels = (callable_for(kernel, self.state) for kernel in (show, choose, update))
-        self.show, self.choose, self.update = kernels
-        self.offer, self.clock = OneContext(0, 0, size.k), clock_at(1)
+        self.clock = clock_at(1)
         self.rng = np.random.default_rng(size.seed)
         self.learns = True
+        rows = np.zeros((size.k, size.d))
+        self.call_ask = entry_for(_ask, (self.state, rows, *self.clock, self.rng), self.state)
+        self.call_tell = entry_for(_tell, (self.state, *self.clock, 0, 0.0), self.state)
 
     def ask(self, features: Array) -> int:
-        self.show(self.state, features, 0, len(features))
-        choice = self.choose(self.state, self.clock, self.offer, self.rng)
-        self.learns = not is_before(self.clock, choice.wake)
-        return int(choice.arm)
+        t, log_t = self.clock
+        arm, self.learns = self.call_ask(self.state, features, t, log_t, self.rng)
+        return int(arm)
 
     def tell(self, arm: int, reward: float) -> None:
         if self.learns:
-            self.update(self.state, self.clock, arm, reward)
+            t, log_t = self.clock
+            self.call_tell(self.state, t, log_t, arm, reward)
         self.clock = tick(self.clock)
 
 

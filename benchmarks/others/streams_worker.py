@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 WIDTH = 0.5
 WARM_UP = 100
@@ -371,7 +372,7 @@ def time_rounds(entry: Entry, actions: Array, rewards: Array, seconds: float) ->
     return _answer(entry, times[min(WARM_UP, len(times) // 2) :], [])
 
 
-def classify(entry: Entry, contexts: Array, labels: Array, orders: Array, seconds: float) -> Answer:
+def classify(entry: Entry, contexts: Array, labels: Ints, orders: Ints, seconds: float) -> Answer:
     """Collect rewards on a classification stream, order by order while there is time."""
     k, p, rounds = int(labels.max()) + 1, contexts.shape[1], orders.shape[1]
     marks = [rounds // 8, rounds // 4, rounds // 2, rounds]
