@@ -9,7 +9,8 @@ reduced   the same with 16 numbers per class
 
 Every library runs in a process of its own (``benchmarks/others/streams_worker.py``, which needs
 nothing of ours) on the same file of arms and rewards.  Processes take turns, the cycle is repeated,
-and the median over the cycles of the median of a cycle is what counts.  One thread each.
+and the median over the cycles of the median of a cycle is what counts, in time of the processor.
+One thread each.
 """
 
 from __future__ import annotations
