@@ -59,6 +59,7 @@ Ints = NDArray[np.int64]
 # falls by F over the number of such arms.
 REFRESH_AFTER_UPDATES = 2048
 REFRESH_AFTER_FALL = 1e-3
+_SIDE_BY_SIDE = 4  # arms from which a loop over them pays
 
 
 class Learned(NamedTuple):
@@ -393,18 +394,44 @@ def _refresh_rows(seen: Any, state: LeastSquares) -> None:
 @compiled
 def show_arms(state: LeastSquares, rows: Array, start: int, stop: int) -> None:
     """Put new arms into a part of the table, the first ones of ``rows``: O(d^2) for each."""
-    arms, w = state.arms, state.scratch.direction
+    arms, d = state.arms, state.scratch.direction.shape[0]
     for z in range(start, stop):
         mean = 0.0
-        for i in range(w.shape[0]):
+        for i in range(d):
             value = rows[z - start, i]
             arms.rewards[z, i] = value
             arms.columns[i, z] = value
             mean += value * state.learned.theta[i]
         arms.means[z] = mean
-        width = multiply(state.learned.gram_inverse, arms.rewards[z], w, 0.0)
-        arms.squared_widths[z] = width
-        arms.refreshed_widths[z] = width
+    _widths_of_new(state, start, stop)
+    for z in range(start, stop):
+        arms.refreshed_widths[z] = arms.squared_widths[z]
+
+
+@compiled
+def _widths_of_new(state: LeastSquares, start: int, stop: int) -> None:
+    """Write x^T V^-1 x: by one triangle of V^-1, its diagonal halved, for all arms side by side.
+
+    The inner loops run over arms and become vector code; a few arms are better off one by one.
+    """
+    arms, inverse, products = state.arms, state.learned.gram_inverse, state.scratch.products
+    widths, columns, d = arms.squared_widths, arms.columns, inverse.shape[0]
+    if stop - start < _SIDE_BY_SIDE:
+        for z in range(start, stop):
+            widths[z] = multiply(inverse, arms.rewards[z], state.scratch.direction, 0.0)
+        return
+    for z in range(start, stop):
+        widths[z] = 0.0
+    for i in range(d):
+        half = 0.5 * inverse[i, i]
+        for z in range(start, stop):
+            products[z] = half * columns[i, z]
+        for j in range(i + 1, d):
+            factor = inverse[i, j]
+            for z in range(start, stop):
+                products[z] += factor * columns[j, z]
+        for z in range(start, stop):
+            widths[z] += 2.0 * columns[i, z] * products[z]
 
 
 @compiled

@@ -68,6 +68,18 @@ note_offer.register(Reservoir)(note_nothing)
 
 
 @compiled
+def _repeat_first(estimate: LeastSquares, z: int) -> None:
+    """Make an arm the twin of the first one, to the last bit: it is then never preferred to it."""
+    arms = estimate.arms
+    for i in range(arms.rewards.shape[1]):
+        arms.rewards[z, i] = arms.rewards[0, i]
+        arms.columns[i, z] = arms.columns[i, 0]
+    arms.means[z] = arms.means[0]
+    arms.squared_widths[z] = arms.squared_widths[0]
+    arms.refreshed_widths[z] = arms.refreshed_widths[0]
+
+
+@compiled
 def show_sets(kept: Reservoir, estimate: LeastSquares, rows: Array, start: int, stop: int) -> None:
     """Put the arms of a round into the table, and past sets beside them; or one arm told late."""
     most = kept.sets.shape[1]
@@ -75,7 +87,7 @@ def show_sets(kept: Reservoir, estimate: LeastSquares, rows: Array, start: int, 
     if start > 0:
         return
     for z in range(stop, most):
-        show_arms(estimate, rows, z, z + 1)
+        _repeat_first(estimate, z)
     filled = min(kept.seen[0], kept.sets.shape[0])
     for r in range(filled):
         show_arms(estimate, kept.sets[r], most + 1 + r * most, most + 1 + (r + 1) * most)
