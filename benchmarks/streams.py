@@ -52,21 +52,15 @@ OTHERS = [*PACKAGES, "numpy"]
 
 
 class Live(Learner):
-    """Our live interface, where this version has streams; else the kernels that it will call."""
-
-    def __new__(cls, size: Size, policy: sl.Policy) -> Live:
-        """Choose between the two: the only place that knows of both."""
-        kind = cls if hasattr(sl, "stream") else Kernels
-        return super().__new__(kind)
+    """A session."""
 
     def __init__(self, size: Size, policy: sl.Policy) -> None:
-        stream = getattr(sl, "stream")(size.d, most=size.k)  # noqa: B009, not yet in every version
-        self.session: Any = sl.Session(stream, policy, noise_std=NOISE_STD, seed=size.seed)
-        self.decision: Any = None
+        stream = sl.stream(size.d, most=size.k)
+        self.session = sl.Session(stream, policy, noise_std=NOISE_STD, seed=size.seed)
 
     def ask(self, features: Array) -> int:
         self.decision = self.session.ask(actions=features)
-        return int(self.decision.arm)
+        return self.decision.arm
 
     def tell(self, arm: int, reward: float) -> None:
         self.session.tell(self.decision, reward)
@@ -88,7 +82,7 @@ def _tell(state: Any, t: int, log_t: float, arm: int, reward: float) -> None:
     update(state, Clock(t, log_t), arm, reward)
 
 
-class Kernels(Live):
+class Kernels(Learner):
     """Kernels of a policy, one call each, whose machine code is looked up once as in sessions.
 
     There is none of the bookkeeping of a session.
@@ -119,6 +113,10 @@ def _ours(policy: sl.Policy) -> Callable[[Size], Learner]:
     return lambda size: Live(size, policy)
 
 
+def _kernels(policy: sl.Policy) -> Callable[[Size], Learner]:
+    return lambda size: Kernels(size, policy)
+
+
 _FIXED = sl.FixedBeta(WIDTH**2)
 OURS = [
     Entry("LinUCB, width 0.5", "shared", _ours(sl.LinUCB(_FIXED))),
@@ -132,6 +130,9 @@ OURS = [
         "digits",
     ),
     Entry("EpsilonGreedy, 0.05", "shared", _ours(sl.EpsilonGreedy(0.05))),
+    Entry("Stakes", "shared", _ours(sl.Stakes())),
+    Entry("LinUCB, width 0.5, kernels", "shared", _kernels(sl.LinUCB(_FIXED)), "speed"),
+    Entry("ThompsonSampling, kernels", "shared", _kernels(sl.ThompsonSampling()), "speed"),
 ]
 
 
