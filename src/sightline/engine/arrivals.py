@@ -16,7 +16,7 @@ from sightline.core.clock import FAR, Clock, is_before, rounds_between, tick
 from sightline.core.linalg.vectors import first_above
 from sightline.core.model import AllArms, OneContext
 from sightline.core.persistence import State
-from sightline.engine.tape import Tape, explore, lose, record
+from sightline.engine.tape import Tape, lose, record
 from sightline.jit import compiled, generic
 from sightline.policies.base import best_of, show
 from sightline.problems.base import Arrivals, FixedArms
@@ -83,10 +83,9 @@ def _find_bests(arrivals: Any, state: State, clock: Clock, offer: Any, arm: int)
 
 
 @_find_bests.register(FixedArms)
+@_find_bests.register(NewArms)
 @compiled
-def _find_nothing(
-    arrivals: FixedArms, state: State, clock: Clock, offer: AllArms, arm: int
-) -> None:
+def _find_nothing(arrivals: Any, state: State, clock: Clock, offer: Any, arm: int) -> None:
     pass
 
 
@@ -133,6 +132,23 @@ def _play_one(
     tape.pulls[arm] += rounds
 
 
+@_play.register(NewArms)
+@compiled
+def _play_new(
+    arrivals: NewArms,
+    tape: Tape,
+    offer: OneContext,
+    arm: int,
+    rounds: float,
+    known: float,
+    exact: bool,
+    rng: np.random.Generator,
+) -> None:
+    if rounds > 0.0:  # it is one: a commitment ends before other arms come
+        tape.pulls[arm] += rounds
+        lose(tape, arrivals.gaps[arm])
+
+
 @_play.register(Arrivals)
 @compiled
 def _split(
@@ -164,6 +180,25 @@ def _split(
 
 
 @generic
+def _held_until(arrivals: Any, clock: Clock, wake: Clock) -> Clock:
+    """Say when to ask a policy again that is committed until ``wake``."""
+    raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
+
+
+@_held_until.register(FixedArms)
+@_held_until.register(Arrivals)
+@compiled
+def _until_wake(arrivals: Any, clock: Clock, wake: Clock) -> Clock:
+    return wake
+
+
+@_held_until.register(NewArms)
+@compiled
+def _until_the_next_round(arrivals: NewArms, clock: Clock, wake: Clock) -> Clock:
+    return tick(clock)  # nobody knows what comes next
+
+
+@compiled
 def commit(
     arrivals: Any,
     tape: Tape,
@@ -174,42 +209,11 @@ def commit(
     wake: Clock,
     rng: np.random.Generator,
 ) -> Clock:
-    """Play one arm now and the best of every offer until ``wake``; return when to ask again."""
-    raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
+    """Play one arm now and the best of every offer until ``wake``, passing checkpoints.
 
-
-@commit.register(NewArms)
-@compiled
-def _commit_once(
-    arrivals: NewArms,
-    tape: Tape,
-    state: State,
-    clock: Clock,
-    offer: OneContext,
-    arm: int,
-    wake: Clock,
-    rng: np.random.Generator,
-) -> Clock:
-    """Play one arm without learning: nobody knows what comes next, so the policy is asked again."""
-    note_loss(arrivals, tape, arm)
-    tape.explorations[0] -= 1
-    return explore(tape, arm, clock)
-
-
-@commit.register(FixedArms)
-@commit.register(Arrivals)
-@compiled
-def _commit_until(
-    arrivals: Any,
-    tape: Tape,
-    state: State,
-    clock: Clock,
-    offer: Any,
-    arm: int,
-    wake: Clock,
-    rng: np.random.Generator,
-) -> Clock:
-    """Pass the checkpoints on the way."""
+    Returns when to ask again.
+    """
+    wake = _held_until(arrivals, clock, wake)
     _find_bests(arrivals, state, clock, offer, arm)
     known = 1.0
     while tape.next_mark[0] < tape.mark_t.shape[0]:

@@ -28,7 +28,7 @@ from sightline.core.persistence import persistent_arrays
 from sightline.core.posterior.gaussian import Posterior
 from sightline.engine.journal import Event
 from sightline.engine.options import Options
-from sightline.engine.turns import NewSet, Standing
+from sightline.engine.turns import Standing
 from sightline.jit import parts_of
 from sightline.policies.base import Policy, law, started
 from sightline.policies.stakes.flight import InFlight
@@ -49,7 +49,7 @@ __all__ = [
     "valid_floor",
 ]
 
-Offer = AllArms | SomeArms | OneContext | NewSet
+Offer = AllArms | SomeArms | OneContext
 
 
 class Table(NamedTuple):
@@ -162,8 +162,6 @@ def offered_in(offer: Offer, k: int) -> int:
     """How many of k options are on offer."""
     if isinstance(offer, OneContext):
         return offer.stop - offer.start
-    if isinstance(offer, NewSet):
-        return len(offer.rows)
     return int(offer.available.sum()) if isinstance(offer, SomeArms) else k
 
 

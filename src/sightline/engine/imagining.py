@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from sightline.engine.changes import Offer
 from sightline.engine.estimates import estimates_in
-from sightline.engine.turns import Answers, Outcome, answer, blank_answers, take_outcome
+from sightline.engine.turns import (
+    NOTHING_NEW,
+    Answers,
+    Outcome,
+    answer,
+    blank_answers,
+    take_outcome,
+)
 
 if TYPE_CHECKING:
     from sightline.engine.live import LiveState
@@ -40,7 +47,7 @@ def fill_imagining(live: LiveState, offer: Offer, answers: Answers) -> None:
             imagine(decision.round, decision.arm)
     for i in range(len(answers.arms)):
         one = blank_answers(1)
-        arguments: Any = (standing, state, offer, rng, one, 0)
+        arguments: Any = (standing, state, offer, NOTHING_NEW, rng, one, 0)
         live.call(answer, arguments)
         for whole, single in zip(answers, one, strict=True):
             whole[i] = single[0]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
 from sightline.core.consistency import check_consistency
-from sightline.core.model import check_signal
+from sightline.core.model import OneContext, check_signal
 from sightline.core.persistence import persistent_arrays
 from sightline.engine.archive import Snapshot, fill, pack, unpack, write_snapshot
 from sightline.engine.changes import (
@@ -41,8 +41,10 @@ from sightline.engine.loop import streams
 from sightline.engine.operation import Operation
 from sightline.engine.options import Options
 from sightline.engine.turns import (
+    NOTHING_NEW,
     Mixing,
     NewSet,
+    NothingNew,
     Outcome,
     OutcomeOfNew,
     Standing,
@@ -271,15 +273,16 @@ class LiveState:
 
     def _answer(self, operation: Operation) -> None:
         offer: Offer
+        news: NothingNew | NewSet = NOTHING_NEW
         if operation.actions is not None:
-            offer = NewSet(operation.actions)
+            offer, news = OneContext(0, 0, len(operation.actions)), NewSet(operation.actions)
         else:
             offer = offer_of(self.table, self.policy, operation.available, operation.context)
         standing = self.standing
         if operation.available is not None:
             # a question of its own: a commitment is among all options, and is not used up
             standing = standing._replace(**first_standing(0).commitment())
-        arguments = (standing, self.state, offer, self.rng, operation.answers, operation.last)
+        arguments = (standing, self.state, offer, news, self.rng, operation.answers, operation.last)
         if len(operation.ids) > 1 and not self.policy.randomises and self.floor == 0.0:
             fill_imagining(self, offer, operation.answers)
             self.call(accept, (standing, self.state, operation.answers, operation.last))

@@ -21,7 +21,6 @@ from sightline.core.offers import nth_offered
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart, generic
 from sightline.policies.base import (
-    Choice,
     choose,
     decided,
     dropped,
@@ -33,6 +32,7 @@ from sightline.policies.base import (
 from sightline.validation import LARGEST
 
 __all__ = [
+    "NOTHING_NEW",
     "Answers",
     "Mixing",
     "NewSet",
@@ -161,10 +161,19 @@ class OutcomeOfNew(NamedTuple):
     place: int
 
 
+class NothingNew(NamedTuple):
+    """The policy knows all arms."""
+
+    code: int = 0  # numba knows no empty named tuples
+
+
 class NewSet(NamedTuple):
-    """Arms that come with a question."""
+    """Arms that come with a question, and are the first rows of the table then."""
 
     rows: Array  # (n, d)
+
+
+NOTHING_NEW = NothingNew()
 
 
 def first_standing(k: int) -> Standing:
@@ -220,81 +229,21 @@ class Mixing(NamedTuple):
 
 
 @generic
-def _present(offer: Any, state: State) -> None:
+def _present(news: Any, state: State) -> None:
     """Show the policy what is new."""
-    raise TypeError(f"{type(offer).__name__} is no offer")
+    raise TypeError(f"{type(news).__name__} says nothing about new arms")
 
 
-@_present.register(AllArms)
-@_present.register(SomeArms)
-@_present.register(OneContext)
+@_present.register(NothingNew)
 @compiled
-def _nothing_is_new(offer: Any, state: State) -> None:
+def _present_nothing(news: NothingNew, state: State) -> None:
     pass
 
 
 @_present.register(NewSet)
 @compiled
-def _present_new(offer: NewSet, state: State) -> None:
-    show(state, offer.rows, 0, offer.rows.shape[0])
-
-
-@compiled
-def _in_table(offer: NewSet) -> OneContext:
-    """Where in its table the policy has been shown new arms."""
-    return OneContext(0, 0, offer.rows.shape[0])
-
-
-@generic
-def _choose(offer: Any, state: State, clock: Clock, rng: np.random.Generator) -> Choice:
-    """Let the policy choose."""
-    raise TypeError(f"{type(offer).__name__} is no offer")
-
-
-@_choose.register(AllArms)
-@_choose.register(SomeArms)
-@_choose.register(OneContext)
-@compiled
-def _choose_known(offer: Any, state: State, clock: Clock, rng: np.random.Generator) -> Choice:
-    return choose(state, clock, offer, rng)
-
-
-@_choose.register(NewSet)
-@compiled
-def _choose_new(offer: NewSet, state: State, clock: Clock, rng: np.random.Generator) -> Choice:
-    return choose(state, clock, _in_table(offer), rng)
-
-
-@generic
-def _write_law(
-    offer: Any, state: State, clock: Clock, rng: np.random.Generator, probabilities: Array
-) -> None:
-    """Let the policy write the probability of every arm."""
-    raise TypeError(f"{type(offer).__name__} is no offer")
-
-
-@_write_law.register(AllArms)
-@_write_law.register(SomeArms)
-@_write_law.register(OneContext)
-@compiled
-def _law_of_known(
-    offer: Any, state: State, clock: Clock, rng: np.random.Generator, probabilities: Array
-) -> None:
-    law(state, clock, offer, rng, probabilities)
-
-
-@_write_law.register(NewSet)
-@compiled
-def _law_of_new(
-    offer: NewSet, state: State, clock: Clock, rng: np.random.Generator, probabilities: Array
-) -> None:
-    law(state, clock, _in_table(offer), rng, probabilities)
-
-
-@nth_offered.register(NewSet)
-@compiled
-def _nth_of_new(offer: NewSet, n: int) -> int:
-    return n
+def _present_set(news: NewSet, state: State) -> None:
+    show(state, news.rows, 0, news.rows.shape[0])
 
 
 @generic
@@ -330,9 +279,8 @@ def _it_was_made_about_it(offer: Any) -> bool:
 
 
 @_is_answered.register(OneContext)
-@_is_answered.register(NewSet)
 @compiled
-def _it_may_be_about_another(offer: Any) -> bool:
+def _it_may_be_about_another(offer: OneContext) -> bool:
     return False  # the policy is committed in all contexts, with an arm and a probability in each
 
 
@@ -343,7 +291,7 @@ def _consult(
     """Ask the policy, unless it is committed; return whether it explores now."""
     committed = is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
     if not (committed and _is_answered(offer)):
-        choice = _choose(offer, state, clock, rng)
+        choice = choose(state, clock, offer, rng)
         standing.arm[0] = choice.arm
         standing.probability[0] = choice.probability
         standing.wake_t[0] = choice.wake.t
@@ -368,12 +316,13 @@ def answer(
     standing: Standing,
     state: State,
     offer: Any,
+    news: Any,
     rng: np.random.Generator,
     answers: Answers,
     serial: int,
 ) -> None:
     """Answer as many questions as there is space for, from the same knowledge."""
-    _present(offer, state)
+    _present(news, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
         answers.exploring[i] = _consult(standing, state, clock, offer, rng)
@@ -408,7 +357,7 @@ def _mix(
         put_all_on(arm, mixing.probabilities)
         mixing.known_at[0] = -1
     elif mixing.known_at[0] != standing.explorations[0]:
-        _write_law(offer, state, clock, spare, mixing.probabilities)
+        law(state, clock, offer, spare, mixing.probabilities)
         mixing.known_at[0] = standing.explorations[0]
     if floor > 0.0 and rng.random() < floor * mixing.offered:
         arm = nth_offered(offer, int(rng.random() * mixing.offered))
@@ -420,6 +369,7 @@ def answer_with_law(
     standing: Standing,
     state: State,
     offer: Any,
+    news: Any,
     rng: np.random.Generator,
     answers: Answers,
     serial: int,
@@ -431,7 +381,7 @@ def answer_with_law(
     An arm that a committed policy would not have played is explored.  The spare generator is for
     policies that find their probabilities by drawing; these draws decide nothing.
     """
-    _present(offer, state)
+    _present(news, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
         exploring = _consult(standing, state, clock, offer, rng)
