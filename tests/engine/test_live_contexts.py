@@ -608,3 +608,19 @@ def test_probabilities_are_those_of_the_law_in_every_context() -> None:
         session.tell(decision, float(arms[decision.arm % 3, 0] + 0.3 * rng.standard_normal()))
     assert 0 in committed.values()
     assert max(committed.values()) > 0
+
+
+@pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS()], ids=["Stakes", "IDS"])
+def test_a_loaded_session_knows_how_often_contexts_came(policy: sl.Policy, tmp_path: Path) -> None:
+    session = sl.Session(sl.contexts(SEGMENTS), policy, 0.1, seed=4)  # which has to count
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        decision = session.ask(context="desktop" if rng.random() < 0.8 else "mobile")
+        session.tell(decision, float(rng.standard_normal()))
+    session.save(tmp_path / "session.npz")
+    loaded = sl.Session.load(tmp_path / "session.npz")
+    assert repr(loaded.status()) == repr(session.status())
+    probabilities = np.zeros(6), np.zeros(6)
+    for one, found in zip((session, loaded), probabilities, strict=True):
+        law(one._live.state, one._live.clock, OneContext(1, 2, 5), rng, found)
+    np.testing.assert_array_equal(*probabilities)

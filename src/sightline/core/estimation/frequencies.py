@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.consistency import invariant, whole
+from sightline.core.consistency import invariant, shares, whole
 from sightline.core.model import Contexts, OneContext
-from sightline.core.persistence import persists
+from sightline.core.persistence import migration, persists, state_version
 from sightline.jit import compiled, generic
 
 __all__ = [
@@ -43,7 +43,8 @@ class Told(NamedTuple):
     probabilities: Array  # (C,)
 
 
-@persists("counts")
+@state_version(2)
+@persists("counts", "probabilities")
 class Counted(NamedTuple):
     """Probabilities from the contexts seen: (n_c + 1) / (n + C)."""
 
@@ -51,9 +52,17 @@ class Counted(NamedTuple):
     probabilities: Array  # (C,), of the last count
 
 
+@migration(Counted, 1)
+def _with_probabilities(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Add what used to be all alike until the next count."""
+    counts = arrays["counts"]
+    return arrays | {"probabilities": (counts + 1.0) / (counts.sum() + len(counts))}
+
+
 @invariant(Counted)
 def _check(law: Counted, name: str) -> None:
     whole(f"{name}.counts", law.counts)
+    shares(f"{name}.probabilities", law.probabilities)
 
 
 def frequencies(contexts: Contexts | None, estimated: bool) -> Always | Told | Counted:
