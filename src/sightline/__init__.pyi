@@ -54,6 +54,7 @@ from sightline.policies.base import update as update
 from sightline.policies.catalogue import *  # noqa: F403 - at run time, the policies only
 from sightline.problems.bandit import LinearBandit as LinearBandit
 from sightline.problems.contextual import ContextualBandit as ContextualBandit
+from sightline.problems.game import LinearGame as LinearGame
 from sightline.problems.noise import register_noise as register_noise
 from sightline.report.plan import Plan as Plan
 from sightline.report.plan import plan as plan

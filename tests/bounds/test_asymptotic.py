@@ -352,7 +352,7 @@ def test_tolerances_that_make_no_sense(tolerance: Any) -> None:
 @pytest.mark.parametrize("problem", [None, np.eye(2), "end_of_optimism"])
 def test_something_else_than_a_problem(problem: Any) -> None:
     with pytest.raises(
-        ValueError, match="problem must be a LinearBandit or a ContextualBandit, got"
+        ValueError, match="problem must be a LinearBandit, a ContextualBandit or a Lin"
     ):
         sl.lower_bound(problem)
 

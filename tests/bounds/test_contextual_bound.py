@@ -447,5 +447,7 @@ def test_what_is_not_available() -> None:
         box.at(100)
     with pytest.raises(ValueError, match="only problems without contexts can be drawn"):
         bound_figure(sl.lower_bound(problem))
-    with pytest.raises(ValueError, match="a LinearBandit or a ContextualBandit, got list"):
+    with pytest.raises(
+        ValueError, match="a LinearBandit, a ContextualBandit or a LinearGame, got list"
+    ):
         sl.lower_bound([problem])  # type: ignore[arg-type]

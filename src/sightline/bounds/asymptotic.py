@@ -28,7 +28,7 @@ from sightline.bounds.within_polytope import solve_within
 from sightline.core.allocation.program import MOST_STEPS, optimal_shares
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
 from sightline.core.alternatives.parameter_set import Polytope
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 from sightline.validation import number, shown
 
 __all__ = ["LowerBound", "lower_bound"]
@@ -64,7 +64,7 @@ class LowerBound:
         Relative gap that was asked for.
     """
 
-    problem: NoisyRewards
+    problem: TableProblem
     parameter_set: Polytope | None
     allocation: Array
     alternatives: Array
@@ -142,7 +142,7 @@ class LowerBound:
 
 
 def lower_bound(
-    problem: NoisyRewards,
+    problem: TableProblem,
     parameter_set: Polytope | None = None,
     *,
     tolerance: float = 1e-8,
@@ -164,9 +164,10 @@ def lower_bound(
         The bracket and its certificate.  Where rounding errors prevent the tolerance, the gap
         says what was reached.
     """
-    if not isinstance(problem, NoisyRewards):
+    if not isinstance(problem, TableProblem):
         raise ValueError(
-            f"problem must be a LinearBandit or a ContextualBandit, got {type(problem).__name__}"
+            "problem must be a LinearBandit, a ContextualBandit or a LinearGame, got "
+            f"{type(problem).__name__}"
         )
     number("tolerance", tolerance, above=0)
     free, own = optimal_arms(problem), scaled(problem)
@@ -206,7 +207,7 @@ def _solve(points: Array, levels: Array, tolerance: float) -> tuple[Array, Array
     return shares, shifts, multipliers
 
 
-def _faces(problem: NoisyRewards, parameter_set: Polytope, own: Scaled) -> tuple[Array, Array]:
+def _faces(problem: TableProblem, parameter_set: Polytope, own: Scaled) -> tuple[Array, Array]:
     """Return A and b - A theta of M, which must contain theta, in the problem's own units."""
     if not isinstance(parameter_set, Polytope):
         raise ValueError(f"parameter_set must be a Polytope or None, got {shown(parameter_set)}")

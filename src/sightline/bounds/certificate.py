@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.parameter_set import Polytope
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 
 __all__ = ["Bracket", "Scaled", "bracket", "optimal_arms", "scaled"]
 
@@ -60,14 +60,14 @@ class Scaled(NamedTuple):
     price: float  # c* of the problem is so many times c* in these units
 
 
-def optimal_arms(problem: NoisyRewards) -> Mask:
+def optimal_arms(problem: TableProblem) -> Mask:
     """Arms whose gap is zero up to rounding: means are known to roundings of |x| |theta|."""
     sizes = np.abs(problem.actions) @ np.abs(problem.theta)
     optimal: Mask = problem.gaps <= 4 * _EPS * (sizes + sizes[problem.best_rows])
     return optimal
 
 
-def scaled(problem: NoisyRewards) -> Scaled:
+def scaled(problem: TableProblem) -> Scaled:
     """Change units such that no square over- or underflows."""
     units = _power_of_two(np.abs(problem.actions).max(axis=0))
     unit = float(_power_of_two(problem.gaps.max()))
@@ -87,7 +87,7 @@ def _power_of_two(size: NDArray[np.floating] | float) -> Array:
 
 
 def bracket(
-    problem: NoisyRewards,
+    problem: TableProblem,
     allocation: Array,
     alternatives: Array,
     multipliers: Array,
@@ -117,7 +117,7 @@ class _View(NamedTuple):
     rounding: Array  # (m,): of the slack
 
 
-def _view(problem: NoisyRewards, parameter_set: Polytope | None) -> _View:
+def _view(problem: TableProblem, parameter_set: Polytope | None) -> _View:
     own = scaled(problem)
     optimal = optimal_arms(problem)
     costly = ~optimal
@@ -164,7 +164,7 @@ def _complement(vectors: Array) -> Array:
     return np.ascontiguousarray(basis[int((singular > smallest).sum()) :].T)
 
 
-def _lower(problem: NoisyRewards, view: _View, alternatives: Array, multipliers: Array) -> float:
+def _lower(problem: TableProblem, view: _View, alternatives: Array, multipliers: Array) -> float:
     own = scaled(problem)
     finite = np.isfinite(alternatives).all(axis=1) & np.isfinite(multipliers)
     used = finite & (multipliers > 0)

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, Scaled, optimal_arms, scaled
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 
 __all__ = [
     "Budgeted",
@@ -74,7 +74,7 @@ class Budgeted(NamedTuple):
         return np.setdiff1d(np.arange(len(self.gaps)), self.best)
 
 
-def budgeted(problem: NoisyRewards, horizon: int, own: Scaled) -> Budgeted:
+def budgeted(problem: TableProblem, horizon: int, own: Scaled) -> Budgeted:
     """See what is to be refuted, and how often each context comes until a horizon."""
     optimal = optimal_arms(problem)
     costly = np.flatnonzero(~optimal)
@@ -97,7 +97,7 @@ def budgeted(problem: NoisyRewards, horizon: int, own: Scaled) -> Budgeted:
     )
 
 
-def log_budgets(problem: NoisyRewards, horizon: int) -> Array:
+def log_budgets(problem: TableProblem, horizon: int) -> Array:
     """log(n p_c / log n), as n may be no float."""
     contexts = problem.model.contexts
     shares = np.ones(1) if contexts is None else contexts.probabilities
@@ -107,7 +107,7 @@ def log_budgets(problem: NoisyRewards, horizon: int) -> Array:
 
 
 def finite_bracket(
-    problem: NoisyRewards,
+    problem: TableProblem,
     horizon: int,
     allocation: Array,
     alternatives: Array,

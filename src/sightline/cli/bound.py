@@ -15,7 +15,7 @@ from sightline.cli.errors import in_a_sentence
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
     from sightline.bounds.finite_horizon import HorizonBound
-    from sightline.problems.rewards import NoisyRewards
+    from sightline.problems.table import TableProblem
 
 __all__ = ["bound"]
 
@@ -78,7 +78,7 @@ def bound(
             oracle_figure(found, oracle)
 
 
-def _check_pictures(problem: NoisyRewards, figure: Path | None, oracle: Path | None) -> None:
+def _check_pictures(problem: TableProblem, figure: Path | None, oracle: Path | None) -> None:
     """Refuse figures that cannot be drawn or written, before the bound is computed."""
     from sightline.cli.pictures import check_picture
 
@@ -99,7 +99,7 @@ def _is_file(text: str) -> bool:
     return is_problem_file(text)
 
 
-def _problem(text: str, noise_std: float | None) -> NoisyRewards:
+def _problem(text: str, noise_std: float | None) -> TableProblem:
     from sightline.cli.arguments import parse_problems
     from sightline.problems.files import read_problem
 
@@ -123,7 +123,7 @@ def _horizons(text: str | None, box: float | None) -> list[int]:
     return [integer("--horizons", n, at_least=2) for n in marks]
 
 
-def _bound(problem: NoisyRewards, box: float | None, tolerance: float) -> LowerBound:
+def _bound(problem: TableProblem, box: float | None, tolerance: float) -> LowerBound:
     from sightline.bounds.asymptotic import lower_bound
     from sightline.core.alternatives.parameter_set import LARGEST_ENTRY, Polytope
     from sightline.validation import number

@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,7 @@ __all__ = [
     "bandit_model",
     "check_signal",
     "common_noise",
+    "game_model",
     "stream_model",
     "valid_noise_std",
 ]
@@ -178,23 +179,31 @@ class Model:
             )
 
 
-def valid_noise_std(noise_std: object, k: int) -> float | Array:
-    """Return one noise level, or one for each of k arms; equal ones become a single number."""
+def valid_noise_std(noise_std: object, k: int, p: int = 1) -> float | Array:
+    """Return one noise level, or one for each of k arms, or for each of their p rows.
+
+    Equal ones become a single number.
+    """
     if isinstance(noise_std, np.ndarray) and noise_std.ndim == 0:  # as files have it
         noise_std = noise_std.item()
     if not isinstance(noise_std, Sequence | np.ndarray) and not hasattr(noise_std, "__array__"):
         return scale("noise_std", noise_std)
     if isinstance(noise_std, str | bytes | np.generic):
         return scale("noise_std", noise_std)
-    levels = finite_array(
-        "noise_std", noise_std, (k,), hint=", one noise level per arm", booleans=False
-    )
-    if not (levels > 0).all():
-        arm = int(np.argmax(levels <= 0))
-        raise ValueError(f"noise_std must be > 0 for every arm, got {levels[arm]} for arm {arm}")
-    for arm in (int(levels.argmin()), int(levels.argmax())):
-        scale(f"noise_std of arm {arm}", float(levels[arm]))
-    return float(levels[0]) if (levels == levels[0]).all() else levels
+    shape: tuple[int, ...] = (k,)
+    hint = ", one noise level per arm"
+    if p > 1 and np.ndim(noise_std) == 2:
+        shape, hint = (k, p), ", one noise level per arm and row"
+    levels = finite_array("noise_std", noise_std, shape, hint=hint, booleans=False)
+    for where in (
+        np.unravel_index(levels.argmin(), shape),
+        np.unravel_index(levels.argmax(), shape),
+    ):
+        arm, level = int(where[0]), float(levels[where])
+        if not level > 0:
+            raise ValueError(f"noise_std must be > 0 for every arm, got {level} for arm {arm}")
+        scale(f"noise_std of arm {arm}", level)
+    return float(levels.flat[0]) if (levels == levels.flat[0]).all() else levels
 
 
 def common_noise(levels: float | Array) -> float:
@@ -246,13 +255,70 @@ def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0) -> Mode
     if isinstance(levels, float):
         return Model(rewards, rewards[:, None, :], sigma, np.ones(k))
     weights = sigma / levels
-    observations = weights[:, None] * rewards
-    if np.abs(observations).max() > LARGEST:
+    return Model(rewards, _in_units_of_noise(rewards[:, None, :], levels), sigma, weights)
+
+
+def _in_units_of_noise(observations: Array, levels: Array) -> Array:
+    """Rows of Y times rho, given a noise level for each arm or for each row."""
+    weights = common_noise(levels) / levels.reshape(len(levels), -1, 1)
+    scaled: Array = weights * observations
+    if np.abs(scaled).max() > LARGEST:
         raise ValueError(
             f"noise_std must not be so different between arms: features over relative noise exceed "
             f"{LARGEST:g}, got levels from {levels.min():g} to {levels.max():g}"
         )
-    return Model(rewards, observations[:, None, :], sigma, weights)
+    return scaled
+
+
+def game_model(
+    rewards: ArrayLike, observations: ArrayLike, noise_std: float | ArrayLike = 1.0
+) -> Model:
+    """Model of a game, in which what is paid and what is seen are two things.
+
+    Where every arm shows its own reward, it is that of a bandit.
+
+    Parameters
+    ----------
+    rewards : array_like, shape (k, d)
+        X, one arm per row; a row of zeros pays nothing.
+    observations : array_like, shape (k, d) or (k, p, d)
+        Y, one row or p rows per arm; a row of zeros shows nothing.
+    noise_std : float or array_like, shape (k,) or (k, p)
+        Sub-Gaussian parameter of what is seen: of all, of each arm, or of each row.
+    """
+    paid = action_set(rewards, "rewards")
+    seen = _rows_of(observations, *paid.shape)
+    levels = valid_noise_std(noise_std, *seen.shape[:2])
+    if seen.shape[1] == 1 and np.array_equal(paid, seen[:, 0]):
+        return bandit_model(paid, levels)
+    sigma = common_noise(levels)
+    if not isinstance(levels, float):
+        seen = _in_units_of_noise(seen, levels)
+    return Model(paid, seen, sigma, None)
+
+
+def _rows_of(observations: ArrayLike, k: int, d: int) -> Array:
+    """Y as an array of shape (k, p, d), whatever number of rows was given."""
+    several = np.ndim(observations) != 2 if _is_regular(observations) else True
+    shape = (k, None, d) if several else (k, d)
+    hint = f", the rows that each of {k} arms shows in {d} dimensions (zeros where it shows less)"
+    rows = finite_array("observations", observations, shape, hint=hint)
+    largest = np.abs(rows).max()
+    if largest > LARGEST:
+        raise ValueError(
+            f"observations must not exceed {LARGEST:g} in any entry, got {largest:g}: scale the "
+            "features"
+        )
+    return rows.reshape(k, -1, d)
+
+
+def _is_regular(rows: Any) -> bool:
+    """Whether an array can be made of it."""
+    try:
+        np.ndim(rows)
+    except ValueError:
+        return False
+    return True
 
 
 def stream_model(most: int, d: int, noise_std: float = 1.0) -> Model:

@@ -9,6 +9,7 @@ from sightline.problems.context_instances import (
 )
 from sightline.problems.contextual import ContextualBandit
 from sightline.problems.features import product_features
+from sightline.problems.game import LinearGame
 from sightline.problems.instances import (
     end_of_optimism,
     end_of_optimism_family,
@@ -24,6 +25,7 @@ __all__ = [
     "ContextualBandit",
     "Gaussian",
     "LinearBandit",
+    "LinearGame",
     "Sampler",
     "StreamBandit",
     "TwoPoint",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def paid_pulls(bound: LowerBound) -> NDArray[np.float64]:
     return pulls
 
 
-def check_plane(problem: NoisyRewards) -> None:
+def check_plane(problem: TableProblem) -> None:
     """Refuse a problem that :func:`bound_figure` cannot draw."""
     if problem.model.contexts is not None:
         raise ValueError("only problems without contexts can be drawn: a cell has one best arm")

@@ -16,7 +16,7 @@ from sightline.engine.checkpoints import parse_rounds, round_array, rounds_text
 from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.run import BlockStorage
 from sightline.lab.store import Store
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
 from sightline.validation import entries, instance, number, one_of, shown
@@ -44,7 +44,7 @@ class Results:
     """
 
     def __init__(
-        self, storage: BlockStorage, problems: Mapping[str, NoisyRewards] | None = None
+        self, storage: BlockStorage, problems: Mapping[str, TableProblem] | None = None
     ) -> None:
         self._storage = storage
         self._problems = problems or {}
