@@ -11,6 +11,7 @@ import pytest
 
 import sightline as sl
 from sightline.core.clock import clock_at
+from sightline.core.consistency import check_consistency
 from sightline.core.model import OneContext
 from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import choose, inspect, update
@@ -206,6 +207,25 @@ def test_sessions_and_their_files(tmp_path: Path) -> None:
     assert first.status().bests == second.status().bests
     with pytest.raises(ValueError, match="cannot choose among some options of a context only"):
         first.ask(context=0, available=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("array", "value", "sentence"),
+    [
+        ("rank", 4, "state.played.rank"),
+        ("rank", -1, "state.played.rank"),
+        ("basis", math.nan, "state.played.basis"),
+        ("basis", 0.5, "state.played.basis must have orthonormal rows"),
+    ],
+)
+def test_a_span_that_cannot_be_is_refused(array: str, value: float, sentence: str) -> None:
+    state = sl.OAM(100).start(PROBLEMS["random"].model)
+    check_consistency(state)
+    update(state, clock_at(1), 0, 1.0)
+    check_consistency(state)
+    getattr(state.played, array)[...] = value
+    with pytest.raises(ValueError, match=sentence):
+        check_consistency(state)
 
 
 def test_what_it_refuses() -> None:

@@ -148,7 +148,7 @@ def test_with_contexts_the_best_arms_of_all_are_free(seed: int) -> None:
     estimate = told(actions, rng.standard_normal(3), 0.1, seed)
     goal = in_contexts(sets)
     find_allocation(goal, estimate)
-    theta: Array = np.linalg.lstsq(actions, estimate.arms.means, rcond=None)[0]
+    theta = naive.solve(actions.T @ actions, actions.T @ estimate.arms.means)
     means = np.split(actions @ theta, [3])
     assert goal.best.tolist() == [means[0].argmax(), 3 + means[1].argmax()]
     assert np.flatnonzero(np.isinf(goal.allocation)).tolist() == goal.best.tolist()
