@@ -35,7 +35,9 @@ A rare context is explored slowly: its best arm lags behind a share of f_n / D_m
 long to reach, and others are played in proportion.  This costs little, but the test fails for long.
 Regret is not linear, but it has a tail where the best arms of the estimates tell everything: a
 wrong one is played, without any forced exploration, until its own data refute it.  On
-``spanning_contexts()`` 3 of 20 runs lost 46 to 231 and the others at most 7.2 (n = 10^5).
+``spanning_contexts()`` 3 of 20 runs lost 46 to 231 and the others at most 7.2 (n = 10^5); on
+``contextual_simple()`` the median of 12 runs was 459 and the largest 3631 at n = 10^6, both
+flat since 3 10^5.
 
 Cost per round: O(k d + d^2); now and then an allocation, O(k d^4 + d^6), whenever det G has grown.
 k is the number of arms of all contexts.
