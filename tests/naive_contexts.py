@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tests import naive
+from tests import naive_allocation_policies as fixed
 from tests.naive import Array, Ints
 
 
@@ -123,3 +124,75 @@ def weigh(
 def contexts_drawn(law: Array, draws: Array) -> Ints:
     """Return the contexts that uniform draws stand for."""
     return np.searchsorted(np.cumsum(law)[:-1], draws, side="right").astype(np.int64)
+
+
+class Seen(NamedTuple):
+    """All that OAM has seen, rows being those of all contexts, one after the other."""
+
+    action_sets: Sequence[Array]
+    played: list[int]
+    rewards: list[float]
+    noise_std: float
+
+
+class Step(NamedTuple):
+    """An arm for the present context, whether it explores, and by which part of the rule."""
+
+    arm: int
+    explores: bool
+    part: str
+
+
+def next_of_oam(seen: Seen, context: int, alpha: Array, rule: fixed.OAM, s: int) -> Step:
+    """Return what OAM plays in a context, for the s-th time if it explores.
+
+    The allocation alpha, which is not unique, is the product's.
+    """
+    X = fixed.coordinates(np.vstack(seen.action_sets))
+    sizes = [len(arms) for arms in seen.action_sets]
+    home = np.repeat(np.arange(len(sizes)), sizes)
+    own = np.flatnonzero(home == context)
+    d = np.linalg.matrix_rank(X)
+    played = X[seen.played]
+    # first rounds: what least squares on the arms played cannot make of an arm is outside
+    outside = np.linalg.norm(X - X @ np.linalg.pinv(played) @ played, axis=1).round(8)
+    if np.linalg.matrix_rank(played, tol=1e-4) < d and outside[own].max() > 1e-4:
+        return Step(int(own[outside[own].argmax()]), False, "outside")
+    variance = seen.noise_std**2
+    G = played.T @ played
+    inverse = np.linalg.pinv(G)
+    means = X @ inverse @ (played.T @ np.array(seen.rewards))
+    widths = np.array([x @ inverse @ x for x in X])
+    N = np.bincount(seen.played, minlength=len(X))
+    bests = np.array([means[home == c].max() for c in range(len(sizes))])
+    gaps = bests[home] - means
+    best = int(own[means[own].argmax()])
+    f_n = variance * fixed.f(rule.horizon, math.log(rule.horizon), d, rule.constant)
+
+    def passes(arms: Ints) -> bool:
+        positive = gaps[arms][gaps[arms] > 0.0]
+        least = positive.min() if len(positive) else 0.0
+        return bool(np.all(widths[arms] * f_n <= np.maximum(gaps[arms], least) ** 2))
+
+    def waits(why: str) -> Step:
+        if passes(own):
+            return Step(best, False, f"{why}, settled alone")
+        beta = variance * fixed.f(rule.horizon, 2.0 * math.log(s), d, rule.constant)
+        return Step(int(own[(means + np.sqrt(beta * widths))[own].argmax()]), True, why)
+
+    if np.linalg.matrix_rank(played, tol=1e-4) < d:
+        return waits("waits for the span")
+    if passes(np.arange(len(X))):
+        return Step(best, False, "exploits")
+    d_min = gaps[gaps > 0.0].min() if np.any(gaps > 0.0) else 0.0
+    fewest = int(own[N[own].argmin()])
+    if d_min == 0.0:
+        return Step(fewest, True, "ties")
+    shares = np.minimum(f_n * alpha, f_n / d_min**2)
+    lagging = [x for x in own if N[x] < shares[x]]
+    if not lagging:
+        return waits("waits")
+    assert rule.rate is not None
+    if rule.rate * s >= N[fewest]:
+        return Step(fewest, True, "forced")
+    return Step(int(min(lagging, key=lambda x: float(N[x] / shares[x]))), True, "lags")

@@ -30,6 +30,7 @@ EVERY = [
     sl.LinMED(),
     sl.LinMED(staleness=1e60),
     sl.SOLID(),
+    sl.OAM(horizon=2000),
     sl.BayesianIDS(300),
 ]
 

@@ -40,6 +40,7 @@ POLICIES: list[sl.Policy] = [
     sl.IDS(contexts="conditional"),
     sl.LinUCB(),
     sl.ThompsonSampling(),
+    sl.OAM(horizon=1000),
 ]
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: str(policy)[-60:])
 

@@ -54,6 +54,12 @@ def test_a_store_has_the_runs_of_simulate(tmp_path: Path) -> None:
     assert len(played) == SIMPLE.k
 
 
+def test_policies_that_plan_by_the_horizon(tmp_path: Path) -> None:
+    oam = {"OAM": sl.OAM(horizon=60)}
+    results = sl.run(in_contexts(policies=oam), tmp_path / "store", Recorder())
+    assert bits(sl.Results.load(tmp_path / "store")) == bits(results)
+
+
 def test_the_lower_bound_stands_beside_the_results(tmp_path: Path) -> None:
     results = sl.run(in_contexts(), executor=Recorder())
     assert list(results.lower_bounds) == list(results.problems)
@@ -95,6 +101,9 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert content["lower_bounds"] == {SIMPLE.name: pytest.approx(bound)}
     assert content["summary"][0]["problem"] == SIMPLE.name
     assert (store / "regret.png").exists()
+    planned = ["--policy", "oam:horizon=60", "--horizon", "60", "--replications", "1"]
+    result = invoke("simulate", *names[:2], *planned, "--threads", "1", "--json")
+    assert result.exit_code == 0, result.output
     table = invoke("simulate", "--config", str(store / "experiment.toml"), "--store", str(store))
     assert table.exit_code == 0, table.output
     assert "regret after 60 rounds" in table.output

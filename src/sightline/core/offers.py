@@ -17,6 +17,7 @@ from sightline.core.model import AllArms, OneContext, SomeArms
 from sightline.jit import compiled, generic
 
 __all__ = [
+    "context_of",
     "first_largest_offered",
     "is_offered",
     "is_usual",
@@ -46,6 +47,25 @@ def _all_are_usual(offer: Any) -> bool:
 @compiled
 def _some_are_not(offer: SomeArms) -> bool:
     return False
+
+
+@generic
+def context_of(offer: Any) -> int:
+    """Context of an offer: the only one, 0, where there are none."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@context_of.register(AllArms)
+@context_of.register(SomeArms)
+@compiled
+def _only_context(offer: Any) -> int:
+    return 0
+
+
+@context_of.register(OneContext)
+@compiled
+def _context_of_block(offer: OneContext) -> int:
+    return offer.context
 
 
 @generic

@@ -17,7 +17,30 @@ The horizon n enters the level f_n of the test and the allocation.  A run may be
 by the same rule, trusting estimates with an error probability of 1/n, which may then cost a regret
 that grows with the run.
 
+With contexts the test is about all arms of all contexts, D_min is the smallest positive gap in any,
+and the best arms of all contexts are free in the allocation, whose entries and pulls are by context
+and arm.  What is played is chosen among the arms of the present context:
+
+- The first rounds play arms outside the span of those played so far, where there are any on offer.
+- Then the arm on offer that lags most is played.  If none does, the round is one of optimism as
+  published, also if arms of other contexts lag: these must wait until their contexts come.
+- The same is done before arms have been played that span the space, which the paper, where every
+  context spans it, need not say.
+- Not published: a context in which no arm lags and which passes the test by itself, as if there
+  were no others, has its best arm played.  Optimism at the level 1 / s^2 asks for more than the
+  test once s^2 > n, so that a frequent context would pay for as long as a rare one takes:
+  on the contextual end of optimism 54 to 179 at n = 10^7, instead of 28 to 38 (3 runs).
+
+A rare context is explored slowly: its best arm lags behind a share of f_n / D_min^2 that it takes
+long to reach, and others are played in proportion.  This costs little, but the test fails for long.
+Regret is not linear, but it has a tail where the best arms of the estimates tell everything: a
+wrong one is played, without any forced exploration, until its own data refute it.  On
+``spanning_contexts()`` 3 of 20 runs lost 46 to 231 and the others at most 7.2 (n = 10^5); on
+``contextual_simple()`` the median of 12 runs was 459 and the largest 3631 at n = 10^6, both
+flat since 3 10^5.
+
 Cost per round: O(k d + d^2); now and then an allocation, O(k d^4 + d^6), whenever det G has grown.
+k is the number of arms of all contexts.
 """
 
 from __future__ import annotations
@@ -39,10 +62,18 @@ from sightline.core.confidence.known_horizon import (
     valid_threshold,
 )
 from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
-from sightline.core.estimation.unregularised import first_unplayed, unregularised
+from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.unregularised import (
+    Members,
+    next_outside,
+    note_played,
+    span,
+    spans,
+    unregularised,
+)
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import AllArms, Model
+from sightline.core.offers import first_largest_offered, nth_offered, number_offered
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
@@ -61,7 +92,7 @@ class OAMState(NamedTuple):
     estimate: LeastSquares
     level: Threshold
     goal: Target
-    members: NDArray[np.int64]  # (d,) arms of the first d rounds
+    played: Any  # Members or Span: arms of the first rounds
     forced_exploration: float  # nan for 1 / log log t
     explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
     explorations: NDArray[np.int64]  # (1,): exploration rounds before
@@ -111,22 +142,30 @@ class OAM(Policy):
         number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
 
     @property
+    def takes_contexts(self) -> bool:
+        """Whether it can choose where arms on offer change with a context."""
+        return True
+
+    @property
     def randomises(self) -> bool:
         """Whether choices are drawn at random given the state and the round."""
         return False
 
     def start(self, model: Model) -> OAMState:
         """State before any data."""
-        model.needs_fixed_arms("OAM")
+        model.needs_lasting_arms("OAM")
         weights = model.needs_weights("OAM")
+        contexts = model.contexts
+        if contexts is not None and len(contexts) == 1:
+            contexts = None
         estimate, members = unregularised(model, "OAM")
         k, d = estimate.arms.rewards.shape
         rate = self.forced_exploration
         return OAMState(
             estimate=estimate,
             level=threshold(self.horizon, self.constant, d, model.noise_std),
-            goal=target(weights, self.determinant_growth),
-            members=members,
+            goal=target(weights, self.determinant_growth, contexts),
+            played=Members(members) if contexts is None else span(d, len(members)),
             forced_exploration=math.nan if isinstance(rate, str) else float(rate),
             explores=np.zeros(1, dtype=np.int64),
             explorations=np.zeros(1, dtype=np.int64),
@@ -137,46 +176,55 @@ class OAM(Policy):
 @compiled
 def choose_oam(state: OAMState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Play the best arm, the one that lags behind its share, or the optimistic one."""
-    return Choice(_plan(state, log_round(clock)), 1.0, clock)
+    return Choice(_plan(state, offer, log_round(clock)), 1.0, clock)
 
 
 @compiled
 def update_oam(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round, and count those that explored."""
     observe(state.estimate, arm, outcome)
+    note_played(state.played, state.estimate, arm)
     state.explorations[0] += state.explores[0]
 
 
 @compiled
 def inspect_oam(state: OAMState, clock: Clock, offer: Any) -> Evidence:
-    """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2."""
-    best = best_arm(state.estimate)
-    weakest = _weakest(state, least_gap(state.estimate, best, state.gaps))
+    """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2.
+
+    The minimum is over the arms on offer; exploitation begins when all contexts have passed.
+    """
+    best = first_largest_offered(offer, state.estimate.arms.means)
+    least = least_gap(state.goal.blocks, state.estimate, best, state.gaps)
+    weakest = _weakest(state, least, offer)
     return Evidence(best, 0.5 * weakest, 0.5 * full_level(state.level), clock)
 
 
 @compiled
-def _plan(state: OAMState, log_t: float) -> int:
+def _plan(state: OAMState, offer: Any, log_t: float) -> int:
     """Find the next arm, and note whether it explores."""
     estimate = state.estimate
     state.explores[0] = 0
-    member = first_unplayed(estimate, state.members, 1.0)
-    if member >= 0:
-        return member
-    follow(state.goal, estimate)
-    best = best_arm(estimate)
-    least = least_gap(estimate, best, state.gaps)
-    if _weakest(state, least) >= full_level(state.level):
+    outside = next_outside(state.played, estimate, offer)
+    if outside >= 0:
+        return outside
+    if not spans(state.played):  # until a context comes in which arms are outside
+        best = first_largest_offered(offer, estimate.arms.means)
+        least_gap(state.goal.blocks, estimate, best, state.gaps)
+        return _wait(state, offer, best)
+    best = follow(state.goal, estimate, offer)
+    least = least_gap(state.goal.blocks, estimate, best, state.gaps)
+    if _weakest(state, least, AllArms(0)) >= full_level(state.level):
         return best
     state.explores[0] = 1
-    return _explore(state, least, log_t)
+    return _explore(state, offer, best, least, log_t)
 
 
 @compiled
-def _weakest(state: OAMState, least: float) -> float:
+def _weakest(state: OAMState, least: float, offer: Any) -> float:
     """min_x max(D_x, D_min)^2 / ||x||^2, which must reach sigma^2 f_n for exploitation."""
     weakest = math.inf
-    for x in range(state.gaps.shape[0]):
+    for n in range(number_offered(offer, state.gaps)):
+        x = nth_offered(offer, n)
         width = state.estimate.arms.squared_widths[x]
         if width > 0.0:
             gap = max(state.gaps[x], least)
@@ -185,25 +233,52 @@ def _weakest(state: OAMState, least: float) -> float:
 
 
 @compiled
-def _explore(state: OAMState, least: float, log_t: float) -> int:
-    """Arm that lags behind its share; else the optimistic one."""
+def _explore(state: OAMState, offer: Any, best: int, least: float, log_t: float) -> int:
+    """Arm on offer that lags behind its share; else what is played meanwhile."""
     estimate, allocation = state.estimate, state.goal.allocation
-    fewest = fewest_pulls(estimate)
+    fewest = fewest_pulls(estimate, offer)
     if least == 0.0:  # all means are equal, and all shares infinite
         return fewest
     full = full_level(state.level)
     cap = full / (least * least)
     furthest, lowest = -1, 1.0
-    for x in range(allocation.shape[0]):
+    for n in range(number_offered(offer, allocation)):
+        x = nth_offered(offer, n)
         share = min(full * allocation[x], cap)
         if estimate.arms.pulls[x] < share and estimate.arms.pulls[x] / share < lowest:
             furthest, lowest = x, estimate.arms.pulls[x] / share
-    s = float(state.explorations[0] + 1)
     if furthest < 0:
-        return optimistic_arm(estimate, evidence_level(state.level, 2.0 * math.log(s)), AllArms(0))
-    if estimate.arms.pulls[fewest] <= _rate(state, log_t) * s:
+        return _wait(state, offer, best)
+    if estimate.arms.pulls[fewest] <= _rate(state, log_t) * (state.explorations[0] + 1):
         return fewest
     return furthest
+
+
+@compiled
+def _wait(state: OAMState, offer: Any, best: int) -> int:
+    """Arm to play where none on offer lags: the optimistic one, at the level 1 / s^2.
+
+    A context that passes the test by itself waits for others only, and has x-hat played.
+    """
+    several = state.goal.best.shape[0] > 1  # fixed arms have failed the very same test
+    if several and _weakest(state, _least_on(state, offer), offer) >= full_level(state.level):
+        state.explores[0] = 0
+        return best
+    state.explores[0] = 1
+    s = float(state.explorations[0] + 1)
+    beta = evidence_level(state.level, 2.0 * math.log(s))
+    return optimistic_arm(state.estimate, beta, offer)
+
+
+@compiled
+def _least_on(state: OAMState, offer: Any) -> float:
+    """Smallest positive gap on offer; 0 if none is positive."""
+    least = math.inf
+    for n in range(number_offered(offer, state.gaps)):
+        gap = state.gaps[nth_offered(offer, n)]
+        if gap > 0.0:
+            least = min(least, gap)
+    return least if least < math.inf else 0.0
 
 
 @compiled

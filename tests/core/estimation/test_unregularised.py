@@ -6,8 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.estimation.least_squares import observe
-from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
-from sightline.core.model import Model, bandit_model
+from sightline.core.estimation.unregularised import (
+    first_unplayed,
+    forget,
+    next_outside,
+    note_played,
+    span,
+    spans,
+    unregularised,
+)
+from sightline.core.model import Model, OneContext, bandit_model
 from tests import naive
 from tests.core.helpers import flat_arms
 from tests.naive import Array
@@ -138,3 +146,55 @@ def test_forgetting_leaves_nothing() -> None:
     for name in ("gram_inverse", "log_det"):
         np.testing.assert_array_equal(getattr(estimate.learned, name), getattr(fresh.learned, name))
     assert estimate.learned.rounds.tolist() == estimate.learned.since_refresh.tolist() == [0]
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds, st.booleans())
+def test_arms_outside_the_span_in_contexts_that_come_as_they_like(seed: int, flat: bool) -> None:
+    """Against residuals of a least-squares fit by the arms played."""
+    rng = np.random.default_rng(seed)
+    actions = rng.standard_normal((8, 4))
+    actions[:3, 1:] = 0.0  # the first context is a line
+    actions[3:5] = actions[0]
+    if flat:
+        actions[:, 3] = actions[:, 2]
+    estimate, members = unregularised(bandit_model(actions), "a policy")
+    rows, played = estimate.arms.rewards, span(estimate.arms.rewards.shape[1], len(members))
+    offers = [OneContext(0, 0, 3), OneContext(1, 3, 6), OneContext(2, 6, 8)]
+    xs = np.zeros((0, rows.shape[1]))
+    for _ in range(20):
+        offer = offers[rng.integers(3)]
+        fitted = xs.T @ np.linalg.lstsq(xs.T, rows.T, rcond=None)[0] if len(xs) else 0.0 * rows.T
+        distances = np.linalg.norm(rows.T - fitted, axis=0)
+        own = distances[offer.start : offer.stop]
+        arm = next_outside(played, estimate, offer)
+        if arm < 0:
+            assert own.max() < 2e-4
+            arm = int(rng.integers(offer.start, offer.stop))
+        else:
+            assert offer.start <= arm < offer.stop
+            assert distances[arm] >= own.max() * (1 - 1e-8)
+        observe(estimate, arm, 0.0)
+        note_played(played, estimate, arm)
+        xs = np.vstack([xs, rows[arm]])
+        rank = np.linalg.matrix_rank(xs, tol=1e-6)
+        assert played.rank[0] == rank
+        assert spans(played) == (rank == len(members))
+
+
+def test_a_table_of_zeros_is_spanned_by_nothing() -> None:
+    estimate, members = unregularised(bandit_model(np.zeros((3, 2))), "a policy")
+    played = span(1, len(members))
+    assert spans(played)
+    assert next_outside(played, estimate, OneContext(0, 0, 2)) == -1
+
+
+def test_what_is_not_seen_beside_the_regulariser_is_inside() -> None:
+    actions = np.array([[1.0, 0.0], [1.0, 5e-5], [1.0, 2e-4], [0.0, 1.0]])
+    estimate, members = unregularised(bandit_model(actions), "a policy")
+    played = span(2, len(members))
+    note_played(played, estimate, 0)
+    assert next_outside(played, estimate, OneContext(0, 0, 2)) == -1
+    assert next_outside(played, estimate, OneContext(0, 0, 3)) == 2
+    note_played(played, estimate, 1)
+    assert not spans(played)

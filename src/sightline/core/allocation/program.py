@@ -17,8 +17,8 @@
 Where all arms have the same noise, rho = 1 and both c and l are the gaps.
 
 Playing the best arm costs nothing, so its allocation is infinite, and alternatives theta + e have
-<e, x*> = 0.  One for z has <e, z> = Delta(z); the nearest one in the norm of V(alpha) is at squared
-distance h_z, and the program is
+<e, x*> = 0; with contexts, for the best arm x* of each.  One for z has <e, z> = Delta(z); the
+nearest one in the norm of V(alpha) is at squared distance h_z, and the program is
 
     minimise  sum_x a_x   subject to   h_z(a) >= 1 for all z,  a >= 0.
 
@@ -47,7 +47,7 @@ from sightline.core.linalg.cholesky import factorise, solve_transposed
 from sightline.core.linalg.dense import add_gram
 from sightline.jit import compiled_apart
 
-__all__ = ["MOST_STEPS", "optimal_allocation", "optimal_shares"]
+__all__ = ["MOST_STEPS", "cheapest_allocation", "optimal_allocation", "optimal_shares"]
 
 Array = NDArray[np.float64]
 
@@ -270,9 +270,25 @@ def optimal_allocation(
 
     Gaps of all other arms must be positive; precisions are rho_x^2.
     """
-    k = gaps.shape[0]
-    free = np.zeros(k, dtype=np.bool_)
+    free = np.zeros(gaps.shape[0], dtype=np.bool_)
     free[best] = True
+    return cheapest_allocation(actions, free, gaps, precisions, tolerance, allocation)
+
+
+@compiled_apart
+def cheapest_allocation(
+    actions: Array,
+    free: NDArray[np.bool_],
+    gaps: Array,
+    precisions: Array,
+    tolerance: float,
+    allocation: Array,
+) -> float:
+    """Write alpha for unit noise variance over 2, inf for free arms; return its cost.
+
+    Gaps of all arms must be positive, those of free ones have no effect.
+    """
+    k = gaps.shape[0]
     points = reduced_points(actions, free, gaps / precisions)[0]
     arms = costly_arms(points)
     for x in range(k):

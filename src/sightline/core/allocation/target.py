@@ -2,39 +2,73 @@
 
 | symbol                                             | here             | shape |
 |----------------------------------------------------|------------------|-------|
-| x-hat                                              | ``best[0]``      | int   |
-| D_x = <x-hat - x, theta-hat>                       | ``gaps``         | (k,)  |
+| x-hat, of every context                            | ``best``         | (C,)  |
+| D_x = <x-hat - x, theta-hat>, x-hat of its context | ``gaps``         | (k,)  |
 | D_min, the smallest positive one                   | ``least_gap``    |       |
 | alpha at the estimated gaps, inf for x-hat         | ``allocation``   | (k,)  |
 
 alpha is in the units of :mod:`sightline.core.allocation.program`: sigma^2 f alpha pulls refute all
 alternatives at the level f; the lower bound has f = 2 log n.
 
+With contexts there is an entry for every arm of every context, D_min is the smallest of them all,
+and the x-hat of all contexts are free, as in the lower bound.
+
 A solution costs some hundred times as much as a round.  It changes no faster than the estimates
-do, so it is found anew only when det V has grown by a factor, or x-hat has changed.
+do, so it is found anew only when det V has grown by a factor, or x-hat has changed: that of the
+present context, because among many contexts some x-hat nearly always has.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.allocation.program import optimal_allocation
+from sightline.core.allocation.program import cheapest_allocation
 from sightline.core.consistency import indices, invariant, may_hold, within
-from sightline.core.estimation.least_squares import LeastSquares, best_arm
-from sightline.core.linalg.vectors import equal_rows
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.linalg.vectors import equal_rows, first_largest
+from sightline.core.model import Contexts, OneContext
+from sightline.core.offers import (
+    context_of,
+    first_largest_offered,
+    nth_offered,
+    number_offered,
+)
 from sightline.core.persistence import persists
-from sightline.jit import compiled, compiled_apart
+from sightline.jit import compiled, compiled_apart, generic
 
-__all__ = ["Target", "fewest_pulls", "find_allocation", "follow", "least_gap", "target"]
+__all__ = [
+    "Blocks",
+    "OneBlock",
+    "Target",
+    "fewest_pulls",
+    "find_allocation",
+    "follow",
+    "least_gap",
+    "target",
+]
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 # An allocation that costs this much too much, relatively, is as good: estimates are far rougher.
 TOLERANCE = 1e-3
+
+
+class OneBlock(NamedTuple):
+    """Fixed arms."""
+
+    code: int = 0  # numba knows no empty named tuples
+
+
+@persists()
+class Blocks(NamedTuple):
+    """Arms of several contexts."""
+
+    starts: Ints  # (C + 1,)
 
 
 @may_hold(negative=("best",))
@@ -44,10 +78,11 @@ class Target(NamedTuple):
 
     allocation: Array
     gaps: Array
-    best: NDArray[np.int64]  # (1,) of the last solution; -1 before
+    best: Ints  # (C,) of the last solution; -1 before
     log_det: Array  # (1,) of V then
     growth: float  # of log det until the next solution
     precisions: Array  # (k,): squared weight of an observation of each arm
+    blocks: Any  # OneBlock or Blocks
 
 
 @invariant(Target)
@@ -57,27 +92,85 @@ def _check(goal: Target, name: str) -> None:
     within(f"{name}.log_det", goal.log_det, ends=False)
 
 
-def target(weights: Array, determinant_growth: float) -> Target:
+def target(weights: Array, determinant_growth: float, contexts: Contexts | None = None) -> Target:
     """Arrays for arms whose observations weigh so much; found anew when det V grew by 1 + this."""
     k = len(weights)
+    blocks: Any = OneBlock() if contexts is None else Blocks(contexts.starts.copy())
     return Target(
         allocation=np.zeros(k),
         gaps=np.zeros(k),
-        best=np.full(1, -1),
+        best=np.full(1 if contexts is None else len(contexts), -1),
         log_det=np.zeros(1),
         growth=math.log1p(determinant_growth),
         precisions=weights**2,
+        blocks=blocks,
     )
 
 
+@generic
+def _count(blocks: Any) -> int:
+    raise TypeError(f"{type(blocks).__name__} are no blocks of arms")
+
+
+@_count.register(OneBlock)
 @compiled
-def least_gap(estimate: LeastSquares, best: int, gaps: Array) -> float:
-    """Write D_x for all arms; return D_min, or 0 if no gap is positive."""
-    least = math.inf
-    for x in range(gaps.shape[0]):
-        gaps[x] = estimate.arms.means[best] - estimate.arms.means[x]
-        if gaps[x] > 0.0:
-            least = min(least, gaps[x])
+def _count_one(blocks: OneBlock) -> int:
+    return 1
+
+
+@_count.register(Blocks)
+@compiled
+def _count_several(blocks: Blocks) -> int:
+    return len(blocks.starts) - 1
+
+
+@generic
+def _block(blocks: Any, c: int, means: Array) -> OneContext:
+    """Arms of a context, given a mean for each of all arms."""
+    raise TypeError(f"{type(blocks).__name__} are no blocks of arms")
+
+
+@_block.register(OneBlock)
+@compiled
+def _whole(blocks: OneBlock, c: int, means: Array) -> OneContext:
+    return OneContext(0, 0, means.shape[0])
+
+
+@_block.register(Blocks)
+@compiled
+def _part(blocks: Blocks, c: int, means: Array) -> OneContext:
+    return OneContext(c, blocks.starts[c], blocks.starts[c + 1])
+
+
+@generic
+def _leader(blocks: Any, block: OneContext, means: Array, best: int) -> int:
+    """Arm x-hat of a context, given that of the present one."""
+    raise TypeError(f"{type(blocks).__name__} are no blocks of arms")
+
+
+@_leader.register(OneBlock)
+@compiled
+def _leader_of_all(blocks: OneBlock, block: OneContext, means: Array, best: int) -> int:
+    return best
+
+
+@_leader.register(Blocks)
+@compiled
+def _leader_of_context(blocks: Blocks, block: OneContext, means: Array, best: int) -> int:
+    return first_largest_offered(block, means)
+
+
+@compiled
+def least_gap(blocks: Any, estimate: LeastSquares, best: int, gaps: Array) -> float:
+    """Write D_x for all arms, given x-hat on offer; return D_min, or 0 if no gap is positive."""
+    means, least = estimate.arms.means, math.inf
+    for c in range(_count(blocks)):
+        block = _block(blocks, c, means)
+        leader = _leader(blocks, block, means, best)
+        for x in range(block.start, block.stop):
+            gaps[x] = means[leader] - means[x]
+            if gaps[x] > 0.0:
+                least = min(least, gaps[x])
     return least if least < math.inf else 0.0
 
 
@@ -86,38 +179,47 @@ def find_allocation(goal: Target, estimate: LeastSquares) -> None:
     """Find the allocation for the present estimates.
 
     An arm that ties with x-hat would have to be told from it at any cost; it gets the gap D_min.
-    If all arms tie, nothing is known yet, and all allocations are infinite but those of arms
-    equal to x-hat, which never need any.
+    If all arms tie, in every context, nothing is known yet, and all allocations are infinite but
+    those of arms equal to x-hat, which never need any.
     """
-    best = best_arm(estimate)
-    goal.best[0] = best
+    means, rewards = estimate.arms.means, estimate.arms.rewards
     goal.log_det[0] = estimate.learned.log_det[0]
-    least = least_gap(estimate, best, goal.gaps)
+    free = np.zeros(goal.gaps.shape[0], dtype=np.bool_)
+    overall = first_largest(means)
+    for c in range(goal.best.shape[0]):
+        block = _block(goal.blocks, c, means)
+        goal.best[c] = _leader(goal.blocks, block, means, overall)
+        free[goal.best[c]] = True
+    least = least_gap(goal.blocks, estimate, overall, goal.gaps)
     if least > 0.0:
         for x in range(goal.gaps.shape[0]):
             goal.gaps[x] = max(goal.gaps[x], least)
-        optimal_allocation(
-            estimate.arms.rewards, best, goal.gaps, goal.precisions, TOLERANCE, goal.allocation
-        )
-    else:
-        for x in range(goal.gaps.shape[0]):
-            twin = x != best and equal_rows(estimate.arms.rewards, x, best)
+        cheapest_allocation(rewards, free, goal.gaps, goal.precisions, TOLERANCE, goal.allocation)
+        return
+    for c in range(goal.best.shape[0]):
+        block, best = _block(goal.blocks, c, means), goal.best[c]
+        for x in range(block.start, block.stop):
+            twin = x != best and equal_rows(rewards, x, best)
             goal.allocation[x] = 0.0 if twin else math.inf
 
 
 @compiled
-def follow(goal: Target, estimate: LeastSquares) -> None:
-    """Find the allocation anew if the estimates have moved enough for it to differ."""
+def follow(goal: Target, estimate: LeastSquares, offer: Any) -> int:
+    """Find the allocation anew if the estimates have moved enough; return x-hat of the offer."""
+    best = first_largest_offered(offer, estimate.arms.means)
     grown = estimate.learned.log_det[0] - goal.log_det[0] >= goal.growth
-    if grown or best_arm(estimate) != goal.best[0]:
+    if grown or best != goal.best[context_of(offer)]:
         find_allocation(goal, estimate)
+    return best
 
 
 @compiled
-def fewest_pulls(estimate: LeastSquares) -> int:
-    """Arm played least often; the first one among equals."""
-    arm = 0
-    for x in range(1, estimate.arms.pulls.shape[0]):
-        if estimate.arms.pulls[x] < estimate.arms.pulls[arm]:
+def fewest_pulls(estimate: LeastSquares, offer: Any) -> int:
+    """Arm on offer that was played least often; the first one among equals."""
+    pulls = estimate.arms.pulls
+    arm = nth_offered(offer, 0)
+    for n in range(1, number_offered(offer, pulls)):
+        x = nth_offered(offer, n)
+        if pulls[x] < pulls[arm]:
             arm = x
     return arm

@@ -4,25 +4,48 @@ Unregularised estimates do not depend on the basis in which arms are written.  H
 barycentric spanner: arms become vectors with entries in [-2, 2], whatever the units of the
 features, and once every member has been played V >= I.  The regulariser that :class:`LeastSquares`
 needs before is then a change of 1e-8, relatively, and of ever less as data come in.
+
+With contexts no order of arms can be planned.  Of what is on offer the arm is played that lies
+farthest outside the span of those played so far (:class:`Span`), in the same coordinates: some
+member of the spanner lies outside by 1 / sqrt(d) at least, but its context may come rarely.  What
+is outside by less than the root of the regulariser is not seen beside it, and counts as inside.
 """
 
 from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.design import SPANNER_FACTOR
 from sightline.core.allocation.spanner import barycentric_spanner, spanner
+from sightline.core.consistency import indices, invariant, within
 from sightline.core.estimation.least_squares import LeastSquares, least_squares, refresh
 from sightline.core.estimation.table import weighted_table
 from sightline.core.model import Model
-from sightline.jit import compiled
+from sightline.core.offers import nth_offered, number_offered
+from sightline.core.persistence import persists
+from sightline.jit import compiled, generic
 
-__all__ = ["first_unplayed", "forget", "unregularised"]
+__all__ = [
+    "Members",
+    "Span",
+    "first_unplayed",
+    "forget",
+    "next_outside",
+    "note_played",
+    "span",
+    "spans",
+    "unregularised",
+]
 
 # Far below the noise beside V >= I.  Not smaller: a direction that is not played yet has the width
 # 1 / this, whose rounding errors reach all others until the next refresh.
 _VANISHING = 1e-8
+# What is farther by less than this is as far: the first one is taken, whatever rounding says.
+_MORE = 1.0 + 1e-9
 
 
 def unregularised(model: Model, policy: str) -> tuple[LeastSquares, NDArray[np.int64]]:
@@ -48,6 +71,125 @@ def first_unplayed(estimate: LeastSquares, arms: NDArray[np.int64], times: float
         if estimate.arms.pulls[arms[i]] < times:
             return int(arms[i])
     return -1
+
+
+@persists()
+class Members(NamedTuple):
+    """Arms to be played first, where all arms are on offer in every round."""
+
+    members: NDArray[np.int64]  # (r,)
+
+
+@persists("basis", "rank")
+class Span(NamedTuple):
+    """The span of the arms played so far, where contexts come as they like."""
+
+    basis: NDArray[np.float64]  # (d, d): the first ``rank`` rows are orthonormal
+    rank: NDArray[np.int64]  # (1,)
+    most: int  # rank of all arms
+    residual: NDArray[np.float64]  # scratch (d,)
+
+
+@invariant(Span)
+def _check(played: Span, name: str) -> None:
+    indices(f"{name}.rank", played.rank, played.most + 1)
+    within(f"{name}.basis", played.basis, -1.001, 1.001)
+    rows = played.basis[: played.rank[0]]
+    if np.abs(rows @ rows.T - np.eye(len(rows))).max(initial=0.0) > 1e-6:
+        raise ValueError(f"{name}.basis must have orthonormal rows")
+
+
+def span(d: int, most: int) -> Span:
+    """Span of nothing, in d coordinates; of all arms it has the dimension ``most``."""
+    return Span(np.zeros((d, d)), np.zeros(1, dtype=np.int64), most, np.zeros(d))
+
+
+@generic
+def spans(played: Any) -> bool:
+    """Whether every arm is in the span of those played, once none on offer is outside."""
+    raise TypeError(f"{type(played).__name__} does not say which arms were played")
+
+
+@spans.register(Members)
+@compiled
+def _members_span(played: Members) -> bool:
+    return True
+
+
+@spans.register(Span)
+@compiled
+def _rank_is_full(played: Span) -> bool:
+    return bool(played.rank[0] == played.most)
+
+
+@generic
+def next_outside(played: Any, estimate: LeastSquares, offer: Any) -> int:
+    """Arm on offer to be played for the sake of the span; -1 if there is none."""
+    raise TypeError(f"{type(played).__name__} does not say which arms were played")
+
+
+@next_outside.register(Members)
+@compiled
+def _next_member(played: Members, estimate: LeastSquares, offer: Any) -> int:
+    return first_unplayed(estimate, played.members, 1.0)
+
+
+@next_outside.register(Span)
+@compiled
+def _farthest_outside(played: Span, estimate: LeastSquares, offer: Any) -> int:
+    farthest, largest = -1, math.sqrt(estimate.regulariser)
+    if spans(played):
+        return farthest
+    for n in range(number_offered(offer, estimate.arms.means)):
+        x = nth_offered(offer, n)
+        distance = _write_residual(played, estimate.arms.rewards[x])
+        if distance > _MORE * largest:
+            farthest, largest = x, distance
+    return farthest
+
+
+@compiled
+def _write_residual(played: Span, row: NDArray[np.float64]) -> float:
+    """Write what of an arm is outside the span; return its length."""
+    residual = played.residual
+    d = residual.shape[0]
+    for i in range(d):
+        residual[i] = row[i]
+    for _ in range(2):  # the second pass removes what rounding left of the first
+        for m in range(played.rank[0]):
+            inner = 0.0
+            for i in range(d):
+                inner += played.basis[m, i] * residual[i]
+            for i in range(d):
+                residual[i] -= inner * played.basis[m, i]
+    norm = 0.0
+    for i in range(d):
+        norm += residual[i] * residual[i]
+    return math.sqrt(norm)
+
+
+@generic
+def note_played(played: Any, estimate: LeastSquares, arm: int) -> None:
+    """Take note that an arm was played and its outcome learned."""
+    raise TypeError(f"{type(played).__name__} does not say which arms were played")
+
+
+@note_played.register(Members)
+@compiled
+def _pulls_tell(played: Members, estimate: LeastSquares, arm: int) -> None:
+    pass
+
+
+@note_played.register(Span)
+@compiled
+def _extend(played: Span, estimate: LeastSquares, arm: int) -> None:
+    if spans(played):
+        return
+    norm = _write_residual(played, estimate.arms.rewards[arm])
+    if norm > math.sqrt(estimate.regulariser):
+        for i in range(played.residual.shape[0]):
+            played.basis[played.rank[0], i] = played.residual[i] / norm
+        played.rank[0] += 1
 
 
 @compiled
