@@ -1,0 +1,505 @@
+"""Named games: problems in which what is paid and what is seen are two things."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.problems.bandit import LinearBandit
+from sightline.problems.game import LinearGame
+from sightline.problems.named import deviation, fraction, named
+from sightline.validation import (
+    LARGEST,
+    affordable,
+    finite_array,
+    flag,
+    integer,
+    number,
+    one_of,
+    shown,
+)
+
+__all__ = [
+    "apple_tasting",
+    "dueling",
+    "dynamic_pricing",
+    "full_information",
+    "graph_feedback",
+    "heteroscedastic",
+    "ice_cream",
+    "label_efficient",
+    "laser",
+    "localised_dueling",
+    "noise_example",
+    "semi_bandit",
+    "transductive",
+]
+
+Array = NDArray[np.float64]
+
+
+def _random_rows(k: int, d: int, seed: int) -> Array:
+    """Draw standard normal features, as in the experiments of Kirschner, Lattimore, Krause."""
+    affordable(f"k = {shown(k)} arms in d = {shown(d)} dimensions", 8 * k * d)
+    return np.random.default_rng(integer("seed", seed, at_least=0)).standard_normal((k, d))
+
+
+def _falling(k: int, gap: float) -> Array:
+    """Means of k arms of which the first is best by a gap, the second by as much, and so on."""
+    gap = number("gap", gap, above=0, at_most=LARGEST)
+    return gap * np.arange(k - 1, -1, -1, dtype=float)
+
+
+@named
+def heteroscedastic(
+    k: int = 10, d: int = 3, noise_variance: float = 1.0, seed: int = 0
+) -> LinearBandit:
+    """Random arms whose noise differs: its standard deviation is uniform on (0, sigma).
+
+    Features are standard normal, theta = e_1 (Kirschner, Krause, COLT 2018).  A quiet arm tells
+    more than a noisy one of the same features.
+
+    Parameters
+    ----------
+    k, d : int
+        Number of arms and dimension.
+    noise_variance : float
+        sigma^2, above the variance of every arm.
+    seed : int
+        Seed of arms and noise levels.
+    """
+    k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
+    actions = _random_rows(k, d, seed)
+    rng = np.random.default_rng([integer("seed", seed, at_least=0), 1])
+    # (0, sigma], and no smaller than a part of it: noise zero would end a problem at once
+    levels = deviation(noise_variance) * np.maximum(1.0 - rng.random(k), 1e-3)
+    return LinearBandit(actions, np.eye(d)[0], levels, name=f"heteroscedastic-{k}-{d}-seed{seed}")
+
+
+@named
+def noise_example(
+    d: int = 3,
+    information: float = 0.2,
+    epsilon: float = 0.1,
+    noise_variance: float = 1.0,
+    seed: int = 0,
+) -> LinearBandit:
+    """Cheap arms are the informative ones: every corner of a cube twice, noisy or paying less.
+
+    The 2^d sign vectors over sqrt(d), whose rewards are seen with the noise sigma / information;
+    and the same times 1 - epsilon, seen with the noise (1 - epsilon) sigma.  theta is drawn from
+    the unit sphere (Kirschner, Krause, COLT 2018).
+
+    Parameters
+    ----------
+    d : int
+        Dimension, at most 12.
+    information : float
+        Signal over noise of the arms that pay in full, in (0, 1).
+    epsilon : float
+        What the others pay less, in (0, 1).
+    noise_variance : float
+        sigma^2.
+    seed : int
+        Seed of theta.
+    """
+    d = integer("d", d, at_least=1, at_most=12)
+    information, epsilon = fraction("information", information), fraction("epsilon", epsilon)
+    corners = np.array(list(itertools.product([1.0, -1.0], repeat=d))) / np.sqrt(d)
+    theta = _random_rows(1, d, seed)[0]
+    sigma = deviation(noise_variance)
+    levels = np.repeat([sigma / information, (1.0 - epsilon) * sigma], len(corners))
+    return LinearBandit(
+        np.vstack([corners, (1.0 - epsilon) * corners]),
+        theta / np.linalg.norm(theta),
+        levels,
+        name=f"noise-example-{d}-{information:g}-{epsilon:g}-seed{seed}",
+    )
+
+
+@named
+def dueling(k: int = 5, d: int = 3, noise_variance: float = 1.0, seed: int = 0) -> LinearGame:
+    """Compare two of k items at a time: a pair pays both values, and shows their difference.
+
+    All k^2 ordered pairs of standard normal features; theta = e_1 (Kirschner, Lattimore, Krause,
+    COLT 2020).  The value of an item is never seen.
+
+    Parameters
+    ----------
+    k, d : int
+        Number of items and dimension.
+    noise_variance : float
+        Variance of the noise of a comparison.
+    seed : int
+        Seed of the features.
+    """
+    k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
+    affordable(f"k = {shown(k)}: {shown(k * k)} pairs", 16 * k * k * d)
+    items = _random_rows(k, d, seed)
+    first, second = np.repeat(items, k, axis=0), np.tile(items, (k, 1))
+    return LinearGame(
+        first + second,
+        first - second,
+        np.eye(d)[0],
+        deviation(noise_variance),
+        name=f"dueling-{k}-{d}-seed{seed}",
+    )
+
+
+@named
+def localised_dueling(d: int = 3, gap: float = 0.1, noise_variance: float = 1.0) -> LinearGame:
+    """Items in a row of which only neighbours can be compared.
+
+    The pair (i, i + 1) pays e_i + e_{i+1} and shows the difference; the pair (i, i) pays 2 e_i
+    and shows nothing.  theta = e_1 + (1 - gap) e_d: the two best items are the ends of the row
+    (Kirschner, Lattimore, Krause, COLT 2020).
+
+    Parameters
+    ----------
+    d : int
+        Number of items, at least 2.
+    gap : float
+        What the second best item falls short, in (0, 1).
+    noise_variance : float
+        Variance of the noise of a comparison.
+    """
+    d = integer("d", d, at_least=2)
+    affordable(f"d = {shown(d)} items", 32 * d * d)
+    gap = fraction("gap", gap)
+    items = np.eye(d)
+    theta = items[0] + (1.0 - gap) * items[-1]
+    return LinearGame(
+        np.vstack([items[:-1] + items[1:], 2.0 * items]),
+        np.vstack([items[:-1] - items[1:], np.zeros((d, d))]),
+        theta,
+        deviation(noise_variance),
+        name=f"localised-dueling-{d}-{gap:g}",
+    )
+
+
+@named
+def laser(indirect: bool = False, noise_variance: float = 1.0) -> LinearGame:
+    """Tune a machine by nine settings, each of which can be measured closely or put to use.
+
+    A smooth function on the plane, 25 features exp(-|y - c|^2) with centres c on the grid
+    {-1, -.5, 0, .5, 1}^2.  Nine settings on the grid {-.5, 0, .5}^2: measured closely, one pays
+    nothing and shows the function at nine points around it; put to use, it pays their mean and
+    shows it too, or nothing.  theta has its bump at (0.5, 0.5) (Kirschner, Lattimore, Krause,
+    JMLR 2023).
+
+    Parameters
+    ----------
+    indirect : bool
+        Whether a setting that is put to use shows nothing.
+    noise_variance : float
+        Variance of the noise.
+    """
+    indirect = flag("indirect", indirect)
+    centres = np.array(list(itertools.product(np.linspace(-1.0, 1.0, 5), repeat=2)))
+    settings = np.array(list(itertools.product(np.linspace(-0.5, 0.5, 3), repeat=2)))
+    points = settings[:, None, :] + settings[None, :, :]
+    close = np.exp(-((points[:, :, None, :] - centres) ** 2).sum(axis=-1))  # (9, 9, 25)
+    used = close.mean(axis=1)
+    shown_in_use = np.zeros_like(close)
+    if not indirect:
+        shown_in_use[:, 0] = used
+    return LinearGame(
+        np.vstack([np.zeros_like(used), used]),
+        np.concatenate([close, shown_in_use]),
+        np.eye(len(centres))[18],
+        deviation(noise_variance),
+        name="laser-indirect" if indirect else "laser",
+    )
+
+
+@named
+def ice_cream(
+    indirect: bool = True, d: int = 3, noise_variance: float = 0.1, seed: int = 0
+) -> LinearGame:
+    """Offer one of four products, and learn from what is sold, or only from surveys.
+
+    Directly, a product pays its rating and shows it.  Indirectly, selling pays the rating unseen,
+    and asking a customer pays nothing and shows it.  Made after the experiment of Kirschner,
+    Lattimore, Krause (JMLR 2023), whose reviews are not public: features are random and of unit
+    length, theta is random with non-negative entries of mean rating about 1/2.
+
+    Parameters
+    ----------
+    indirect : bool
+        Whether ratings are seen in surveys only.
+    d : int
+        Dimension of the features.
+    noise_variance : float
+        Variance of a rating.
+    seed : int
+        Seed of features and theta.
+    """
+    indirect, d = flag("indirect", indirect), integer("d", d, at_least=1)
+    products = np.abs(_random_rows(4, d, seed))
+    products /= np.linalg.norm(products, axis=1, keepdims=True)
+    theta = np.random.default_rng([integer("seed", seed, at_least=0), 1]).random(d)
+    theta /= np.linalg.norm(theta)
+    nothing = np.zeros_like(products)
+    rewards = np.vstack([products, nothing]) if indirect else products
+    observations = np.vstack([nothing, products]) if indirect else products
+    kind = "indirect" if indirect else "direct"
+    return LinearGame(
+        rewards,
+        observations,
+        theta,
+        deviation(noise_variance),
+        name=f"ice-cream-{kind}-{d}-seed{seed}",
+    )
+
+
+def _star(k: int) -> Array:
+    sees = np.zeros((k, k))
+    sees[-1] = 1.0  # the centre is the worst arm, and shows all
+    return sees
+
+
+def _cliques(k: int) -> Array:
+    """Pairs of arms that show each other and themselves."""
+    group = np.arange(k) // 2
+    same: Array = (group[:, None] == group).astype(float)
+    return same
+
+
+def _loopless(k: int) -> Array:
+    """Every arm shows all others, and not itself."""
+    return 1.0 - np.eye(k)
+
+
+def _cycle(k: int) -> Array:
+    """Every arm shows itself and the next."""
+    return np.minimum(np.eye(k) + np.roll(np.eye(k), 1, axis=1), 1.0)
+
+
+_GRAPHS: dict[str, Callable[[int], Array]] = {
+    "star": _star,
+    "cliques": _cliques,
+    "loopless": _loopless,
+    "cycle": _cycle,
+}
+
+
+@named
+def graph_feedback(
+    graph: str = "star", k: int = 5, gap: float = 0.2, noise_variance: float = 1.0
+) -> LinearGame:
+    """Arms with means of their own, each of which shows its neighbours in a graph.
+
+    Mannor, Shamir, NIPS 2011; Alon, Cesa-Bianchi, Dekel, Koren, COLT 2015.  Means fall by ``gap``
+    from arm to arm.
+
+    Parameters
+    ----------
+    graph : {"star", "cliques", "loopless", "cycle"}
+        Which arms an arm shows: the last arm shows all, others nothing; arms show each other in
+        pairs; every arm shows all but itself; or itself and the next.
+    k : int
+        Number of arms, at least 2.
+    gap : float
+        Difference of the means of an arm and the next.
+    noise_variance : float
+        Variance of the noise.
+    """
+    graph = one_of("graph", graph, _GRAPHS)
+    k = integer("k", k, at_least=2)
+    affordable(f"k = {shown(k)} arms that show up to {shown(k)} each", 8 * k**3)
+    sees = _GRAPHS[graph](k)
+    rows = int(sees.sum(axis=1).max())
+    observations = np.zeros((k, rows, k))
+    for arm, neighbours in enumerate(sees):
+        for row, other in enumerate(np.flatnonzero(neighbours)):
+            observations[arm, row, other] = 1.0
+    theta = _falling(k, gap)
+    return LinearGame(
+        np.eye(k),
+        observations,
+        theta,
+        deviation(noise_variance),
+        name=f"graph-feedback-{graph}-{k}-{gap:g}",
+    )
+
+
+@named
+def semi_bandit(
+    d: int = 4, size: int = 2, gap: float = 0.2, noise_variance: float = 1.0
+) -> LinearGame:
+    """Choose a few of d items, and see the value of each that was chosen.
+
+    Audibert, Bubeck, Lugosi, 2014.  All subsets of one size; a subset pays the sum of its values,
+    which fall by ``gap`` from item to item.
+
+    Parameters
+    ----------
+    d, size : int
+        Number of items, and how many are chosen.
+    gap : float
+        Difference of the values of an item and the next.
+    noise_variance : float
+        Variance of the noise of each value.
+    """
+    d = integer("d", d, at_least=1, at_most=20)
+    size = integer("size", size, at_least=1, at_most=d)
+    chosen = list(itertools.combinations(range(d), size))
+    items = np.eye(d)
+    observations = np.array([items[list(subset)] for subset in chosen])
+    return LinearGame(
+        observations.sum(axis=1),
+        observations,
+        _falling(d, gap),
+        deviation(noise_variance),
+        name=f"semi-bandit-{d}-{size}-{gap:g}",
+    )
+
+
+@named
+def full_information(k: int = 5, gap: float = 0.2, noise_variance: float = 1.0) -> LinearGame:
+    """Whatever is played, the values of all k arms are seen: c* = 0.
+
+    Parameters
+    ----------
+    k : int
+        Number of arms.
+    gap : float
+        Difference of the values of an arm and the next.
+    noise_variance : float
+        Variance of the noise of each value.
+    """
+    k = integer("k", k, at_least=1)
+    affordable(f"k = {shown(k)} arms that show {shown(k)} each", 8 * k**3)
+    return LinearGame(
+        np.eye(k),
+        np.broadcast_to(np.eye(k), (k, k, k)),
+        _falling(k, gap),
+        deviation(noise_variance),
+        name=f"full-information-{k}-{gap:g}",
+    )
+
+
+@named
+def transductive(
+    k: int = 6, probes: int = 4, d: int = 3, noise_variance: float = 1.0, seed: int = 0
+) -> LinearGame:
+    """Explore here, be judged there: probes show and pay nothing, targets pay and show nothing.
+
+    Fiez, Jain, Jamieson, Ratliff, NeurIPS 2019, as a game of regret.  Directions are uniform on
+    the unit sphere, and theta = e_1.
+
+    Parameters
+    ----------
+    k, probes, d : int
+        Number of targets, of probes, and dimension.
+    noise_variance : float
+        Variance of the noise of a probe.
+    seed : int
+        Seed of targets and probes.
+    """
+    k, probes = integer("k", k, at_least=1), integer("probes", probes, at_least=1)
+    d = integer("d", d, at_least=1)
+    rows = _random_rows(k + probes, d, seed)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    pays = np.arange(k + probes)[:, None] < k
+    return LinearGame(
+        np.where(pays, rows, 0.0),
+        np.where(pays, 0.0, rows),
+        np.eye(d)[0],
+        deviation(noise_variance),
+        name=f"transductive-{k}-{probes}-{d}-seed{seed}",
+    )
+
+
+@named
+def label_efficient(
+    mean: float = 0.2, cost: float = 0.5, noise_variance: float = 1.0
+) -> LinearGame:
+    """Predict a sign unseen, or pay to see it (Cesa-Bianchi, Lugosi, Stoltz, 2005).
+
+    theta = (mean of the label, cost).  Predicting +1 or -1 pays the label times the prediction;
+    asking pays minus the cost and shows the label.  The cost is shown by every arm, so that it
+    need not be known.  Regret of order n^(2/3): asking is never the best arm.
+
+    Parameters
+    ----------
+    mean : float
+        Mean of the label.
+    cost : float
+        What asking costs, > 0.
+    noise_variance : float
+        Variance of the noise.
+    """
+    mean = number("mean", mean, size=LARGEST)
+    cost = number("cost", cost, above=0, at_most=LARGEST)
+    bill = [0.0, 1.0]
+    return LinearGame(
+        [[1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]],
+        [[[0.0, 0.0], bill], [[0.0, 0.0], bill], [[1.0, 0.0], bill]],
+        [mean, cost],
+        deviation(noise_variance),
+        name=f"label-efficient-{mean:g}-{cost:g}",
+    )
+
+
+@named
+def apple_tasting(mean: float = -0.2, noise_variance: float = 1.0) -> LinearGame:
+    """Take an apple, which shows what it is worth, or leave it, which shows nothing.
+
+    Helmbold, Littlestone, Long, 2000: a bandit with one arm whose value is known to be 0.
+
+    Parameters
+    ----------
+    mean : float
+        What an apple is worth.
+    noise_variance : float
+        Variance of the noise.
+    """
+    mean = number("mean", mean, size=LARGEST)
+    return LinearGame(
+        [[1.0], [0.0]],
+        [[1.0], [0.0]],
+        [mean],
+        deviation(noise_variance),
+        name=f"apple-tasting-{mean:g}",
+    )
+
+
+@named
+def dynamic_pricing(
+    probabilities: tuple[float, ...] = (0.1, 0.2, 0.4, 0.2, 0.1),
+    penalty: float = 2.0,
+    noise_variance: float = 0.25,
+) -> LinearGame:
+    """Set a price, and see only whether it was accepted.
+
+    Kleinberg, Leighton, FOCS 2003; Bartok, Foster, Pal, Rakhlin, Szepesvari, 2014.  theta is the
+    distribution of what a customer would pay, on the prices 1, ..., m.  A price that is accepted
+    forgoes the difference to that, one that is refused costs the penalty; what is seen is
+    acceptance.
+
+    Parameters
+    ----------
+    probabilities : array_like, shape (m,)
+        theta.
+    penalty : float
+        Cost of a refusal.
+    noise_variance : float
+        Variance of the noise; 1/4 is that of any event.
+    """
+    theta = finite_array("probabilities", probabilities, (None,))
+    if not (theta >= 0).all() or abs(theta.sum() - 1.0) > 1e-9:
+        raise ValueError(f"probabilities must be >= 0 and sum to 1, got {shown(theta.tolist())}")
+    penalty = number("penalty", penalty, above=0, at_most=LARGEST)
+    prices = np.arange(1.0, len(theta) + 1)
+    accepted = prices >= prices[:, None]  # value of the column, price of the row
+    return LinearGame(
+        -np.where(accepted, prices - prices[:, None], penalty),
+        accepted.astype(float),
+        theta,
+        deviation(noise_variance),
+        name=f"dynamic-pricing-{len(theta)}-{penalty:g}",
+    )
