@@ -15,6 +15,7 @@ from sightline.cli.errors import in_a_sentence
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
     from sightline.bounds.finite_horizon import HorizonBound
+    from sightline.problems.catalogue import AnyBandit
     from sightline.problems.rewards import NoisyRewards
 
 __all__ = ["bound"]
@@ -102,12 +103,16 @@ def _is_file(text: str) -> bool:
 def _problem(text: str, noise_std: float | None) -> NoisyRewards:
     from sightline.cli.arguments import parse_problems
     from sightline.problems.files import read_problem
+    from sightline.problems.rewards import NoisyRewards
 
     if _is_file(text):
-        return read_problem(text, noise_std)
-    if noise_std is not None:
+        problem: AnyBandit = read_problem(text, noise_std)
+    elif noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
-    (problem,) = parse_problems([text], "problem").values()
+    else:
+        (problem,) = parse_problems([text], "problem").values()
+    if not isinstance(problem, NoisyRewards):
+        raise ValueError(f"{problem.name} has new arms in every round; c* needs arms that stay")
     return problem
 
 
