@@ -19,6 +19,7 @@ from sightline.cli import app
 from sightline.engine.loop import _ADVANCE, loop_for
 from sightline.engine.simulate import is_interpreted
 from sightline.jit import compiled
+from sightline.jit.numba_compat import is_disabled
 from sightline.lab.block import tasks
 from sightline.lab.sources import sources_of
 from sightline.problems.catalogue import build, describe
@@ -197,6 +198,7 @@ def test_every_run_begins_with_the_source_as_it_was_given(tmp_path: Path) -> Non
     assert sources_of(problem, sl.LinUCB()) != sources_of(same_shape, sl.LinUCB())
 
 
+@pytest.mark.skipif(is_disabled(), reason="without compilation there is one loop")
 def test_a_loop_with_a_source_of_ones_own_is_not_kept_on_disk() -> None:
     """The kernel cache does not hash its file."""
     own = StreamBandit(Fixed(1.0), 1, 1)
