@@ -103,6 +103,18 @@ NPZ: dict[str, tuple[str | bytes, str]] = {
     "texts": (archive(actions=np.array([["1"]]), theta=np.ones(1)), "'1'"),
     "dates": (archive(actions=np.array([[1]], "M8[D]"), theta=np.ones(1)), "datetime64"),
     "complex": (archive(actions=np.array([[1j]]), theta=np.ones(1)), "complex"),
+    "rewards of another shape": (
+        archive(actions=np.zeros((3, 2, 1)), rewards=np.zeros((3, 1))),
+        "rewards must have shape (3, 2)",
+    ),
+    "rewards and theta": (
+        archive(actions=np.zeros((3, 2, 1)), rewards=np.zeros((3, 2)), theta=np.ones(1)),
+        "'theta'",
+    ),
+    "a stream": (
+        archive(actions=np.zeros((3, 2, 1)), rewards=np.zeros((3, 2)), noise_std=0.5),
+        "read it with StreamBandit.load",
+    ),
     "noise of text": (
         archive(actions=np.eye(2), theta=np.ones(2), noise_std=np.array("1")),
         "noise_std",

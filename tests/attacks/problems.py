@@ -155,6 +155,8 @@ SIZES: dict[str, tuple[str, Callable[[Any], object]]] = {
     "unit_sphere k": ("k", lambda n: sl.problems.unit_sphere(k=n)),
     "unit_sphere d": ("d", lambda n: sl.problems.unit_sphere(d=n)),
     "unit_spheres k": ("k", lambda n: sl.problems.unit_spheres(k=n)),
+    "sphere_stream k": ("k", lambda n: sl.problems.sphere_stream(k=n)),
+    "sphere_stream d": ("d", lambda n: sl.problems.sphere_stream(d=n)),
     "end_of_optimism_family d": ("d", sl.problems.end_of_optimism_family),
 }
 
@@ -163,6 +165,7 @@ VARIANCES: dict[str, Callable[..., object]] = {
     "large_gaps": sl.problems.large_gaps,
     "unit_sphere": sl.problems.unit_sphere,
     "unit_spheres": sl.problems.unit_spheres,
+    "sphere_stream": sl.problems.sphere_stream,
 }
 
 

@@ -33,7 +33,7 @@ def test_problems_come_from_files_too(tmp_path: Path) -> None:
     file.write_text('{"actions": [[1, 0], [0, 1]], "theta": [1, 0.5]}')
     problems = parse_problems([str(file), f"loud={file}:noise_std=3"])
     assert problems["mine"] == sl.LinearBandit([[1, 0], [0, 1]], [1, 0.5], name="mine")
-    assert problems["loud"].noise_std == 3.0
+    assert problems["loud"].model.noise_std == 3.0
     with pytest.raises(ValueError, match="field of a file must be one of 'noise_std'"):
         parse_problems([f"{file}:seed=3"])
 

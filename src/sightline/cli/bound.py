@@ -15,6 +15,7 @@ from sightline.cli.errors import in_a_sentence
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
     from sightline.bounds.finite_horizon import HorizonBound
+    from sightline.problems.catalogue import AnyProblem
     from sightline.problems.table import TableProblem
 
 __all__ = ["bound"]
@@ -102,12 +103,16 @@ def _is_file(text: str) -> bool:
 def _problem(text: str, noise_std: float | None) -> TableProblem:
     from sightline.cli.arguments import parse_problems
     from sightline.problems.files import read_problem
+    from sightline.problems.table import TableProblem
 
     if _is_file(text):
-        return read_problem(text, noise_std)
-    if noise_std is not None:
+        problem: AnyProblem = read_problem(text, noise_std)
+    elif noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
-    (problem,) = parse_problems([text], "problem").values()
+    else:
+        (problem,) = parse_problems([text], "problem").values()
+    if not isinstance(problem, TableProblem):
+        raise ValueError(f"{problem.name} has new arms in every round; c* needs arms that stay")
     return problem
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,7 +65,9 @@ def simulate(
     --policy "IDS-UCB=ids:information=halfspace-ucb" --horizon 10^6 --replications 100
     """
     options = {"horizon": horizon, "replications": replications, "seed": seed, "delay": delay}
-    with in_a_sentence(interrupted=_how_to_resume(store, threads, dask)):
+    again = f"sightline {shlex.join(sys.argv[1:])}"
+    kept = f"stopped; what is finished is kept.  Resume with: {again}"
+    with in_a_sentence(interrupted=kept):
         from sightline.report.run import run
 
         experiment = _experiment(problem or [], policy or [], config, options)
@@ -79,13 +82,6 @@ def simulate(
             typer.echo(json.dumps(_plain(results, store, picture)))
         else:
             _print(results, store, picture)
-
-
-def _how_to_resume(store: Path, threads: int | None, dask: str | None) -> str:
-    command = ["simulate", "--config", str(store / "experiment.toml"), "--store", str(store)]
-    command += ["--threads", str(threads)] if threads is not None else []
-    command += ["--dask", dask] if dask is not None else []
-    return f"stopped; what is finished is kept.  Resume with: sightline {shlex.join(command)}"
 
 
 def _experiment(
@@ -142,7 +138,7 @@ def _bound_text(results: Results, problem: str) -> str | None:
     The figure shows it too, so it is computed once for both.
     """
     value = results.lower_bounds.get(problem)
-    if value is None:  # of a store whose problems this version cannot read
+    if value is None:  # of a stream, or a store whose problems this version cannot read
         return None
     regret = value * math.log(results.plan.rounds[-1])
     return f"lower bound: c* log n = {regret:.4g}, with c* = {value:.4g} for this noise"

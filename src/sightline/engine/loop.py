@@ -123,13 +123,13 @@ _ADVANCE = versions_of(_advance)
 
 
 def is_compiled(state: State, problem: Problem) -> bool:
-    """Whether policy and noise are compiled, with all their parts."""
-    return registered(state, problem.noise).compiled
+    """Whether policy, noise and source of arms are compiled, with all their parts."""
+    return registered(state, problem.noise, problem.source).compiled
 
 
 def loop_for(state: State, problem: Problem, versions: Versions = _ADVANCE) -> Loop:
-    """Compiled loop if policy and noise are compiled; cached if all their sources are hashed."""
-    parts = registered(state, problem.noise)
+    """Compiled loop if all parts are compiled; cached if all their sources are hashed."""
+    parts = registered(state, problem.noise, problem.source)
     if not parts.compiled:
         return interpreted(versions.plain)
     return versions.cached if parts.ours else versions.uncached

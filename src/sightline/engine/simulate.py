@@ -28,7 +28,7 @@ from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
 from sightline.validation import event, instance, integer, shown
 
-__all__ = ["Run", "Stop", "is_interpreted", "simulate", "valid_horizon"]
+__all__ = ["Run", "Stop", "check_lasting", "is_interpreted", "simulate", "valid_horizon"]
 
 # Seconds per call of the compiled loop: between calls the interpreter sees Ctrl-C.
 _PATIENCE = 0.05
@@ -90,6 +90,14 @@ def valid_horizon(horizon: int, policy: Policy, delay: object = None) -> int:
     return horizon
 
 
+def check_lasting(problem: Problem, horizon: int, delay: object) -> None:
+    """Refuse what needs arms that come again, where they are new in every round."""
+    if problem.model.stream:
+        if delay is not None:
+            raise ValueError("delay needs arms that stay; this problem has new arms in every round")
+        integer("horizon", horizon, at_least=1, at_most=FAR - 1)
+
+
 def is_interpreted(problem: Problem, policy: Policy) -> bool:
     """Whether a run goes through the interpreter, which only one thread at a time can use."""
     return not is_compiled(policy.start(problem.model), problem)
@@ -118,7 +126,7 @@ def simulate(
 
     Parameters
     ----------
-    problem : LinearBandit or ContextualBandit
+    problem : LinearBandit, ContextualBandit, LinearGame or StreamBandit
         The world.
     policy : Policy
         What is run in it.
@@ -143,10 +151,7 @@ def simulate(
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a LinearBandit, got {type(problem).__name__}")
     instance("policy", policy, Policy, "a Policy such as IDS()")
-    if problem.model.stream:
-        if delay is not None:
-            raise ValueError("delay needs arms that stay; this problem has new arms in every round")
-        integer("horizon", horizon, at_least=1, at_most=FAR - 1)
+    check_lasting(problem, horizon, delay)
     lateness = valid_delay(delay)
     horizon = valid_horizon(horizon, policy, lateness)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))

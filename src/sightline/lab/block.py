@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.simulate import Stop, simulate
-from sightline.lab.experiment import Cell, Experiment
+from sightline.lab.experiment import Cell, Experiment, arms_counted
 from sightline.lab.sources import sources_of
 from sightline.policies.base import Policy
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.catalogue import AnyProblem
 
 __all__ = ["Block", "Task", "compute", "tasks"]
 
@@ -36,7 +36,7 @@ class Task(NamedTuple):
     cell_index: int
     first: int  # replication
     seeds: tuple[int, ...]
-    problem: NoisyRewards
+    problem: AnyProblem
     policy: Policy
     horizon: int
     rounds: tuple[int, ...]
@@ -58,7 +58,7 @@ class Block(NamedTuple):
     seeds: tuple[int, ...]
     regret: NDArray[np.float64]  # (replications, checkpoints)
     explorations: NDArray[np.int64]  # (replications, checkpoints)
-    pulls: NDArray[np.float64]  # (replications, checkpoints, k)
+    pulls: NDArray[np.float64]  # (replications, checkpoints, k); of a stream k = 0
     sources: str
     machine: str
     began: float  # seconds since 1970
@@ -76,15 +76,15 @@ def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
         Whether workers say from which sources they computed, as a store wants to know.
     """
     for index, cell in enumerate(experiment.cells):
-        policy = experiment.policies[cell.policy]
-        size = _block_size(experiment, policy)
+        problem, policy = experiment.problems[cell.problem], experiment.policies[cell.policy]
+        size = _block_size(experiment, problem, policy)
         for first in range(0, experiment.replications, size):
             yield Task(
                 cell=cell,
                 cell_index=index,
                 first=first,
                 seeds=experiment.seeds[first : first + size],
-                problem=experiment.problems[cell.problem],
+                problem=problem,
                 policy=policy,
                 horizon=experiment.horizon,
                 rounds=experiment.rounds,
@@ -93,9 +93,9 @@ def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
             )
 
 
-def _block_size(experiment: Experiment, policy: Policy) -> int:
+def _block_size(experiment: Experiment, problem: AnyProblem, policy: Policy) -> int:
     cost = experiment.horizon
-    if policy.commits:
+    if policy.commits and not problem.model.stream:  # whose arms nobody can commit to
         cost = min(cost, _PER_DECADE * max(1, round(math.log10(cost))))
     size = max(experiment.replications // _BLOCKS, _FEWEST_ROUNDS // cost)
     return max(1, min(size, _MOST_ROUNDS // cost, _MOST_REPLICATIONS))
@@ -124,7 +124,7 @@ def compute(task: Task, stop: Stop | None = None) -> Block:
         seeds=task.seeds,
         regret=np.array([run.regret for run in runs]),
         explorations=np.array([run.explorations for run in runs]),
-        pulls=np.array([run.pulls for run in runs]),
+        pulls=np.array([run.pulls[:, : arms_counted(task.problem)] for run in runs]),
         sources=sources_of(task.problem, task.policy) if task.keeps_sources else "",
         machine=f"{platform.node()} {platform.machine()}",
         began=began,

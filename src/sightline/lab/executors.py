@@ -98,6 +98,7 @@ def _can_be_sent(task: Task) -> bool:
     return hasattr(__main__, "__file__") or "__main__" not in {
         type(task.policy).__module__,
         type(task.problem.noise).__module__,
+        type(task.problem.source).__module__,
     }
 
 

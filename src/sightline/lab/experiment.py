@@ -14,12 +14,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from sightline.engine.checkpoints import rounds_text, valid_checkpoints
-from sightline.engine.simulate import valid_horizon
+from sightline.engine.simulate import check_lasting, valid_horizon
 from sightline.files import write_atomically
 from sightline.lab import specification
 from sightline.policies.base import Policy, started
+from sightline.problems.catalogue import AnyProblem
 from sightline.problems.delays import delay_text
-from sightline.problems.rewards import NoisyRewards
 from sightline.validation import (
     entries,
     file_path,
@@ -30,7 +30,7 @@ from sightline.validation import (
     text,
 )
 
-__all__ = ["Cell", "Experiment", "Named", "Plan", "label_of", "size_of_results"]
+__all__ = ["Cell", "Experiment", "Named", "Plan", "arms_counted", "label_of", "size_of_results"]
 
 T = TypeVar("T")
 _MOST_RUNS = 10**8  # of the shortest, an hour
@@ -91,7 +91,8 @@ class Experiment:
     Parameters
     ----------
     problems : mapping of id to problem, or iterable of problems
-        Each a LinearBandit or a ContextualBandit; without ids they are listed by their names.
+        Each a LinearBandit, ContextualBandit, LinearGame or StreamBandit; without ids they are listed by
+        their names.
     policies : mapping of label to Policy, or iterable of Policy
         What is compared; without labels they are labelled by their settings.
     horizon : int
@@ -107,7 +108,7 @@ class Experiment:
         Outcomes that come late, as of :func:`sightline.simulate`.
     """
 
-    problems: Mapping[str, NoisyRewards]
+    problems: Mapping[str, AnyProblem]
     policies: Mapping[str, Policy]
     horizon: int
     replications: int
@@ -117,7 +118,7 @@ class Experiment:
 
     def __init__(
         self,
-        problems: Mapping[str, NoisyRewards] | Iterable[NoisyRewards],
+        problems: Mapping[str, AnyProblem] | Iterable[AnyProblem],
         policies: Mapping[str, Policy] | Iterable[Policy],
         horizon: int,
         replications: int,
@@ -125,12 +126,12 @@ class Experiment:
         checkpoints: Iterable[int] | None = None,
         delay: int | str | None = None,
     ) -> None:
-        kinds = "LinearBandit or ContextualBandit"
-        worlds = _named("problems", problems, NoisyRewards, kinds, lambda problem: problem.name)
+        kinds = "LinearBandit, ContextualBandit, LinearGame or StreamBandit"
+        worlds = _named("problems", problems, AnyProblem, kinds, lambda problem: problem.name)
         rivals = _named("policies", policies, Policy, "Policy", label_of)
         for policy in rivals.values():
             horizon = valid_horizon(horizon, policy, delay)
-        _check_offers(worlds, rivals)
+        _check_offers(worlds, rivals, horizon, delay)
         if horizon > _LARGEST_HORIZON:
             raise ValueError(f"horizon must be at most 10**4000, got {shown(horizon)}")
         if checkpoints is not None:
@@ -209,9 +210,14 @@ class Experiment:
         return "\n".join([size, *problems, *policies])
 
 
+def arms_counted(problem: AnyProblem) -> int:
+    """Arms whose pulls are kept; none of a stream, where an arm comes once."""
+    return 0 if problem.model.stream else len(problem.gaps)
+
+
 def size_of_results(experiment: Experiment) -> int:
     """Bytes of all results, before compression: regret, explorations, pulls by arm."""
-    arms: list[int] = [problem.k for problem in experiment.problems.values()]
+    arms = [arms_counted(problem) for problem in experiment.problems.values()]
     numbers = (sum(arms) + 2 * len(arms)) * len(experiment.policies)
     return 8 * numbers * len(experiment.rounds) * experiment.replications
 
@@ -227,11 +233,15 @@ def _check_size(experiment: Experiment) -> None:
         )
 
 
-def _check_offers(problems: Named[NoisyRewards], policies: Named[Policy]) -> None:
-    """Refuse policies that cannot play contexts, before any worker would."""
+def _check_offers(
+    problems: Named[AnyProblem], policies: Named[Policy], horizon: int, delay: object
+) -> None:
+    """Refuse policies that cannot play contexts or streams, before any worker would."""
     for name, problem in problems.items():
-        for label, policy in policies.items() if problem.model.contexts is not None else ():
+        fixed = problem.model.contexts is None and not problem.model.stream
+        for label, policy in () if fixed else policies.items():
             try:
+                check_lasting(problem, horizon, delay)
                 started(policy, problem.model)
             except ValueError as error:
                 raise ValueError(f"{Cell(name, label).id}: {error}") from None

@@ -59,7 +59,7 @@ def _columns(block: Block, rounds: tuple[int, ...]) -> dict[str, Any]:
     def repeated(text: str) -> Any:
         return pa.DictionaryArray.from_arrays(np.zeros(size, np.int32), pa.array([text]))
 
-    return {
+    columns = {
         "problem": repeated(block.cell.problem),
         "policy": repeated(block.cell.policy),
         "replication": np.repeat(np.arange(replications) + block.first, marks),
@@ -68,8 +68,10 @@ def _columns(block: Block, rounds: tuple[int, ...]) -> dict[str, Any]:
         "log_t": np.array([math.log(n) for n in rounds])[mark],
         "regret": block.regret.ravel(),
         "explorations": block.explorations.ravel(),
-        "pulls": pa.FixedSizeListArray.from_arrays(block.pulls.ravel(), k),
     }
+    if k:
+        columns["pulls"] = pa.FixedSizeListArray.from_arrays(block.pulls.ravel(), k)
+    return columns
 
 
 def read_header(path: Path) -> dict[str, Any]:
@@ -86,14 +88,16 @@ def read_block(path: Path, header: dict[str, Any], marks: int) -> Block:
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         table = file.read()
     shape = (len(header["seeds"]), marks)
-    pulls = table["pulls"].combine_chunks().flatten().to_numpy()
+    pulls = np.zeros((*shape, 0))
+    if "pulls" in table.column_names:
+        pulls = table["pulls"].combine_chunks().flatten().to_numpy().reshape(*shape, -1)
     return Block(
         cell=Cell(*header["cell"]),
         first=header["first"],
         seeds=tuple(header["seeds"]),
         regret=table["regret"].to_numpy().reshape(shape),
         explorations=table["explorations"].to_numpy().reshape(shape),
-        pulls=pulls.reshape(*shape, -1),
+        pulls=pulls,
         sources=header["sources"],
         machine=header["machine"],
         began=header["began"],

@@ -52,7 +52,7 @@ def _settle_all(
 ) -> tuple[Settling, ...]:
     (problem,), (policy,) = experiment.problems.values(), experiment.policies.values()
     if not isinstance(problem, LinearBandit):
-        raise ValueError(f"{problem.name} has contexts; only fixed arms can be settled")
+        raise ValueError(f"{problem.name} has no fixed arms; only those can be settled")
     with ThreadPoolExecutor(cores()) as pool:
         futures: list[Future[Settling]] = [
             pool.submit(settle, problem, policy, experiment.horizon, seed, stop)

@@ -13,8 +13,8 @@ import numpy as np
 
 from sightline.jit import parts_of
 from sightline.policies.base import Policy
+from sightline.problems.catalogue import AnyProblem
 from sightline.problems.noise import Sampler
-from sightline.problems.rewards import NoisyRewards
 from sightline.sources import hash_of, modules_named_in
 
 __all__ = ["sources_of"]
@@ -22,13 +22,13 @@ __all__ = ["sources_of"]
 _PACKAGE = __name__.split(".")[0]
 
 
-def sources_of(problem: NoisyRewards, policy: Policy) -> str:
+def sources_of(problem: AnyProblem, policy: Policy) -> str:
     """Hash of the sources behind one cell: ours, and the files of a policy of one's own.
 
-    Ours are those of the loop over rounds, the policy, its state, the problem and the noise, with
-    all that they import.  The lab is not among them: it repeats and stores, and the seeds that it
-    chose are in every block.  Of a file of one's own, what it imports from this package counts
-    too; other modules that it imports are not looked into.
+    Ours are those of the loop over rounds, the policy, its state, the problem, the noise and where
+    new arms come from, with all that they import.  The lab is not among them: it repeats and
+    stores, and the seeds that it chose are in every block.  Of a file of one's own, what it imports
+    from this package counts too; other modules that it imports are not looked into.
     """
     modules = {"sightline.engine.simulate"}
     digest = hashlib.sha256()
@@ -44,11 +44,12 @@ def sources_of(problem: NoisyRewards, policy: Policy) -> str:
     return digest.hexdigest()[:16]
 
 
-def _parts(problem: NoisyRewards, policy: Policy) -> list[Any]:
+def _parts(problem: AnyProblem, policy: Policy) -> list[Any]:
     """Classes, and perhaps the function that draws, behind one cell."""
     state = policy.start(problem.model)
     noise = problem.noise.draw if isinstance(problem.noise, Sampler) else type(problem.noise)
-    return [type(problem), type(policy), *map(type, parts_of(state)), noise]
+    source = [] if problem.source is None else [type(problem.source)]
+    return [type(problem), type(policy), *map(type, parts_of(state)), noise, *source]
 
 
 def _is_ours(part: Any) -> bool:

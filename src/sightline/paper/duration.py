@@ -12,7 +12,7 @@ from sightline.lab.executors import cores
 from sightline.lab.experiment import Cell, Experiment
 from sightline.paper.item import Calculation, Item
 from sightline.paper.reproduce import ResultsFolder
-from sightline.problems.table import TableProblem
+from sightline.problems.base import Problem
 
 __all__ = ["duration_text", "estimate"]
 
@@ -69,7 +69,7 @@ def _mean_seconds(task: Task, replications: int) -> float:
     return sum(_run_seconds(task, member) for member in members) / len(members)
 
 
-def _run_seconds(task: Task, problem: TableProblem) -> float:
+def _run_seconds(task: Task, problem: Problem) -> float:
     """Seconds of one run, from a part of it.
 
     A policy that commits explores at first and then less and less, or to the end: what a tenth of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from os import PathLike
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.model import Model
 
@@ -66,6 +67,8 @@ class Problem(ABC):
         Of every entry of an outcome, around its mean.
     origin : mapping or None
         How a named problem was made.
+    source : named tuple or None
+        Where arms come from that are new in every round.
     """
 
     name: str
@@ -74,6 +77,35 @@ class Problem(ABC):
     gaps: Array
     noise: Any
     origin: Mapping[str, Any] | None = None
+    source: Any = None
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], noise_std: float | ArrayLike | None = None) -> Self:
+        """Read a problem from a .json, .npz or .csv file, which also gives it its name.
+
+        JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
+        names; CSV: a name and d numbers per row, the row named ``theta`` being the parameter.
+
+        With contexts, JSON has ``action_sets``, a list of the arms of every context, in place of
+        ``actions``, and perhaps ``probabilities``.  NPZ has the same, ``action_sets`` being an
+        array of shape (C, k, d); or ``actions`` and ``starts``, where contexts differ in size.
+
+        A recorded stream has ``actions`` of shape (n, k, d) and ``rewards`` of shape (n, k).
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        noise_std : float or array_like, shape (k,), optional
+            Takes precedence over the file; 1 if neither says.
+        """
+        from sightline.problems.files import read_problem  # it imports this module
+
+        problem = read_problem(path, noise_std)
+        if not isinstance(problem, cls):
+            kind = type(problem).__name__
+            raise ValueError(f"{path} describes a {kind}: read it with {kind}.load")
+        return problem
 
     def member(self, replication: int) -> Problem:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""

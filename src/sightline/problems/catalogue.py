@@ -39,12 +39,16 @@ from sightline.problems.instances import (
     unit_spheres,
 )
 from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.streams import StreamBandit, sphere_stream
 from sightline.problems.table import TableProblem
 from sightline.validation import one_of
 
-__all__ = ["PROBLEMS", "build", "describe"]
+__all__ = ["PROBLEMS", "AnyProblem", "build", "describe"]
 
-PROBLEMS: dict[str, Callable[..., TableProblem]] = {
+#: What the lab repeats, and files and the command line name.
+AnyProblem = TableProblem | StreamBandit
+
+PROBLEMS: dict[str, Callable[..., AnyProblem]] = {
     make.__name__: make
     for make in (
         end_of_optimism,
@@ -69,6 +73,7 @@ PROBLEMS: dict[str, Callable[..., TableProblem]] = {
         noise_example,
         semi_bandit,
         transductive,
+        sphere_stream,
     )
 }
 
@@ -81,12 +86,25 @@ _NOISES: dict[str, Callable[..., Any]] = {
 }
 
 
-def describe(problem: TableProblem) -> dict[str, Any]:
-    """Problem as a plain dictionary: by name and parameters if it has them, else in full."""
+def describe(problem: AnyProblem) -> dict[str, Any]:
+    """Problem as a plain dictionary: by name and parameters if it has them, else in full.
+
+    Of a stream that has no name, arrays are told by their checksums: a data set is too large for
+    a file that one reads.
+    """
     if problem.origin is not None:
         return {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in problem.origin.items()
+        }
+    if isinstance(problem, StreamBandit):
+        return {
+            "type": "StreamBandit",
+            "name": problem.name,
+            "most": problem.most,
+            "d": problem.d,
+            "noise_std": problem.noise.std,
+            "source": dict(problem.contents),
         }
     return {
         **_describe_arms(problem),
@@ -125,12 +143,17 @@ def _describe_noise(noise: Any) -> dict[str, Any]:
     return {"type": type(noise).__name__, **noise._asdict()}
 
 
-def build(description: Mapping[str, Any]) -> TableProblem:
+def build(description: Mapping[str, Any]) -> AnyProblem:
     """Inverse of :func:`describe` for what the library knows."""
     fields = dict(description)
+    if fields.get("type") == StreamBandit.__name__:
+        raise ValueError(
+            "of a stream only checksums are written down, and no arrays: make the experiment again "
+            "from the arrays"
+        )
     if isinstance(fields.get("noise"), Mapping):
         fields["noise"] = _build(_NOISES, "type of noise", fields["noise"])
-    problem: TableProblem = _build(PROBLEMS | _IN_FULL, "type", fields)
+    problem: AnyProblem = _build(PROBLEMS | _IN_FULL, "type", fields)
     return problem
 
 

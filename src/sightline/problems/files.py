@@ -1,9 +1,10 @@
-"""Problems from files: JSON, NPZ or CSV with arms, perhaps those of contexts, and the parameter."""
+"""Problems from files: JSON, NPZ or CSV with arms and what they pay."""
 
 from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.contextual import ContextualBandit
+from sightline.problems.streams import StreamBandit, recorded_stream
 from sightline.validation import action_set, file_path, one_of, shown
 
 __all__ = ["is_problem_file", "read_problem"]
@@ -21,6 +23,7 @@ _SUFFIXES = (".json", ".npz", ".csv")
 _MOST_DIGITS = 4000
 _FIELDS = ("actions", "theta", "noise_std")
 _FIELDS_WITH_CONTEXTS = ("action_sets", "theta", "probabilities", "noise_std")
+_FIELDS_OF_STREAMS = ("actions", "rewards", "noise_std")
 
 
 def is_problem_file(text: str) -> bool:
@@ -30,8 +33,8 @@ def is_problem_file(text: str) -> bool:
 
 def read_problem(
     path: str | PathLike[str], noise_std: float | ArrayLike | None = None
-) -> LinearBandit | ContextualBandit:
-    """Read a problem, of the formats that :meth:`NoisyRewards.load` tells; its name is the file's.
+) -> LinearBandit | ContextualBandit | StreamBandit:
+    """Read a problem, of the formats that :meth:`Problem.load` tells; its name is the file's.
 
     Parameters
     ----------
@@ -46,21 +49,29 @@ def read_problem(
         raise ValueError(f"{path}: a problem is read from a .json, .npz or .csv file")
     try:
         fields = read(file)
-        make: Any = ContextualBandit if "action_sets" in fields else LinearBandit
-        known = _FIELDS_WITH_CONTEXTS if make is ContextualBandit else _FIELDS
+        make, known = _kind(fields)
         for name in fields:
             one_of("field", name, known)
-        for name in (known[0], "theta"):
+        for name in known[:2]:
             if name not in fields:
                 raise ValueError(f"{name} is missing")
         if noise_std is not None:
             fields["noise_std"] = noise_std
-        problem: LinearBandit | ContextualBandit = make(**fields, name=file.stem)
+        problem: LinearBandit | ContextualBandit | StreamBandit = make(**fields, name=file.stem)
         return problem
     except OSError:
         raise
     except Exception as error:  # a damaged file can raise nearly anything
         raise ValueError(f"{path}: {_reason(error)}") from None
+
+
+def _kind(fields: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """Return what makes the problem, and its fields, of which the first two are needed."""
+    if "action_sets" in fields:
+        return ContextualBandit, _FIELDS_WITH_CONTEXTS
+    if "rewards" in fields:
+        return recorded_stream, _FIELDS_OF_STREAMS
+    return LinearBandit, _FIELDS
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -71,7 +82,8 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise ValueError(f"this is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(
-            f"must be an object with {', '.join(_FIELDS)}; or {', '.join(_FIELDS_WITH_CONTEXTS)}"
+            f"must be an object with {', '.join(_FIELDS)}; or {', '.join(_FIELDS_WITH_CONTEXTS)}; "
+            f"or {', '.join(_FIELDS_OF_STREAMS)}"
         )
     return content
 
@@ -96,6 +108,8 @@ def _read_npz(path: Path) -> dict[str, Any]:
         if isinstance(archive, np.ndarray):
             raise ValueError("this is one array, and no archive of arrays")
         fields = {name: _array(name, archive) for name in archive.files}
+    if "noise_std" in fields and fields["noise_std"].ndim == 0:
+        fields["noise_std"] = fields["noise_std"].item()
     if "starts" in fields and "actions" in fields and "action_sets" not in fields:
         fields["action_sets"] = _blocks(fields.pop("actions"), fields.pop("starts"))
     return fields

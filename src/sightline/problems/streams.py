@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.model import stream_model
 from sightline.jit import compiled, generic
 from sightline.problems.base import OneNumber, Problem
+from sightline.problems.named import deviation, named
 from sightline.problems.noise import Gaussian
-from sightline.validation import finite_array, integer, scale, text
+from sightline.validation import affordable, finite_array, integer, scale, shown, text
 
 __all__ = [
     "NewArms",
@@ -25,6 +29,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+_PACKAGE = __name__.split(".")[0]
 
 
 class NewArms(NamedTuple):
@@ -105,13 +110,16 @@ def _draw_recorded(
 class StreamBandit(Problem):
     """Arms that are new in every round, drawn from a source: a value.
 
-    Regret compares with the best arm of each round.
+    Regret compares with the best arm of each round.  Equal to another stream with the same
+    contents.
 
     Parameters
     ----------
     source : named tuple
-        Where arms come from: :class:`SphereArms`, :class:`RecordedArms`, or one of your own with
-        a kernel that is registered by ``draw_arms.register``.
+        Where arms come from: :class:`SphereArms`, :class:`RecordedArms`, or one of your own, of
+        numbers, texts and arrays, with a kernel that is registered by ``draw_arms.register``.
+        Every run has its own copy of the arrays that can be written, and begins with them as they
+        were given.
     most : int
         Largest number of arms of a round.
     d : int
@@ -125,7 +133,7 @@ class StreamBandit(Problem):
     def __init__(
         self, source: Any, most: int, d: int, noise_std: float = 1.0, *, name: str = "stream"
     ) -> None:
-        self.source = source
+        self.source = _copied(_valid_source(source))
         self.most, self.d = integer("most", most, at_least=1), integer("d", d, at_least=1)
         self.noise = Gaussian(scale("noise_std", noise_std))
         self.model = stream_model(self.most, self.d, self.noise.std)
@@ -135,21 +143,67 @@ class StreamBandit(Problem):
     def world(self) -> OneNumber:
         """Make what answers a policy in one run."""
         means, gaps = np.zeros(self.most + 1), np.zeros(self.most + 1)
-        arrivals = NewArms(self._source(), np.zeros((self.most, self.d)), means, gaps)
+        arrivals = NewArms(_copied(self.source), np.zeros((self.most, self.d)), means, gaps)
         return OneNumber(means, self.noise, arrivals)
 
-    def _source(self) -> Any:
-        """Return a source whose arrays belong to one run."""
-        if isinstance(self.source, RecordedArms):
-            return self.source._replace(
-                order=self.source.order.copy(), next=np.zeros(1, dtype=np.int64)
-            )
-        return self.source
+    @functools.cached_property
+    def contents(self) -> Mapping[str, Any]:
+        """The source as plain values, arrays by their checksums."""
+        cls = type(self.source)
+        ours = cls.__module__.split(".")[0] == _PACKAGE
+        kind = cls.__name__ if ours else f"{cls.__module__}:{cls.__qualname__}"
+        fields = zip(self.source._fields, self.source, strict=True)
+        return {"type": kind, **{name: _plain(value) for name, value in fields}}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StreamBandit) and self._value() == other._value()
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def _value(self) -> tuple[object, ...]:
+        return (self.name, self.most, self.d, self.noise, *self.contents.items())
 
     def __repr__(self) -> str:
         return f"StreamBandit({self.name!r}, most={self.most}, d={self.d}, noise={self.noise})"
 
 
+def _valid_source(source: Any) -> Any:
+    """Return a source of arms, all of which can be copied and described."""
+    known = draw_arms.dispatch(type(source)) is not draw_arms.dispatch(object)
+    if not known or not hasattr(source, "_fields"):
+        raise ValueError(
+            "source must be a named tuple for which draw_arms is registered, such as "
+            f"SphereArms(theta, 10), got {shown(source)}"
+        )
+    for name, value in zip(source._fields, source, strict=True):
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            continue
+        if not isinstance(value, bool | int | float | str | np.number | np.bool_):
+            raise ValueError(
+                f"{name} of source must be a number, a text or an array of numbers, got "
+                f"{shown(value)}"
+            )
+    return source
+
+
+def _copied(source: Any) -> Any:
+    """Copy the arrays of a source that can be written; the others are shared."""
+    return source._make(
+        value.copy() if isinstance(value, np.ndarray) and value.flags.writeable else value
+        for value in source
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return (
+            f"{value.dtype.str} {value.shape} sha256:{hashlib.sha256(value.tobytes()).hexdigest()}"
+        )
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@named
 def sphere_stream(k: int = 10, d: int = 5, noise_variance: float = 1.0) -> StreamBandit:
     """Arms drawn uniformly from the unit sphere in every round; theta = e_1.
 
@@ -161,8 +215,9 @@ def sphere_stream(k: int = 10, d: int = 5, noise_variance: float = 1.0) -> Strea
         Variance of the Gaussian noise.
     """
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
-    std = math.sqrt(scale("noise_variance", noise_variance, power=2))
-    return StreamBandit(SphereArms(np.eye(d)[0], k), k, d, std, name=f"sphere-stream-{k}-{d}")
+    affordable(f"k = {shown(k)} arms in d = {shown(d)} dimensions", 8 * (k * d + d * d))
+    source, std = SphereArms(np.eye(d)[0], k), deviation(noise_variance)
+    return StreamBandit(source, k, d, std, name=f"sphere-stream-{k}-{d}")
 
 
 def recorded_stream(
@@ -184,5 +239,7 @@ def recorded_stream(
     sets = finite_array("actions", actions, (None, None, None))
     n, k, d = sets.shape
     paid = finite_array("rewards", rewards, (n, k), hint=", one reward per round and arm")
+    for array in (sets, paid):  # large, and the same for all runs
+        array.setflags(write=False)
     source = RecordedArms(sets, paid, np.arange(n), np.zeros(1, dtype=np.int64))
     return StreamBandit(source, k, d, noise_std, name=name)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from os import PathLike
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,32 +47,6 @@ class TableProblem(Problem):
         self.name = text("name", name)
         for array in (self.actions, self.theta, self.means):
             array.setflags(write=False)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], noise_std: float | ArrayLike | None = None) -> Self:
-        """Read a problem from a .json, .npz or .csv file, which also gives it its name.
-
-        JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
-        names; CSV: a name and d numbers per row, the row named ``theta`` being the parameter.
-
-        With contexts, JSON has ``action_sets``, a list of the arms of every context, in place of
-        ``actions``, and perhaps ``probabilities``.  NPZ has the same, ``action_sets`` being an
-        array of shape (C, k, d); or ``actions`` and ``starts``, where contexts differ in size.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        noise_std : float or array_like, shape (k,), optional
-            Takes precedence over the file; 1 if neither says.
-        """
-        from sightline.problems.files import read_problem  # it imports this module
-
-        problem = read_problem(path, noise_std)
-        if not isinstance(problem, cls):
-            kind = type(problem).__name__
-            raise ValueError(f"{path} describes a {kind}: read it with {kind}.load")
-        return problem
 
     def member(self, replication: int) -> TableProblem:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""

@@ -38,7 +38,7 @@ def _rows(block: Block, plan: Plan) -> pd.DataFrame:
     import pyarrow as pa
 
     replications, marks, k = block.pulls.shape
-    offsets = np.arange(0, block.pulls.size + 1, k, dtype=np.int32)
+    offsets = k * np.arange(replications * marks + 1, dtype=np.int32)
     pulls = pa.ListArray.from_arrays(offsets, block.pulls.ravel())
     log_t = np.array([math.log(t) for t in plan.rounds])
     return pd.DataFrame(

@@ -16,6 +16,7 @@ from sightline.engine.checkpoints import parse_rounds, round_array, rounds_text
 from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.run import BlockStorage
 from sightline.lab.store import Store
+from sightline.problems.catalogue import AnyProblem
 from sightline.problems.table import TableProblem
 from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
@@ -44,7 +45,7 @@ class Results:
     """
 
     def __init__(
-        self, storage: BlockStorage, problems: Mapping[str, TableProblem] | None = None
+        self, storage: BlockStorage, problems: Mapping[str, AnyProblem] | None = None
     ) -> None:
         self._storage = storage
         self._problems = problems or {}
@@ -107,7 +108,8 @@ class Results:
         """Tidy data: one row per problem, policy, replication and checkpoint.
 
         ``t`` holds Python integers where rounds exceed 64 bits; ``pulls`` is a list per row, one
-        entry per arm.  ``sl.simulate(problem, policy, horizon, seed)`` gives the same run.
+        entry per arm, and empty for a stream.  ``sl.simulate(problem, policy, horizon, seed)``
+        gives the same run.
         """
         return tidy_frame(self._storage.blocks(), self.plan)
 
@@ -200,13 +202,17 @@ class Results:
         return pd.DataFrame(rows, columns=names)
 
     def pulls(self, checkpoints: Iterable[int | str] | str = "last") -> pd.DataFrame:
-        """Mean pulls of every arm and their standard error, in long form."""
+        """Mean pulls of every arm and their standard error, in long form.
+
+        Streams are left out: their arms come once.
+        """
         import pandas as pd
 
         marks = self._marks(checkpoints)
         runs: dict[Cell, list[Array]] = {}
         for block in self._storage.blocks():
-            runs.setdefault(block.cell, []).extend(block.pulls[:, marks])
+            if block.pulls.shape[2]:
+                runs.setdefault(block.cell, []).extend(block.pulls[:, marks])
         parts = []
         for cell, pulls in runs.items():
             mean, error = mean_and_error(np.array(pulls))
@@ -266,10 +272,12 @@ class Results:
     def lower_bounds(self) -> dict[str, float]:
         """c* by problem id, for the noise of the problem: regret is at least c* log n.
 
-        Of a problem that every replication draws anew, the mean.
+        Of a problem that every replication draws anew, the mean; of a stream there is none.
         """
         values = {}
         for name, problem in self._problems.items():
+            if not isinstance(problem, TableProblem):
+                continue
             members = {problem.member(i) for i in range(len(self.plan.seeds))}
             values[name] = sum(lower_bound(member).value for member in members) / len(members)
         return values
