@@ -30,9 +30,9 @@ from sightline.engine.journal import Event
 from sightline.engine.options import Options
 from sightline.engine.turns import Standing
 from sightline.jit import parts_of
+from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
 from sightline.policies.stakes.flight import InFlight
-from sightline.policies.stakes.randomised import Appointment
 from sightline.validation import number, scale
 
 __all__ = [

@@ -91,8 +91,8 @@ class Experiment:
     Parameters
     ----------
     problems : mapping of id to problem, or iterable of problems
-        Each a LinearBandit, ContextualBandit, LinearGame or StreamBandit; without ids they are listed by
-        their names.
+        Each a LinearBandit, ContextualBandit, LinearGame or StreamBandit; without ids they are
+        listed by their names.
     policies : mapping of label to Policy, or iterable of Policy
         What is compared; without labels they are labelled by their settings.
     horizon : int

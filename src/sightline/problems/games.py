@@ -420,9 +420,9 @@ def label_efficient(
 ) -> LinearGame:
     """Predict a sign unseen, or pay to see it (Cesa-Bianchi, Lugosi, Stoltz, 2005).
 
-    theta = (mean of the label, cost).  Predicting +1 or -1 pays the label times the prediction;
-    asking pays minus the cost and shows the label.  The cost is shown by every arm, so that it
-    need not be known.  Regret of order n^(2/3): asking is never the best arm.
+    theta = (mean of the label, cost).  Predicting +1 or -1 pays the label times the prediction
+    and shows nothing; asking pays minus the cost, and shows the label and the bill.  Regret of
+    order n^(2/3) in the worst case: asking is never the best arm.
 
     Parameters
     ----------
@@ -435,10 +435,10 @@ def label_efficient(
     """
     mean = number("mean", mean, size=LARGEST)
     cost = number("cost", cost, above=0, at_most=LARGEST)
-    bill = [0.0, 1.0]
+    nothing = np.zeros((2, 2))
     return LinearGame(
         [[1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]],
-        [[[0.0, 0.0], bill], [[0.0, 0.0], bill], [[1.0, 0.0], bill]],
+        [nothing, nothing, np.eye(2)],
         [mean, cost],
         deviation(noise_variance),
         name=f"label-efficient-{mean:g}-{cost:g}",

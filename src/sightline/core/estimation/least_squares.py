@@ -32,7 +32,13 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.from_data import check_estimates
-from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows, SeesStream
+from sightline.core.estimation.seen import (
+    SeesRewards,
+    SeesRow,
+    SeesRows,
+    SeesStream,
+    is_silent,
+)
 from sightline.core.estimation.table import Arms, rows_seen, table_of_arms
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import first_largest, inner_products, multiply
@@ -146,8 +152,13 @@ def least_squares(
 
 @compiled
 def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
-    """Learn from what one play of one arm has shown: a number, or an array of p."""
+    """Learn from what one play of one arm has shown: a number, or an array of p.
+
+    Nothing changes, not even the local time, where the arm shows nothing.
+    """
     arms, learned = state.arms, state.learned
+    if is_silent(arms.seen, arm):
+        return
     _absorb(arms.seen, state, arm, outcome)
     arms.pulls[arm] += 1.0
     learned.rounds[0] += 1

@@ -25,12 +25,14 @@ __all__ = [
     "SeesRow",
     "SeesRows",
     "SeesStream",
+    "is_silent",
     "quadratic_forms",
     "seen_along",
     "seen_by_arm",
 ]
 
 Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @persists()
@@ -58,6 +60,7 @@ class SeesRow(NamedTuple):
     rows: Array  # (k, d)
     columns: Array  # (d, k)
     products: Array  # (k,): scratch
+    silent: Bools  # (k,): arms that show nothing
     per_arm: int = 1
 
 
@@ -68,7 +71,29 @@ class SeesRows(NamedTuple):
     rows: Array  # (k p, d)
     columns: Array  # (d, k p)
     products: Array  # (k p,): scratch
+    silent: Bools  # (k,): arms that show nothing
     per_arm: int  # p
+
+
+@generic
+def is_silent(seen: Any, arm: int) -> bool:
+    """Whether an arm shows nothing, so that playing it teaches nothing."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@is_silent.register(SeesRewards)
+@is_silent.register(SeesStream)
+@compiled
+def _shows_reward(seen: Any, arm: int) -> bool:
+    return False
+
+
+@is_silent.register(SeesRow)
+@is_silent.register(SeesRows)
+@compiled
+def _shows_no_row(seen: Any, arm: int) -> bool:
+    silent: bool = seen.silent[arm]
+    return silent
 
 
 @generic

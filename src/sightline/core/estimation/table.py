@@ -87,7 +87,8 @@ def rows_seen(arms: Arms) -> Array:
 
 
 def _sees(rows: Array, per_arm: int) -> SeesRow | SeesRows:
-    parts = rows, np.ascontiguousarray(rows.T), np.empty(len(rows))
+    shows = np.any(rows.reshape(-1, per_arm * rows.shape[1]), axis=1)
+    parts = rows, np.ascontiguousarray(rows.T), np.empty(len(rows)), np.logical_not(shows)
     return SeesRow(*parts) if per_arm == 1 else SeesRows(*parts, per_arm)
 
 

@@ -13,6 +13,7 @@ much as one test, whatever its length.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,23 +23,28 @@ from numpy.typing import NDArray
 # The two modules of gains are imported for what they register.
 import sightline.core.information.gains_of_alternatives
 import sightline.core.information.gains_of_widths  # noqa: F401
+from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.alternatives.projections import Projections, projections
-from sightline.core.clock import Clock, is_before
+from sightline.core.clock import Clock, first_after, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.reservoir import SETS_KEPT
+from sightline.core.estimation.seen import is_silent
 from sightline.core.information.gains import INFORMATION
 from sightline.core.information.gaps import GAPS
 from sightline.core.information.ratio import SAMPLING
 from sightline.core.information.round import weighing, workspace
 from sightline.core.information.weights import learning_rate_rule
 from sightline.core.model import Model
-from sightline.jit import compiled
+from sightline.core.offers import is_usual
+from sightline.jit import compiled, generic
+from sightline.policies.appointments import Appointment, appoint, keep, no_appointment
 from sightline.policies.base import Choice, Policy, choose_from, put_all_on, register_policy, spread
 from sightline.policies.ids.contextual import ACROSS, in_contexts
-from sightline.policies.ids.state import IDSState, Rules, ids_distribution
+from sightline.policies.ids.state import IDSState, Never, Rules, ids_distribution
 from sightline.policies.reports import (
     begin,
     best_on_offer,
@@ -56,7 +62,7 @@ __all__ = ["IDS", "IDSState", "ids_distribution"]
 _CONTEXTUAL = {
     "information": ("halfspace", "log-det"),
     "sampling": ("pair", "exact"),
-    "gaps": ("value",),
+    "gaps": ("auto", "value"),
 }
 
 
@@ -75,10 +81,12 @@ class IDS(Policy):
     sampling : {"pair", "exact", "deterministic"}
         Minimise the information ratio over pairs with the empirically best arm, over all
         distributions, or over single arms.
-    gaps : {"value", "thresholded", "difference", "difference-to-best"}
+    gaps : {"auto", "value", "thresholded", "difference", "difference-to-best"}
         Gap estimates: from upper bounds on values (the paper's), the same with an estimation
         error of at least sigma / sqrt(s), or from upper bounds on the differences of all arms or
-        of those to the empirically best one, both with that threshold.  Others can be added by
+        of those to the empirically best one, both with that threshold.  ``"auto"`` is
+        ``"value"`` where outcomes are rewards and ``"difference"`` in a game, where the value of
+        an arm may never be seen although all differences are.  Others can be added by
         :func:`sightline.register_gaps`.
     confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient beta.
@@ -101,7 +109,7 @@ class IDS(Policy):
 
     information: str = "halfspace"
     sampling: str = "pair"
-    gaps: str = "value"
+    gaps: str = "auto"
     confidence: ConfidenceRule = field(default_factory=LogDet)
     learning_rate: str | float = "paper"
     regulariser: float | str = 1.0
@@ -125,7 +133,7 @@ class IDS(Policy):
     def __post_init__(self) -> None:
         one_of("information", self.information, INFORMATION)
         one_of("sampling", self.sampling, SAMPLING)
-        one_of("gaps", self.gaps, GAPS)
+        one_of("gaps", self.gaps, ("auto", *GAPS))
         valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
         valid_regulariser(self.regulariser, self.confidence)
@@ -140,7 +148,7 @@ class IDS(Policy):
     def takes_some_arms(self) -> bool:
         """Whether it can choose when only some arms are on offer."""
         cells = self.parameter_set is not None or INFORMATION[self.information].cells
-        return not cells and self.gaps in ("value", "thresholded")
+        return not cells and self.gaps in ("auto", "value", "thresholded")
 
     @property
     def takes_streams(self) -> bool:
@@ -163,17 +171,24 @@ class IDS(Policy):
             rules=Rules(
                 information=INFORMATION[self.information].rule,
                 sampling=SAMPLING[self.sampling],
-                gaps=GAPS[self.gaps],
+                gaps=GAPS[self._gaps(model)],
             ),
             alternatives=self._alternatives(k, d),
             weighing=weighing(learning_rate_rule(self.learning_rate, model.count)),
             work=workspace(k, d),
+            due=no_appointment() if _some_are_silent(estimate) else Never(),
         )
         if model.contexts is None or len(model.contexts) == 1:
             return state
         if self.contexts == "contextual":
             self._check_contextual()
         return in_contexts(state, model, self.contexts, estimated=self.context_law == "estimated")
+
+    def _gaps(self, model: Model) -> str:
+        """Name of the gap estimates."""
+        if self.gaps != "auto":
+            return self.gaps
+        return "difference" if model.weights is None else "value"
 
     def _check_contextual(self) -> None:
         """Refuse what is not defined over several contexts."""
@@ -195,6 +210,12 @@ class IDS(Policy):
         return projections(k, d, cells, normals, bounds)
 
 
+def _some_are_silent(estimate: LeastSquares) -> bool:
+    """Whether some arms show nothing."""
+    silent = getattr(estimate.arms.seen, "silent", np.zeros(1, dtype=bool))
+    return bool(silent.any())
+
+
 @compiled
 def choose_ids(state: IDSState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else draw from the IDS distribution."""
@@ -202,7 +223,87 @@ def choose_ids(state: IDSState, clock: Clock, offer: Any, rng: np.random.Generat
     wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
+    return _explore(state.due, state, comparison, clock, offer, rng)
+
+
+@generic
+def _explore(
+    due: Any,
+    state: IDSState,
+    comparison: Comparison,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+) -> Choice:
+    """Draw from the IDS distribution."""
+    raise TypeError(f"no way to explore by a {type(due).__name__}")
+
+
+@_explore.register(Never)
+@compiled
+def _explore_now(
+    due: Never,
+    state: IDSState,
+    comparison: Comparison,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+) -> Choice:
     return choose_from(ids_distribution(state, comparison, offer)[0], clock, rng)
+
+
+@_explore.register(Appointment)
+@compiled
+def _explore_when_due(
+    due: Appointment,
+    state: IDSState,
+    comparison: Comparison,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+) -> Choice:
+    """While x-hat shows nothing, draw in one step how long it is played.
+
+    The test of exploitation, which fails now, fails at every later round as well: nothing but the
+    time has changed, and the threshold grows with it.
+    """
+    best = comparison.best
+    if due.t[0] > 0 and is_usual(offer):
+        choice = keep(due, best, clock, offer)
+        if choice.arm >= 0:
+            return choice
+    mixture = ids_distribution(state, comparison, offer)[0]
+    silent = is_silent(state.estimate.arms.seen, best) and mixture.first == best
+    if not silent or not is_usual(offer):
+        return choose_from(mixture, clock, rng)
+    if mixture.second == best or mixture.probability == 0.0:  # there is nothing to be seen
+        return Choice(best, 1.0, first_after(math.inf, clock))
+    return appoint(due, best, mixture.second, math.log(mixture.probability), clock, offer, rng)
+
+
+@compiled
+def update_ids(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from an outcome, which ends an appointment."""
+    learn(state, clock, arm, outcome)
+    _cancel(state.due)
+
+
+@generic
+def _cancel(due: Any) -> None:
+    """Drop an appointment that was made on grounds that have changed."""
+    raise TypeError(f"nothing to cancel for {type(due).__name__}")
+
+
+@_cancel.register(Never)
+@compiled
+def _cancel_nothing(due: Never) -> None:
+    pass
+
+
+@_cancel.register(Appointment)
+@compiled
+def _cancel_appointment(due: Appointment) -> None:
+    due.t[0] = 0
 
 
 @compiled
@@ -224,7 +325,7 @@ def law_ids(
 register_policy(
     IDSState,
     choose=choose_ids,
-    update=learn,
+    update=update_ids,
     inspect=report_commitment,
     law=law_ids,
     best_of=best_on_offer,

@@ -11,9 +11,10 @@ from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.information.gains import weigh_arms
 from sightline.core.information.ratio import Mixture, least_ratio
 from sightline.core.information.round import Weighing, Workspace
+from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = ["IDSState", "Rules", "ids_distribution"]
+__all__ = ["IDSState", "Never", "Rules", "ids_distribution"]
 
 
 class Rules(NamedTuple):
@@ -27,6 +28,13 @@ class Rules(NamedTuple):
     gaps: Any
 
 
+@persists()
+class Never(NamedTuple):
+    """Every arm shows something: no exploration is appointed."""
+
+    code: int = 0  # numba knows no empty named tuples
+
+
 class IDSState(NamedTuple):
     """Estimates from exploration rounds, and what a round computes from them."""
 
@@ -36,6 +44,7 @@ class IDSState(NamedTuple):
     alternatives: HalfSpaces | Projections
     weighing: Weighing
     work: Workspace
+    due: Any  # Appointment where some arms show nothing, else Never
 
 
 @compiled

@@ -29,20 +29,19 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.alternatives.half_spaces import block_of
-from sightline.core.clock import FAR, Clock, first_after, is_before, later, log_round, tick
-from sightline.core.consistency import invariant, may_hold
+from sightline.core.clock import Clock, first_after, log_round
 from sightline.core.estimation.frequencies import Always, Counted, Told, log_frequency
 from sightline.core.estimation.reservoir import Reservoir
+from sightline.core.estimation.seen import is_silent
 from sightline.core.information.marginal import Marginal, of_context, walk_chains
 from sightline.core.information.ratio import Mixture, Pairs, least_ratio
 from sightline.core.model import OneContext
-from sightline.core.offers import first_largest_offered, is_offered, is_usual
-from sightline.core.persistence import migration, state_version
+from sightline.core.offers import first_largest_offered, is_usual
 from sightline.core.posterior.losses import Outlook, Prospect
 from sightline.jit import compiled, generic
+from sightline.policies.appointments import Appointment, appoint, keep, no_appointment
 from sightline.policies.base import Choice, choose_from
 from sightline.policies.stakes.parts import (
     KAPPA,
@@ -52,7 +51,7 @@ from sightline.policies.stakes.parts import (
     look_now,
 )
 
-__all__ = ["Appointment", "Law", "Randomised", "choose_randomly", "randomised", "stakes_law"]
+__all__ = ["Law", "Randomised", "choose_randomly", "randomised", "stakes_law"]
 
 _LOG_KAPPA = math.log(KAPPA)
 _LOG_RARE = -2.0
@@ -60,39 +59,6 @@ _RARE = math.exp(_LOG_RARE)  # probability of exploration below which a commitme
 _TEST_EVERY = 8  # outcomes: a test costs as much as a round
 _SHARE, _ROOT_SHARE = 0.02, 0.5  # of m and sqrt(m), by how much x-hat may still lower log L
 _LEAST_LOG_LOSS = -300.0  # below, gaps and ratios have no floats; x-hat is played
-
-
-@state_version(2)
-@may_hold(nan=("log_t",))
-class Appointment(NamedTuple):
-    """The next exploration of a commitment; arrays of length one.
-
-    Attributes
-    ----------
-    t, log_t : ndarray
-        When; ``t`` is 0 if there is none.
-    arm : ndarray
-        What is played then, if it is on offer.
-    probability : ndarray
-        That of the exploration, in each round.
-    """
-
-    t: NDArray[np.int64]
-    log_t: NDArray[np.float64]
-    arm: NDArray[np.int64]
-    probability: NDArray[np.float64]
-
-
-@migration(Appointment, 1)
-def _without_best(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Leave out what is played until then, which the means say."""
-    return {name: array for name, array in arrays.items() if name != "best"}
-
-
-@invariant(Appointment)
-def _check(due: Appointment, name: str) -> None:
-    if not 0 <= due.t[0] <= FAR:
-        raise ValueError(f"{name}.t must be a round, got {due.t[0]}")
 
 
 class Randomised(NamedTuple):
@@ -103,8 +69,7 @@ class Randomised(NamedTuple):
 
 def randomised() -> Randomised:
     """Rule without a commitment."""
-    t, arm = (np.zeros(1, dtype=np.int64) for _ in range(2))
-    return Randomised(Appointment(t, np.zeros(1), arm, np.zeros(1)))
+    return Randomised(no_appointment())
 
 
 class Law(NamedTuple):
@@ -244,31 +209,12 @@ def stakes_law(state: StakesState, offer: Any) -> Law:
     first, arm, probability, largest = _mixture(state.now, state.chain, now, offer)
     log_probability = math.log(probability) if probability > 0.0 else -math.inf
     law = Law(first, arm, log_probability, False, -math.inf)
-    often = state.estimate.learned.rounds[0] % _TEST_EVERY != 0
+    estimate = state.estimate
+    silent = is_silent(estimate.arms.seen, now.best)  # no outcome of it would bring the next test
+    often = estimate.learned.rounds[0] % _TEST_EVERY != 0 and not silent
     if largest < _RARE and not often and _arms_last(state.now.frequencies):
         return _commitment(state, now, offer, law)
     return law
-
-
-@compiled
-def _appoint(
-    due: Appointment, law: Law, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
-    """Draw how long x-hat is played before the next exploration."""
-    offered = is_offered(offer, law.arm)
-    begin = clock if offered else tick(clock)
-    probability = min(math.exp(law.log_probability), 1.0)
-    waiting = -math.log1p(-rng.random())  # exponential; over -log(1 - p), it is geometric
-    # -log(1 - p) = p to the last bit where p is small, and p may be no float
-    small = probability < 1e-9 or probability == 1.0
-    log_rate = law.log_probability if small else math.log(-math.log1p(-probability))
-    wake = later(begin, math.log(waiting) - log_rate if waiting > 0.0 else -math.inf)
-    if offered and (probability == 1.0 or not is_before(clock, wake)):
-        return Choice(law.arm, probability, clock)
-    due.t[0], due.log_t[0] = wake.t, wake.log_t
-    due.arm[0] = law.arm
-    due.probability[0] = probability
-    return Choice(law.best, 1.0 - probability if offered else 1.0, wake)
 
 
 @compiled
@@ -278,19 +224,15 @@ def choose_randomly(
     """Keep an appointment, or draw from the law."""
     due = rule.due
     if due.t[0] > 0 and is_usual(offer):
-        wake = Clock(due.t[0], due.log_t[0])
-        offered = is_offered(offer, due.arm[0])
-        if is_before(clock, wake):
-            best = first_largest_offered(offer, state.estimate.arms.means)
-            return Choice(best, 1.0 - due.probability[0] if offered else 1.0, wake)
-        due.t[0] = 0
-        if offered:
-            return Choice(due.arm[0], due.probability[0], clock)
+        best = first_largest_offered(offer, state.estimate.arms.means)
+        choice = keep(due, best, clock, offer)
+        if choice.arm >= 0:
+            return choice
     law = stakes_law(state, offer)
     if is_usual(offer):
         if law.log_until == math.inf or log_round(clock) <= law.log_until:
             return Choice(law.best, 1.0, first_after(law.log_until, clock))
         if law.committed:
-            return _appoint(due, law, clock, offer, rng)
+            return appoint(due, law.best, law.arm, law.log_probability, clock, offer, rng)
     probability = math.exp(law.log_probability)
     return choose_from(Mixture(law.best, law.arm, probability, 0.0), clock, rng)
