@@ -1,0 +1,95 @@
+"""Witnesses of observability, recomputed from the game alone.
+
+What is not recomputed: that no other arm is Pareto-optimal, that no other pairs are neighbours, and
+that a parameter set is as flat as its ``directions`` say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from sightline.bounds.observability import Neighbours, Observability
+
+__all__ = ["largest_residual"]
+
+Array = NDArray[np.float64]
+
+_TOLERANCE = 1e-6  # of a residual, relative to its terms
+
+
+def largest_residual(found: Observability) -> float:
+    """Check all witnesses; return the largest residual among them."""
+    residuals = [0.0]
+    for members, theta in zip(found.classes, found.parameters, strict=True):
+        residuals.append(_outside(found, theta))
+        _check_best(found, theta, members, f"arm {members[0]} is not best where it should be")
+    for pair in found.neighbours:
+        residuals += _check_pair(found, pair)
+    worst = max(residuals)
+    if not worst <= _TOLERANCE:
+        raise ArithmeticError(f"a witness has a residual of {worst:g}, allowed is {_TOLERANCE:g}")
+    return worst
+
+
+def _check_pair(found: Observability, pair: Neighbours) -> list[float]:
+    """Residuals of what must be zero; what must be positive is checked here."""
+    rewards, seen = found.problem.model.rewards, found.problem.model.observations
+    difference = rewards[pair.first] - rewards[pair.second]
+    what = f"neighbours {pair.first} and {pair.second}"
+    _check_best(found, pair.tie, pair.between, f"{what} are not best where they tie")
+    both = np.abs(rewards[pair.first]) + np.abs(rewards[pair.second])
+    residuals = [_outside(found, pair.tie), _ratio(difference @ pair.tie, both @ np.abs(pair.tie))]
+    if pair.coefficients is not None:
+        used = {int(c) for c in np.flatnonzero(pair.coefficients.any(axis=1))}
+        if pair.seen == "local" and not used <= set(pair.between):
+            raise ArithmeticError(f"{what}: a combination uses arms outside of their neighbourhood")
+        shown = np.tensordot(pair.coefficients, seen, axes=2)
+        terms = np.tensordot(np.abs(pair.coefficients), np.abs(seen), axes=2)
+        left = np.abs((shown - difference) @ found.directions).max()
+        scale = ((terms + np.abs(difference)) @ np.abs(found.directions)).max()
+        residuals.append(_ratio(left, scale))
+    if pair.step is not None:
+        arms = list(pair.between if pair.seen == "global" else range(len(rewards)))
+        changes = np.abs(seen[arms] @ pair.step)
+        units = np.abs(found.directions).sum(axis=1)  # entries of the step may be zero
+        moved = units > 0
+        length = (np.abs(pair.step[moved]) / units[moved]).max()
+        terms = np.abs(seen[arms]) @ np.maximum(length * units, np.abs(pair.step))
+        residuals.append(max(map(_ratio, changes.ravel(), terms.ravel())))
+        if not difference @ pair.step > 0:
+            raise ArithmeticError(f"{what}: the step does not change which of them is better")
+        for sign, arm in ((1.0, pair.first), (-1.0, pair.second)):
+            residuals.append(_outside(found, pair.tie + sign * pair.step))
+            # the step by itself: beside the tie it may be small
+            leads = (rewards[arm] - rewards) @ pair.tie + sign * (rewards[arm] - rewards) @ pair.step
+            terms = (np.abs(rewards) + np.abs(rewards[arm])) @ (np.abs(pair.tie) + np.abs(pair.step))
+            if (leads < -1e-12 * terms).any():
+                raise ArithmeticError(f"{what}: arm {arm} is not best under its parameter")
+    return residuals
+
+
+def _check_best(found: Observability, theta: Array, best: tuple[int, ...], trouble: str) -> None:
+    """Some arms are as good as each other, and all others are worse."""
+    rewards = found.problem.model.rewards
+    leads = (rewards[best[0]] - np.delete(rewards, best, axis=0)) @ theta
+    if not (leads > 0).all():
+        raise ArithmeticError(trouble)
+
+
+def _outside(found: Observability, theta: Array) -> float:
+    """By how much theta violates a constraint of Theta, relative to its terms."""
+    if found.parameter_set is None:
+        return 0.0
+    normals, offsets = found.parameter_set.arrays(len(theta))
+    sizes = np.abs(theta) + np.abs(found.directions).sum(axis=1)  # a corner may be at zero
+    terms = np.abs(normals) @ sizes + np.abs(offsets)
+    return float(max(map(_ratio, np.maximum(normals @ theta - offsets, 0.0), terms)))
+
+
+def _ratio(residual: float, terms: float) -> float:
+    """Residual relative to its terms, none of which may be there."""
+    return 0.0 if residual == 0.0 else float(abs(residual) / terms)
