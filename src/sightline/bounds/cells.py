@@ -36,8 +36,13 @@ SAME = 1e-9
 # A cell as wide as this, where Theta has width 1, is one.  Directions of differences as small as
 # SAME are known to this.
 _MARGIN = 1e-7
-_THINNEST = 1e9  # Theta is taken for flat where its width is less than one in so many
-_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_THINNEST = 1e8  # Theta is taken for flat where its width is less than one in so many
+# Without presolve, from which no way back is found for some sets that are nearly flat.
+_OPTIONS = {
+    "presolve": False,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
 
 
 class Region(NamedTuple):
@@ -81,19 +86,19 @@ def find_region(parameter_set: Polytope | None, rewards: Array, seen: Array) -> 
     ----------
     parameter_set : Polytope or None
         Theta; None is all of R^d.
-    rewards : ndarray, shape (k, d)
-        phi: the sizes of its columns are the units where Theta has none.
-    seen : ndarray, shape (n, d)
-        Rows of Y: they give the units of columns that pay nothing.
+    rewards, seen : ndarray, shapes (k, d) and (n, d)
+        phi and the rows of Y: the sizes of their columns are the units where Theta has none.
     """
     d = rewards.shape[1]
     if parameter_set is None:
-        paid, shown = np.abs(rewards).max(axis=0), np.abs(seen).max(axis=0)
-        sizes = np.where(paid > 0, paid, np.where(shown > 0, shown, 1.0))
+        sizes = _column_sizes(rewards, seen)
         box = np.vstack([np.eye(d), -np.eye(d)])
         return Region(np.zeros(d), np.diag(1.0 / sizes), box, np.ones(2 * d))
     normals, offsets = parameter_set.arrays(d)
     units = _units(normals, offsets)
+    corners = _corners(*_normalised(normals * units, offsets), np.eye(d))
+    half = 0.5 * (corners.max(axis=0) - corners.min(axis=0))
+    units = units * np.where(half > 1.0 / _THINNEST, half, 1.0)
     rows, slack = _normalised(normals * units, offsets)
     origin, strict = _relative_interior(rows, slack)
     basis = _kernel(rows[~strict], d)
@@ -106,11 +111,24 @@ def find_region(parameter_set: Polytope | None, rewards: Array, seen: Array) -> 
 
 def _units(normals: Array, offsets: Array) -> Array:
     """Sizes of the coordinates of a polytope: from where its faces cut the axes."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cuts = np.abs(offsets[:, None] / normals)
-    cuts[(offsets == 0)[:, None] | (normals == 0)] = np.inf
-    least = cuts.min(axis=0)
-    return np.where(np.isfinite(least), least, 1.0)
+    units = np.ones(normals.shape[1])
+    for j, column in enumerate(normals.T):
+        cutting = (offsets != 0) & (column != 0)
+        if cutting.any():  # the median: some faces may be far out, or two of them very close
+            units[j] = np.median(np.abs(offsets[cutting] / column[cutting]))
+    return units
+
+
+def _column_sizes(rewards: Array, seen: Array) -> Array:
+    """Sizes of the columns, whichever of rewards and observations says more about each.
+
+    Only the ratio of the two in every column is used, so that the units of neither matter.
+    """
+    paid, shown = np.abs(rewards).max(axis=0), np.abs(seen).max(axis=0)
+    both = (paid > 0) & (shown > 0)
+    ratio = np.median(paid[both] / shown[both]) if both.any() else 1.0
+    sizes = np.maximum(paid, ratio * shown)
+    return np.where(sizes > 0, sizes, 1.0)
 
 
 def _normalised(rows: Array, slack: Array, nothing: float = 0.0) -> tuple[Array, Array]:
@@ -118,6 +136,15 @@ def _normalised(rows: Array, slack: Array, nothing: float = 0.0) -> tuple[Array,
     norms = lengths(rows)
     kept = norms > nothing
     return rows[kept] / norms[kept, None], slack[kept] / norms[kept]
+
+
+def _corners(rows: Array, slack: Array, axes: Array) -> Array:
+    """Find the points of Theta that are farthest out, both ways along each axis."""
+    ends = [_solve(sign * axis, rows, slack, (None, None)) for axis in axes.T for sign in (1, -1)]
+    corners = [end for end in ends if end is not None]
+    if not corners:
+        raise ValueError("parameter_set is empty: no parameter satisfies all of its constraints")
+    return np.array(corners)
 
 
 def _relative_interior(rows: Array, slack: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -151,8 +178,7 @@ def _round(rows: Array, slack: Array) -> tuple[Array, Array]:
     if r == 0:
         return np.zeros(0), axes
     for _ in range(2):  # first along the coordinates, then along the axes of what was found
-        ends = [_solve(sign * axis, rows, slack, (None, None)) for axis in axes.T for sign in (1, -1)]
-        corners = np.array([end for end in ends if end is not None])
+        corners = _corners(rows, slack, axes)
         before, axes = axes, np.linalg.svd(corners - corners.mean(axis=0), full_matrices=True)[2].T
         along = corners @ before
         half = np.maximum(0.5 * (along.max(axis=0) - along.min(axis=0)), 1.0 / _THINNEST)

@@ -19,7 +19,7 @@ its edges.  Neighbours are enough: they connect all cells, so every difference i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,9 +113,9 @@ class Observability:
     pareto: tuple[int, ...]
     classes: tuple[tuple[int, ...], ...]
     degenerate: tuple[int, ...]
-    parameters: Array = field(repr=False)
+    parameters: Array
     neighbours: tuple[Neighbours, ...]
-    directions: Array = field(repr=False)
+    directions: Array
 
     @property
     def exponent(self) -> float:
@@ -221,7 +221,7 @@ class _Rows:
 
     def __init__(self, seen: Array, region: Region) -> None:
         self.shape = seen.shape[:2]
-        rows = (seen @ region.basis).reshape(-1, region.basis.shape[1])
+        rows = seen.reshape(-1, seen.shape[2]) @ region.basis
         terms = lengths(np.abs(seen) @ np.abs(region.basis)).ravel()
         norms = lengths(rows)
         self.kept = np.flatnonzero(norms > _NOTHING * np.maximum(terms, norms.max(initial=0.0)))
@@ -247,8 +247,11 @@ class _Rows:
         rows = np.where(usable[:, None], self.units, 0.0)
         chosen: list[int] = []
         weights, left = np.zeros(0), goal
-        while lengths(left) > 1e-12 * lengths(goal) and len(chosen) < rows.shape[1]:
-            chosen.append(int(np.abs(rows @ left).argmax()))
+        while lengths(left) > 1e-12 * lengths(goal):
+            best = int(np.abs(rows @ left).argmax())
+            if best in chosen:  # nothing but rounding errors is left
+                break
+            chosen.append(best)
             weights = np.linalg.lstsq(rows[chosen].T, goal, rcond=None)[0]
             left = goal - rows[chosen].T @ weights
         if lengths(left) > _ROUNDING * lengths(goal):  # rows that are nearly dependent

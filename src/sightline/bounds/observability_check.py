@@ -19,6 +19,7 @@ __all__ = ["largest_residual"]
 Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-6  # of a residual, relative to its terms
+_NOTHING = 1e-12  # a row that shows nothing, relative to the largest
 
 
 def largest_residual(found: Observability) -> float:
@@ -42,7 +43,9 @@ def _check_pair(found: Observability, pair: Neighbours) -> list[float]:
     what = f"neighbours {pair.first} and {pair.second}"
     _check_best(found, pair.tie, pair.between, f"{what} are not best where they tie")
     both = np.abs(rewards[pair.first]) + np.abs(rewards[pair.second])
-    residuals = [_outside(found, pair.tie), _ratio(difference @ pair.tie, both @ np.abs(pair.tie))]
+    units = _units(found)
+    sizes = np.abs(pair.tie) + units
+    residuals = [_outside(found, pair.tie), _ratio(difference @ pair.tie, both @ sizes)]
     if pair.coefficients is not None:
         used = {int(c) for c in np.flatnonzero(pair.coefficients.any(axis=1))}
         if pair.seen == "local" and not used <= set(pair.between):
@@ -54,30 +57,40 @@ def _check_pair(found: Observability, pair: Neighbours) -> list[float]:
         residuals.append(_ratio(left, scale))
     if pair.step is not None:
         arms = list(pair.between if pair.seen == "global" else range(len(rewards)))
-        changes = np.abs(seen[arms] @ pair.step)
-        units = np.abs(found.directions).sum(axis=1)  # entries of the step may be zero
-        moved = units > 0
-        length = (np.abs(pair.step[moved]) / units[moved]).max()
-        terms = np.abs(seen[arms]) @ np.maximum(length * units, np.abs(pair.step))
-        residuals.append(max(map(_ratio, changes.ravel(), terms.ravel())))
+        changes = np.abs(seen @ pair.step)[arms]
+        # how far the step goes in units of the width of Theta
+        length = np.abs(np.linalg.lstsq(found.directions, pair.step, rcond=None)[0]).max()
+        terms = length * (np.abs(seen) @ units)
+        rows = terms[arms] > _NOTHING * terms.max()  # others are rounding errors themselves
+        residuals += map(_ratio, changes[rows], terms[arms][rows])
         if not difference @ pair.step > 0:
             raise ArithmeticError(f"{what}: the step does not change which of them is better")
         for sign, arm in ((1.0, pair.first), (-1.0, pair.second)):
             residuals.append(_outside(found, pair.tie + sign * pair.step))
             # the step by itself: beside the tie it may be small
             leads = (rewards[arm] - rewards) @ pair.tie + sign * (rewards[arm] - rewards) @ pair.step
-            terms = (np.abs(rewards) + np.abs(rewards[arm])) @ (np.abs(pair.tie) + np.abs(pair.step))
-            if (leads < -1e-12 * terms).any():
+            terms = (np.abs(rewards) + np.abs(rewards[arm])) @ sizes
+            least = np.full(len(rewards), -1e-12)
+            least[list(pair.between)] = -_TOLERANCE  # which are nearly on a line
+            if (leads < least * terms).any():
                 raise ArithmeticError(f"{what}: arm {arm} is not best under its parameter")
     return residuals
 
 
 def _check_best(found: Observability, theta: Array, best: tuple[int, ...], trouble: str) -> None:
-    """Some arms are as good as each other, and all others are worse."""
+    """Some arms are best; those that share Theta with them are worse, others not better."""
     rewards = found.problem.model.rewards
-    leads = (rewards[best[0]] - np.delete(rewards, best, axis=0)) @ theta
-    if not (leads > 0).all():
+    leads = (rewards[best[0]] - rewards) @ theta
+    terms = (np.abs(rewards) + np.abs(rewards[best[0]])) @ (np.abs(theta) + _units(found))
+    rivals = [members[0] for members in found.classes if members[0] not in best]
+    if not (leads[rivals] > 0).all() or not (leads >= -_TOLERANCE * terms).all():
         raise ArithmeticError(trouble)
+
+
+def _units(found: Observability) -> Array:
+    """Width of Theta in every coordinate: parameters, whose entries may be zero, are known to it."""
+    units: Array = np.abs(found.directions).sum(axis=1)
+    return units
 
 
 def _outside(found: Observability, theta: Array) -> float:
@@ -85,8 +98,7 @@ def _outside(found: Observability, theta: Array) -> float:
     if found.parameter_set is None:
         return 0.0
     normals, offsets = found.parameter_set.arrays(len(theta))
-    sizes = np.abs(theta) + np.abs(found.directions).sum(axis=1)  # a corner may be at zero
-    terms = np.abs(normals) @ sizes + np.abs(offsets)
+    terms = np.abs(normals) @ (np.abs(theta) + _units(found)) + np.abs(offsets)
     return float(max(map(_ratio, np.maximum(normals @ theta - offsets, 0.0), terms)))
 
 
