@@ -90,8 +90,12 @@ def classify(rewards: Array, seen: Array, chart: Chart) -> Truth:
         return corners(np.vstack(rows), np.concatenate(slack))
 
     def same(a: int, b: int) -> bool:
-        return bool(np.allclose(rewards[a] @ np.column_stack([chart.origin, chart.basis]),
-                                rewards[b] @ np.column_stack([chart.origin, chart.basis])))
+        return bool(
+            np.allclose(
+                rewards[a] @ np.column_stack([chart.origin, chart.basis]),
+                rewards[b] @ np.column_stack([chart.origin, chart.basis]),
+            )
+        )
 
     cells = [cell(a) for a in range(k)]
     full = [a for a in range(k) if dimension(cells[a]) == r]

@@ -1,12 +1,12 @@
 """Where each arm is best: cells of the parameter set, by linear programs.
 
-| symbol                                             | here          | shape      |
-|----------------------------------------------------|---------------|------------|
-| Theta, the parameters that are possible            | ``Region``    |            |
+| symbol                                             | here                  | shape        |
+|----------------------------------------------------|-----------------------|--------------|
+| Theta, the parameters that are possible            | ``Region``            |              |
 | theta = theta_0 + B y, all of aff(Theta)           | ``origin``, ``basis`` | (d,), (d, r) |
 | R y <= o, Theta in these coordinates, o > 0        | ``rows``, ``slack``   | (m, r), (m,) |
-| f_ab(theta) = <phi_a - phi_b, theta>, as (f_ab(theta_0), B^T (phi_a - phi_b)) | ``differences`` | (k, 1 + r) |
-| C_a = {theta in Theta: f_ab(theta) >= 0 for all b} | a cell        |            |
+| f_ab = <phi_a - phi_b, theta>: at theta_0, and slopes | ``differences``    | (k, 1 + r)   |
+| C_a = {theta in Theta: f_ab(theta) >= 0 for all b} | a cell                |              |
 
 An arm is Pareto-optimal if its cell has the dimension of Theta: f_ab > 0 for all b somewhere.  Two
 such arms are neighbours if their cells meet in one dimension less: f_ab = 0, and f_ac > 0 for all
@@ -205,7 +205,9 @@ def find_cells(rewards: Array, region: Region) -> Cells:
     for i, a in enumerate(firsts):
         points[i], margins[i] = _inside(differences(a, np.delete(firsts, i)), region)
     wide = margins > _MARGIN
-    wide[margins.argmax()] = True  # the cells cover Theta: one of them is wide, whatever rounding says
+    wide[margins.argmax()] = (
+        True  # the cells cover Theta: one of them is wide, whatever rounding says
+    )
     pareto = firsts[wide]
     edge = {int(a) for a in firsts[~wide & (margins >= -_MARGIN)]}
     meet = functools.partial(_meeting, rewards=rewards, region=region, chart=chart, sizes=sizes)
@@ -267,7 +269,13 @@ def _ties(pareto: Any, meet: Any, between: Any) -> tuple[Tie, ...]:
 
 
 def _meeting(
-    pair: tuple[int, int], pareto: Any, *, rewards: Array, region: Region, chart: Array, sizes: Array
+    pair: tuple[int, int],
+    pareto: Any,
+    *,
+    rewards: Array,
+    region: Region,
+    chart: Array,
+    sizes: Array,
 ) -> tuple[Array, float]:
     """Find where two arms tie, others are worse and no face of Theta is near; and by how much."""
     a, b = pair
@@ -299,7 +307,9 @@ def _between(differences: Any, sizes: Array, pair: tuple[int, int]) -> tuple[int
     from_a, tie = differences(a, slice(None)), -differences(b, a)
     share = from_a @ tie / (tie @ tie)
     off = lengths(from_a - np.outer(share, tie))
-    near = off <= np.maximum(SAME * np.maximum(sizes, max(sizes[a], sizes[b])), _MARGIN * lengths(from_a))
+    near = off <= np.maximum(
+        SAME * np.maximum(sizes, max(sizes[a], sizes[b])), _MARGIN * lengths(from_a)
+    )
     on = near & (share >= -_MARGIN) & (share <= 1.0 + _MARGIN)
     on[[a, b]] = True
     return tuple(np.flatnonzero(on).tolist())

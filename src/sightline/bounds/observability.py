@@ -20,6 +20,7 @@ its edges.  Neighbours are enough: they connect all cells, so every difference i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -234,7 +235,7 @@ class _Rows:
         rows = self.units if arms is None else self.units[np.isin(self.arms, arms)]
         _, values, axes = np.linalg.svd(rows, full_matrices=False)
         axes = axes[values > _DEPENDENT * values.max(initial=0.0)]
-        left = goal - axes.T @ (axes @ goal)
+        left: Array = goal - axes.T @ (axes @ goal)
         left -= axes.T @ (axes @ left)  # once more: what is left may be small
         return left
 
@@ -246,7 +247,8 @@ class _Rows:
         usable = np.ones(len(self.arms), bool) if arms is None else np.isin(self.arms, arms)
         rows = np.where(usable[:, None], self.units, 0.0)
         chosen: list[int] = []
-        weights, left = np.zeros(0), goal
+        weights: NDArray[Any] = np.zeros(0)
+        left = goal
         while lengths(left) > 1e-12 * lengths(goal):
             best = int(np.abs(rows @ left).argmax())
             if best in chosen:  # nothing but rounding errors is left
@@ -262,13 +264,12 @@ class _Rows:
         return coefficients
 
 
-def _witness(
-    tie: Tie, cells: Cells, rewards: Array, rows: _Rows, region: Region
-) -> Neighbours:
-    """What shows the difference of two neighbours, and what cannot be told apart."""
+def _witness(tie: Tie, cells: Cells, rewards: Array, rows: _Rows, region: Region) -> Neighbours:
+    """Find what shows the difference of two neighbours, and what cannot be told apart."""
     a, b = tie.first, tie.second
     goal = (rewards[a] - rewards[b]) @ region.basis
-    seen, blind, arms = "local", None, tie.between
+    seen, blind = "local", None
+    arms: tuple[int, ...] | None = tie.between
     for level, known in (("local", tie.between), ("global", None)):
         left = rows.unseen(goal, known)
         if lengths(left) <= _ROUNDING * lengths(goal):

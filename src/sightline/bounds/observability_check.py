@@ -68,7 +68,9 @@ def _check_pair(found: Observability, pair: Neighbours) -> list[float]:
         for sign, arm in ((1.0, pair.first), (-1.0, pair.second)):
             residuals.append(_outside(found, pair.tie + sign * pair.step))
             # the step by itself: beside the tie it may be small
-            leads = (rewards[arm] - rewards) @ pair.tie + sign * (rewards[arm] - rewards) @ pair.step
+            leads = (rewards[arm] - rewards) @ pair.tie + sign * (
+                rewards[arm] - rewards
+            ) @ pair.step
             terms = (np.abs(rewards) + np.abs(rewards[arm])) @ sizes
             least = np.full(len(rewards), -1e-12)
             least[list(pair.between)] = -_TOLERANCE  # which are nearly on a line
@@ -78,7 +80,7 @@ def _check_pair(found: Observability, pair: Neighbours) -> list[float]:
 
 
 def _check_best(found: Observability, theta: Array, best: tuple[int, ...], trouble: str) -> None:
-    """Some arms are best; those that share Theta with them are worse, others not better."""
+    """Check that some arms are best: arms with cells of their own are worse, others not better."""
     rewards = found.problem.model.rewards
     leads = (rewards[best[0]] - rewards) @ theta
     terms = (np.abs(rewards) + np.abs(rewards[best[0]])) @ (np.abs(theta) + _units(found))
@@ -88,7 +90,7 @@ def _check_best(found: Observability, theta: Array, best: tuple[int, ...], troub
 
 
 def _units(found: Observability) -> Array:
-    """Width of Theta in every coordinate: parameters, whose entries may be zero, are known to it."""
+    """Width of Theta in every coordinate: entries of parameters are known relative to it."""
     units: Array = np.abs(found.directions).sum(axis=1)
     return units
 

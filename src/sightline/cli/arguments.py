@@ -23,7 +23,7 @@ from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.files import is_problem_file, read_problem
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 from sightline.validation import one_of, shown
 
 __all__ = ["parse_bandit", "parse_policies", "parse_problems"]
@@ -31,17 +31,17 @@ __all__ = ["parse_bandit", "parse_policies", "parse_problems"]
 _ROUNDS = re.compile(r"\d+(\^|\*\*|e)\d+")  # as a horizon is written: 10^6, 10**6, 1e6
 
 
-def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str, NoisyRewards]:
+def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str, TableProblem]:
     """Problems by their labels or names; also from files."""
 
-    def build(kind: str, fields: dict[str, Any]) -> NoisyRewards:
+    def build(kind: str, fields: dict[str, Any]) -> TableProblem:
         if is_problem_file(kind):
             for field in fields:
                 one_of("field of a file", field, ["noise_std"])
             return read_problem(kind, fields.get("noise_std"))
         return problems.build({"type": _find(kind, problems.PROBLEMS), **fields})
 
-    known: dict[str, NoisyRewards] = _parse(option, texts, build, lambda problem, _: problem.name)
+    known: dict[str, TableProblem] = _parse(option, texts, build, lambda problem, _: problem.name)
     return known
 
 

@@ -15,7 +15,7 @@ from sightline.engine.simulate import Stop, simulate
 from sightline.lab.experiment import Cell, Experiment
 from sightline.lab.sources import sources_of
 from sightline.policies.base import Policy
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 
 __all__ = ["Block", "Task", "compute", "tasks"]
 
@@ -36,7 +36,7 @@ class Task(NamedTuple):
     cell_index: int
     first: int  # replication
     seeds: tuple[int, ...]
-    problem: NoisyRewards
+    problem: TableProblem
     policy: Policy
     horizon: int
     rounds: tuple[int, ...]

@@ -19,7 +19,7 @@ from sightline.files import write_atomically
 from sightline.lab import specification
 from sightline.policies.base import Policy, started
 from sightline.problems.delays import delay_text
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 from sightline.validation import (
     entries,
     file_path,
@@ -91,7 +91,8 @@ class Experiment:
     Parameters
     ----------
     problems : mapping of id to problem, or iterable of problems
-        Each a LinearBandit or a ContextualBandit; without ids they are listed by their names.
+        Each a LinearBandit, a ContextualBandit or a LinearGame; without ids they are listed by
+        their names.
     policies : mapping of label to Policy, or iterable of Policy
         What is compared; without labels they are labelled by their settings.
     horizon : int
@@ -107,7 +108,7 @@ class Experiment:
         Outcomes that come late, as of :func:`sightline.simulate`.
     """
 
-    problems: Mapping[str, NoisyRewards]
+    problems: Mapping[str, TableProblem]
     policies: Mapping[str, Policy]
     horizon: int
     replications: int
@@ -117,7 +118,7 @@ class Experiment:
 
     def __init__(
         self,
-        problems: Mapping[str, NoisyRewards] | Iterable[NoisyRewards],
+        problems: Mapping[str, TableProblem] | Iterable[TableProblem],
         policies: Mapping[str, Policy] | Iterable[Policy],
         horizon: int,
         replications: int,
@@ -125,8 +126,8 @@ class Experiment:
         checkpoints: Iterable[int] | None = None,
         delay: int | str | None = None,
     ) -> None:
-        kinds = "LinearBandit or ContextualBandit"
-        worlds = _named("problems", problems, NoisyRewards, kinds, lambda problem: problem.name)
+        kinds = "LinearBandit, ContextualBandit or LinearGame"
+        worlds = _named("problems", problems, TableProblem, kinds, lambda problem: problem.name)
         rivals = _named("policies", policies, Policy, "Policy", label_of)
         for policy in rivals.values():
             horizon = valid_horizon(horizon, policy, delay)
@@ -227,10 +228,11 @@ def _check_size(experiment: Experiment) -> None:
         )
 
 
-def _check_offers(problems: Named[NoisyRewards], policies: Named[Policy]) -> None:
-    """Refuse policies that cannot play contexts, before any worker would."""
+def _check_offers(problems: Named[TableProblem], policies: Named[Policy]) -> None:
+    """Refuse policies that cannot play contexts or games, before any worker would."""
     for name, problem in problems.items():
-        for label, policy in policies.items() if problem.model.contexts is not None else ():
+        plain = problem.model.contexts is None and problem.model.weights is not None
+        for label, policy in () if plain else policies.items():
             try:
                 started(policy, problem.model)
             except ValueError as error:

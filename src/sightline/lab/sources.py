@@ -14,7 +14,7 @@ import numpy as np
 from sightline.jit import parts_of
 from sightline.policies.base import Policy
 from sightline.problems.noise import Sampler
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 from sightline.sources import hash_of, modules_named_in
 
 __all__ = ["sources_of"]
@@ -22,7 +22,7 @@ __all__ = ["sources_of"]
 _PACKAGE = __name__.split(".")[0]
 
 
-def sources_of(problem: NoisyRewards, policy: Policy) -> str:
+def sources_of(problem: TableProblem, policy: Policy) -> str:
     """Hash of the sources behind one cell: ours, and the files of a policy of one's own.
 
     Ours are those of the loop over rounds, the policy, its state, the problem and the noise, with
@@ -44,7 +44,7 @@ def sources_of(problem: NoisyRewards, policy: Policy) -> str:
     return digest.hexdigest()[:16]
 
 
-def _parts(problem: NoisyRewards, policy: Policy) -> list[Any]:
+def _parts(problem: TableProblem, policy: Policy) -> list[Any]:
     """Classes, and perhaps the function that draws, behind one cell."""
     state = policy.start(problem.model)
     noise = problem.noise.draw if isinstance(problem.noise, Sampler) else type(problem.noise)

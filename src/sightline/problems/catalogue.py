@@ -16,6 +16,7 @@ from sightline.problems.context_instances import (
     spanning_contexts,
 )
 from sightline.problems.contextual import ContextualBandit
+from sightline.problems.game import LinearGame
 from sightline.problems.instances import (
     end_of_optimism,
     end_of_optimism_family,
@@ -24,12 +25,12 @@ from sightline.problems.instances import (
     unit_spheres,
 )
 from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 from sightline.validation import one_of
 
 __all__ = ["PROBLEMS", "build", "describe"]
 
-PROBLEMS: dict[str, Callable[..., NoisyRewards]] = {
+PROBLEMS: dict[str, Callable[..., TableProblem]] = {
     make.__name__: make
     for make in (
         end_of_optimism,
@@ -44,8 +45,8 @@ PROBLEMS: dict[str, Callable[..., NoisyRewards]] = {
     )
 }
 
-_IN_FULL: dict[str, Callable[..., NoisyRewards]] = {
-    cls.__name__: cls for cls in (LinearBandit, ContextualBandit)
+_IN_FULL: dict[str, Callable[..., TableProblem]] = {
+    cls.__name__: cls for cls in (LinearBandit, ContextualBandit, LinearGame)
 }
 
 _NOISES: dict[str, Callable[..., Any]] = {
@@ -53,7 +54,7 @@ _NOISES: dict[str, Callable[..., Any]] = {
 }
 
 
-def describe(problem: NoisyRewards) -> dict[str, Any]:
+def describe(problem: TableProblem) -> dict[str, Any]:
     """Problem as a plain dictionary: by name and parameters if it has them, else in full."""
     if problem.origin is not None:
         return {
@@ -67,7 +68,7 @@ def describe(problem: NoisyRewards) -> dict[str, Any]:
     }
 
 
-def _describe_arms(problem: NoisyRewards) -> dict[str, Any]:
+def _describe_arms(problem: TableProblem) -> dict[str, Any]:
     if isinstance(problem, ContextualBandit):
         return {
             "type": "ContextualBandit",
@@ -75,10 +76,17 @@ def _describe_arms(problem: NoisyRewards) -> dict[str, Any]:
             "action_sets": [arms.tolist() for arms in problem.action_sets],
             "probabilities": problem.probabilities.tolist(),
         }
+    if isinstance(problem, LinearGame):
+        return {
+            "type": "LinearGame",
+            "name": problem.name,
+            "rewards": problem.actions.tolist(),
+            "observations": problem.observations.tolist(),
+        }
     return {"type": "LinearBandit", "name": problem.name, "actions": problem.actions.tolist()}
 
 
-def _describe_noise_of(problem: NoisyRewards) -> dict[str, Any]:
+def _describe_noise_of(problem: TableProblem) -> dict[str, Any]:
     if isinstance(problem.noise_std, float):
         return {"noise": _describe_noise(problem.noise)}
     return {"noise_std": problem.noise_std.tolist()}
@@ -97,12 +105,12 @@ def _describe_noise(noise: Any) -> dict[str, Any]:
     return {"type": type(noise).__name__, **noise._asdict()}
 
 
-def build(description: Mapping[str, Any]) -> NoisyRewards:
+def build(description: Mapping[str, Any]) -> TableProblem:
     """Inverse of :func:`describe` for what the library knows."""
     fields = dict(description)
     if isinstance(fields.get("noise"), Mapping):
         fields["noise"] = _build(_NOISES, "type of noise", fields["noise"])
-    problem: NoisyRewards = _build(PROBLEMS | _IN_FULL, "type", fields)
+    problem: TableProblem = _build(PROBLEMS | _IN_FULL, "type", fields)
     return problem
 
 

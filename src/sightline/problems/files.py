@@ -1,4 +1,4 @@
-"""Problems from files: JSON, NPZ or CSV with arms, perhaps those of contexts, and the parameter."""
+"""Problems from files: JSON, NPZ or CSV with arms and the parameter, contexts, or a game."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.contextual import ContextualBandit
+from sightline.problems.game import LinearGame
 from sightline.validation import action_set, file_path, one_of, shown
 
 __all__ = ["is_problem_file", "read_problem"]
@@ -21,6 +22,7 @@ _SUFFIXES = (".json", ".npz", ".csv")
 _MOST_DIGITS = 4000
 _FIELDS = ("actions", "theta", "noise_std")
 _FIELDS_WITH_CONTEXTS = ("action_sets", "theta", "probabilities", "noise_std")
+_FIELDS_OF_GAMES = ("rewards", "observations", "theta", "noise_std")
 
 
 def is_problem_file(text: str) -> bool:
@@ -30,14 +32,14 @@ def is_problem_file(text: str) -> bool:
 
 def read_problem(
     path: str | PathLike[str], noise_std: float | ArrayLike | None = None
-) -> LinearBandit | ContextualBandit:
-    """Read a problem, of the formats that :meth:`NoisyRewards.load` tells; its name is the file's.
+) -> LinearBandit | ContextualBandit | LinearGame:
+    """Read a problem, of the formats that :meth:`TableProblem.load` tells; its name is the file's.
 
     Parameters
     ----------
     path : path
         The file; its suffix says which format it has.
-    noise_std : float or array_like, shape (k,), optional
+    noise_std : float or array_like, shape (k,) or (k, p), optional
         Takes precedence over the file; 1 if neither says.
     """
     file = file_path("path", path)
@@ -46,21 +48,29 @@ def read_problem(
         raise ValueError(f"{path}: a problem is read from a .json, .npz or .csv file")
     try:
         fields = read(file)
-        make: Any = ContextualBandit if "action_sets" in fields else LinearBandit
-        known = _FIELDS_WITH_CONTEXTS if make is ContextualBandit else _FIELDS
+        make, known, needed = _kind(fields)
         for name in fields:
             one_of("field", name, known)
-        for name in (known[0], "theta"):
+        for name in needed:
             if name not in fields:
                 raise ValueError(f"{name} is missing")
         if noise_std is not None:
             fields["noise_std"] = noise_std
-        problem: LinearBandit | ContextualBandit = make(**fields, name=file.stem)
+        problem: LinearBandit | ContextualBandit | LinearGame = make(**fields, name=file.stem)
         return problem
     except OSError:
         raise
     except Exception as error:  # a damaged file can raise nearly anything
         raise ValueError(f"{path}: {_reason(error)}") from None
+
+
+def _kind(fields: dict[str, Any]) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    """Class of a problem by the fields that it has; those it may have, and those it must."""
+    if "action_sets" in fields:
+        return ContextualBandit, _FIELDS_WITH_CONTEXTS, ("action_sets", "theta")
+    if "rewards" in fields or "observations" in fields:
+        return LinearGame, _FIELDS_OF_GAMES, _FIELDS_OF_GAMES[:3]
+    return LinearBandit, _FIELDS, ("actions", "theta")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -70,9 +80,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise ValueError(
-            f"must be an object with {', '.join(_FIELDS)}; or {', '.join(_FIELDS_WITH_CONTEXTS)}"
-        )
+        kinds = (_FIELDS, _FIELDS_WITH_CONTEXTS, _FIELDS_OF_GAMES)
+        raise ValueError(f"must be an object with {'; or '.join(map(', '.join, kinds))}")
     return content
 
 
