@@ -186,7 +186,7 @@ def random_game(rng: np.random.Generator) -> tuple[Array, Array, sl.Polytope | N
     """A game of small integers, which has ties of all kinds, and a set of parameters."""
     k, d, p = rng.integers([1, 1, 1], [6, 4, 3])
     rewards = rng.integers(-2, 3, size=(k, d)).astype(float)
-    seen = rng.integers(-1, 2, size=(k, p, d)) * (rng.random((k, p, 1)) < 0.5)
+    seen = rng.integers(-1, 2, size=(k, p, d)) * (rng.random((k, p, 1)) < 0.5).astype(float)
     which = rng.integers(3)
     if which == 0 or (which == 1 and d == 1):
         return rewards, seen, None, naive.all_of(d)

@@ -11,7 +11,7 @@ import sightline as sl
 from sightline import problems
 from sightline.problems import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
 from sightline.problems.catalogue import PROBLEMS, build, describe
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.table import TableProblem
 
 ALL = [
     problems.end_of_optimism(0.1),
@@ -27,6 +27,10 @@ ALL = [
     sl.ContextualBandit([np.eye(2)] * 3, [0.5, 0.2], noise=Bernoulli()),
     sl.ContextualBandit([np.eye(2)] * 2, [0.5, 0.2], noise_std=[0.1, 0.2, 0.1, 0.3]),
     sl.LinearBandit(np.eye(2), [0.5, 0.2], 0.3, name="mine"),
+    sl.LinearGame(np.eye(2), [[[1, 1], [0, 1]]] * 2, [0.5, 0.2], 0.3, name="a game"),
+    sl.LinearGame(np.eye(2), [[1, 1], [0, 1]], [0.5, 0.2], [0.3, 0.1]),
+    sl.LinearGame(np.eye(2), [[[1, 1], [0, 1]]] * 2, [0.5, 0.2], [[0.3, 0.1], [0.2, 0.3]]),
+    sl.LinearGame(np.eye(2), np.eye(2), [0.5, 0.2], noise=Bernoulli(), name="what is paid"),
     *(
         sl.LinearBandit(np.eye(2), [0.5, 0.2], noise=noise)
         for noise in (Gaussian(0.1), TwoPoint(2.0), Uniform(0.5), Bernoulli())
@@ -35,7 +39,7 @@ ALL = [
 
 
 @pytest.mark.parametrize("problem", ALL, ids=str)
-def test_build_is_the_inverse_of_describe(problem: NoisyRewards) -> None:
+def test_build_is_the_inverse_of_describe(problem: TableProblem) -> None:
     assert build(json.loads(json.dumps(describe(problem)))) == problem
 
 

@@ -23,6 +23,7 @@ from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.files import is_problem_file, read_problem
+from sightline.problems.game import LinearGame
 from sightline.problems.table import TableProblem
 from sightline.validation import one_of, shown
 
@@ -46,8 +47,10 @@ def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str,
 
 
 def parse_bandit(text: str) -> LinearBandit:
-    """Problem of a command that needs the same arms in every round."""
+    """Problem of a command that needs the same arms in every round, and their rewards."""
     (problem,) = parse_problems([text], "problem").values()
+    if isinstance(problem, LinearGame):
+        raise ValueError(f"problem {problem.name} is a game; this command needs a bandit")
     if not isinstance(problem, LinearBandit):
         raise ValueError(f"problem {problem.name} has contexts; this command needs fixed arms")
     return problem
