@@ -225,6 +225,13 @@ def test_near_ties_are_answered(seed: int) -> None:
     assert found.verify() < 1e-6
 
 
+def test_rounding_errors_are_no_arms() -> None:
+    rng = np.random.default_rng(0)
+    noise = 1e-17 * rng.standard_normal((2, 2))
+    found = sl.observability(game([*noise, *LINE], [*noise, *LINE]))
+    assert found.classes == ((0, 1), (2,), (4,))
+
+
 def test_a_set_that_is_nearly_flat() -> None:
     normal = np.array([1.0, 1.0]) / np.sqrt(2)
     rows = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], list(normal), list(-normal)]
@@ -254,3 +261,12 @@ def test_what_is_refused() -> None:
         sl.observability(problem, [1.0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="dimension of the actions, 2; got 3"):
         sl.observability(problem, sl.Polytope.simplex(3))
+    with pytest.raises(ValueError, match="features must reach 1e-70"):
+        sl.observability(game(1e-80 * np.eye(2), np.eye(2)))
+
+
+def test_features_as_large_and_small_as_they_may_be() -> None:
+    columns = np.array([1e70, 1e-69])
+    found = sl.observability(game(np.eye(2) * columns, np.array([LINE[1], [0, 0]]) * columns))
+    assert (found.kind, len(found.neighbours)) == ("hopeless", 1)
+    assert found.verify() < 1e-12

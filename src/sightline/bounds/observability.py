@@ -25,10 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.cells import Cells, Region, Tie, find_cells, find_region, lengths
+from sightline.bounds.cells import Partition, Tie, find_cells
+from sightline.bounds.region import Region, find_region, lengths
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.table import TableProblem
-from sightline.validation import instance
+from sightline.validation import SMALLEST, instance
 
 __all__ = ["Neighbours", "Observability", "observability"]
 
@@ -198,6 +199,11 @@ def observability(game: TableProblem, parameter_set: Polytope | None = None) -> 
     if parameter_set is not None:
         instance("parameter_set", parameter_set, Polytope, "a Polytope or None")
     rewards, seen = game.model.rewards, game.model.observations
+    for features in (rewards, seen):
+        if 0.0 < (largest := float(np.abs(features).max())) < SMALLEST:
+            raise ValueError(
+                f"features must reach {SMALLEST:g}, got {largest:g} at most: scale them"
+            )
     region = find_region(parameter_set, rewards, seen.reshape(-1, game.d))
     cells = find_cells(rewards, region)
     rows = _Rows(seen, region)
@@ -264,7 +270,7 @@ class _Rows:
         return coefficients
 
 
-def _witness(tie: Tie, cells: Cells, rewards: Array, rows: _Rows, region: Region) -> Neighbours:
+def _witness(tie: Tie, cells: Partition, rewards: Array, rows: _Rows, region: Region) -> Neighbours:
     """Find what shows the difference of two neighbours, and what cannot be told apart."""
     a, b = tie.first, tie.second
     goal = (rewards[a] - rewards[b]) @ region.basis
@@ -289,7 +295,7 @@ def _witness(tie: Tie, cells: Cells, rewards: Array, rows: _Rows, region: Region
     )
 
 
-def _step(tie: Tie, cells: Cells, rewards: Array, direction: Array, region: Region) -> Array:
+def _step(tie: Tie, cells: Partition, rewards: Array, direction: Array, region: Region) -> Array:
     """Half of the way that can be gone both ways, within Theta and the two cells."""
     ways = [_room(region.slack - region.rows @ tie.point, np.abs(region.rows @ direction))]
     theta, turn = region.origin + region.basis @ tie.point, region.basis @ direction
