@@ -165,4 +165,7 @@ def _meeting(a: int, b: int, pareto: list[int], arms: _Arms, region: Region) -> 
     bounds = [(None, None)] * r + [(0.0, 1.0)]
     objective = np.append(np.zeros(r), -1.0)
     found = solve(objective, system, limits, bounds, np.append(tie[1:], 0.0)[None], [-tie[0]])
-    return (np.zeros(r), -np.inf) if found is None else (found[:-1], float(found[-1]))
+    if found is None:
+        return np.zeros(r), -np.inf
+    point, slopes = found[:-1], tie[1:]  # on the tie but for what the solver neglects
+    return point - slopes * (tie[0] + slopes @ point) / (slopes @ slopes), float(found[-1])

@@ -67,11 +67,10 @@ def _check_pair(found: Observability, pair: Neighbours) -> list[float]:
             raise ArithmeticError(f"{what}: the step does not change which of them is better")
         for sign, arm in ((1.0, pair.first), (-1.0, pair.second)):
             residuals.append(_outside(found, pair.tie + sign * pair.step))
+            differences = rewards[arm] - rewards
             # the step by itself: beside the tie it may be small
-            leads = (rewards[arm] - rewards) @ pair.tie + sign * (
-                rewards[arm] - rewards
-            ) @ pair.step
-            terms = (np.abs(rewards) + np.abs(rewards[arm])) @ sizes
+            leads = differences @ pair.tie + sign * (differences @ pair.step)
+            terms = _terms(rewards, arm, sizes)
             least = np.full(len(rewards), -1e-12)
             least[list(pair.between)] = -_TOLERANCE  # which are nearly on a line
             if (leads < least * terms).any():
@@ -83,10 +82,17 @@ def _check_best(found: Observability, theta: Array, best: tuple[int, ...], troub
     """Check that some arms are best: arms with cells of their own are worse, others not better."""
     rewards = found.problem.model.rewards
     leads = (rewards[best[0]] - rewards) @ theta
-    terms = (np.abs(rewards) + np.abs(rewards[best[0]])) @ (np.abs(theta) + _units(found))
+    terms = _terms(rewards, best[0], np.abs(theta) + _units(found))
     rivals = [members[0] for members in found.classes if members[0] not in best]
     if not (leads[rivals] > 0).all() or not (leads >= -_TOLERANCE * terms).all():
         raise ArithmeticError(trouble)
+
+
+def _terms(rewards: Array, arm: int, sizes: Array) -> Array:
+    """Sizes of what differences to an arm are made of; some arms are but rounding errors."""
+    terms = (np.abs(rewards) + np.abs(rewards[arm])) @ sizes
+    floored: Array = np.maximum(terms, 1e-3 * terms.max())
+    return floored
 
 
 def _units(found: Observability) -> Array:
