@@ -186,9 +186,7 @@ def noise(count: int) -> None:
         for label, policy in (("IDS", sl.IDS()), ("IDS, one noise level", Forgetful())):
             found = regrets(GAMES[name], policy, marks, range(count))
             mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(count)
-            cells = " | ".join(
-                f"{_text(m)} ± {_text(e)}" for m, e in zip(mean, error, strict=True)
-            )
+            cells = " | ".join(f"{_text(m)} ± {_text(e)}" for m, e in zip(mean, error, strict=True))
             print(f"| {name} | {label} | {cells} |", flush=True)
 
 

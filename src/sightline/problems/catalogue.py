@@ -16,6 +16,7 @@ from sightline.problems.context_instances import (
     spanning_contexts,
 )
 from sightline.problems.contextual import ContextualBandit
+from sightline.problems.game import LinearGame
 from sightline.problems.games import (
     apple_tasting,
     dueling,
@@ -78,7 +79,7 @@ PROBLEMS: dict[str, Callable[..., AnyProblem]] = {
 }
 
 _IN_FULL: dict[str, Callable[..., TableProblem]] = {
-    cls.__name__: cls for cls in (LinearBandit, ContextualBandit)
+    cls.__name__: cls for cls in (LinearBandit, ContextualBandit, LinearGame)
 }
 
 _NOISES: dict[str, Callable[..., Any]] = {
@@ -120,6 +121,13 @@ def _describe_arms(problem: TableProblem) -> dict[str, Any]:
             "name": problem.name,
             "action_sets": [arms.tolist() for arms in problem.action_sets],
             "probabilities": problem.probabilities.tolist(),
+        }
+    if isinstance(problem, LinearGame):
+        return {
+            "type": "LinearGame",
+            "name": problem.name,
+            "rewards": problem.actions.tolist(),
+            "observations": problem.observations.tolist(),
         }
     return {"type": "LinearBandit", "name": problem.name, "actions": problem.actions.tolist()}
 
