@@ -106,7 +106,7 @@ class GCBState(NamedTuple):
     estimate: LeastSquares
     alternatives: HalfSpaces
     members: NDArray[np.int64]  # arms of a sweep
-    gap_level: GapLevel
+    confidence: GapLevel
     sweep_level: SweepLevel
 
 
@@ -155,7 +155,7 @@ class GCB(Policy):
             estimate=estimate,
             alternatives=half_spaces(k),
             members=members,
-            gap_level=GapLevel((self.constant * model.noise_std) ** 2, math.log(k)),
+            confidence=GapLevel((self.constant * model.noise_std) ** 2, math.log(k)),
             sweep_level=SweepLevel(math.log(k)),
         )
 
@@ -177,7 +177,7 @@ def _exploits_until(state: GCBState, evidence: float, clock: Clock) -> Clock:
     """First round >= now of the next sweep; between sweeps only."""
     if evidence == math.inf:
         return never()
-    wake = next_exploration(state.gap_level, 0.0, evidence, clock)
+    wake = next_exploration(state.confidence, 0.0, evidence, clock)
     sweeps = next_of_sweep(state.estimate, state.members)[1]
     if sweeps > 0.0:
         second = next_exploration(state.sweep_level, 0.0, math.log(sweeps), clock)
@@ -207,7 +207,7 @@ def inspect_gcb(state: GCBState, clock: Clock, offer: Any) -> Evidence:
     wake = clock
     if next_of_sweep(state.estimate, state.members)[0] < 0:
         wake = _exploits_until(state, evidence, clock)
-    level = global_beta(state.gap_level, 0.0, log_round(clock))
+    level = global_beta(state.confidence, 0.0, log_round(clock))
     return Evidence(comparison.best, 0.5 * evidence, 0.5 * level, wake)
 
 
