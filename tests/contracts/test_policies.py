@@ -284,7 +284,7 @@ def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
         (lambda: sl.GCB(0.0), "constant must be finite and > 0, got 0.0"),
         (lambda: sl.GCB(regulariser="matched"), "regulariser must be a number"),  # type: ignore[arg-type]
         (lambda: sl.PEGE("logarithm"), "did you mean 'logarithmic'"),
-        (lambda: sl.PEGE(alpha=0.0), "alpha must be finite and > 0"),
+        (lambda: sl.PEGE(alpha=-0.1), "alpha must be finite and >= 0"),
         (lambda: sl.PEGE(beta=-1.0), "beta must be finite and >= 0"),
         (lambda: sl.PEGE(beta=11.0), "beta must be .*<= 10, got 11.0"),
         (lambda: sl.PEGE(regulariser=-1.0), "regulariser must be finite and > 0, got -1.0"),

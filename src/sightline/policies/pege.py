@@ -80,7 +80,7 @@ class PEGE(Policy):
     schedule : {"worst-case", "logarithmic"}
         How long a phase exploits: b^alpha rounds, or exp(b^alpha).
     alpha : float, optional
-        Power in the length of an exploitation, in (0, 10]; 1/2 in the worst case, else 1.
+        Power in the length of an exploitation, in [0, 10]; 1/2 in the worst case, else 1.
     beta : float, optional
         Power in the number of sweeps, in [0, 10]; 0 in the worst case, else 1.
     regulariser : float
@@ -96,7 +96,7 @@ class PEGE(Policy):
     def __post_init__(self) -> None:
         one_of("schedule", self.schedule, _POWERS)
         if self.alpha is not None:
-            number("alpha", self.alpha, above=0, at_most=_LARGEST_POWER)
+            number("alpha", self.alpha, at_least=0, at_most=_LARGEST_POWER)
         if self.beta is not None:
             number("beta", self.beta, at_least=0, at_most=_LARGEST_POWER)
         scale("regulariser", self.regulariser)
