@@ -10,12 +10,15 @@ import sightline as sl
 from sightline import GCB, PEGE, LinearGame, LinUCB, MaximumInformation, ThompsonSampling
 from sightline.core.allocation.observers import observer_set
 from sightline.core.clock import FAR, Clock, clock_at, is_before
-from sightline.core.model import ALL_ARMS
+from sightline.core.model import ALL_ARMS, Model, bandit_model
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, inspect, update
+from sightline.policies.ids.bayesian import current_bayesian_gains
 from tests import naive
 from tests import naive_games_policies as truth
 from tests.engine.test_simulate import identical
+from tests.marks import without_compilation
+from tests.naive import Array
 from tests.own_policies import Restless
 from tests.policies.helpers import assert_same_rounds, every_round
 
@@ -115,12 +118,22 @@ def test_maximum_information(game: Any, factor: float) -> None:
         assert_same_rounds(game, policy, seed, record)
 
 
-@pytest.mark.slow
+def assert_jumps_are_rounds(game: Any, policy: sl.Policy, rounds: int) -> None:
+    jumping, walking = (every_round(game, each, rounds, 3) for each in (policy, Restless(policy)))
+    assert identical(jumping, walking)
+
+
+@without_compilation
 @pytest.mark.parametrize("policy", COMMITTING, ids=str)
 @pytest.mark.parametrize("game", [*GAMES.values(), DUELING], ids=[*GAMES, "dueling"])
 def test_a_jump_equals_the_rounds_it_skips(game: Any, policy: sl.Policy) -> None:
-    jumping, walking = (every_round(game, each, 3000, 3) for each in (policy, Restless(policy)))
-    assert identical(jumping, walking)
+    assert_jumps_are_rounds(game, policy, 500)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", COMMITTING, ids=str)
+def test_a_jump_equals_the_rounds_it_skips_for_long(policy: sl.Policy) -> None:
+    assert_jumps_are_rounds(ONE_NUMBER, policy, 30_000)
 
 
 @pytest.mark.slow
@@ -130,6 +143,39 @@ def test_commitments_carry_far(policy: sl.Policy) -> None:
     assert run.pulls[-1].argmax() == ONE_NUMBER.best
     assert run.explorations[-1] < 10**6
     assert np.all(np.diff(run.explorations) > 0)
+
+
+# --- Bayesian IDS -------------------------------------------------------------------------------
+
+
+def bayesian_gains(model: Model, posterior: str) -> Array:
+    """Return the gains after some data, that are the same for all models of one kind."""
+    state = sl.BayesianIDS(samples=300, posterior=posterior).start(model)
+    for t, arm in enumerate([0, 1, 3, 3], start=1):
+        shown = model.observations[arm] @ np.array([0.4, 0.1])
+        update(state, clock_at(t), arm, shown if len(shown) > 1 else float(shown[0]))
+    current_bayesian_gains(state)
+    return np.array(state.gains)
+
+
+@without_compilation
+@pytest.mark.parametrize("posterior", ["samples", "angular"])
+def test_variance_of_what_is_shown(posterior: str) -> None:
+    """Showing a reward by two rows of half its square each is showing the reward."""
+    rewards = np.random.default_rng(6).standard_normal((5, 2))
+    bandit = bandit_model(rewards, 0.4)
+    one = Model(rewards, rewards[:, None].copy(), 0.4, None)
+    two = Model(rewards, np.stack([rewards, rewards], axis=1) / math.sqrt(2.0), 0.4, None)
+    expected = bayesian_gains(bandit, posterior)
+    assert expected.min() > 0.0
+    np.testing.assert_allclose(bayesian_gains(one, posterior), expected, rtol=1e-12)
+    np.testing.assert_allclose(bayesian_gains(two, posterior), expected, rtol=1e-9)
+
+
+def test_mutual_information_is_for_bandits() -> None:
+    policy = sl.BayesianIDS(information="mutual-information")
+    with pytest.raises(ValueError, match="BayesianIDS with mutual information needs outcomes"):
+        policy.start(DUELING.model)
 
 
 # --- observer sets --------------------------------------------------------------------------------
@@ -171,7 +217,11 @@ def test_a_sweep_needs_something_to_see(policy: sl.Policy) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2])
-@pytest.mark.parametrize("policy", [MaximumInformation(), ThompsonSampling(), LinUCB()], ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [MaximumInformation(), ThompsonSampling(), LinUCB(), sl.BayesianIDS(samples=100)],
+    ids=str,
+)
 def test_games_in_the_dark_are_played(policy: sl.Policy, p: int) -> None:
     dark = LinearGame(np.eye(2), np.zeros((2, p, 2)), [1.0, 0.0])
     run = sl.simulate(dark, policy, 50, 1)
@@ -244,7 +294,7 @@ def test_late_outcomes_leave_sweeps_whole(policy: sl.Policy, then: list[int]) ->
 # --- behaviour ------------------------------------------------------------------------------------
 
 
-def halves(policy: sl.Policy, n: int, seeds: int) -> np.ndarray:
+def halves(policy: sl.Policy, n: int, seeds: int) -> Array:
     """Return regret at n / 2 and n, by seed."""
     return np.array([sl.simulate(DUELING, policy, n, s, [n // 2, n]).regret for s in range(seeds)])
 

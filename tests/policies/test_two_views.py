@@ -26,7 +26,7 @@ SPACE = TwoViews(
 )
 PLAYED = {
     *("EpsilonGreedy", "IDS", "LinUCB", "LinIMED", "PrimalDual", "Stakes", "ThompsonSampling"),
-    *("GCB", "PEGE", "MaximumInformation"),
+    *("BayesianIDS", "GCB", "PEGE", "MaximumInformation"),
 }
 
 

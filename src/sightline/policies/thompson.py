@@ -161,8 +161,6 @@ class ThompsonSampling(Policy):
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""
         actions, rows = model.rewards, model.observations
-        if model.observations_per_round == 1:
-            rows = rows[:, 0]
         if model.stream:  # arms of its own, which are replaced
             actions = actions.copy()
             rows = actions

@@ -86,6 +86,8 @@ def gaussian_posterior(
 ) -> Posterior:
     """Prior, before any data; ``rows``, (k, d) or (k, p, d), are what playing an arm shows."""
     k, d = actions.shape
+    if rows.ndim == 3 and rows.shape[1] == 1:
+        rows = rows[:, 0]
     what = f"prior_std {prior_std:g}, noise_std {noise_std:g}"
     check_signal(rows, prior_std / noise_std, what)
     return Posterior(
