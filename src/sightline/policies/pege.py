@@ -12,7 +12,8 @@ rounded down.  Nothing depends on gaps or noise, and the best arm need not be un
 
 Guarantees: regret O(n^(2/3) sqrt(log n)) in the worst case, for the first; O(log(n)^2) with a
 constant that depends on the gaps, for the second.  Both hold in every game in which all differences
-can be seen, and neither is optimal where less exploration would do.
+can be seen, and neither is optimal where less exploration would do.  The second is for gaps that
+b^2 / 2 sweeps can tell from noise: with smaller ones phase b, of e^b rounds, exploits a wrong arm.
 
 Cost per exploration round: O(k d + p d^2), p the numbers that an arm shows; a stretch of
 exploitation costs one choice.
