@@ -247,6 +247,7 @@ def test_contexts_and_streams_are_refused(policy: sl.Policy) -> None:
 # --- what the tests say ---------------------------------------------------------------------------
 
 
+@without_compilation
 @pytest.mark.parametrize("policy", [GCB(), PEGE("logarithmic")], ids=str)
 def test_the_wake_round_is_the_first_at_which_it_explores(policy: sl.Policy) -> None:
     state = policy.start(ONE_NUMBER.model)
@@ -259,7 +260,7 @@ def test_the_wake_round_is_the_first_at_which_it_explores(policy: sl.Policy) -> 
         if is_before(clock_at(t), wake):
             if wake.t == FAR:
                 break
-            assert inspect(state, clock_at(t), ALL_ARMS).wake == wake
+            assert Clock(*inspect(state, clock_at(t), ALL_ARMS).wake).t == wake.t
             last = choose(state, clock_at(wake.t - 1), ALL_ARMS, decisions)
             first = choose(state, clock_at(wake.t), ALL_ARMS, decisions)
             assert (last.arm, Clock(*last.wake).t) == (choice.arm, wake.t)
@@ -273,6 +274,7 @@ def test_the_wake_round_is_the_first_at_which_it_explores(policy: sl.Policy) -> 
     assert woken > 5
 
 
+@without_compilation
 @pytest.mark.parametrize(
     ("policy", "then"), [(GCB(), [1, 1, 1, 2, 2, 2]), (PEGE(), [1, 2, 0, 1, 2])], ids=str
 )
