@@ -36,6 +36,9 @@ __all__ = ["Program", "direction", "newton_system", "square_vectors"]
 
 Array = NDArray[np.float64]
 
+# In games arms are often alike, and so many may carry weight together, however few dimensions.
+_ALIKE = 64
+
 
 class Program(NamedTuple):
     """Primal-dual iterate, and what a step computes from it."""
@@ -55,6 +58,7 @@ class Program(NamedTuple):
     residual_surplus: Array  # (m,): of t = h - 1
     target_shares: Array  # (k,): what a s should become
     target_multipliers: Array  # (m,): what y t should become
+    game: bool  # whether the rows of the arms are apart from the v_z
 
 
 @compiled_apart
@@ -183,8 +187,9 @@ def newton_system(program: Program) -> System:
     a, s = program.shares
     y, t = program.multipliers
     r = program.squares.shape[1]
-    arms = _kept(a, s, 2 * r)
-    constraints = _kept(y, t, 2 * r)
+    most = max(2 * r, _ALIKE) if program.game else 2 * r
+    arms = _kept(a, s, most)
+    constraints = _kept(y, t, most)
     shares = _quotients(a, s, arms)
     multipliers = _quotients(y, t, constraints)
     by_arms = np.zeros((r, r))

@@ -28,8 +28,11 @@ any a > 0 until all h_z >= 1 bounds it from above.  Both bounds hold at every st
 
 In a game, what an arm shows and what is to be refuted are two things.  Arm x shows several rows u,
 and M has a_x times the sum of their u u^T; a vector v_z = x_z - x*, in the same coordinates, takes
-the place of u_z in h_z and w_z, with a level l_z = Delta(z)^2.  The gradient is the sum of (u . w_z)^2
-over the rows of x.  A bandit is the game with one row u_x per arm and v_x = u_x, as x* vanishes.
+the place of u_z in h_z and w_z, with a level l_z = Delta(z)^2.  The gradient is the sum of
+(u . w_z)^2 over the rows of x.  A bandit is the game with one row u_x per arm and v_x = u_x, as x*
+vanishes.  In games M may tend to a singular matrix, in directions that no v_z has; coordinates
+follow.  Steps of different lengths, which are faster in bandits, may diverge there, as the gradient
+depends on a and y together: games take the shorter one for both.
 
 The method is Mehrotra's predictor-corrector for the conditions s = 1 - gradient >= 0, t = h - 1
 >= 0, a s = y t = 0.  Everything depends on a through M alone, so a step is a linear system in the
@@ -84,6 +87,7 @@ def _start(vectors: Array, starts: NDArray[np.int64], levels: Array) -> Program:
         residual_surplus=np.zeros(m),
         target_shares=np.zeros(k),
         target_multipliers=np.zeros(m),
+        game=vectors.shape[0] > m,
     )
     _whiten(program)
     least = _least_evidence(program)
@@ -221,6 +225,8 @@ def _advance(program: Program) -> bool:
         program.target_multipliers[z] = centre - dy[z] * dt[z]
     direction(program, system)
     primal, dual = _lengths(program, _REACH)
+    if program.game:
+        primal = dual = min(primal, dual)
     if not max(primal, dual) > _SHORTEST:
         return False
     for x in range(k):
