@@ -53,6 +53,8 @@ def lower_bound(game: Game, tolerance: float = 1e-7, rounds: int = 600) -> tuple
         return math.inf, math.inf
     known = game.observations[free].reshape(-1, d)
     space = null_space(known) if known.any() else np.eye(d)
+    ties = (game.rewards[free] - game.rewards[gaps.argmin()]) @ space
+    ties = ties[np.abs(ties).max(axis=1, initial=0.0) > 1e-9]
     differences = differences @ space
     possible = np.abs(differences).max(axis=1, initial=0.0) > 1e-9
     if not possible.any():
@@ -66,8 +68,10 @@ def lower_bound(game: Game, tolerance: float = 1e-7, rounds: int = 600) -> tuple
     upper, lower = math.inf, 0.0
     for _ in range(rounds):
         V = np.einsum("x,xpi,xpj->ij", query / costs, rows, rows) / 2.0
-        directions = np.linalg.pinv(V, rcond=1e-14, hermitian=True) @ differences.T
-        squared = (differences.T * directions).sum(axis=0)
+        inverse = np.linalg.pinv(V, rcond=1e-14, hermitian=True)
+        against = _against(differences, ties, inverse)
+        directions = inverse @ against.T
+        squared = (against.T * directions).sum(axis=0)
         distances = levels**2 / squared
         shifts = (directions * (levels / squared)).T
         if query.sum() / distances.min() < upper:
@@ -83,17 +87,47 @@ def lower_bound(game: Game, tolerance: float = 1e-7, rounds: int = 600) -> tuple
     return lower, upper
 
 
+def _against(differences: Array, ties: Array, inverse: Array) -> Array:
+    """X_z - X_b for the mixture b of two best arms that z is hardest to tell from.
+
+    z must be better than both.  The distance to an intersection of half-spaces is the largest one
+    to a half-space that contains it, and these have the mixtures of both differences as normals.
+    """
+    if len(ties) == 0:
+        return differences
+    (tie,) = ties  # not made for more than two best arms
+    share = np.clip(differences @ inverse @ tie / (tie @ inverse @ tie), 0.0, 1.0)
+    mixed: Array = differences - share[:, None] * tie
+    return mixed
+
+
 def star(theta: Array) -> float:
     """c* of independent arms, the first of which shows the means of all, the others nothing.
 
-    The evidence that z is not best is alpha (mu_b - mu_z)^2 / 4, for each of the two means may err
-    by half of the difference.  Where the first is the best, it is free and its own mean is known.
+    The evidence that z is not best is alpha gap^2 / 4, for each of the two means may err by half of
+    the difference.  Where the first is the best, everything is known for nothing.
+    """
+    gaps = theta.max() - theta
+    return float(4.0 * gaps[0] / gaps[gaps > 0].min() ** 2)
+
+
+def star_with_loops(theta: Array) -> float:
+    """c* of the same game in which the others show their own mean.
+
+    The best mean is known for nothing.  With t pulls of the first, z needs 2 / gap^2 - t of its
+    own: the cost is convex and piecewise linear in t, least at one of its corners.
     """
     gaps = theta.max() - theta
     if gaps[0] == 0:
         return 0.0
-    least = gaps[gaps > 0].min()
-    return float(4.0 * gaps[0] / least**2)
+    needs = 2.0 / gaps[gaps > 0] ** 2
+    corners = needs[needs >= 2.0 / gaps[0] ** 2]
+    others = np.flatnonzero((gaps > 0) & (np.arange(len(gaps)) > 0))
+    costs = [
+        gaps[0] * t + sum(gaps[z] * max(2.0 / gaps[z] ** 2 - t, 0.0) for z in others)
+        for t in corners
+    ]
+    return float(min(costs))
 
 
 def cliques(theta: Array, members: list[list[int]]) -> float:

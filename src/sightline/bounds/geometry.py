@@ -19,6 +19,7 @@ them.  Arms see directions in which no x - x* lies: these stay, as an alternativ
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,9 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _EPS = float(np.finfo(np.float64).eps)
+# What of a row is left beyond others, relatively, is a rounding in what was given: to learn from it
+# would cost the square of the inverse.
+_FAINT = 1e-12
 # A part of a difference beyond all that is shown that is larger than this, relatively, is no
 # rounding.
 _UNSEEN = 1e-9
@@ -117,32 +121,35 @@ def view_of(problem: TableProblem, parameter_set: Polytope | None = None) -> Vie
     own, optimal = scaled(problem), optimal_arms(problem)
     costly = ~optimal
     differences = own.actions[costly] - own.actions[problem.best_rows[costly]]
-    bandit = problem.model.weights is not None
-    free = own.shown[optimal].reshape(-1, problem.d)
-    basis = _complement(free if bandit else _unit_rows(free))
     # what is left of an arm after cancellation, below the rounding of what was subtracted
     sizes = np.maximum(np.abs(own.actions[costly]), np.abs(differences))
-    refutable: Mask = _values(differences, sizes, basis).any(axis=1)
-    shown, ties = differences[:, None, :], np.zeros((0, problem.d))
-    unseen = np.zeros_like(differences)
-    if not bandit:
+    ties, unseen = np.zeros((0, problem.d)), np.zeros_like(differences)
+    if problem.model.weights is not None:
+        _, basis = _split(own.actions[optimal])
+        refutable = _values(differences, sizes, basis).any(axis=1)
+        if refutable.any():  # directions in which no arm differs matter to no arm
+            basis = basis @ _split((differences @ basis)[refutable])[0]
+        shown, points = differences[:, None, :], differences @ basis
+        seen = points[:, None, :]
+    else:
         shown = own.shown[costly]
+        _, basis = _split(_unit_rows(own.shown[optimal]), _FAINT)
+        refutable = _clear(_values(differences, sizes, basis), differences).any(axis=1)
+        seen = _clear(_values(shown, np.abs(shown), basis), shown)
+        towards, away = _split(_unit_rows(seen), _FAINT)
+        seen, hidden, basis = seen @ towards, basis @ away, basis @ towards
+        points, unseen = differences @ basis, _beyond(differences, hidden)
         ties = own.actions[optimal] - own.actions[problem.best]
-        ties = ties[_values(ties, np.abs(own.actions[optimal]), basis).any(axis=1)]
-        seen = _values(shown, np.abs(shown), basis)
-        seen = seen.reshape(seen.shape[0] * seen.shape[1], basis.shape[1])
-        basis, hidden = _split(basis, _unit_rows(seen))
         if _beyond(ties, hidden).any():
             raise ValueError(
                 "several arms are best, and no arm shows the difference between two of them: "
                 "change theta a little, such that one is best"
             )
-        unseen = _beyond(differences, hidden)
+        left = _clear(_values(ties, np.abs(own.actions[optimal]), basis), ties)
+        ties = ties[left.any(axis=1)]
         if len(ties):
             beatable = [_separable(np.vstack([z, z - ties]) @ basis) for z in differences]
             refutable = refutable & np.array(beatable)
-    elif refutable.any():  # directions in which no arm differs matter to no arm
-        basis, _ = _split(basis, (differences @ basis)[refutable])
     rows, slack, rounding = np.zeros((0, problem.d)), np.zeros(0), np.zeros(0)
     if parameter_set is not None:
         normals, offsets = parameter_set.arrays(problem.d)
@@ -150,14 +157,13 @@ def view_of(problem: TableProblem, parameter_set: Polytope | None = None) -> Vie
         sizes = np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets)
         rounding = 4 * _EPS * sizes / own.unit
         slack = np.maximum(slack, 0.0)
-    points = differences @ basis
     return View(
         costly,
         differences,
         shown,
         ties,
         points,
-        points[:, None, :] if bandit else _values(shown, np.abs(shown), basis),
+        seen,
         own.gaps[costly],
         own.precisions[costly],
         refutable,
@@ -176,24 +182,27 @@ def _values(vectors: Array, sizes: Array, basis: Array) -> Array:
     return np.where(np.abs(values) > noise, values, 0.0)
 
 
+def _clear(values: Array, vectors: Array) -> Array:
+    """Set to zero what is left of vectors by roundings in what was given."""
+    lengths = np.linalg.norm(values, axis=-1, keepdims=True)
+    whole = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.where(lengths > _FAINT * whole, values, 0.0)
+
+
 def _unit_rows(vectors: Array) -> Array:
-    """Vectors of length 1, without those that are zero: a small one spans as much."""
-    lengths = np.linalg.norm(vectors, axis=1)
-    units: Array = vectors[lengths > 0] / lengths[lengths > 0, None]
+    """Rows of length 1, without those that are zero: a small one spans as much as a large one."""
+    rows = vectors.reshape(math.prod(vectors.shape[:-1]), vectors.shape[-1])
+    lengths = np.linalg.norm(rows, axis=1)
+    units: Array = rows[lengths > 0] / lengths[lengths > 0, None]
     return units
 
 
-def _complement(vectors: Array) -> Array:
-    """Orthonormal basis of what is orthogonal to all of these vectors: (d, r)."""
-    return _split(np.eye(vectors.shape[1]), vectors)[1]
-
-
-def _split(basis: Array, vectors: Array) -> tuple[Array, Array]:
-    """Split a basis in two: of the span of vectors in its coordinates, and of all else."""
+def _split(vectors: Array, least: float = 0.0) -> tuple[Array, Array]:
+    """Orthonormal bases of the span of vectors, (d, r), and of all that is orthogonal to it."""
     _, singular, directions = np.linalg.svd(vectors)
-    smallest = max(vectors.shape) * _EPS * singular.max(initial=0.0)
-    rank = int((singular > smallest).sum())
-    return basis @ directions[:rank].T, basis @ directions[rank:].T
+    smallest = max(vectors.shape) * _EPS
+    rank = int((singular > max(smallest, least) * singular.max(initial=0.0)).sum())
+    return np.ascontiguousarray(directions[:rank].T), np.ascontiguousarray(directions[rank:].T)
 
 
 def _beyond(vectors: Array, hidden: Array) -> Array:
@@ -224,7 +233,9 @@ def favoured_arm(problem: TableProblem, witness: Array) -> int | None:
     theta, nu = problem.theta * own.units / own.unit, witness * own.units / own.unit
     rounding = 8 * problem.d * _EPS * (np.abs(theta) + np.abs(nu))
     rows = own.shown.reshape(-1, problem.d)
-    if (np.abs(rows @ (nu - theta)) > np.abs(rows) @ rounding).any():
+    faint = 2.0 * math.sqrt(len(rows)) * _FAINT * np.linalg.norm(nu - theta)
+    sizes = np.abs(rows) @ rounding + faint * np.linalg.norm(rows, axis=1)
+    if (np.abs(rows @ (nu - theta)) > sizes).any():
         return None
     lead = own.actions @ nu - (own.actions[optimal] @ nu).max()
     arm = int(lead.argmax())
