@@ -150,7 +150,8 @@ def test_rows_are_weighed_by_their_noise() -> None:
 def test_duplicates_change_nothing(seed: int, copies: int) -> None:
     game = random_game(np.random.default_rng(seed), 8, 3)
     bound = bound_of(game)
-    more = Game(*(np.concatenate([part] * copies) for part in game[:2]), game.theta)
+    rewards, observations = (np.concatenate([part] * copies) for part in game[:2])
+    more = Game(rewards, observations, game.theta)
     assert bound_of(more).value == pytest.approx(bound.value, rel=2e-8)
 
 

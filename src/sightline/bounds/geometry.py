@@ -3,7 +3,8 @@
 | symbol                                           | here              | shape      |
 |--------------------------------------------------|-------------------|------------|
 | x - x*_c, for arms x that cost something         | ``differences``   | (k', d)    |
-| what these show: Y_x / rho_x                     | ``shown``         | (k', p, d) |
+| what these show: Y_x, up to a factor that is     |                   |            |
+| among the precisions                             | ``shown``         | (k', p, d) |
 | x - x* for optimal x, if no optimal arm shows it | ``ties``          | (f, d)     |
 | orthonormal e that vanish at all that the        |                   |            |
 | optimal arms show                                | ``basis``         | (d, r)     |
@@ -46,9 +47,9 @@ class Scaled(NamedTuple):
     """A problem in units of its own, powers of two: features, gaps and 2 sigma^2 are about 1."""
 
     actions: Array
-    shown: Array  # (k, p, d): Y / rho
+    shown: Array  # (k, p, d): Y, in a bandit without rho
     gaps: Array
-    precisions: Array  # (k,): rho^2, how much an observation of each arm weighs
+    precisions: Array  # (k,): how much an observation of each arm weighs: rho^2, in a game 1
     units: Array  # (d,): of the features
     unit: float  # of the gaps
     price: float  # c* of the problem is so many times c* in these units
@@ -124,9 +125,10 @@ def view_of(problem: TableProblem, parameter_set: Polytope | None = None) -> Vie
     # what is left of an arm after cancellation, below the rounding of what was subtracted
     sizes = np.maximum(np.abs(own.actions[costly]), np.abs(differences))
     ties, unseen = np.zeros((0, problem.d)), np.zeros_like(differences)
+    refutable: Mask
     if problem.model.weights is not None:
         _, basis = _split(own.actions[optimal])
-        refutable = _values(differences, sizes, basis).any(axis=1)
+        refutable = np.asarray(_values(differences, sizes, basis).any(axis=1))
         if refutable.any():  # directions in which no arm differs matter to no arm
             basis = basis @ _split((differences @ basis)[refutable])[0]
         shown, points = differences[:, None, :], differences @ basis
@@ -134,7 +136,8 @@ def view_of(problem: TableProblem, parameter_set: Polytope | None = None) -> Vie
     else:
         shown = own.shown[costly]
         _, basis = _split(_unit_rows(own.shown[optimal]), _FAINT)
-        refutable = _clear(_values(differences, sizes, basis), differences).any(axis=1)
+        left = _clear(_values(differences, sizes, basis), differences)
+        refutable = np.asarray(left.any(axis=1))
         seen = _clear(_values(shown, np.abs(shown), basis), shown)
         towards, away = _split(_unit_rows(seen), _FAINT)
         seen, hidden, basis = seen @ towards, basis @ away, basis @ towards
@@ -149,7 +152,7 @@ def view_of(problem: TableProblem, parameter_set: Polytope | None = None) -> Vie
         ties = ties[left.any(axis=1)]
         if len(ties):
             beatable = [_separable(np.vstack([z, z - ties]) @ basis) for z in differences]
-            refutable = refutable & np.array(beatable)
+            refutable = np.logical_and(refutable, beatable)
     rows, slack, rounding = np.zeros((0, problem.d)), np.zeros(0), np.zeros(0)
     if parameter_set is not None:
         normals, offsets = parameter_set.arrays(problem.d)

@@ -66,7 +66,8 @@ def test_newton_direction_solves_the_linearised_conditions(
     a = 0.5 + rng.random(k)  # else finite differences say nothing
     factor = np.linalg.cholesky(np.einsum("x,xpi,xpj->ij", a, raw_rows, raw_rows))
     points = np.asarray(np.linalg.solve(factor, raw.T).T.copy(), dtype=np.float64)
-    rows = np.linalg.solve(factor, raw_rows.reshape(-1, d).T).T.reshape(raw_rows.shape)
+    flat = np.linalg.solve(factor, raw_rows.reshape(-1, d).T).T
+    rows = np.asarray(flat.reshape(raw_rows.shape), dtype=np.float64)
     norms = (points**2).sum(axis=1)
     h = evidence(points, gaps, a, rows)[0]
     t *= np.maximum(np.abs(h - 1.0), 0.1)  # sizes as they occur on the way
