@@ -31,27 +31,24 @@ from sightline.policies.base import Choice, choose, register_policy, update
 Game = sl.LinearGame | sl.LinearBandit
 
 GAMES: dict[str, Game] = {
-    name: make()
-    for name, make in {
-        "heteroscedastic": sl.problems.heteroscedastic,
-        "noise example": sl.problems.noise_example,
-        "dueling": sl.problems.dueling,
-        "localised dueling": sl.problems.localised_dueling,
-        "laser": sl.problems.laser,
-        "laser, indirect": lambda: sl.problems.laser(indirect=True),
-        "ice cream": lambda: sl.problems.ice_cream(indirect=False),
-        "ice cream, indirect": sl.problems.ice_cream,
-        "graph, star": sl.problems.graph_feedback,
-        "graph, cliques": lambda: sl.problems.graph_feedback("cliques"),
-        "graph, loopless": lambda: sl.problems.graph_feedback("loopless"),
-        "graph, cycle": lambda: sl.problems.graph_feedback("cycle"),
-        "semi-bandit": sl.problems.semi_bandit,
-        "full information": sl.problems.full_information,
-        "transductive": sl.problems.transductive,
-        "label efficient": sl.problems.label_efficient,
-        "apple tasting": sl.problems.apple_tasting,
-        "dynamic pricing": sl.problems.dynamic_pricing,
-    }.items()
+    "heteroscedastic": sl.problems.heteroscedastic(),
+    "noise example": sl.problems.noise_example(),
+    "dueling": sl.problems.dueling(),
+    "localised dueling": sl.problems.localised_dueling(),
+    "laser": sl.problems.laser(),
+    "laser, indirect": sl.problems.laser(indirect=True),
+    "ice cream": sl.problems.ice_cream(indirect=False),
+    "ice cream, indirect": sl.problems.ice_cream(),
+    "graph, star": sl.problems.graph_feedback(),
+    "graph, cliques": sl.problems.graph_feedback("cliques"),
+    "graph, loopless": sl.problems.graph_feedback("loopless"),
+    "graph, cycle": sl.problems.graph_feedback("cycle"),
+    "semi-bandit": sl.problems.semi_bandit(),
+    "full information": sl.problems.full_information(),
+    "transductive": sl.problems.transductive(),
+    "label efficient": sl.problems.label_efficient(),
+    "apple tasting": sl.problems.apple_tasting(),
+    "dynamic pricing": sl.problems.dynamic_pricing(),
 }
 POLICIES: dict[str, sl.Policy] = {
     "IDS": sl.IDS(gaps="difference"),
@@ -226,7 +223,7 @@ def cost(count: int) -> None:
         def seconds(game: Game, policy: sl.Policy) -> float:
             began = time.perf_counter()
             run = sl.simulate(game, policy, 5_000, 0, [5_000])
-            return (time.perf_counter() - began) / run.explorations[-1]
+            return (time.perf_counter() - began) / float(run.explorations[-1])
 
         policy = POLICIES[label]
         for game in (bandit, one, nine):

@@ -138,9 +138,10 @@ def _plain(found: LowerBound) -> dict[str, Any]:
     with_contexts = found.problem.model.contexts is not None
     return {
         "problem": found.problem.name,
-        "lower": found.lower,
-        "upper": found.upper,
-        "value": found.value,
+        # null where c* is infinite; then there is a witness
+        "lower": _finite(found.lower),
+        "upper": _finite(found.upper),
+        "value": _finite(found.value),
         "gap": found.gap,
         "converged": found.converged,
         "optimal_arms": found.optimal_arms.tolist(),
@@ -151,6 +152,7 @@ def _plain(found: LowerBound) -> dict[str, Any]:
         "allocation": [_finite(a) for a in found.allocation.tolist()],
         "alternatives": found.alternatives.tolist(),
         "multipliers": found.multipliers.tolist(),
+        "witness": None if found.witness is None else found.witness.tolist(),
     }
 
 

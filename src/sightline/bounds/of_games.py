@@ -1,0 +1,98 @@
+"""The program behind c* for games, in which what arms pay and what they show are two things.
+
+Symbols as in :mod:`sightline.bounds.geometry` and :mod:`sightline.core.allocation.program`.  The
+interior-point method solves it, unless several optimal arms do not show that they are equally good.
+Then alternatives are better than each of them, intersections of half-spaces, and cutting planes do.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.bounds.geometry import View
+from sightline.bounds.within_polytope import cutting_planes
+from sightline.core.allocation.program import MOST_STEPS, optimal_game_shares
+from sightline.core.alternatives.nearest_point import INFEASIBLE, project_rows, projection
+
+__all__ = ["solve_game"]
+
+Array = NDArray[np.float64]
+
+
+def solve_game(view: View, tolerance: float) -> tuple[Array, Array, Array]:
+    """Shares of the arms that cost something, alternatives in the basis, and multipliers."""
+    k, p, r = view.seen.shape
+    shares = np.zeros(k)
+    if not view.refutable.any():
+        return shares, np.zeros((0, r)), np.zeros(0)
+    rows = (view.seen / np.sqrt(view.gaps)[:, None, None]).reshape(-1, r)
+    owners, tells = np.repeat(np.arange(k), p), rows.any(axis=1)
+    arms, starts = np.unique(owners[tells], return_index=True)  # silent arms are left out
+    rows, starts = rows[tells], np.append(starts, tells.sum())
+    # coordinates in which M = I at equal shares
+    units = np.abs(rows).max(axis=0)
+    factor = np.linalg.qr(rows / units)[1] * units
+    rows, points, ties = (
+        np.ascontiguousarray(np.linalg.solve(factor.T, vectors.T).T)
+        for vectors in (rows, view.points[view.refutable], view.ties @ view.basis)
+    )
+    gaps = view.gaps[view.refutable]
+    if len(ties):
+        found = _among_equals(rows, starts, points, gaps, ties, tolerance)
+    else:
+        found = _by_interior_point(rows, starts, points, gaps, tolerance)
+    shares[arms], shifts, multipliers = found
+    return shares, np.linalg.solve(factor, shifts.T).T, multipliers
+
+
+def _by_interior_point(
+    rows: Array, starts: NDArray[np.int64], points: Array, gaps: Array, tolerance: float
+) -> tuple[Array, Array, Array]:
+    """Solve with one half-space per arm; rows of an arm follow each other."""
+    vectors = np.vstack([points, rows])
+    # half the tolerance: rounding in the certificate must not cost the other half
+    shares, multipliers, base, _, _ = optimal_game_shares(
+        vectors, len(points) + starts, gaps**2, 0.5 * tolerance, MOST_STEPS
+    )
+    factor = _factor(rows, starts, base)
+    whitened = np.linalg.solve(factor.T, points.T)
+    directions = np.linalg.solve(factor, whitened)
+    return shares, (directions * (gaps / (whitened**2).sum(axis=0))).T, multipliers
+
+
+def _factor(rows: Array, starts: NDArray[np.int64], shares: Array) -> Array:
+    """R with R^T R = M."""
+    weights = np.repeat(shares, np.diff(starts))
+    return np.asarray(np.linalg.qr(np.sqrt(weights)[:, None] * rows)[1])
+
+
+def _among_equals(
+    rows: Array,
+    starts: NDArray[np.int64],
+    points: Array,
+    gaps: Array,
+    ties: Array,
+    tolerance: float,
+) -> tuple[Array, Array, Array]:
+    """Solve where an alternative must beat several arms that are equally good."""
+    m, d = points.shape
+
+    def nearest(shares: Array) -> tuple[Array, Array]:
+        factor = _factor(rows, starts, shares)
+        whitened, equal = (np.linalg.solve(factor.T, v.T).T for v in (points, ties))
+        work, found, distances = projection(m, d), np.zeros((m, d)), np.full(m, math.inf)
+        for z in range(m):
+            system = np.ascontiguousarray(np.vstack([np.zeros(d), equal]) - whitened[z])
+            offsets = np.full(len(system), -gaps[z])
+            distance = project_rows(work, system, offsets, z, found[z])
+            if work.status[0] != INFEASIBLE:
+                distances[z] = distance
+        return np.asarray(np.linalg.solve(factor, found.T).T), distances
+
+    def evidence(shifts: Array) -> Array:
+        return np.asarray(np.add.reduceat(np.square(shifts @ rows.T), starts[:-1], axis=1))
+
+    return cutting_planes(len(starts) - 1, d, nearest, evidence, tolerance)
