@@ -344,7 +344,6 @@ def test_the_covering_program_of_a_game_has_its_value() -> None:
 def test_pictures() -> None:
     bound = sl.lower_bound(sl.LinearGame(np.eye(2), [[0.0, 0.0], [1.0, -1.0]], [1.0, 0.5]))
     assert bound_figure(bound).axes
-    assert oracle_figure(bound).axes
     assert bound_figure(sl.lower_bound(hopeless())).axes
     with pytest.raises(ValueError, match="c\\* is infinite"):
         oracle_figure(sl.lower_bound(hopeless()))

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.geometry import View
+from sightline.bounds.geometry import ProblemView
 from sightline.bounds.within_polytope import cutting_planes
 from sightline.core.allocation.program import MOST_STEPS, optimal_game_shares
 from sightline.core.alternatives.nearest_point import INFEASIBLE, project_rows, projection
@@ -22,7 +22,7 @@ __all__ = ["solve_game"]
 Array = NDArray[np.float64]
 
 
-def solve_game(view: View, tolerance: float) -> tuple[Array, Array, Array]:
+def solve_game(view: ProblemView, tolerance: float) -> tuple[Array, Array, Array]:
     """Shares of the arms that cost something, alternatives in the basis, and multipliers."""
     k, p, r = view.seen.shape
     shares = np.zeros(k)
