@@ -155,6 +155,22 @@ def test_duplicates_change_nothing(seed: int, copies: int) -> None:
     assert bound_of(more).value == pytest.approx(bound.value, rel=2e-8)
 
 
+def test_hundreds_of_arms_that_are_alike() -> None:
+    game = random_game(np.random.default_rng(3), 8, 3)
+    more = Game(game.rewards.repeat(60, axis=0), game.observations.repeat(60, axis=0), game.theta)
+    assert bound_of(more).value == pytest.approx(bound_of(game).value, rel=2e-8)
+
+
+def test_cutting_planes_take_over_where_the_interior_point_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    game = random_game(np.random.default_rng(3), 9, 4)
+    truth = bound_of(game)
+    assert 0 < truth.value < math.inf
+    monkeypatch.setattr("sightline.bounds.of_games.MOST_STEPS", 2)
+    assert bound_of(game).value == pytest.approx(truth.value, rel=2e-8)
+
+
 def tied_game(rng: np.random.Generator) -> Game:
     """Two best arms that show nothing of their difference; the others show all."""
     k, d = int(rng.integers(5, 9)), int(rng.integers(3, 6))
@@ -344,7 +360,6 @@ def test_the_covering_program_of_a_game_has_its_value() -> None:
 def test_pictures() -> None:
     bound = sl.lower_bound(sl.LinearGame(np.eye(2), [[0.0, 0.0], [1.0, -1.0]], [1.0, 0.5]))
     assert bound_figure(bound).axes
-    assert oracle_figure(bound).axes
     assert bound_figure(sl.lower_bound(hopeless())).axes
     with pytest.raises(ValueError, match="c\\* is infinite"):
         oracle_figure(sl.lower_bound(hopeless()))

@@ -28,7 +28,14 @@ from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, bracket
 from sightline.bounds.finite_horizon import HorizonBound, bound_at
-from sightline.bounds.geometry import Scaled, View, favoured_arm, optimal_arms, scaled, view_of
+from sightline.bounds.geometry import (
+    ProblemView,
+    Scaled,
+    favoured_arm,
+    optimal_arms,
+    scaled,
+    view_of,
+)
 from sightline.bounds.of_games import solve_game
 from sightline.bounds.within_polytope import solve_within
 from sightline.core.allocation.program import MOST_STEPS, optimal_shares
@@ -219,7 +226,7 @@ def lower_bound(
     return LowerBound(problem, parameter_set, *certificate, lower, upper, tolerance)
 
 
-def _witness(problem: TableProblem, own: Scaled, view: View) -> Array:
+def _witness(problem: TableProblem, own: Scaled, view: ProblemView) -> Array:
     """Nearest change of theta that nobody sees, twice as far as an arm needs to become best."""
     sizes = np.linalg.norm(view.unseen, axis=1)
     z = int((sizes / view.gaps).argmax())

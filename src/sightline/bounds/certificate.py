@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.geometry import View, favoured_arm, scaled, view_of
+from sightline.bounds.geometry import ProblemView, favoured_arm, scaled, view_of
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.table import TableProblem
 
@@ -74,7 +74,9 @@ def bracket(
     return Bracket(price * lower, price * upper)
 
 
-def _lower(problem: TableProblem, view: View, alternatives: Array, multipliers: Array) -> float:
+def _lower(
+    problem: TableProblem, view: ProblemView, alternatives: Array, multipliers: Array
+) -> float:
     own = scaled(problem)
     finite = np.isfinite(alternatives).all(axis=1) & np.isfinite(multipliers)
     used = finite & (multipliers > 0)
@@ -102,7 +104,7 @@ def _lower(problem: TableProblem, view: View, alternatives: Array, multipliers: 
     return float(weights.sum() / spent.max())
 
 
-def _upper(view: View, allocation: Array) -> float:
+def _upper(view: ProblemView, allocation: Array) -> float:
     shares = allocation[view.costly]
     if not (np.isfinite(shares) & (shares >= 0)).all() or not shares.any():
         return math.inf
@@ -112,7 +114,7 @@ def _upper(view: View, allocation: Array) -> float:
     return float(shares @ view.gaps / least) if least > 0 else math.inf
 
 
-def _evidence(weighted: Array, view: View) -> Array:
+def _evidence(weighted: Array, view: ProblemView) -> Array:
     """Squared distance to the nearest alternative for each arm that has one.
 
     Without M it is Delta^2 / |p|^2 in V^-1, through an orthogonal factor of the weighted arms: V
@@ -170,7 +172,7 @@ def _distance_within(rows: Array, slack: Array, point: Array, gap: float) -> flo
     return float(against**2 / squared)
 
 
-def _reachable(view: View) -> Mask:
+def _reachable(view: ProblemView) -> Mask:
     """Which arms are best somewhere in M: at a distance that M contains, for equal shares."""
     from scipy.optimize import linprog
 

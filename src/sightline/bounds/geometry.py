@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.table import TableProblem
 
-__all__ = ["Scaled", "View", "favoured_arm", "optimal_arms", "scaled", "view_of"]
+__all__ = ["ProblemView", "Scaled", "favoured_arm", "optimal_arms", "scaled", "view_of"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -98,7 +98,7 @@ def _power_of_two(size: NDArray[np.floating] | float) -> Array:
     return np.where(np.asarray(size) > 0, np.ldexp(1.0, exponents), 1.0)
 
 
-class View(NamedTuple):
+class ProblemView(NamedTuple):
     """What the arms that cost something look like to parameters that agree on the others."""
 
     costly: Mask  # (k,)
@@ -117,7 +117,7 @@ class View(NamedTuple):
     rounding: Array  # (m,): of the slack
 
 
-def view_of(problem: TableProblem, parameter_set: Polytope | None = None) -> View:
+def view_of(problem: TableProblem, parameter_set: Polytope | None = None) -> ProblemView:
     """Leave out what the optimal arms show, and directions that matter to no arm."""
     own, optimal = scaled(problem), optimal_arms(problem)
     costly = ~optimal
@@ -160,7 +160,7 @@ def view_of(problem: TableProblem, parameter_set: Polytope | None = None) -> Vie
         sizes = np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets)
         rounding = 4 * _EPS * sizes / own.unit
         slack = np.maximum(slack, 0.0)
-    return View(
+    return ProblemView(
         costly,
         differences,
         shown,

@@ -3,6 +3,8 @@
 Symbols as in :mod:`sightline.bounds.geometry` and :mod:`sightline.core.allocation.program`.  The
 interior-point method solves it, unless several optimal arms do not show that they are equally good.
 Then alternatives are better than each of them, intersections of half-spaces, and cutting planes do.
+They also take over where the interior point stops too early, as in one of some thousand games its
+steps become too short.  That takes seconds.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.geometry import View
+from sightline.bounds.geometry import ProblemView
 from sightline.bounds.within_polytope import cutting_planes
 from sightline.core.allocation.program import MOST_STEPS, optimal_game_shares
 from sightline.core.alternatives.nearest_point import INFEASIBLE, project_rows, projection
@@ -21,42 +23,59 @@ __all__ = ["solve_game"]
 
 Array = NDArray[np.float64]
 
+# Relative distance of the bounds that cutting planes would not improve on.
+_ATTAINABLE = 5e-9
 
-def solve_game(view: View, tolerance: float) -> tuple[Array, Array, Array]:
+
+def solve_game(view: ProblemView, tolerance: float) -> tuple[Array, Array, Array]:
     """Shares of the arms that cost something, alternatives in the basis, and multipliers."""
     k, p, r = view.seen.shape
     shares = np.zeros(k)
     if not view.refutable.any():
         return shares, np.zeros((0, r)), np.zeros(0)
     rows = (view.seen / np.sqrt(view.gaps)[:, None, None]).reshape(-1, r)
-    owners, tells = np.repeat(np.arange(k), p), rows.any(axis=1)
+    played = _first_of_equals(view.shown.reshape(k, -1), view.gaps)
+    owners = np.repeat(np.arange(k), p)
+    tells = rows.any(axis=1) & np.isin(owners, played)
     arms, starts = np.unique(owners[tells], return_index=True)  # silent arms are left out
     rows, starts = rows[tells], np.append(starts, tells.sum())
     # coordinates in which M = I at equal shares
     units = np.abs(rows).max(axis=0)
     factor = np.linalg.qr(rows / units)[1] * units
+    refuted = _first_of_equals(view.differences, view.gaps)
+    refuted = refuted[view.refutable[refuted]]
     rows, points, ties = (
         np.ascontiguousarray(np.linalg.solve(factor.T, vectors.T).T)
-        for vectors in (rows, view.points[view.refutable], view.ties @ view.basis)
+        for vectors in (rows, view.points[refuted], view.ties @ view.basis)
     )
-    gaps = view.gaps[view.refutable]
-    if len(ties):
-        found = _among_equals(rows, starts, points, gaps, ties, tolerance)
-    else:
+    gaps = view.gaps[refuted]
+    found = None
+    if len(ties) == 0:
         found = _by_interior_point(rows, starts, points, gaps, tolerance)
+    if found is None:
+        found = _by_cutting_planes(rows, starts, points, gaps, ties, tolerance)
     shares[arms], shifts, multipliers = found
     return shares, np.linalg.solve(factor, shifts.T).T, multipliers
 
 
+def _first_of_equals(rows: Array, gaps: Array) -> NDArray[np.int64]:
+    """Choose one of all equal rows, that of the smallest gap."""
+    order = np.argsort(gaps, kind="stable")
+    _, first = np.unique(rows[order], axis=0, return_index=True)
+    return np.sort(order[first])
+
+
 def _by_interior_point(
     rows: Array, starts: NDArray[np.int64], points: Array, gaps: Array, tolerance: float
-) -> tuple[Array, Array, Array]:
-    """Solve with one half-space per arm; rows of an arm follow each other."""
+) -> tuple[Array, Array, Array] | None:
+    """Solve with one half-space per arm, rows of an arm following each other; None if it stalls."""
     vectors = np.vstack([points, rows])
     # half the tolerance: rounding in the certificate must not cost the other half
-    shares, multipliers, base, _, _ = optimal_game_shares(
+    shares, multipliers, base, upper, lower = optimal_game_shares(
         vectors, len(points) + starts, gaps**2, 0.5 * tolerance, MOST_STEPS
     )
+    if not upper - lower <= max(0.5 * tolerance, _ATTAINABLE) * upper:
+        return None
     factor = _factor(rows, starts, base)
     whitened = np.linalg.solve(factor.T, points.T)
     directions = np.linalg.solve(factor, whitened)
@@ -69,7 +88,7 @@ def _factor(rows: Array, starts: NDArray[np.int64], shares: Array) -> Array:
     return np.asarray(np.linalg.qr(np.sqrt(weights)[:, None] * rows)[1])
 
 
-def _among_equals(
+def _by_cutting_planes(
     rows: Array,
     starts: NDArray[np.int64],
     points: Array,
@@ -77,7 +96,7 @@ def _among_equals(
     ties: Array,
     tolerance: float,
 ) -> tuple[Array, Array, Array]:
-    """Solve where an alternative must beat several arms that are equally good."""
+    """Solve where an alternative must beat one best arm, or several that are equally good."""
     m, d = points.shape
 
     def nearest(shares: Array) -> tuple[Array, Array]:
