@@ -58,7 +58,7 @@ def test_silent_rounds_are_drawn_with_the_law_that_is_told() -> None:
     policy = sl.IDS()
     state: Any = policy.start(LABELS.model)
     for t in range(1, 1000):
-        update(state, clock_at(t), 2, np.array([0.3, 0.5]))
+        update(state, clock_at(t), 2, np.array([0.1, 0.5]))
     clock = clock_at(1000)
     probabilities = np.zeros(3)
     law(state, clock, ALL_ARMS, streams(0)[0], probabilities)
