@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sightline.problems import games
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.context_instances import (
     contextual_end_of_optimism,
@@ -17,21 +18,6 @@ from sightline.problems.context_instances import (
 )
 from sightline.problems.contextual import ContextualBandit
 from sightline.problems.game import LinearGame
-from sightline.problems.games import (
-    apple_tasting,
-    dueling,
-    dynamic_pricing,
-    full_information,
-    graph_feedback,
-    heteroscedastic,
-    ice_cream,
-    label_efficient,
-    laser,
-    localised_dueling,
-    noise_example,
-    semi_bandit,
-    transductive,
-)
 from sightline.problems.instances import (
     end_of_optimism,
     end_of_optimism_family,
@@ -61,20 +47,8 @@ PROBLEMS: dict[str, Callable[..., AnyProblem]] = {
         contextual_simple,
         product_problem,
         spanning_contexts,
-        apple_tasting,
-        dueling,
-        dynamic_pricing,
-        full_information,
-        graph_feedback,
-        heteroscedastic,
-        ice_cream,
-        label_efficient,
-        laser,
-        localised_dueling,
-        noise_example,
-        semi_bandit,
-        transductive,
         sphere_stream,
+        *(getattr(games, name) for name in games.__all__),
     )
 }
 
