@@ -104,12 +104,15 @@ def test_gaps_by_default(problem: Any, gaps: str) -> None:
 
 @pytest.mark.slow
 def test_values_that_are_never_seen_need_differences() -> None:
-    """Only differences are shown: bounds on values never shrink, and regret is linear."""
-    n = 10**5
-    by_values = sl.simulate(DUELING, sl.IDS(gaps="value"), n, 1, [n // 10, n]).regret
-    by_differences = sl.simulate(DUELING, sl.IDS(), n, 1, [n // 10, n]).regret
-    assert by_values[1] > 5.0 * by_values[0]
-    assert by_differences[1] < 2.0 * by_differences[0]
+    """Bounds on values never shrink where only differences are shown.
+
+    With a gap that is never settled IDS then explores in every round, and regret is linear.
+    """
+    n, game = 10**5, sl.problems.localised_dueling(3, 0.001)
+    by_values = sl.simulate(game, sl.IDS(gaps="value"), n, 1, [n // 10, n]).regret
+    by_differences = sl.simulate(game, sl.IDS(), n, 1, [n // 10, n]).regret
+    assert by_values[1] > 9.5 * by_values[0]
+    assert by_differences[1] < 6.0 * by_differences[0]  # n^(2/3) grows by the factor 4.6
 
 
 NAMED = [
