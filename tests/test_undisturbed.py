@@ -19,7 +19,9 @@ def test_results_and_errors_come_through() -> None:
     assert undisturbed(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         undisturbed(lambda: 1 / 0)
-    assert undisturbed(threading.current_thread) is not threading.main_thread()
+    thread = undisturbed(threading.current_thread)
+    assert thread is not threading.main_thread()
+    thread.join(timeout=60)  # it has returned, and may not yet have ended
     assert threading.active_count() == threads
 
 

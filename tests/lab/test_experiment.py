@@ -110,7 +110,7 @@ def test_it_cannot_be_changed() -> None:
         ({"problems": []}, "problems must not be empty"),
         ({"policies": {}}, "policies must not be empty"),
         ({"problems": EOO}, "problems must be a mapping or a list"),
-        ({"problems": [3]}, "problems must be of class LinearBandit, ContextualBandit or"),
+        ({"problems": [3]}, "problems must be of class LinearBandit, ContextualBandit, Lin"),
         ({"policies": {"IDS": "IDS"}}, "policies must be of class Policy, got 'IDS'"),
         ({"policies": "IDS"}, "policies must be a mapping or a list"),
         ({"policies": [sl.IDS(), sl.IDS()]}, "two policies have the name 'IDS'"),

@@ -13,6 +13,7 @@ from sightline.engine.archive import read_snapshot
 from sightline.engine.journal import Event, Journal, set_of_bytes
 from sightline.engine.ledger import Closing, Ending
 from sightline.engine.live import LiveState
+from sightline.policies.catalogue import descriptions
 
 __all__ = ["check_beginning", "replay"]
 
@@ -68,7 +69,9 @@ def check_beginning(journal: Journal, wanted: LiveState) -> None:
     found = journal.snapshot(first=True)
     assert found is not None
     first = read_snapshot(io.BytesIO(found[1]))
-    different = [name for name, value in wanted.describe().items() if first.header[name] != value]
+    names = [name for name, value in wanted.describe().items() if first.header[name] != value]
+    same = first.header["policy"] in descriptions(wanted.policy)
+    different = [name for name in names if name != "policy" or not same]
     if first.arrays["actions"].tolist() != wanted.options.features.tolist():
         different.append("actions")
     if different:

@@ -22,7 +22,7 @@ from sightline.engine.options import Options, as_options
 from sightline.engine.replay import check_beginning, replay
 from sightline.files import write_atomically
 from sightline.policies.base import Policy
-from sightline.policies.catalogue import POLICIES, build, describe
+from sightline.policies.catalogue import POLICIES, build, describe, descriptions
 from sightline.policies.stakes.policy import Stakes
 from sightline.validation import file_path, integer
 
@@ -210,7 +210,7 @@ class StoredSession:
     def _restored(cls, snapshot: Snapshot, policy: Policy | None) -> Self:
         header = snapshot.header
         saved = header["policy"]
-        if policy is not None and describe(policy) != saved:
+        if policy is not None and saved not in descriptions(policy):
             raise ValueError(f"it was saved with {saved}, not with {describe(policy)}")
         if policy is None and saved["type"] not in POLICIES:
             raise ValueError(f"pass policy={saved['type']}(...), which is not of this library")

@@ -236,10 +236,11 @@ def _check_size(experiment: Experiment) -> None:
 def _check_offers(
     problems: Named[AnyProblem], policies: Named[Policy], horizon: int, delay: object
 ) -> None:
-    """Refuse policies that cannot play contexts or streams, before any worker would."""
+    """Refuse policies that cannot play contexts, streams or games, before any worker would."""
     for name, problem in problems.items():
-        fixed = problem.model.contexts is None and not problem.model.stream
-        for label, policy in () if fixed else policies.items():
+        model = problem.model
+        plain = model.contexts is None and not model.stream and model.weights is not None
+        for label, policy in () if plain else policies.items():
             try:
                 check_lasting(problem, horizon, delay)
                 started(policy, problem.model)

@@ -54,6 +54,17 @@ def describe(part: Any) -> dict[str, Any]:
     return {"type": type(part).__name__} | {name: _plain(value) for name, value in fields.items()}
 
 
+def descriptions(policy: Policy) -> list[dict[str, Any]]:
+    """Descriptions under which a session may have saved a policy.
+
+    Before there were games, the gaps of IDS were by default called what ``"auto"`` still means in a
+    bandit.
+    """
+    now = describe(policy)
+    old = {**now, "gaps": "value"} if now.get("gaps") == "auto" else now
+    return [now, old]
+
+
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return describe(value)
