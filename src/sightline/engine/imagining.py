@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sightline.engine.changes import Offer
-from sightline.engine.estimates import estimates_in
+from sightline.engine.estimates import estimates_in, mean_outcome_in
 from sightline.engine.turns import (
     NOTHING_NEW,
     Answers,
@@ -37,9 +37,14 @@ def fill_imagining(live: LiveState, offer: Offer, answers: Answers) -> None:
     standing, state, rng = copy.deepcopy((live.standing, live.state, live.rng))
 
     def imagine(t: int, arm: int) -> None:
-        means = estimates_in(state)
-        if means is not None:
-            outcome = Outcome(t, arm, float(means.means[arm]), live.weight_of(arm), True)
+        if live.options.observations is None:
+            means = estimates_in(state)
+            mean, weight = (None if means is None else means.means[arm]), live.weight_of(arm)
+        else:  # an arm shows something else than it pays
+            seen = mean_outcome_in(state, arm)
+            mean, weight = (None if seen is None else seen[0]), 1.0
+        if mean is not None:
+            outcome = Outcome(t, arm, float(mean), weight, True)
             live.call(take_outcome, (standing, state, outcome, 0))
 
     for decision in islice(reversed(live.ledger.open.values()), MOST_OPEN):

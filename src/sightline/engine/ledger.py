@@ -34,6 +34,7 @@ __all__ = [
     "new_ids",
     "refusal",
     "reward_value",
+    "unknown",
     "valid_window",
     "window",
 ]
@@ -231,21 +232,25 @@ class Ledger:
         self.tally = tally
 
 
+def unknown(id_: str) -> UnknownDecisionError:
+    """Error for an id that nothing is known of."""
+    return UnknownDecisionError(
+        f"no decision has the id {shown(id_)}: it was made by another session, or after the "
+        f"state that this session was loaded from, or closed more than {REMEMBERED} rewards ago"
+    )
+
+
 def refusal(id_: str, closing: Closing | None, reward: float) -> DecisionError | None:
     """Error for a reward that comes when its decision is not open; None for the same again."""
     if closing is None:
-        return UnknownDecisionError(
-            f"no decision has the id {shown(id_)}: it was made by another session, or after the "
-            f"state that this session was loaded from, or closed more than {REMEMBERED} rewards ago"
-        )
+        return unknown(id_)
     when = date_of(closing.when)
     if closing.ending == "expired":
-        return ExpiredDecisionError(f"the window for the reward of decision {id_} ended: {when}")
+        return ExpiredDecisionError(f"the window of decision {id_} ended: {when}")
     if closing.ending == "given up":
         return ClosedDecisionError(f"decision {id_} was given up at {when}")
     if closing.reward == reward:
         return None
     return ClosedDecisionError(
-        f"the reward of decision {id_} was told before: {closing.reward!r} at {when}, "
-        f"now {reward!r}"
+        f"decision {id_} was told before: {closing.reward!r} at {when}, now {reward!r}"
     )

@@ -32,7 +32,7 @@ from sightline.engine.changes import (
     table_without,
     valid_floor,
 )
-from sightline.engine.estimates import Estimates, estimates_in
+from sightline.engine.estimates import Estimates, differences_in, estimates_in
 from sightline.engine.imagining import fill_imagining
 from sightline.engine.journal import Journal
 from sightline.engine.ledger import Closing, Ledger, Window
@@ -141,7 +141,13 @@ class LiveState:
         return float(loss), float(price)
 
     def estimates(self) -> Estimates | None:
-        """Estimate every arm or, where they are new in every round, every coordinate of theta."""
+        """Estimate every arm, and what arms stand for where they are new or pairs.
+
+        Where they are new in every round, that is every coordinate of theta; where they are pairs,
+        how every item falls short of the best.
+        """
+        if self.options.items is not None:
+            return differences_in(self.state, len(self.options.items))
         d = self.options.features.shape[1]
         return estimates_in(self.state, np.eye(d) if self.options.stream else None)
 
@@ -262,7 +268,7 @@ class LiveState:
 
     def weight_of(self, arm: int) -> float:
         """Say by what a reward of an arm is multiplied for the policy."""
-        return float(self.table.model.needs_weights("Session")[arm])
+        return float(self.table.weights[arm])
 
     def new_rows(self, actions: object) -> NDArray[np.float64] | None:
         """Check the options that come with a question; None where none do."""
@@ -321,18 +327,22 @@ class LiveState:
         found(*arguments)
 
     def describe(self) -> dict[str, Any]:
-        """Write the configuration as plain data, apart from the features."""
+        """Write the configuration as plain data, apart from :meth:`options_arrays`."""
         levels = self.table.noise_std
-        options = self.options.describe()
-        del options["features"]
         return {
             "policy": describe(self.policy),
             "noise_std": levels if isinstance(levels, float) else levels.tolist(),
             "seed": self.seed,
-            "options": options,
+            "options": self.options.describe_labels(),
             "window": list(self.ledger.window),
             "floor": self.floor,
         }
+
+    def options_arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Arrays of the options, for files."""
+        seen = self.options.observations
+        shown = {} if seen is None else {"observations": seen}
+        return {"actions": self.options.features, **shown}
 
     @property
     def _features_kept(self) -> int:
@@ -347,7 +357,7 @@ class LiveState:
             "retired": sorted(self.table.retired),
         }
         arrays = {
-            "actions": self.options.features,
+            **self.options_arrays(),
             **dict(persistent_arrays(self.standing, "standing")),
             **ledger_arrays(self.ledger, self._features_kept),
         }

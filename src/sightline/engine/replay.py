@@ -69,8 +69,9 @@ def check_beginning(journal: Journal, wanted: LiveState) -> None:
     assert found is not None
     first = read_snapshot(io.BytesIO(found[1]))
     different = [name for name, value in wanted.describe().items() if first.header[name] != value]
-    if first.arrays["actions"].tolist() != wanted.options.features.tolist():
-        different.append("actions")
+    for name, array in wanted.options_arrays().items():
+        if name not in first.arrays or first.arrays[name].tolist() != array.tolist():
+            different.append(name)
     if different:
         raise ValueError(
             f"{journal.path} was begun with another {', '.join(different)}: open it without, or "

@@ -68,8 +68,9 @@ class Standing(NamedTuple):
     serial : ndarray
         Number of the last step.
     asked, told, totals : ndarray, shape (k,)
-        Of each arm: decisions, rewards and their sum, whether learned from or not.  Where arms are
-        new in every round, of each place among those on offer.
+        Of each arm: decisions, rewards and their sum, whether learned from or not; in a game,
+        outcomes and their sum.  Where arms are new in every round, of each place among those on
+        offer.
     """
 
     t: Ints
@@ -125,7 +126,7 @@ class Outcome(NamedTuple):
     arm : int
         What was played.
     reward : float
-        What was told; nan if nothing ever will be.
+        What was told, in a game the outcome; nan if nothing ever will be.
     weight : float
         rho of the arm: the outcome is reward times weight.
     learns : bool

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.journal import Event, set_of_bytes
-from sightline.engine.options import Options
+from sightline.engine.options import Options, pairs_of
 from sightline.report.offers import Offers
 from sightline.report.standing import View
 
@@ -45,12 +45,16 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
     ends = [closed.get(event.decision) for event in asked]
     arms = np.array([event.arm for event in asked], dtype=np.int64)
     outcomes = ["open" if end is None else _OUTCOMES[end.kind] for end in ends]
+    told, told_at = "reward", "rewarded_at"
+    if view.options.observations is not None:  # whose rewards are not seen
+        told, told_at = "observation", "observed_at"
     return pd.DataFrame(
         {
             "decision_id": pd.Series([event.decision for event in asked], dtype=object),
             "sequence": np.array([event.sequence for event in asked], dtype=np.int64),
             "round": np.array([event.round for event in asked], dtype=np.int64),
             **_contexts(view.options, asked),
+            **_pairs(view.options, arms),
             "option": _categories(view.options.names, arms),
             "arm": arms,
             **_levels(view.options, arms),
@@ -59,8 +63,8 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
             "asked_at": _times(event.time for event in asked),
-            "reward": _floats(None if end is None else end.reward for end in ends),
-            "rewarded_at": _times(None if end is None else end.time for end in ends),
+            told: _floats(None if end is None else end.reward for end in ends),
+            told_at: _times(None if end is None else end.time for end in ends),
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
         }
     )
@@ -96,6 +100,17 @@ def _contexts(options: Options, asked: Sequence[Event]) -> dict[str, Any]:
         return {}
     numbers = np.array([event.context for event in asked], dtype=np.int64)
     return {"context": _categories(options.contexts.names, numbers)}
+
+
+def _pairs(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
+    """Two columns with the items of every decision, where options are pairs."""
+    if options.items is None:
+        return {}
+    first, second = np.array(pairs_of(len(options.items)))[arms].T
+    return {
+        "first": _categories(options.items, first),
+        "second": _categories(options.items, second),
+    }
 
 
 def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
@@ -134,7 +149,10 @@ def _choices(
 
     if not options.stream:
         features = _lists(options.features.tolist(), arms, float)
-        return {"features": features, "offered": _offered(offered)}
+        shows = {}
+        if options.observations is not None:
+            shows = {"shows": _lists(options.seen.tolist(), arms, float)}
+        return {"features": features, **shows, "offered": _offered(offered)}
     d = options.features.shape[1]
     sets = [set_of_bytes(event.actions or b"", d) for event in asked]
     rows = pa.list_(pa.float64())
@@ -165,7 +183,7 @@ def _write_parquet(frame: pd.DataFrame, file: BinaryIO) -> None:
 
 
 def _write_csv(frame: pd.DataFrame, file: BinaryIO) -> None:
-    lists = ["features", "offered", "actions"]
+    lists = ["features", "shows", "offered", "actions"]
     frame.drop(columns=lists, errors="ignore").to_csv(file, index=False)
 
 
