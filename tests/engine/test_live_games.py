@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,12 @@ DUEL = sl.duel(ITEMS)
 PAID = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])
 SEEN = np.array([[1.0, -2.0], [0.0, 0.0], [1.0, 0.0], [0.0, 0.5]])
 GAME = sl.game(PAID, SEEN, names=["test", "first", "second", "both"])
+# two numbers are shown, of which one arm shows one and one arm none
+SECOND = np.roll(SEEN, 1, axis=1) * [[1], [0], [0], [-1]]
+SEVERAL = sl.game(PAID, np.stack([SEEN, SECOND], axis=1), names=GAME.names)
+every_game = pytest.mark.parametrize(
+    "options", [DUEL, GAME, SEVERAL], ids=["duel", "game", "several"]
+)
 POLICIES: list[sl.Policy] = [
     sl.Stakes(),
     sl.IDS(),
@@ -38,10 +45,13 @@ POLICIES: list[sl.Policy] = [
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda one: type(one).__name__)
 
 
-def outcome_of(made: sl.Decision, rng: np.random.Generator) -> float | str:
-    """Let the world answer: with the winner, or with a number."""
+def outcome_of(made: sl.Decision, rng: np.random.Generator, options: Options = DUEL) -> Any:
+    """Let the world answer: with the winner, with a number, or with several."""
     if made.pair is None:
-        return float(SEEN[made.arm] @ [0.5, 0.2] + 0.3 * rng.standard_normal())
+        assert options.observations is not None
+        means = options.observations[made.arm] @ [0.5, 0.2]
+        told = (means + 0.3 * rng.standard_normal(len(means))).tolist()
+        return told if options is SEVERAL else told[0]
     first, second = (X[list(ITEMS).index(name)] for name in made.pair)
     chance = 0.5 * (1.0 + (first - second) @ THETA)
     winner = made.pair[int(rng.random() >= chance)]
@@ -52,6 +62,7 @@ def outcome_of(made: sl.Decision, rng: np.random.Generator) -> float | str:
 def play(session: sl.Session, rounds: int, seed: int) -> list[sl.Decision]:
     """Ask and tell, in batches too, with outcomes that come late, out of order, or never."""
     rng = np.random.default_rng(seed)
+    game = SEVERAL if session.options.per_arm > 1 else GAME
     made: list[sl.Decision] = []
     open_: list[sl.Decision] = []
     for _ in range(rounds):
@@ -60,7 +71,7 @@ def play(session: sl.Session, rounds: int, seed: int) -> list[sl.Decision]:
         open_ += new
         while open_ and rng.random() < 0.6:
             one = open_.pop(int(rng.integers(len(open_))))
-            session.tell(one, outcome_of(one, rng))
+            session.tell(one, outcome_of(one, rng, game))
         if rng.random() < 0.1:
             session.give_up(before=max(made[-1].round - 8, 1))
             open_ = [one for one in open_ if one.round >= made[-1].round - 8]
@@ -104,7 +115,7 @@ def test_effects_of_a_duel_are_those_that_comparisons_tell() -> None:
 
 
 @every_policy
-@pytest.mark.parametrize("options", [DUEL, GAME], ids=["duel", "game"])
+@every_game
 def test_a_session_decides_as_a_simulation_does(policy: sl.Policy, options: Options) -> None:
     theta = THETA if options is DUEL else [0.5, 0.2]
     assert options.observations is not None
@@ -115,39 +126,44 @@ def test_a_session_decides_as_a_simulation_does(policy: sl.Policy, options: Opti
     arms = []
     for _ in range(120):
         made = session.ask()
-        error = 0.1 * noise.standard_normal() if made.exploring else 0.0
-        outcome = float(means[made.arm] + error)
+        errors = 0.1 * noise.standard_normal(options.per_arm) if made.exploring else 0.0
+        outcome: Any = tuple((means[made.arm] + errors).tolist()) if options is SEVERAL else 0.0
+        if options is not SEVERAL:
+            outcome = float(np.ravel(means[made.arm] + errors)[0])
         # a duel is told a probability, in which the last bit of the outcome may be lost
         session._live.perform(0.0, [_told(session, made, outcome)])
         arms.append(made.arm)
     assert arms == np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1).tolist()
 
 
-def _told(session: sl.Session, made: sl.Decision, outcome: float) -> Any:
+def _told(session: sl.Session, made: sl.Decision, outcome: Any) -> Any:
     from sightline.engine.ledger import Closing
 
     return Closing(session._live.ledger.open[made.id], "told", outcome, 0.0)
 
 
-@pytest.mark.parametrize("options", [DUEL, GAME], ids=["duel", "game"])
+@every_game
 def test_estimates_follow_from_what_was_told(options: Options) -> None:
     """By the normal equations, with noise that differs from option to option."""
-    levels = np.linspace(0.5, 1.5, len(options))
+    assert options.observations is not None
+    k, p = len(options), options.per_arm
+    levels = np.linspace(0.5, 1.5, k * p).reshape(k, p)
     policy = sl.IDS(regulariser=0.7)
-    session = sl.Session(options, policy, levels)
+    session = sl.Session(options, policy, levels if p > 1 else levels[:, 0])
     rng = np.random.default_rng(0)
     rows, told = [], []
     for _ in range(60):
         made = session.ask()
-        value = rng.uniform(-1.0, 1.0)
-        session.tell(made, 0.5 * (value + 1.0) if made.pair else value)
+        values = rng.uniform(-1.0, 1.0, p)
+        how: Any = values if p > 1 else values[0]
+        session.tell(made, 0.5 * (how + 1.0) if made.pair else how)
         if made.exploring:
-            weight = 1.5 / levels[made.arm]
-            rows.append(weight * options.seen[made.arm])
-            told.append(weight * value)
-    y = np.array(rows)
+            weights = 1.5 / levels[made.arm]
+            rows.append(weights[:, None] * options.observations[made.arm])
+            told.append(weights * values)
+    y = np.vstack(rows)
     inverse = np.linalg.inv(0.7 * np.eye(y.shape[1]) + y.T @ y)
-    theta = inverse @ y.T @ np.array(told)
+    theta = inverse @ y.T @ np.concatenate(told)
     wanted: Array = options.features
     if options is DUEL:
         wanted = X - X[(X @ theta).argmax()]
@@ -195,7 +211,7 @@ def test_batches_imagine_what_is_shown_not_what_is_paid() -> None:
 
 
 @every_policy
-@pytest.mark.parametrize("options", [DUEL, GAME], ids=["duel", "game"])
+@every_game
 def test_a_saved_session_goes_on_as_if_nothing_had_happened(
     options: Options, policy: sl.Policy, tmp_path: Path
 ) -> None:
@@ -213,7 +229,7 @@ def test_a_saved_session_goes_on_as_if_nothing_had_happened(
 
 
 @every_policy
-@pytest.mark.parametrize("options", [DUEL, GAME], ids=["duel", "game"])
+@every_game
 def test_a_killed_session_goes_on_from_its_journal(
     options: Options, policy: sl.Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +248,7 @@ def test_a_killed_session_goes_on_from_its_journal(
         assert nameless(session) == nameless(whole)
     session.close()
     sl.Session.open(path, options, policy, noise, 4).close()
-    other = sl.game(options.features, 2.0 * options.seen)
+    other = sl.game(options.features, 2.0 * options.observations)  # type: ignore[operator]
     with pytest.raises(ValueError, match="begun with another options, observations"):
         sl.Session.open(path, other, policy, noise, 4)
 
@@ -303,7 +319,7 @@ def test_what_is_no_winner_is_refused_with_both_names(told: Any) -> None:
 REFUSED: dict[str, tuple[Callable[[sl.Session], object], str]] = {
     "nan": (lambda s: s.tell(s.pending()[0], np.nan), "outcome must be finite"),
     "text": (lambda s: s.tell(s.pending()[0], "first"), "outcome must be a number, got 'first'"),
-    "list": (lambda s: s.tell(s.pending()[0], [1.0]), "outcome must be a number"),  # type: ignore[arg-type]
+    "list": (lambda s: s.tell(s.pending()[0], [1.0]), "outcome must be a number"),
     "large": (lambda s: s.tell(s.pending()[0], 1e80), "outcome must not exceed 1e"),
     "available": (lambda s: s.ask(available=[0]), "choosing among some options needs .* a game"),
     "retire": (lambda s: s.retire(0), "retiring an option needs options that show their rewards"),
@@ -343,8 +359,8 @@ def test_what_cannot_begin() -> None:
         sl.game(PAID, SEEN[:2])
     with pytest.raises(ValueError, match="observations must be finite"):
         sl.game(PAID, np.full((4, 2), np.nan))
-    with pytest.raises(ValueError, match="one row per option in a session, got 2"):
-        sl.game(PAID, np.stack([SEEN, PAID], axis=1))
+    with pytest.raises(ValueError, match="on_timeout must be 'ignore' where options show 2"):
+        new_session(SEVERAL, reward_window="2 rounds", on_timeout=0.0)
     with pytest.raises(ValueError, match="needs outcomes that are noisy rewards"):
         sl.Session(DUEL, sl.OSSB())
     with pytest.raises(ValueError, match="must not have contexts"):
@@ -384,16 +400,16 @@ def test_outcomes_that_do_not_come_are_learned_as_said() -> None:
 
 
 @every_policy
-@pytest.mark.parametrize("options", [DUEL, GAME], ids=["duel", "game"])
+@every_game
 def test_what_can_be_known(options: Options, policy: sl.Policy, tmp_path: Path) -> None:
     noise = 1.0 if options is DUEL else 0.3
     with sl.Session.open(tmp_path / "journal.db", options, policy, noise) as session:
         session.plot()
         made = play(session, 30, 0)
-        assert {one.pair is None for one in made} == {options is GAME}
+        assert {one.pair is None for one in made} == {options is not DUEL}
         effects = session.effects()
         told, totals = session._live.standing.told, session._live.standing.totals
-        y = np.sqrt(told)[:, None] * options.seen
+        y = np.sqrt(np.repeat(told, options.per_arm))[:, None] * options.seen
         V = noise**2 * np.eye(y.shape[1]) + y.T @ y
         theta = np.linalg.solve(V, options.seen.T @ totals)
         wanted = [one.vector @ theta for one in options.contrasts]
@@ -406,7 +422,10 @@ def test_what_can_be_known(options: Options, policy: sl.Policy, tmp_path: Path) 
             log = pd.read_parquet(path) if suffix == "parquet" else pd.read_csv(path)
             assert log.option.tolist() == [one.option for one in made]
             assert "reward" not in log
-            assert log.observation.sum() == pytest.approx(totals.sum())
+            seen = log.filter(regex=r"^observation(:\d)?$")
+            assert seen.shape[1] == options.per_arm
+            assert seen.sum().sum() == pytest.approx(totals.sum())
+            assert (~seen.isna()).all(axis=1).sum() == told.sum()
             if options is DUEL:
                 found = list(zip(log["first"], log["second"], strict=True))
                 assert found == [one.pair for one in made]
@@ -475,3 +494,83 @@ def test_files_from_before_there_were_games() -> None:
     )
     made = session.ask(context="mobile")
     assert (made.arm, made.pair) == (1, None)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        1.0,
+        [1.0],
+        [1.0, 2.0, 3.0],
+        [1.0, np.nan],
+        [1.0, "a"],
+        [1.0, 1e80],
+        [1.0, [2.0]],
+        [[1.0, 2.0]],
+        [True, False],
+        [],
+        None,
+        "ab",
+        {},
+    ],
+    ids=repr,
+)
+def test_what_is_not_as_many_numbers_is_refused(told: Any) -> None:
+    session = new_session(SEVERAL, sl.IDS())
+    made = session.ask()
+    before = everything(session)
+    with pytest.raises(ValueError, match="outcome must") as caught:
+        session.tell(made, told)
+    assert "\n" not in str(caught.value)
+    assert everything(session) == before
+    session.tell(made, (1, 2))
+
+
+def test_several_numbers_are_compared_when_told_again(tmp_path: Path) -> None:
+    with sl.Session.open(tmp_path / "journal.db", SEVERAL, sl.IDS(), 0.3) as session:
+        made = session.ask()
+        session.tell(made, [0.1, 0.2])
+        session.tell(made.id, np.array([0.1, 0.2]))
+        with pytest.raises(sl.ClosedDecisionError, match=r"before: \(0.1, 0.2\) .*\(0.1, 0.3\)"):
+            session.tell(made, [0.1, 0.3])
+        session._live.ledger.closed.clear()  # as long ago
+        session.tell(made, [0.1, 0.2])
+        with pytest.raises(sl.ClosedDecisionError):
+            session.tell(made, [0.1, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "message"),
+    [
+        (SEVERAL, "body = '[1.0]'", "outcome must have shape"),
+        (SEVERAL, "body = '[1.0, NaN]'", "outcome must be finite"),
+        (SEVERAL, "body = '5'", "cannot be continued"),
+        (SEVERAL, "body = NULL, reward = 1.0", "outcome must have shape"),
+        (GAME, "body = '[1.0, 2.0]'", "tells several numbers, and an option shows one"),
+    ],
+)
+def test_a_journal_that_was_changed_is_refused(
+    options: Options, change: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.db"
+    session = sl.Session.open(path, options, sl.IDS(), 0.3)
+    session.tell(session.ask(), [0.1, 0.2] if options is SEVERAL else 0.1)
+    crash(session)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE events SET {change} WHERE kind = 'told'")
+    connection.close()
+    with pytest.raises(ValueError, match=message):
+        sl.Session.open(path)
+
+
+def test_a_file_that_was_changed_is_refused() -> None:
+    session = new_session(SEVERAL, sl.IDS())
+    session.tell(session.ask(), [0.1, 0.2])
+    snapshot = session._live.snapshot()
+    for wrong in (np.zeros(1), np.zeros((1, 3)), np.zeros((1, 2), dtype=np.int64)):
+        changed = snapshot._replace(arrays=snapshot.arrays | {"closed.reward": wrong})
+        with pytest.raises(ValueError, match=r"closed\.reward is of another kind"):
+            new_session(SEVERAL, sl.IDS())._live.fill(changed)
+    changed = snapshot._replace(header=snapshot.header | {"window": [5.0, None, 0.0]})
+    with pytest.raises(ValueError, match="on_timeout must be 'ignore'"):
+        sl.Session._restored(changed, None)

@@ -65,7 +65,7 @@ class Table(NamedTuple):
         Which are gone.
     noise_std : float or ndarray
         Noise level of all options, or of each.
-    weights : ndarray, shape (k,)
+    weights : ndarray, shape (k, p)
         By what an outcome of each is multiplied for the policy, so that all have the same noise.
     model : Model
         What the policy is told of them.
@@ -118,10 +118,13 @@ def first_table(options: Options, policy: Policy, noise_std: object, standing: S
         most, d = options.features.shape
         model = stream_model(most, d, scale("noise_std", noise_std))
         state = started(policy, model)
-        weights = np.ones(most)
+        weights = np.ones((most, 1))
         return Table(options, frozenset(), model.noise_std, weights, model, state, standing)
-    levels = valid_noise_std(noise_std, len(options))
-    weights = np.broadcast_to(common_noise(levels) / levels, len(options))
+    k, p = len(options), options.per_arm
+    levels = valid_noise_std(noise_std, k, p)
+    # one level for all, one per option, or one per number that it shows
+    each = np.reshape(levels, (1, 1) if isinstance(levels, float) else (k, -1))
+    weights = np.broadcast_to(common_noise(levels) / each, (k, p)).copy()
     if options.observations is not None:
         model = game_model(options.features, options.observations, levels)
     else:
@@ -251,7 +254,7 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
     is refused.
     """
     k = len(old.options)
-    weights = new.weights[:k] / old.weights
+    weights = new.weights[:k, 0] / old.weights[:, 0]
     adopted = set()
     for part, known in zip(parts_of(new.state), parts_of(old.state), strict=True):
         if isinstance(part, LeastSquares):

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from sightline.core.model import game_model
 from sightline.engine.effects import identified
 from sightline.engine.labels import Contrast
-from sightline.engine.ledger import reward_value
+from sightline.engine.ledger import Window, reward_value
 from sightline.engine.options import Options, as_options, pairs_of
-from sightline.validation import action_set, affordable, number, shown
+from sightline.validation import action_set, affordable, finite_array, number, shown
 
-__all__ = ["duel", "game", "outcome_value"]
+__all__ = ["check_window", "duel", "game", "outcome_value", "several_numbers"]
 
 
 def duel(options: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
@@ -93,14 +93,14 @@ def game(
     """Options of a session that is told something else than the reward: linear partial monitoring.
 
     An option pays <x, theta>, which is not seen, and shows <y, theta> with noise, which is what
-    ``session.tell(decision, outcome)`` takes.
+    ``session.tell(decision, outcome)`` takes; or p such numbers, of which it takes a list.
 
     Parameters
     ----------
     rewards : array_like, shape (k, d)
         What each option pays.
-    observations : array_like, shape (k, d)
-        What it shows; a row of zeros shows nothing.
+    observations : array_like, shape (k, d) or (k, p, d)
+        What it shows, one number or p; a row of zeros shows nothing.
     names : iterable of str, optional
         One per option; ``"0"``, ``"1"`` and so on by default.
     columns : iterable of str, optional
@@ -128,13 +128,24 @@ def game(
     """
     paid = action_set(rewards, "rewards")
     seen = game_model(paid, observations).observations
-    p = seen.shape[1]
-    if p > 1:
-        raise ValueError(
-            f"observations must be one row per option in a session, got {p}: sl.simulate plays "
-            "games that show more"
-        )
     return Options(paid, names, columns=columns, observations=seen)
+
+
+def several_numbers(told: object, p: int) -> tuple[float, ...]:
+    """Return the p numbers that were told of an option, of a size that can be squared."""
+    hint = f", the {p} numbers that an option shows"
+    numbers = finite_array("outcome", told, (p,), hint=hint, booleans=False)  # type: ignore[arg-type]
+    return tuple(reward_value("outcome", value) for value in numbers.tolist())
+
+
+def check_window(limits: Window, options: Options) -> Window:
+    """Refuse a number in place of several that were not told."""
+    if limits.reward is not None and options.per_arm > 1:
+        raise ValueError(
+            f"on_timeout must be 'ignore' where options show {options.per_arm} numbers, got "
+            f"{limits.reward:g}"
+        )
+    return limits
 
 
 def outcome_value(name: str, told: object, options: Options, arm: int | None = None) -> float:

@@ -29,8 +29,10 @@ __all__ = [
     "Ending",
     "Ledger",
     "Tally",
+    "Told",
     "Window",
     "date_of",
+    "is_nothing",
     "new_ids",
     "refusal",
     "reward_value",
@@ -40,6 +42,8 @@ __all__ = [
 ]
 
 Ending = Literal["told", "expired", "given up"]
+#: A reward or outcome; several numbers where options of a game show more than one.
+Told = float | tuple[float, ...]
 
 #: Closed decisions that are remembered, so that a reward told twice is recognised.
 REMEMBERED = 10_000
@@ -54,7 +58,7 @@ class Closing(NamedTuple):
         The decision.
     ending : str
         ``"told"``, ``"expired"`` or ``"given up"``.
-    reward : float
+    reward : float or tuple of float
         What was told, or assumed in its place; nan if nothing.
     when : float
         Seconds since 1970.
@@ -62,7 +66,7 @@ class Closing(NamedTuple):
 
     decision: Pending
     ending: Ending
-    reward: float
+    reward: Told
     when: float
 
 
@@ -232,6 +236,11 @@ class Ledger:
         self.tally = tally
 
 
+def is_nothing(told: Told) -> bool:
+    """Whether nothing was told."""
+    return isinstance(told, float) and math.isnan(told)
+
+
 def unknown(id_: str) -> UnknownDecisionError:
     """Error for an id that nothing is known of."""
     return UnknownDecisionError(
@@ -240,7 +249,7 @@ def unknown(id_: str) -> UnknownDecisionError:
     )
 
 
-def refusal(id_: str, closing: Closing | None, reward: float) -> DecisionError | None:
+def refusal(id_: str, closing: Closing | None, reward: Told) -> DecisionError | None:
     """Error for a reward that comes when its decision is not open; None for the same again."""
     if closing is None:
         return unknown(id_)

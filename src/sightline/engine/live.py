@@ -47,6 +47,7 @@ from sightline.engine.turns import (
     NothingNew,
     Outcome,
     OutcomeOfNew,
+    OutcomeOfSeveral,
     Standing,
     accept,
     answer,
@@ -80,7 +81,9 @@ class LiveState:
     ) -> None:
         instance("policy", policy, Policy, "a Policy such as IDS()")
         self.policy = policy
-        self.table = first_table(options, policy, noise_std, first_standing(len(options)))
+        self.table = first_table(
+            options, policy, noise_std, first_standing(len(options), options.per_arm)
+        )
         self.seed = integer("seed", seed, at_least=0)
         self.rng, _ = streams(self.seed)
         self._compiled = registered(self.state).compiled
@@ -259,16 +262,23 @@ class LiveState:
 
     def _take(self, closing: Closing, serial: int) -> None:
         decision = closing.decision
-        weight = self.weight_of(decision.arm)
-        told = decision.round, decision.arm, closing.reward, weight, decision.exploring
-        outcome: Outcome | OutcomeOfNew = Outcome(*told)
-        if decision.features is not None:
-            outcome = OutcomeOfNew(*told, np.array([decision.features]), len(self.options))
+        arm, told, learns = decision.arm, closing.reward, decision.exploring
+        outcome: Any
+        if self.options.per_arm > 1:
+            numbers = np.broadcast_to(told, self.options.per_arm).astype(np.float64)
+            weights = self.table.weights[arm]
+            outcome = OutcomeOfSeveral(decision.round, arm, numbers, weights, learns)
+        else:
+            parts: Any = (decision.round, arm, told, self.weight_of(arm), learns)
+            outcome = Outcome(*parts)
+            if decision.features is not None:
+                parts += np.array([decision.features]), len(self.options)
+                outcome = OutcomeOfNew(*parts)
         self.call(take_outcome, (self.standing, self.state, outcome, serial))
 
     def weight_of(self, arm: int) -> float:
         """Say by what a reward of an arm is multiplied for the policy."""
-        return float(self.table.weights[arm])
+        return float(self.table.weights[arm, 0])
 
     def new_rows(self, actions: object) -> NDArray[np.float64] | None:
         """Check the options that come with a question; None where none do."""
@@ -359,7 +369,7 @@ class LiveState:
         arrays = {
             **self.options_arrays(),
             **dict(persistent_arrays(self.standing, "standing")),
-            **ledger_arrays(self.ledger, self._features_kept),
+            **ledger_arrays(self.ledger, self._features_kept, self.options.per_arm),
         }
         return pack(header, arrays, self.state)
 
@@ -375,7 +385,7 @@ class LiveState:
         check_consistency(self.standing, "standing")
         self.rng.bit_generator.state = snapshot.header["rng"]
         k, t = len(self.options), int(self.standing.t[0])
-        fill_ledger(self.ledger, snapshot, k, t, self._features_kept)
+        fill_ledger(self.ledger, snapshot, k, t, self._features_kept, self.options.per_arm)
 
 
 def weakest(reports: list[Evidence]) -> Evidence:

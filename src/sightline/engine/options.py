@@ -177,6 +177,11 @@ class Options:
             return self.features
         return self.observations.reshape(-1, self.features.shape[1])
 
+    @functools.cached_property
+    def per_arm(self) -> int:
+        """How many numbers an option shows: p, which is 1 unless it is of a game."""
+        return 1 if self.observations is None else self.observations.shape[1]
+
     @property
     def told(self) -> str:
         """What is told of a decision: a reward, or an outcome where rewards are not seen."""

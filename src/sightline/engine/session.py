@@ -13,10 +13,10 @@ from sightline.core.clock import FAR, Clock
 from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.decisions import Decision, ExpiredDecisionError, Pending, Status
 from sightline.engine.estimates import Estimates
-from sightline.engine.games import outcome_value
+from sightline.engine.games import outcome_value, several_numbers
 from sightline.engine.guard import exclusive
 from sightline.engine.labels import Level
-from sightline.engine.ledger import Closing, new_ids, refusal, reward_value, unknown
+from sightline.engine.ledger import Closing, Told, new_ids, refusal, reward_value, unknown
 from sightline.engine.live import weakest
 from sightline.engine.stored import StoredSession
 from sightline.policies.base import Evidence
@@ -196,7 +196,7 @@ class Session(StoredSession):
         self._live.change(self._expire(), "added", body)
 
     @exclusive
-    def tell(self, decision: Decision | Pending | str, reward: float | str) -> None:
+    def tell(self, decision: Decision | Pending | str, reward: ArrayLike) -> None:
         """Tell the reward of a decision; in a game, what it has shown.
 
         Telling the same reward again is accepted and changes nothing.
@@ -205,11 +205,11 @@ class Session(StoredSession):
         ----------
         decision : Decision, Pending or str
             The decision, or its id.
-        reward : float or str
-            Its reward, or the outcome in a game (:func:`game`).  In a duel (:func:`duel`) the
-            winner: its name, 1 if the first of ``decision.pair`` has won and -1 if the second has,
-            or the probability in [0, 1] that the first is better; 0.5 is a tie, and 0 says, as -1
-            does, that the second has won.
+        reward : float, str or array_like of shape (p,)
+            Its reward, or the outcome in a game (:func:`game`), one number or p.  In a duel
+            (:func:`duel`) the winner: its name, 1 if the first of ``decision.pair`` has won and -1
+            if the second has, or the probability in [0, 1] that the first is better; 0.5 is a tie,
+            and 0 says, as -1 does, that the second has won.
 
         Raises
         ------
@@ -220,14 +220,14 @@ class Session(StoredSession):
         ExpiredDecisionError
             If its reward window is over.
         ValueError
-            If the reward is not a finite number, or in a duel not one of these.
+            If the reward is not a finite number, or not what the game shows.
         """
         self._tell([(decision, reward)])
 
     @exclusive
     def tell_many(
         self,
-        rewards: Mapping[str, float | str] | Iterable[tuple[Decision | Pending | str, float | str]],
+        rewards: Mapping[str, Any] | Iterable[tuple[Decision | Pending | str, Any]],
     ) -> None:
         """Tell the rewards of several decisions: all, or none if one of them is refused.
 
@@ -255,9 +255,11 @@ class Session(StoredSession):
         if told:
             self._live.perform(now, list(told.values()))
 
-    def _value(self, id_: str, told: object) -> tuple[str, float]:
-        """Id, and the number that is learned: in a duel it depends on the decision."""
+    def _value(self, id_: str, told: object) -> tuple[str, Told]:
+        """Id, and what is learned: in a duel it depends on the decision."""
         options = self._live.options
+        if options.per_arm > 1:
+            return id_, several_numbers(told, options.per_arm)
         if options.items is None:
             return id_, reward_value(options.told, told)
         made = self._live.ledger.open.get(id_)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Self
 from numpy.typing import ArrayLike
 
 from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
-from sightline.engine.games import outcome_value
+from sightline.engine.games import check_window, outcome_value
 from sightline.engine.guard import Guard, exclusive
 from sightline.engine.journal import Event, Journal
 from sightline.engine.ledger import valid_window, window
@@ -48,7 +48,7 @@ class StoredSession:
         now: Callable[[], float] = time.time,
     ) -> None:
         options = as_options(actions)
-        limits = window(reward_window, on_timeout)
+        limits = check_window(window(reward_window, on_timeout), options)
         if limits.reward is not None:
             limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, options))
         chosen = Stakes() if policy is None else policy
@@ -224,7 +224,7 @@ class StoredSession:
         options = Options.build(header["options"] | tables)
         settings = header["noise_std"], header["seed"] or 0
         session = cls(options, policy or build(saved), *settings, floor=header["floor"])
-        session._live.ledger.window = valid_window(*header["window"])
+        session._live.ledger.window = check_window(valid_window(*header["window"]), options)
         session._live.fill(snapshot)
         return session
 

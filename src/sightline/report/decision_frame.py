@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.journal import Event, set_of_bytes
+from sightline.engine.journal import Event, set_of_bytes, told_in_event
 from sightline.engine.options import Options, pairs_of
 from sightline.report.offers import Offers
 from sightline.report.standing import View
@@ -45,9 +46,7 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
     ends = [closed.get(event.decision) for event in asked]
     arms = np.array([event.arm for event in asked], dtype=np.int64)
     outcomes = ["open" if end is None else _OUTCOMES[end.kind] for end in ends]
-    told, told_at = "reward", "rewarded_at"
-    if view.options.observations is not None:  # whose rewards are not seen
-        told, told_at = "observation", "observed_at"
+    told_at = "rewarded_at" if view.options.observations is None else "observed_at"
     return pd.DataFrame(
         {
             "decision_id": pd.Series([event.decision for event in asked], dtype=object),
@@ -63,11 +62,22 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
             "asked_at": _times(event.time for event in asked),
-            told: _floats(None if end is None else end.reward for end in ends),
+            **_told(view.options, ends),
             told_at: _times(None if end is None else end.time for end in ends),
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
         }
     )
+
+
+def _told(options: Options, ends: list[Event | None]) -> dict[str, Any]:
+    """One column with what was told, or one for each number; rewards of a game are not seen."""
+    values = [math.nan if end is None else told_in_event(end) for end in ends]
+    if options.per_arm == 1:
+        name = "reward" if options.observations is None else "observation"
+        return {name: np.array(values, dtype=np.float64)}
+    table = np.array([np.broadcast_to(value, options.per_arm) for value in values])
+    columns = table.reshape(-1, options.per_arm).T
+    return {f"observation:{i}": column for i, column in enumerate(columns)}
 
 
 def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
@@ -151,7 +161,8 @@ def _choices(
         features = _lists(options.features.tolist(), arms, float)
         shows = {}
         if options.observations is not None:
-            shows = {"shows": _lists(options.seen.tolist(), arms, float)}
+            rows = options.observations.reshape(len(options), -1).tolist()
+            shows = {"shows": _lists(rows, arms, float)}
         return {"features": features, **shows, "offered": _offered(offered)}
     d = options.features.shape[1]
     sets = [set_of_bytes(event.actions or b"", d) for event in asked]

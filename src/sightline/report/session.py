@@ -106,8 +106,9 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         - ``probability``, with which the option was drawn, nan if unknown; ``exploring``;
         - ``policy``, the name of its class;
         - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed; in a game, where
-          rewards are not seen, ``observation`` and ``observed_at`` in their place, and the
-          observation of a duel is 1 if the first has won, -1 if the second has;
+          rewards are not seen, ``observation`` and ``observed_at`` in their place, or
+          ``observation:0`` and so on if several numbers are seen; the observation of a duel is 1
+          if the first has won, -1 if the second has;
         - ``outcome``: ``"observed"``, ``"expired"``, ``"given up"`` or ``"open"``.  Of an expired
           decision the reward is that of ``on_timeout``.
 

@@ -46,12 +46,13 @@ class View:
         Those that are not retired.
     policy : Policy
         Who chooses.
-    noise_std : float or ndarray, shape (k,)
+    noise_std : float or ndarray, shape (k,) or (k, p)
         Sub-Gaussian parameter of the rewards or, in a game, of the outcomes.
     clock : Clock
         Of the next question.
     asked, told, totals : ndarray, shape (k,)
-        Of each option: decisions, rewards and their sum; in a game, outcomes and their sum.
+        Of each option: decisions, rewards and their sum; in a game, outcomes and their sum, of
+        shape (k p,) where p numbers are shown.
     estimates : Estimates or None
         Of the policy, if it keeps any.
     report : Evidence
@@ -116,7 +117,11 @@ class View:
 
     def _data(self, told: Ints, totals: Array, norm_bound: float) -> Ellipsoid:
         """Ellipsoid of what was told."""
-        return ellipsoid_of(self.options.seen, told, totals, self.noise_std, norm_bound)
+        k, p = len(self.options), self.options.per_arm
+        noise = self.noise_std
+        if not isinstance(noise, float):
+            noise = np.broadcast_to(noise.reshape(k, -1), (k, p)).ravel()
+        return ellipsoid_of(self.options.seen, np.repeat(told, p), totals, noise, norm_bound)
 
 
 def view_of(live: LiveState) -> View:
