@@ -29,6 +29,7 @@ POLICIES: dict[str, sl.Policy] = {
     "LinUCB, matched": sl.LinUCB(regulariser="matched"),
     "ThompsonSampling": sl.ThompsonSampling(),
     "LinMED": sl.LinMED(),
+    "SOLID": sl.SOLID(),
     "EpsilonGreedy, 20/t": sl.EpsilonGreedy(20.0, "1/t"),
     "greedy": sl.EpsilonGreedy(0.0),
 }

@@ -9,6 +9,8 @@ from sightline import problems as problems
 from sightline.bounds.asymptotic import LowerBound as LowerBound
 from sightline.bounds.asymptotic import lower_bound as lower_bound
 from sightline.bounds.finite_horizon import HorizonBound as HorizonBound
+from sightline.bounds.observability import Observability as Observability
+from sightline.bounds.observability import observability as observability
 from sightline.core.alternatives.parameter_set import Polytope as Polytope
 from sightline.core.clock import Clock as Clock
 from sightline.core.clock import never as never

@@ -126,6 +126,11 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "no such command": (("simulat",), ("simulat",)),
     "simulate nothing": (("simulate",), ("--problem",)),
+    "game of nothing": (("game",), ("problem",)),
+    "game: unknown": (("game", "large_gap"), ("'large_gap'",)),
+    "game: contexts": (("game", "contextual_simple"), ("contexts",)),
+    "game: box nan": (("game", "large_gaps", "--box", "nan"), ("--box", "nan")),
+    "game: box and simplex": (("game", "large_gaps", "--box", "1", "--simplex"), ("--simplex",)),
     "bound of nothing": (("bound",), ("problem",)),
     "bound: unknown": (("bound", "large_gap"), ("'large_gap'",)),
     "bound: two": (("bound", "large_gaps", "large_gaps"), ("large_gaps",)),

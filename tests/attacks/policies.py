@@ -24,6 +24,10 @@ POSITIVE: list[tuple[Make, str]] = [
     (sl.LinUCB, "regulariser"),
     (sl.LinUCB, "switch_growth"),
     (sl.EpsilonGreedy, "regulariser"),
+    (sl.GCB, "constant"),
+    (sl.GCB, "regulariser"),
+    (sl.PEGE, "regulariser"),
+    (sl.MaximumInformation, "regulariser"),
     (sl.LinMED, "regulariser"),
     (sl.LinIMED, "cap"),
     (sl.LinIMED, "regulariser"),
@@ -45,6 +49,8 @@ NOT_NEGATIVE: list[tuple[Make, str]] = [
     (sl.IDS, "learning_rate"),
     (sl.PrimalDual, "learning_rate"),
     (sl.EpsilonGreedy, "epsilon"),
+    (sl.PEGE, "alpha"),
+    (sl.PEGE, "beta"),
     (sl.LinMED, "empirical"),
     (sl.LinMED, "design"),
     (sl.LinMED, "staleness"),
@@ -81,12 +87,17 @@ OPTIONS: list[tuple[Make, str]] = [
     (sl.PrimalDual, "candidates"),
     (sl.Stakes, "noise"),
     (sl.EpsilonGreedy, "schedule"),
+    (sl.PEGE, "schedule"),
 ]
-OPTIONAL = {"switch_growth", "primal_step", "dual_step", "multiplier_bound", "constraint_bonus"}
+OPTIONAL = {
+    *("switch_growth", "primal_step", "dual_step", "multiplier_bound", "constraint_bonus"),
+    *("alpha", "beta"),
+}
 WITH_RULE: list[Any] = [
     sl.IDS,
     sl.LinUCB,
     sl.EpsilonGreedy,
+    sl.MaximumInformation,
     sl.LinMED,
     sl.LinIMED,
     sl.PrimalDual,
@@ -98,6 +109,7 @@ WITH_REGULARISER: list[Any] = [
     sl.IDS,
     sl.LinUCB,
     sl.EpsilonGreedy,
+    sl.MaximumInformation,
     sl.LinMED,
     sl.LinIMED,
     sl.PrimalDual,

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sightline as sl
-from sightline.bounds.certificate import bracket, optimal_arms, scaled
+from sightline.bounds.certificate import bracket
+from sightline.bounds.geometry import optimal_arms, scaled
 from tests import naive_bounds
 
 seeds = st.integers(0, 10**6)

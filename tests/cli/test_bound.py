@@ -129,9 +129,27 @@ def test_contexts_and_horizons_in_json(contextual: sl.ContextualBandit) -> None:
     assert enough["prices"] == at.prices.tolist()
 
 
+def test_a_game_without_hope_has_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = sl.LinearGame(np.eye(2), np.ones((2, 2)), [1.0, 0.5])
+    module = importlib.import_module("sightline.cli.bound")
+    monkeypatch.setattr(module, "_problem", lambda text, noise_std: game)
+    result = runner.invoke(app, ["bound", "game"])
+    assert result.exit_code == 0, result.stderr
+    assert "inf <= c* <= inf" in result.output
+    assert "No arm shows whether arm 1 is best" in result.output
+    assert "The parameter: (0.5, 1)" in result.output
+    found = json.loads(runner.invoke(app, ["bound", "game", "--json"]).output)
+    assert (found["lower"], found["upper"], found["value"]) == (None, None, None)
+    assert found["witness"] == pytest.approx([0.5, 1.0])
+    result = runner.invoke(app, ["bound", "game", "--horizons", "100"])
+    assert result.exit_code != 0
+    assert "a bound at a horizon needs outcomes" in result.stderr
+
+
 def test_fixed_arms_have_no_contexts_in_json() -> None:
     found = json.loads(runner.invoke(app, ["bound", "large_gaps", "--json"]).output)
     assert found["contexts"] is None
+    assert found["witness"] is None
     assert "horizons" not in found
 
 

@@ -16,6 +16,7 @@ import sightline as sl
 from sightline.engine import live
 from sightline.engine.loop import streams
 from sightline.engine.options import Options
+from sightline.jit.numba_compat import is_disabled
 from tests.engine.test_journal import crash, everything
 from tests.naive import Array
 
@@ -34,15 +35,22 @@ SEVERAL = sl.game(PAID, np.stack([SEEN, SECOND], axis=1), names=GAME.names)
 every_game = pytest.mark.parametrize(
     "options", [DUEL, GAME, SEVERAL], ids=["duel", "game", "several"]
 )
-POLICIES: list[sl.Policy] = [
-    sl.Stakes(),
-    sl.IDS(),
+POLICIES: list[sl.Policy] = [sl.Stakes(), sl.IDS(), sl.EpsilonGreedy()]
+OTHERS: list[sl.Policy] = [
     sl.LinUCB(),
-    sl.EpsilonGreedy(),
     sl.PrimalDual(),
     sl.LinIMED(),
+    sl.ThompsonSampling(),
+    sl.GCB(),
+    sl.PEGE(),
+    sl.MaximumInformation(),
 ]
-every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda one: type(one).__name__)
+interpreted = pytest.mark.skipif(not is_disabled(), reason="would be compiled for this alone")
+every_policy = pytest.mark.parametrize(
+    "policy",
+    [*POLICIES, *(pytest.param(policy, marks=interpreted) for policy in OTHERS)],
+    ids=lambda one: type(one).__name__,
+)
 
 
 def outcome_of(made: sl.Decision, rng: np.random.Generator, options: Options = DUEL) -> Any:

@@ -291,7 +291,10 @@ def test_the_command_line(tmp_path: Path) -> None:
     [
         (("plan", "sphere_stream"), "has new arms in every round; this command needs fixed arms"),
         (("watch", "sphere_stream"), "has new arms in every round; this command needs fixed arms"),
-        (("bound", "sphere_stream"), "has new arms in every round; c* needs arms that stay"),
+        (
+            ("bound", "sphere_stream"),
+            "has new arms in every round; this command needs arms that stay",
+        ),
         (
             ("simulate", "--problem", "sphere_stream", "--policy", "ossb"),
             "OSSB needs arms that come again; this problem has new ones in every round",

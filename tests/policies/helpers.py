@@ -18,9 +18,7 @@ def every_round(problem: Problem, policy: sl.Policy, rounds: int, seed: int) -> 
     return sl.simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 
-def assert_same_rounds(
-    problem: sl.LinearBandit, policy: sl.Policy, seed: int, truth: Record
-) -> None:
+def assert_same_rounds(problem: Problem, policy: sl.Policy, seed: int, truth: Record) -> None:
     """Compare arms and explorations, round by round."""
     run = every_round(problem, policy, len(truth.arms), seed)
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)

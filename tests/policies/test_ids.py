@@ -89,7 +89,7 @@ def truth(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> naive.T
         beta_of(policy, problem.model.noise_std),
         policy.information,
         policy.sampling,
-        policy.gaps,
+        "value" if policy.gaps == "auto" else policy.gaps,
         policy.learning_rate,
     )
     return naive_family.algorithm_1(world, rules, rounds)

@@ -24,7 +24,10 @@ SPACE = TwoViews(
     [0.7, -0.2, 0.4],
     0.5,
 )
-PLAYED = {"EpsilonGreedy", "IDS", "LinUCB", "LinIMED", "PrimalDual", "Stakes"}
+PLAYED = {
+    *("EpsilonGreedy", "IDS", "LinUCB", "LinIMED", "PrimalDual", "Stakes", "ThompsonSampling"),
+    *("BayesianIDS", "GCB", "PEGE", "MaximumInformation"),
+}
 
 
 @pytest.mark.parametrize("policy", [IDS(), LinUCB(), sl.Stakes(), sl.EpsilonGreedy()], ids=str)

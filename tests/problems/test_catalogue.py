@@ -27,6 +27,10 @@ ALL: list[AnyProblem] = [
     sl.ContextualBandit([np.eye(2)] * 3, [0.5, 0.2], noise=Bernoulli()),
     sl.ContextualBandit([np.eye(2)] * 2, [0.5, 0.2], noise_std=[0.1, 0.2, 0.1, 0.3]),
     sl.LinearBandit(np.eye(2), [0.5, 0.2], 0.3, name="mine"),
+    sl.LinearGame(np.eye(2), [[[1, 1], [0, 1]]] * 2, [0.5, 0.2], 0.3, name="a game"),
+    sl.LinearGame(np.eye(2), [[1, 1], [0, 1]], [0.5, 0.2], [0.3, 0.1]),
+    sl.LinearGame(np.eye(2), [[[1, 1], [0, 1]]] * 2, [0.5, 0.2], [[0.3, 0.1], [0.2, 0.3]]),
+    sl.LinearGame(np.eye(2), np.eye(2), [0.5, 0.2], noise=Bernoulli(), name="what is paid"),
     *(
         sl.LinearBandit(np.eye(2), [0.5, 0.2], noise=noise)
         for noise in (Gaussian(0.1), TwoPoint(2.0), Uniform(0.5), Bernoulli())

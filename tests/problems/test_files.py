@@ -51,6 +51,37 @@ def test_contexts_come_from_files_too(tmp_path: Path) -> None:
     assert sl.ContextualBandit.load(tmp_path / "mine.npz", noise_std=0.5) == truth
 
 
+def test_games_come_from_files_too(tmp_path: Path) -> None:
+    seen = [[[1.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]
+    content = {"rewards": ARMS, "observations": seen, "theta": THETA, "noise_std": 0.5}
+    truth = sl.LinearGame(ARMS, seen, THETA, 0.5, name="mine")
+    (tmp_path / "mine.json").write_text(json.dumps(content))
+    np.savez(
+        tmp_path / "mine.npz", rewards=ARMS, observations=seen, theta=THETA, noise_std=np.array(0.5)
+    )
+    for kind in ("json", "npz"):
+        assert sl.LinearGame.load(tmp_path / f"mine.{kind}") == truth
+    louder = sl.LinearGame.load(tmp_path / "mine.json", noise_std=[0.1, 0.2, 0.3])
+    assert louder == sl.LinearGame(ARMS, seen, THETA, [0.1, 0.2, 0.3], name="mine")
+    with pytest.raises(ValueError, match="describes a LinearGame"):
+        sl.LinearBandit.load(tmp_path / "mine.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"rewards": ARMS, "theta": THETA}, "observations is missing"),
+        ({"observations": ARMS, "theta": THETA}, "rewards is missing"),
+        ({"rewards": ARMS, "observations": ARMS}, "theta is missing"),
+        ({"rewards": ARMS, "observations": ARMS, "theta": THETA, "actions": ARMS}, "'actions'"),
+    ],
+)
+def test_files_of_games_that_lack_something(tmp_path: Path, content: Any, said: str) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=said):
+        sl.LinearGame.load(tmp_path / "mine.json")
+
+
 def test_contexts_of_one_size_are_one_array(tmp_path: Path) -> None:
     sets = np.random.default_rng(0).standard_normal((4, 3, 2))
     np.savez(tmp_path / "even.npz", action_sets=sets, theta=THETA)

@@ -13,6 +13,10 @@ With contexts (Hao, Lattimore, Szepesvari, 2020) alpha has an entry for every ar
 gaps are to the best arm of the context, and the optimal arms of all contexts are free.  How often a
 context comes does not matter in the limit; :mod:`sightline.bounds.finite_horizon` is about horizons
 at which it does.
+
+In a game (Kirschner, Lattimore, Krause, 2020) an arm shows Y_x theta and noise, and V(alpha) is the
+sum of alpha(x) Y_x^T Y_x / sigma^2.  Alternatives agree with theta on what the optimal arms show.
+Where a parameter under which another arm is best shows the same as theta, c* is infinite.
 """
 
 from __future__ import annotations
@@ -22,8 +26,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.certificate import Bracket, Scaled, bracket, optimal_arms, scaled
+from sightline.bounds.certificate import Bracket, bracket
 from sightline.bounds.finite_horizon import HorizonBound, bound_at
+from sightline.bounds.geometry import (
+    ProblemView,
+    Scaled,
+    favoured_arm,
+    optimal_arms,
+    scaled,
+    view_of,
+)
+from sightline.bounds.of_games import solve_game
 from sightline.bounds.within_polytope import solve_within
 from sightline.core.allocation.program import MOST_STEPS, optimal_shares
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
@@ -46,7 +59,7 @@ class LowerBound:
 
     Attributes
     ----------
-    problem : LinearBandit or ContextualBandit
+    problem : LinearBandit, ContextualBandit or LinearGame
         What the bound is about.
     parameter_set : Polytope or None
         M; None is all of R^d.
@@ -57,11 +70,14 @@ class LowerBound:
         nu_j, parameters under which another arm is best.
     multipliers : ndarray, shape (m,)
         lambda_j >= 0 with sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma_x^2) <= Delta(x) for all
-        arms; their sum is ``lower``.
+        arms; their sum is ``lower``.  In a game, |Y_x (nu_j - theta)|^2 in place of the product.
     lower, upper : float
         The two sides, as recomputed by :meth:`verify`.
     tolerance : float
         Relative gap that was asked for.
+    witness : ndarray, shape (d,), or None
+        Where c* is infinite, a parameter under which another arm is best and which shows the same
+        as theta, whatever is played.
     """
 
     problem: TableProblem
@@ -72,6 +88,7 @@ class LowerBound:
     lower: float
     upper: float
     tolerance: float
+    witness: Array | None = None
 
     @property
     def value(self) -> float:
@@ -81,7 +98,7 @@ class LowerBound:
     @property
     def gap(self) -> float:
         """Width of the bracket relative to its upper side."""
-        return 1.0 - self.lower / self.upper if self.upper > 0 else 0.0
+        return 1.0 - self.lower / self.upper if self.lower < self.upper else 0.0
 
     @property
     def converged(self) -> bool:
@@ -101,6 +118,7 @@ class LowerBound:
             self.alternatives,
             self.multipliers,
             self.parameter_set,
+            self.witness,
         )
 
     def at(self, horizon: int) -> HorizonBound:
@@ -121,7 +139,13 @@ class LowerBound:
 
     @property
     def reason(self) -> str | None:
-        """Why c* is zero, in a sentence; None if it is not."""
+        """Why c* is zero or infinite, in a sentence; None if it is neither."""
+        if self.witness is not None:
+            arm = favoured_arm(self.problem, self.witness)
+            return (
+                f"No arm shows whether arm {arm} is best: under a parameter that shows the same as "
+                "theta, whatever is played, it is. No policy has small regret for both."
+            )
         if self.upper > 0:
             return None
         if len(self.optimal_arms) == self.problem.k:
@@ -151,7 +175,7 @@ def lower_bound(
 
     Parameters
     ----------
-    problem : LinearBandit or ContextualBandit
+    problem : LinearBandit, ContextualBandit or LinearGame
         Arms, parameter and noise; c* is proportional to the noise variance.
     parameter_set : Polytope, optional
         M, a polytope that contains theta; all of R^d by default.
@@ -162,7 +186,8 @@ def lower_bound(
     -------
     LowerBound
         The bracket and its certificate.  Where rounding errors prevent the tolerance, the gap
-        says what was reached.
+        says what was reached.  Both sides are inf, with a witness, where no arm shows a difference
+        that decides which arm is best.
     """
     if not isinstance(problem, TableProblem):
         raise ValueError(
@@ -171,19 +196,26 @@ def lower_bound(
         )
     number("tolerance", tolerance, above=0)
     free, own = optimal_arms(problem), scaled(problem)
-    faces = None if parameter_set is None else _faces(problem, parameter_set, own)
-    points, functionals = reduced_points(own.actions, free, own.gaps / own.precisions)
-    arms = costly_arms(points)
-    points, gaps = np.ascontiguousarray(points[arms]), own.gaps[arms]
-    levels = gaps * own.precisions[arms]
-    if faces is None:
-        shares, shifts, multipliers = _solve(points, levels, tolerance)
-    else:
-        rows, slack = faces
-        shares, shifts, multipliers = solve_within(
-            points, levels, rows @ functionals, slack, tolerance
-        )
     allocation = np.where(free, np.inf, 0.0)
+    if problem.model.weights is None and parameter_set is None:
+        view = view_of(problem)
+        if view.unseen.any():
+            return _infinite(problem, allocation, _witness(problem, own, view), tolerance)
+        arms, gaps, functionals = np.flatnonzero(view.costly), view.gaps, view.basis
+        shares, shifts, multipliers = solve_game(view, tolerance)
+    else:
+        faces = None if parameter_set is None else _faces(problem, parameter_set, own)
+        points, functionals = reduced_points(own.actions, free, own.gaps / own.precisions)
+        arms = costly_arms(points)
+        points, gaps = np.ascontiguousarray(points[arms]), own.gaps[arms]
+        levels = gaps * own.precisions[arms]
+        if faces is None:
+            shares, shifts, multipliers = _solve(points, levels, tolerance)
+        else:
+            rows, slack = faces
+            shares, shifts, multipliers = solve_within(
+                points, levels, rows @ functionals, slack, tolerance
+            )
     allocation[arms] = own.price / own.unit * shares / gaps
     order = np.argsort(multipliers)
     negligible = _NEGLIGIBLE * min(tolerance, 1e-6) * multipliers.sum()
@@ -192,6 +224,22 @@ def lower_bound(
     certificate = (allocation, alternatives, own.price * multipliers[kept])
     lower, upper = bracket(problem, *certificate, parameter_set)
     return LowerBound(problem, parameter_set, *certificate, lower, upper, tolerance)
+
+
+def _witness(problem: TableProblem, own: Scaled, view: ProblemView) -> Array:
+    """Nearest change of theta that nobody sees, twice as far as an arm needs to become best."""
+    sizes = np.linalg.norm(view.unseen, axis=1)
+    z = int((sizes / view.gaps).argmax())
+    shift = 2.0 * view.gaps[z] / sizes[z] ** 2 * view.unseen[z]
+    return np.asarray(problem.theta + shift * own.unit / own.units)
+
+
+def _infinite(
+    problem: TableProblem, allocation: Array, witness: Array, tolerance: float
+) -> LowerBound:
+    certificate = (allocation, np.zeros((0, problem.d)), np.zeros(0))
+    lower, upper = bracket(problem, *certificate, None, witness)
+    return LowerBound(problem, None, *certificate, lower, upper, tolerance, witness)
 
 
 def _solve(points: Array, levels: Array, tolerance: float) -> tuple[Array, Array, Array]:
@@ -211,6 +259,7 @@ def _faces(problem: TableProblem, parameter_set: Polytope, own: Scaled) -> tuple
     """Return A and b - A theta of M, which must contain theta, in the problem's own units."""
     if not isinstance(parameter_set, Polytope):
         raise ValueError(f"parameter_set must be a Polytope or None, got {shown(parameter_set)}")
+    problem.model.needs_weights("a parameter_set")
     normals, offsets = parameter_set.arrays(problem.d)
     slack = offsets - normals @ problem.theta
     rounding = 1e-15 * (np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets))

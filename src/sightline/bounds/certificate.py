@@ -6,9 +6,7 @@
 | nu_j                                          | ``alternatives``  | (m, d)  |
 | lambda_j >= 0                                 | ``multipliers``   | (m,)    |
 | M = {nu : A nu <= b}                          | ``parameter_set`` |         |
-| x - x*_c, for arms x that cost something      | ``differences``   | (k', d) |
-| orthonormal e that vanish at the optimal arms | ``basis``         | (d, r)  |
-| p_x: their values at x                        | ``points``        | (k', r) |
+| nu with Y nu = Y theta                        | ``witness``       | (d,)    |
 
 Upper side: alpha, scaled until it collects enough evidence against every alternative, costs at
 least c*.  Lower side: if sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma_x^2) <= Delta(x) for all
@@ -19,6 +17,10 @@ bounds.  Nothing here uses a solver of the product.
 
 With contexts c, x* is the best arm of the context of x, and the optimal arms of all contexts are
 free.  How often a context comes does not matter.
+
+In a game |Y_x (nu_j - theta)|^2 takes the place of <nu_j - theta, x>^2, and nu_j - theta is made
+orthogonal to what the optimal arms show.  c* is infinite if a parameter under which another arm is
+best shows the same as theta, whatever is played: that witness is the proof.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.bounds.geometry import ProblemView, favoured_arm, scaled, view_of
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.table import TableProblem
 
-__all__ = ["Bracket", "Scaled", "bracket", "optimal_arms", "scaled"]
+__all__ = ["Bracket", "bracket"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -49,122 +52,31 @@ class Bracket(NamedTuple):
     upper: float
 
 
-class Scaled(NamedTuple):
-    """A problem in units of its own, powers of two: features, gaps and 2 sigma^2 are about 1."""
-
-    actions: Array
-    gaps: Array
-    precisions: Array  # (k,): rho^2, how much an observation of each arm weighs
-    units: Array  # (d,): of the features
-    unit: float  # of the gaps
-    price: float  # c* of the problem is so many times c* in these units
-
-
-def optimal_arms(problem: TableProblem) -> Mask:
-    """Arms whose gap is zero up to rounding: means are known to roundings of |x| |theta|."""
-    sizes = np.abs(problem.actions) @ np.abs(problem.theta)
-    optimal: Mask = problem.gaps <= 4 * _EPS * (sizes + sizes[problem.best_rows])
-    return optimal
-
-
-def scaled(problem: TableProblem) -> Scaled:
-    """Change units such that no square over- or underflows."""
-    units = _power_of_two(np.abs(problem.actions).max(axis=0))
-    unit = float(_power_of_two(problem.gaps.max()))
-    sigma, weights = problem.model.noise_std, problem.model.needs_weights("lower_bound")
-    price = 2.0 * sigma / unit * sigma
-    if not 1e-250 < price < 1e250 or not 1e-250 < price / unit < 1e250:
-        raise ValueError(
-            "(noise_std / gap)^2 must be between 1e-250 and 1e250, got a noise_std of "
-            f"{sigma:g} and gaps up to {problem.gaps.max():g}"
-        )
-    return Scaled(problem.actions / units, problem.gaps / unit, weights**2, units, unit, price)
-
-
-def _power_of_two(size: NDArray[np.floating] | float) -> Array:
-    _, exponents = np.frexp(np.maximum(size, 1e-300))
-    return np.where(np.asarray(size) > 0, np.ldexp(1.0, exponents), 1.0)
-
-
 def bracket(
     problem: TableProblem,
     allocation: Array,
     alternatives: Array,
     multipliers: Array,
     parameter_set: Polytope | None,
+    witness: Array | None = None,
 ) -> Bracket:
-    """Recompute what an allocation and a set of alternatives prove about c*."""
-    view = _view(problem, parameter_set)
+    """Recompute what an allocation and a set of alternatives, or a witness, prove about c*."""
+    if witness is not None and favoured_arm(problem, witness) is not None:
+        return Bracket(math.inf, math.inf)
+    view = view_of(problem, parameter_set)
+    if len(view.rows) and view.refutable.any():
+        view.refutable[view.refutable] = _reachable(view)
     if not view.refutable.any():
         return Bracket(0.0, 0.0)
     price = scaled(problem).price
     lower = _lower(problem, view, alternatives, multipliers)
-    return Bracket(price * lower, price * _upper(view, allocation))
+    upper = math.inf if view.unseen.any() else _upper(view, allocation)
+    return Bracket(price * lower, price * upper)
 
 
-class _View(NamedTuple):
-    """What the arms that cost something look like to parameters that agree on the others."""
-
-    costly: Mask  # (k,)
-    differences: Array
-    points: Array
-    gaps: Array
-    precisions: Array
-    refutable: Mask  # (k',): arms that some alternative makes best
-    basis: Array  # (d, r)
-    rows: Array  # (m, d): of M around theta, no rows for all of R^d
-    slack: Array  # (m,)
-    rounding: Array  # (m,): of the slack
-
-
-def _view(problem: TableProblem, parameter_set: Polytope | None) -> _View:
-    own = scaled(problem)
-    optimal = optimal_arms(problem)
-    costly = ~optimal
-    differences = own.actions[costly] - own.actions[problem.best_rows[costly]]
-    basis = _complement(own.actions[optimal])
-    points = differences @ basis
-    # what is left of an arm after cancellation, below the rounding of what was subtracted
-    sizes = np.maximum(np.abs(own.actions[costly]), np.abs(differences))
-    noise = 4 * problem.d * _EPS * sizes @ np.abs(basis)
-    refutable = (np.abs(points) > noise).any(axis=1)
-    if refutable.any():  # directions in which no arm differs matter to no arm
-        _, singular, directions = np.linalg.svd(points[refutable], full_matrices=False)
-        smallest = max(points.shape) * _EPS * singular[0]
-        basis = basis @ directions[singular > smallest].T
-        points = differences @ basis
-    rows, slack, rounding = np.zeros((0, problem.d)), np.zeros(0), np.zeros(0)
-    if parameter_set is not None:
-        normals, offsets = parameter_set.arrays(problem.d)
-        rows, slack = normals / own.units, (offsets - normals @ problem.theta) / own.unit
-        sizes = np.abs(normals) @ np.abs(problem.theta) + np.abs(offsets)
-        rounding = 4 * _EPS * sizes / own.unit
-        slack = np.maximum(slack, 0.0)
-    view = _View(
-        costly,
-        differences,
-        points,
-        own.gaps[costly],
-        own.precisions[costly],
-        refutable,
-        basis,
-        rows,
-        slack,
-        rounding,
-    )
-    if len(rows) and refutable.any():
-        refutable[refutable] = _reachable(view)
-    return view
-
-
-def _complement(vectors: Array) -> Array:
-    """Orthonormal basis of what is orthogonal to all of these vectors: (d, r)."""
-    _, singular, basis = np.linalg.svd(vectors)
-    smallest = singular[0] * max(vectors.shape) * _EPS
-    return np.ascontiguousarray(basis[int((singular > smallest).sum()) :].T)
-
-
-def _lower(problem: TableProblem, view: _View, alternatives: Array, multipliers: Array) -> float:
+def _lower(
+    problem: TableProblem, view: ProblemView, alternatives: Array, multipliers: Array
+) -> float:
     own = scaled(problem)
     finite = np.isfinite(alternatives).all(axis=1) & np.isfinite(multipliers)
     used = finite & (multipliers > 0)
@@ -173,6 +85,8 @@ def _lower(problem: TableProblem, view: _View, alternatives: Array, multipliers:
     values = shifts @ view.differences.T
     noise = 4 * problem.d * _EPS * np.abs(shifts) @ np.abs(view.differences.T)
     # theta + e makes z as good as x* where <e, z> reaches Delta(z): e is scaled to do so exactly
+    if len(view.ties):  # z must be as good as each of the optimal arms
+        values = values - np.maximum((shifts @ view.ties.T).max(axis=1), 0.0)[:, None]
     reach = np.where((values > noise) & view.refutable, values / view.gaps, 0.0).max(axis=1)
     valid = reach > 0
     if len(view.rows):  # M is convex: e may be shortened, not lengthened
@@ -184,21 +98,23 @@ def _lower(problem: TableProblem, view: _View, alternatives: Array, multipliers:
         return 0.0
     weights = multipliers[used][valid]
     weights = weights / weights.max()
-    covered = (values[valid] / reach[valid, None]) ** 2 * view.precisions
+    shown = shifts[valid] @ view.shown.reshape(-1, problem.d).T / reach[valid, None]
+    covered = (shown**2).reshape(len(weights), *view.shown.shape[:2]).sum(axis=2) * view.precisions
     spent = weights @ covered / view.gaps
     return float(weights.sum() / spent.max())
 
 
-def _upper(view: _View, allocation: Array) -> float:
+def _upper(view: ProblemView, allocation: Array) -> float:
     shares = allocation[view.costly]
     if not (np.isfinite(shares) & (shares >= 0)).all() or not shares.any():
         return math.inf
     shares = shares / shares.max()
-    least = _evidence(np.sqrt(shares * view.precisions)[:, None] * view.points, view).min()
+    weighted = np.sqrt(shares * view.precisions)[:, None, None] * view.seen
+    least = _evidence(weighted.reshape(-1, view.basis.shape[1]), view).min()
     return float(shares @ view.gaps / least) if least > 0 else math.inf
 
 
-def _evidence(weighted: Array, view: _View) -> Array:
+def _evidence(weighted: Array, view: ProblemView) -> Array:
     """Squared distance to the nearest alternative for each arm that has one.
 
     Without M it is Delta^2 / |p|^2 in V^-1, through an orthogonal factor of the weighted arms: V
@@ -214,11 +130,18 @@ def _evidence(weighted: Array, view: _View) -> Array:
     if not (np.abs(np.diag(factor)) > 0).all():
         return zero
     whitened = np.linalg.solve(factor.T, (points / units).T).T
-    rows = np.linalg.solve(factor.T, (view.rows @ view.basis / units).T).T
     distances: Array = gaps**2 / (whitened**2).sum(axis=1)
-    if len(rows) == 0:
+    if len(view.rows) + len(view.ties) == 0:
         return distances
-    within = [_distance_within(rows, view.slack, p, g) for p, g in zip(whitened, gaps, strict=True)]
+    rows, ties = (
+        np.linalg.solve(factor.T, (vectors @ view.basis / units).T).T
+        for vectors in (view.rows, view.ties)
+    )
+    within = []
+    for point, gap in zip(whitened, gaps, strict=True):
+        constraints = np.vstack([rows, ties - point])
+        offsets = np.append(view.slack, np.full(len(ties), -gap))
+        within.append(_distance_within(constraints, offsets, point, gap))
     return np.maximum(distances, within)
 
 
@@ -249,7 +172,7 @@ def _distance_within(rows: Array, slack: Array, point: Array, gap: float) -> flo
     return float(against**2 / squared)
 
 
-def _reachable(view: _View) -> Mask:
+def _reachable(view: ProblemView) -> Mask:
     """Which arms are best somewhere in M: at a distance that M contains, for equal shares."""
     from scipy.optimize import linprog
 

@@ -28,7 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.certificate import Bracket, Scaled, optimal_arms, scaled
+from sightline.bounds.certificate import Bracket
+from sightline.bounds.geometry import Scaled, optimal_arms, scaled
 from sightline.problems.table import TableProblem
 
 __all__ = [

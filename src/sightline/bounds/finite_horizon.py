@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.certificate import Bracket, scaled
+from sightline.bounds.certificate import Bracket
 from sightline.bounds.finite_certificate import (
     Budgeted,
     budgeted,
@@ -31,6 +31,7 @@ from sightline.bounds.finite_certificate import (
     finite_bracket,
     log_budgets,
 )
+from sightline.bounds.geometry import scaled
 from sightline.bounds.within_budgets import solve_within_budgets
 from sightline.validation import affordable, integer, shown
 
@@ -114,6 +115,7 @@ def bound_at(bound: LowerBound, horizon: int) -> HorizonBound:
     if bound.parameter_set is not None:
         raise ValueError("a bound at a horizon is for all of R^d, this one has a parameter_set")
     problem, own = bound.problem, scaled(bound.problem)
+    problem.model.needs_weights("a bound at a horizon")
     # Newton's equations have two unknowns per arm, and are copied a few times
     affordable(f"a bound at a horizon for k = {problem.k} arms", 3 * 8 * (2 * problem.k) ** 2)
     view = budgeted(problem, n, own)

@@ -3,7 +3,7 @@
 | symbol                                       | here               | shape  |
 |----------------------------------------------|--------------------|--------|
 | Delta(x)                                     | ``gaps``           | (k,)   |
-| h_j(x) = <nu_j - theta, x>^2 / (2 sigma^2)   | ``constraints``    | (l, k) |
+| h_j(x) = |Y_x (nu_j - theta)|^2 / (2 sigma^2)| ``constraints``    | (l, k) |
 | q_t                                          | ``weights``        | (l,)   |
 | I_t = sum_j q_t(j) h_j                       | ``gains``          | (k,)   |
 | alpha_n = sum_t mu_t                         | ``allocation``     | (k,)   |
@@ -77,9 +77,14 @@ class CoveringProgram:
         problem = bound.problem
         gaps = problem.gaps.copy()
         gaps[bound.optimal_arms] = 0.0
-        values = (bound.alternatives - problem.theta) @ problem.actions.T
-        values[:, bound.optimal_arms] = 0.0  # up to rounding they are
-        return cls(gaps, values**2 / (2.0 * problem.noise_std**2))
+        shifts = bound.alternatives - problem.theta
+        if problem.model.weights is None:
+            shown = (problem.model.observations @ shifts.T).transpose(2, 0, 1)
+            evidence = (shown**2).sum(axis=2) / (2.0 * problem.model.noise_std**2)
+        else:
+            evidence = (shifts @ problem.actions.T) ** 2 / (2.0 * problem.noise_std**2)
+        evidence[:, bound.optimal_arms] = 0.0  # up to rounding it is
+        return cls(gaps, evidence)
 
     @property
     def best(self) -> int:

@@ -19,13 +19,14 @@ the linear program: there every direction keeps some weight, and the search does
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.nearest_point import INFEASIBLE, project_rows, projection
 
-__all__ = ["cover", "solve_within"]
+__all__ = ["cover", "cutting_planes", "solve_within"]
 
 Array = NDArray[np.float64]
 
@@ -40,19 +41,46 @@ def solve_within(
     points: Array, levels: Array, rows: Array, slack: Array, tolerance: float
 ) -> tuple[Array, Array, Array]:
     """Shares, alternatives in the coordinates of the points, and multipliers, within M."""
+
+    def nearest(shares: Array) -> tuple[Array, Array]:
+        return _nearest(points, levels, rows, slack, shares)
+
     k, d = points.shape
+    return cutting_planes(k, d, nearest, lambda e: np.square(e @ points.T), tolerance)
+
+
+def cutting_planes(
+    k: int,
+    d: int,
+    nearest: Callable[[Array], tuple[Array, Array]],
+    evidence: Callable[[Array], Array],
+    tolerance: float,
+) -> tuple[Array, Array, Array]:
+    """Shares, alternatives and multipliers, for whatever finds alternatives.
+
+    Parameters
+    ----------
+    k, d : int
+        Number of arms and dimension of the alternatives.
+    nearest : callable
+        For given shares, near alternatives and their squared distances, inf where there is none.
+    evidence : callable
+        What one share of every arm tells against alternatives: an array of shape (cuts, k).
+    tolerance : float
+        Relative distance of the two bounds at which to stop.
+    """
     shifts, multipliers, used = np.zeros((0, d)), np.zeros(0), np.zeros((0, d))
     upper, lower, patience = math.inf, 0.0, _PATIENCE
     best = query = np.ones(k)
     for _ in range(_MOST_ROUNDS if k else 0):
-        found, distances = _nearest(points, levels, rows, slack, query)
+        found, distances = nearest(query)
         if not np.isfinite(distances).any():
             return np.zeros(k), used, multipliers  # no other arm is best anywhere in M
         least, before = distances.min(), upper - lower
         if query.sum() / least < upper:
             upper, best = query.sum() / least, query / least
         shifts = np.vstack([shifts, found[distances <= _NEAR * least]])
-        solution, dual = cover(np.square(shifts @ points.T))
+        solution, dual = cover(evidence(shifts))
         if dual.sum() > lower:
             lower, used, multipliers = dual.sum(), shifts, dual
         patience = _PATIENCE if upper - lower < 0.9 * before else patience - 1

@@ -10,6 +10,7 @@ from sightline import __version__
 from sightline.cli.bench import bench
 from sightline.cli.bound import bound
 from sightline.cli.compile import compile_policies
+from sightline.cli.game import game
 from sightline.cli.list import list_names
 from sightline.cli.plan import plan
 from sightline.cli.reproduce import reproduce
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command()(bench)
 app.command()(bound)
 app.command("compile")(compile_policies)
+app.command()(game)
 app.command("list")(list_names)
 app.command()(plan)
 app.command()(reproduce)

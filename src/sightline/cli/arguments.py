@@ -24,9 +24,11 @@ from sightline.problems import catalogue as problems
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.catalogue import AnyProblem
 from sightline.problems.files import is_problem_file, read_problem
+from sightline.problems.game import LinearGame
+from sightline.problems.table import TableProblem
 from sightline.validation import one_of, shown
 
-__all__ = ["parse_bandit", "parse_policies", "parse_problems"]
+__all__ = ["lasting", "parse_bandit", "parse_policies", "parse_problems", "parse_table"]
 
 _ROUNDS = re.compile(r"\d+(\^|\*\*|e)\d+")  # as a horizon is written: 10^6, 10**6, 1e6
 
@@ -45,9 +47,26 @@ def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str,
     return known
 
 
-def parse_bandit(text: str) -> LinearBandit:
-    """Problem of a command that needs the same arms in every round."""
+def parse_table(text: str) -> TableProblem:
+    """Problem of a command that needs arms that stay, in contexts or a game as well."""
     (problem,) = parse_problems([text], "problem").values()
+    return lasting(problem)
+
+
+def lasting(problem: AnyProblem) -> TableProblem:
+    """Refuse a problem whose arms are new in every round."""
+    if not isinstance(problem, TableProblem):
+        raise ValueError(
+            f"problem {problem.name} has new arms in every round; this command needs arms that stay"
+        )
+    return problem
+
+
+def parse_bandit(text: str) -> LinearBandit:
+    """Problem of a command that needs the same arms in every round, and their rewards."""
+    (problem,) = parse_problems([text], "problem").values()
+    if isinstance(problem, LinearGame):
+        raise ValueError(f"problem {problem.name} is a game; this command needs a bandit")
     if not isinstance(problem, LinearBandit):
         arms = "new arms in every round" if problem.model.stream else "contexts"
         raise ValueError(f"problem {problem.name} has {arms}; this command needs fixed arms")

@@ -15,7 +15,6 @@ from sightline.cli.errors import in_a_sentence
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
     from sightline.bounds.finite_horizon import HorizonBound
-    from sightline.problems.catalogue import AnyProblem
     from sightline.problems.table import TableProblem
 
 __all__ = ["bound"]
@@ -101,19 +100,14 @@ def _is_file(text: str) -> bool:
 
 
 def _problem(text: str, noise_std: float | None) -> TableProblem:
-    from sightline.cli.arguments import parse_problems
+    from sightline.cli.arguments import lasting, parse_table
     from sightline.problems.files import read_problem
-    from sightline.problems.table import TableProblem
 
     if _is_file(text):
-        problem: AnyProblem = read_problem(text, noise_std)
-    elif noise_std is not None:
+        return lasting(read_problem(text, noise_std))
+    if noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
-    else:
-        (problem,) = parse_problems([text], "problem").values()
-    if not isinstance(problem, TableProblem):
-        raise ValueError(f"{problem.name} has new arms in every round; c* needs arms that stay")
-    return problem
+    return parse_table(text)
 
 
 def _horizons(text: str | None, box: float | None) -> list[int]:
@@ -144,9 +138,10 @@ def _plain(found: LowerBound) -> dict[str, Any]:
     with_contexts = found.problem.model.contexts is not None
     return {
         "problem": found.problem.name,
-        "lower": found.lower,
-        "upper": found.upper,
-        "value": found.value,
+        # null where c* is infinite; then there is a witness
+        "lower": _finite(found.lower),
+        "upper": _finite(found.upper),
+        "value": _finite(found.value),
         "gap": found.gap,
         "converged": found.converged,
         "optimal_arms": found.optimal_arms.tolist(),
@@ -157,6 +152,7 @@ def _plain(found: LowerBound) -> dict[str, Any]:
         "allocation": [_finite(a) for a in found.allocation.tolist()],
         "alternatives": found.alternatives.tolist(),
         "multipliers": found.multipliers.tolist(),
+        "witness": None if found.witness is None else found.witness.tolist(),
     }
 
 

@@ -26,6 +26,9 @@ def print_bound(bound: LowerBound, curve: Sequence[HorizonBound] = ()) -> None:
     console.print(f"relative gap {bound.gap:.1e}{reached}", markup=False)
     if bound.reason is not None:
         console.print(bound.reason, markup=False, soft_wrap=True)
+    if bound.witness is not None:
+        console.print(f"The parameter: {_parameter(bound.witness)}", markup=False, soft_wrap=True)
+        return
     if len(bound.optimal_arms) > len(bound.problem.starts_of_contexts) - 1:
         arms = ", ".join(
             " of context ".join(_names(bound, arm)[::-1]) for arm in bound.optimal_arms
@@ -75,9 +78,13 @@ def _alternatives(bound: LowerBound) -> Table:
         table.add_row(
             *_names(bound, _best_under(bound, nu)),
             f"{bound.multipliers[j]:.6g}",
-            "(" + ", ".join(f"{value:.4g}" for value in nu) + ")",
+            _parameter(nu),
         )
     return table
+
+
+def _parameter(nu: NDArray[np.float64]) -> str:
+    return "(" + ", ".join(f"{value:.4g}" for value in nu) + ")"
 
 
 def _best_under(bound: LowerBound, nu: NDArray[np.float64]) -> int:

@@ -140,6 +140,8 @@ def _bound_text(results: Results, problem: str) -> str | None:
     value = results.lower_bounds.get(problem)
     if value is None:  # of a stream, or a store whose problems this version cannot read
         return None
+    if value == math.inf:
+        return "lower bound: c* is infinite, no arm shows a difference that decides which is best"
     regret = value * math.log(results.plan.rounds[-1])
     return f"lower bound: c* log n = {regret:.4g}, with c* = {value:.4g} for this noise"
 
@@ -150,7 +152,7 @@ def _plain(results: Results, store: Path, figure: Path) -> dict[str, Any]:
         "figure": str(figure),
         "summary": [_numbers(row) for row in results.summary().to_dict("records")],
         "slopes": [_numbers(row) for row in results.slopes().to_dict("records")],
-        "lower_bounds": results.lower_bounds,
+        "lower_bounds": _numbers(results.lower_bounds),
     }
 
 

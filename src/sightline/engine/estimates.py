@@ -78,5 +78,6 @@ def mean_outcome_in(state: State, arm: int) -> NDArray[np.float64] | None:
             seen: NDArray[np.float64] = rows_seen(part.arms).reshape(k, -1, d)[arm]
             return seen @ part.learned.theta
         if isinstance(part, Posterior):
-            return part.rows[arm : arm + 1] @ np.linalg.solve(part.factor, part.whitened)
+            rows = part.seen.rows[arm].reshape(-1, part.actions.shape[1])
+            return np.asarray(rows @ np.linalg.solve(part.factor, part.whitened), np.float64)
     return None

@@ -110,7 +110,8 @@ def game(
     -------
     Options
         For ``sl.Session``, with a policy that plays games: :class:`Stakes`, :class:`IDS`,
-        :class:`LinUCB`, :class:`EpsilonGreedy`, :class:`PrimalDual`, :class:`LinIMED`.
+        :class:`GCB`, :class:`PEGE`, :class:`MaximumInformation`, and others, which need luck where
+        the best option shows nothing.
 
     Examples
     --------

@@ -2,7 +2,9 @@
 
 Guarantees: regret O(d sqrt(n) log n) in the worst case (Abbasi-Yadkori, Pal, Szepesvari,
 NeurIPS 2011).  Not asymptotically optimal: on the end-of-optimism problem its regret per log n
-exceeds c* without bound (Lattimore, Szepesvari, AISTATS 2017).
+exceeds c* without bound (Lattimore, Szepesvari, AISTATS 2017).  In a game, where what an arm shows
+is not what it pays, there is no guarantee: an optimistic arm that shows nothing stays optimistic,
+and regret grows linearly.
 
 Cost per round: O(k d + d^2).  It learns from every round and never commits.
 

@@ -8,10 +8,11 @@ Guarantees: with v = 1, the Bayesian form, Bayesian regret O(d sqrt(n) log n) (R
 up to logarithms: v = sqrt(9 d log(t / delta)) (Agrawal, Goyal, ICML 2013) and v =
 sqrt(beta) / sigma (Abeille, Lazaric, AISTATS 2017).  Both papers fix delta; here it is
 1/(t log t), the level of LinUCB.  Like optimism, no form is asymptotically optimal on the
-end-of-optimism problem.
+end-of-optimism problem.  In a game, where what an arm shows is not what it pays, there is no
+guarantee: regret grows linearly where arms that may be best show nothing that tells them apart.
 
-Cost per round: O(k d + d^2).  It learns from every round and never commits.  The posterior, with
-its symbols, is that of :mod:`sightline.core.posterior.gaussian`.
+Cost per round: O(k d + p d^2), p the numbers that an arm shows.  It learns from every round and
+never commits.  The posterior and its symbols: :mod:`sightline.core.posterior.gaussian`.
 """
 
 from __future__ import annotations
@@ -159,8 +160,7 @@ class ThompsonSampling(Policy):
 
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""
-        model.needs_weights("ThompsonSampling")
-        actions, rows = model.rewards, model.observations[:, 0]
+        actions, rows = model.rewards, model.observations
         if model.stream:  # arms of its own, which are replaced
             actions = actions.copy()
             rows = actions
@@ -174,13 +174,20 @@ class ThompsonSampling(Policy):
         if self.inflation == "none":
             return FixedInflation(1.0)
         # as everywhere, of the span of the arms; new ones may span everything
-        arms = np.eye(model.rewards.shape[1]) if model.stream else model.rewards
+        arms = np.eye(model.rewards.shape[1]) if model.stream else _all_rows(model)
         d = spanning_coordinates(arms).shape[1]
         if self.inflation == "agrawal-goyal":
             return AgrawalGoyal(float(d))
         regulariser = (model.noise_std / self.prior_std) ** 2
         confidence = self.confidence.build(d, model.noise_std, regulariser)
         return AbeilleLazaric(confidence, float(self.prior_std), model.noise_std**2)
+
+
+def _all_rows(model: Model) -> Array:
+    """X, and Y where it may span more."""
+    if model.weights is not None:
+        return model.rewards
+    return np.vstack([model.rewards, model.observations.reshape(-1, model.rewards.shape[1])])
 
 
 @compiled

@@ -90,13 +90,16 @@ class Problem(ABC):
         ``actions``, and perhaps ``probabilities``.  NPZ has the same, ``action_sets`` being an
         array of shape (C, k, d); or ``actions`` and ``starts``, where contexts differ in size.
 
+        A game has ``rewards``, of shape (k, d), and ``observations``, of shape (k, d) or (k, p, d),
+        in place of ``actions``, in JSON and NPZ.
+
         A recorded stream has ``actions`` of shape (n, k, d) and ``rewards`` of shape (n, k).
 
         Parameters
         ----------
         path : path
             The file.
-        noise_std : float or array_like, shape (k,), optional
+        noise_std : float or array_like, shape (k,) or (k, p), optional
             Takes precedence over the file; 1 if neither says.
         """
         from sightline.problems.files import read_problem  # it imports this module

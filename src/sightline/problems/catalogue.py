@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sightline.problems import games
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.context_instances import (
     contextual_end_of_optimism,
@@ -16,21 +17,7 @@ from sightline.problems.context_instances import (
     spanning_contexts,
 )
 from sightline.problems.contextual import ContextualBandit
-from sightline.problems.games import (
-    apple_tasting,
-    dueling,
-    dynamic_pricing,
-    full_information,
-    graph_feedback,
-    heteroscedastic,
-    ice_cream,
-    label_efficient,
-    laser,
-    localised_dueling,
-    noise_example,
-    semi_bandit,
-    transductive,
-)
+from sightline.problems.game import LinearGame
 from sightline.problems.instances import (
     end_of_optimism,
     end_of_optimism_family,
@@ -60,25 +47,13 @@ PROBLEMS: dict[str, Callable[..., AnyProblem]] = {
         contextual_simple,
         product_problem,
         spanning_contexts,
-        apple_tasting,
-        dueling,
-        dynamic_pricing,
-        full_information,
-        graph_feedback,
-        heteroscedastic,
-        ice_cream,
-        label_efficient,
-        laser,
-        localised_dueling,
-        noise_example,
-        semi_bandit,
-        transductive,
         sphere_stream,
+        *(getattr(games, name) for name in games.__all__),
     )
 }
 
 _IN_FULL: dict[str, Callable[..., TableProblem]] = {
-    cls.__name__: cls for cls in (LinearBandit, ContextualBandit)
+    cls.__name__: cls for cls in (LinearBandit, ContextualBandit, LinearGame)
 }
 
 _NOISES: dict[str, Callable[..., Any]] = {
@@ -120,6 +95,13 @@ def _describe_arms(problem: TableProblem) -> dict[str, Any]:
             "name": problem.name,
             "action_sets": [arms.tolist() for arms in problem.action_sets],
             "probabilities": problem.probabilities.tolist(),
+        }
+    if isinstance(problem, LinearGame):
+        return {
+            "type": "LinearGame",
+            "name": problem.name,
+            "rewards": problem.actions.tolist(),
+            "observations": problem.observations.tolist(),
         }
     return {"type": "LinearBandit", "name": problem.name, "actions": problem.actions.tolist()}
 

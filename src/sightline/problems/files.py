@@ -1,10 +1,9 @@
-"""Problems from files: JSON, NPZ or CSV with arms and what they pay."""
+"""Problems from files: JSON, NPZ or CSV with arms and what they pay, or show."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.contextual import ContextualBandit
+from sightline.problems.game import LinearGame
 from sightline.problems.streams import StreamBandit, recorded_stream
 from sightline.validation import action_set, file_path, one_of, shown
 
@@ -24,6 +24,7 @@ _MOST_DIGITS = 4000
 _FIELDS = ("actions", "theta", "noise_std")
 _FIELDS_WITH_CONTEXTS = ("action_sets", "theta", "probabilities", "noise_std")
 _FIELDS_OF_STREAMS = ("actions", "rewards", "noise_std")
+_FIELDS_OF_GAMES = ("rewards", "observations", "theta", "noise_std")
 
 
 def is_problem_file(text: str) -> bool:
@@ -33,14 +34,14 @@ def is_problem_file(text: str) -> bool:
 
 def read_problem(
     path: str | PathLike[str], noise_std: float | ArrayLike | None = None
-) -> LinearBandit | ContextualBandit | StreamBandit:
+) -> LinearBandit | ContextualBandit | LinearGame | StreamBandit:
     """Read a problem, of the formats that :meth:`Problem.load` tells; its name is the file's.
 
     Parameters
     ----------
     path : path
         The file; its suffix says which format it has.
-    noise_std : float or array_like, shape (k,), optional
+    noise_std : float or array_like, shape (k,) or (k, p), optional
         Takes precedence over the file; 1 if neither says.
     """
     file = file_path("path", path)
@@ -49,15 +50,16 @@ def read_problem(
         raise ValueError(f"{path}: a problem is read from a .json, .npz or .csv file")
     try:
         fields = read(file)
-        make, known = _kind(fields)
+        make, known, needed = _kind(fields)
         for name in fields:
             one_of("field", name, known)
-        for name in known[:2]:
+        for name in needed:
             if name not in fields:
                 raise ValueError(f"{name} is missing")
         if noise_std is not None:
             fields["noise_std"] = noise_std
-        problem: LinearBandit | ContextualBandit | StreamBandit = make(**fields, name=file.stem)
+        problem: LinearBandit | ContextualBandit | LinearGame | StreamBandit
+        problem = make(**fields, name=file.stem)
         return problem
     except OSError:
         raise
@@ -65,13 +67,15 @@ def read_problem(
         raise ValueError(f"{path}: {_reason(error)}") from None
 
 
-def _kind(fields: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
-    """Return what makes the problem, and its fields, of which the first two are needed."""
+def _kind(fields: dict[str, Any]) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    """Class of a problem by the fields that it has; those it may have, and those it must."""
     if "action_sets" in fields:
-        return ContextualBandit, _FIELDS_WITH_CONTEXTS
-    if "rewards" in fields:
-        return recorded_stream, _FIELDS_OF_STREAMS
-    return LinearBandit, _FIELDS
+        return ContextualBandit, _FIELDS_WITH_CONTEXTS, ("action_sets", "theta")
+    if "rewards" in fields and "actions" in fields:
+        return recorded_stream, _FIELDS_OF_STREAMS, _FIELDS_OF_STREAMS[:2]
+    if "rewards" in fields or "observations" in fields:
+        return LinearGame, _FIELDS_OF_GAMES, _FIELDS_OF_GAMES[:3]
+    return LinearBandit, _FIELDS, ("actions", "theta")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -81,10 +85,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise ValueError(
-            f"must be an object with {', '.join(_FIELDS)}; or {', '.join(_FIELDS_WITH_CONTEXTS)}; "
-            f"or {', '.join(_FIELDS_OF_STREAMS)}"
-        )
+        kinds = (_FIELDS, _FIELDS_WITH_CONTEXTS, _FIELDS_OF_GAMES, _FIELDS_OF_STREAMS)
+        raise ValueError(f"must be an object with {'; or '.join(map(', '.join, kinds))}")
     return content
 
 

@@ -119,6 +119,8 @@ def oracle_figure(bound: LowerBound, path: str | PathLike[str] | None = None) ->
     """
     from matplotlib.figure import Figure
 
+    if bound.witness is not None:
+        raise ValueError("c* is infinite: an oracle cannot find out which arm is best")
     if not bound.lower > 0:
         raise ValueError(f"c* is {bound.upper:g}: an oracle has nothing to find out")
     program = CoveringProgram.of(bound)

@@ -260,7 +260,7 @@ class Results:
         if path is not None:
             check_format(path)
         if bounds is None:
-            bounds = self.lower_bounds
+            bounds = {name: c for name, c in self.lower_bounds.items() if math.isfinite(c)}
         instance("bounds", bounds, Mapping, "a mapping of problem to c*")
         for problem, value in bounds.items():
             one_of("problem of bounds", problem, self.problems)

@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.allocation.newton_step import Program, direction, newton_system, square_points
-from sightline.core.allocation.program import MOST_STEPS, optimal_allocation, optimal_shares
+from sightline.core.allocation.newton_step import Program, direction, newton_system, square_vectors
+from sightline.core.allocation.program import (
+    MOST_STEPS,
+    optimal_allocation,
+    optimal_game_shares,
+    optimal_shares,
+)
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
 from tests import naive_bounds
 from tests.naive import Array
@@ -16,71 +21,98 @@ from tests.naive import Array
 seeds = st.integers(0, 10**6)
 
 
-def evidence(points: Array, gaps: Array, shares: Array) -> tuple[Array, Array]:
-    """h_z and the w_z of the table of symbols."""
-    M = (points.T * shares) @ points
+def evidence(
+    points: Array, gaps: Array, shares: Array, rows: Array | None = None
+) -> tuple[Array, Array]:
+    """h_z and the w_z of the table of symbols; rows (k, p, d) of the arms if this is a game."""
+    rows = points[:, None, :] if rows is None else rows
+    M = np.einsum("x,xpi,xpj->ij", shares, rows, rows)
     directions = np.linalg.solve(M, points.T).T
     squared = (points * directions).sum(axis=1)
     return gaps / squared, directions * (np.sqrt(gaps) / squared)[:, None]
 
 
-def gradient(points: Array, gaps: Array, shares: Array, multipliers: Array) -> Array:
+def gradient(
+    points: Array, gaps: Array, shares: Array, multipliers: Array, rows: Array | None = None
+) -> Array:
     """Of sum_z y_z h_z in the shares."""
-    slopes: Array = multipliers @ (evidence(points, gaps, shares)[1] @ points.T) ** 2
+    rows = points[:, None, :] if rows is None else rows
+    w = evidence(points, gaps, shares, rows)[1]
+    slopes: Array = (np.einsum("xpi,zi->xzp", rows, w) ** 2).sum(axis=2) @ multipliers
     return slopes
 
 
-@settings(max_examples=30, deadline=None)
-@given(seed=seeds, k=st.integers(2, 9), d=st.integers(1, 3), spread=st.sampled_from([0.5, 6.0]))
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=seeds,
+    k=st.integers(2, 9),
+    d=st.integers(1, 3),
+    spread=st.sampled_from([0.5, 6.0]),
+    p=st.integers(0, 3),
+)
 def test_newton_direction_solves_the_linearised_conditions(
-    seed: int, k: int, d: int, spread: float
+    seed: int, k: int, d: int, spread: float, p: int
 ) -> None:
-    """Gradient and Hessian by finite differences; some arms are eliminated, some are kept."""
+    """Gradient and Hessian by finite differences; some arms are eliminated, some are kept.
+
+    A bandit for p = 0, else a game of arms with p rows.
+    """
     rng = np.random.default_rng(seed)
     raw, gaps = rng.standard_normal((max(k, d), d)), rng.random(max(k, d)) + 0.1
-    k = len(gaps)
-    iterate = np.exp(rng.uniform(-spread, spread, (4, k)))
-    iterate[0] = 0.5 + rng.random(k)  # else finite differences say nothing
-    a, s, y, t = iterate
-    factor = np.linalg.cholesky((raw.T * a) @ raw)
+    m, k = len(gaps), len(gaps) if p == 0 else d + int(rng.integers(5))
+    raw_rows = rng.standard_normal((k, p, d)) if p else raw[:, None, :]
+    a, s = np.exp(rng.uniform(-spread, spread, (2, k)))
+    y, t = np.exp(rng.uniform(-spread, spread, (2, m)))
+    a = 0.5 + rng.random(k)  # else finite differences say nothing
+    factor = np.linalg.cholesky(np.einsum("x,xpi,xpj->ij", a, raw_rows, raw_rows))
     points = np.asarray(np.linalg.solve(factor, raw.T).T.copy(), dtype=np.float64)
+    flat = np.linalg.solve(factor, raw_rows.reshape(-1, d).T).T
+    rows = np.asarray(flat.reshape(raw_rows.shape), dtype=np.float64)
     norms = (points**2).sum(axis=1)
-    h = evidence(points, gaps, a)[0]
+    h = evidence(points, gaps, a, rows)[0]
     t *= np.maximum(np.abs(h - 1.0), 0.1)  # sizes as they occur on the way
-    y /= gradient(points, gaps, a, y).max()
-    residuals = np.array([1.0 - gradient(points, gaps, a, y) - s, h - 1.0 - t])
+    y /= gradient(points, gaps, a, y, rows).max()
+    residuals = 1.0 - gradient(points, gaps, a, y, rows) - s, h - 1.0 - t
     program = Program(
         levels=gaps,
-        points=points,
-        iterate=iterate,
-        change=np.zeros((4, k)),
-        squares=np.zeros((k, d * (d + 1) // 2)),
+        vectors=np.vstack([points, rows.reshape(-1, d)]) if p else points,
+        starts=m + p * np.arange(k + 1) if p else np.arange(k + 1),
+        shares=np.array([a, s]),
+        multipliers=np.array([y, t]),
+        change_of_shares=np.zeros((2, k)),
+        change_of_multipliers=np.zeros((2, m)),
+        information=np.zeros((k, d * (d + 1) // 2)),
+        squares=np.zeros((m, d * (d + 1) // 2)),
         norms=norms,
         slopes=gaps / norms**2,
-        residuals=residuals,
-        targets=rng.random((2, k)),
+        residual_costs=residuals[0],
+        residual_surplus=residuals[1],
+        target_shares=rng.random(k),
+        target_multipliers=rng.random(m),
+        game=p > 0,
     )
-    square_points(program)
+    square_vectors(program)
     system = newton_system(program)
     assert system.regular
     direction(program, system)
-    da, ds, dy, dt = program.change
+    (da, ds), (dy, dt) = program.change_of_shares, program.change_of_multipliers
     step = 1e-4 / max(np.abs(da).max(), 1.0)
 
     def moved(sign: float) -> tuple[Array, Array]:
         shares, multipliers = a + sign * step * da, y + sign * step * dy
-        slopes = gradient(points, gaps, shares, multipliers)
-        return slopes, evidence(points, gaps, shares)[0]
+        slopes = gradient(points, gaps, shares, multipliers, rows)
+        return slopes, evidence(points, gaps, shares, rows)[0]
 
     (slopes_up, h_up), (slopes_down, h_down) = moved(1.0), moved(-1.0)
     by_slopes, by_h = (slopes_up - slopes_down) / (2 * step), (h_up - h_down) / (2 * step)
-    size = 1.0 + np.abs(program.change).max() + np.abs(residuals).max()
+    size = 1.0 + max(np.abs(part).max() for part in (da, ds, dy, dt, *residuals))
     np.testing.assert_allclose(by_slopes + ds, residuals[0], atol=3e-6 * size)
     np.testing.assert_allclose(dt - by_h, residuals[1], atol=3e-6 * size)
     # relative to the terms: near the end, the products are small and their factors are not
-    np.testing.assert_allclose(a * ds + s * da, program.targets[0] - a * s, atol=1e-9 * size)
+    np.testing.assert_allclose(a * ds + s * da, program.target_shares - a * s, atol=1e-9 * size)
+    largest = 1 + max(part.max() for part in (a, s, y, t))
     np.testing.assert_allclose(
-        y * dt + t * dy, program.targets[1] - y * t, atol=1e-9 * size * (1 + iterate.max())
+        y * dt + t * dy, program.target_multipliers - y * t, atol=1e-9 * size * largest
     )
 
 
@@ -103,6 +135,30 @@ def test_both_bounds_hold_at_every_step(seed: int, k: int, steps: int) -> None:
     assert h.min() == pytest.approx(1.0, rel=1e-6)
     assert shares.sum() == pytest.approx(upper, rel=1e-12)
     assert gradient(points, gaps, base, multipliers).max() == pytest.approx(1.0, rel=1e-6)
+    assert multipliers.sum() == pytest.approx(lower, rel=1e-12)
+    assert lower <= upper * (1 + 1e-12)
+    if steps == MOST_STEPS:
+        assert upper - lower <= 1e-9 * upper
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, steps=st.integers(1, 60), p=st.integers(1, 3))
+def test_both_bounds_hold_at_every_step_of_a_game(seed: int, steps: int, p: int) -> None:
+    rng = np.random.default_rng(seed)
+    points, rows, levels = (
+        rng.standard_normal((5, 3)),
+        rng.standard_normal((6, p, 3)),
+        rng.random(5),
+    )
+    starts = 5 + p * np.arange(7)
+    vectors = np.vstack([points, rows.reshape(-1, 3)])
+    shares, multipliers, base, upper, lower = optimal_game_shares(
+        vectors, starts, levels, 1e-9, steps
+    )
+    assert evidence(points, levels, shares, rows)[0].min() == pytest.approx(1.0, rel=1e-6)
+    assert shares.sum() == pytest.approx(upper, rel=1e-12)
+    slopes = gradient(points, levels, base, multipliers, rows)
+    assert slopes.max() == pytest.approx(1.0, rel=1e-6)
     assert multipliers.sum() == pytest.approx(lower, rel=1e-12)
     assert lower <= upper * (1 + 1e-12)
     if steps == MOST_STEPS:

@@ -1,16 +1,17 @@
 """One step of the interior-point method of :mod:`sightline.core.allocation.program`.
 
-In the coordinates of the step M = I.  With K_x the vector of u_x u_x^T, C minus the Hessian of
-sum_z y_z h_z in M, and g_z K_z the gradient of h_z in M, Newton's equations are
+In the coordinates of the step M = I.  With U_x the vector of the information of an arm, the sum of
+u u^T over its rows, K_z the vector of v_z v_z^T, C minus the Hessian of sum_z y_z h_z in M, and
+g_z K_z the gradient of h_z in M, Newton's equations are
 
-    (s/a) da_x + K_x . w = rho_x,          w = C v - sum_z g_z dy_z K_z,     v = sum_x da_x K_x,
+    (s/a) da_x + U_x . w = rho_x,          w = C v - sum_z g_z dy_z K_z,     v = sum_x da_x U_x,
     (t/y) dy_z + g_z K_z . v = (t/y) c_z,
 
 where rho and c collect the residuals and targets.  Arms and constraints in ``arms`` and
 ``constraints`` keep their da and dy as unknowns; all others are eliminated, which leaves
-the sums E = sum (a/s) K K^T and G = C + sum (y/t) g^2 K K^T over the eliminated ones:
+the sums E = sum (a/s) U U^T and G = C + sum (y/t) g^2 K K^T over the eliminated ones:
 
-    v + E w - sum_arms da K = sum (a/s) rho K,      w = G v - sum_constraints g dy K + c_w.
+    v + E w - sum_arms da U = sum (a/s) rho U,      w = G v - sum_constraints g dy K + c_w.
 """
 
 from __future__ import annotations
@@ -31,34 +32,44 @@ from sightline.core.linalg.dense import (
 )
 from sightline.jit import compiled_apart
 
-__all__ = ["Program", "direction", "newton_system", "square_points"]
+__all__ = ["Program", "direction", "newton_system", "square_vectors"]
 
 Array = NDArray[np.float64]
+
+# In games arms are often alike, and so many may carry weight together, however few dimensions.
+_ALIKE = 64
 
 
 class Program(NamedTuple):
     """Primal-dual iterate, and what a step computes from it."""
 
     levels: Array
-    points: Array  # in coordinates in which M = I
-    iterate: Array  # (4, k): shares a, reduced costs s, multipliers y, surplus t
-    change: Array  # (4, k): direction of the step
-    squares: Array  # (k, r): u_x u_x^T as vectors, so that products are inner products
-    norms: Array  # (k,): |u|^2
-    slopes: Array  # (k,): l / |u|^4, the gradient of h_z being slopes[z] (u_x . u_z)^2
-    residuals: Array  # (2, k): of s = 1 - gradient and of t = h - 1
-    targets: Array  # (2, k): what a s and y t should become
+    vectors: Array  # (n, d): v_z, then rows u of the arms, in coordinates in which M = I
+    starts: NDArray[np.int64]  # (k + 1,): first row of every arm in that table
+    shares: Array  # (2, k): a and reduced costs s
+    multipliers: Array  # (2, m): y and surplus t
+    change_of_shares: Array  # (2, k): direction of the step
+    change_of_multipliers: Array  # (2, m)
+    information: Array  # (k, r): U_x as vectors, so that products are inner products
+    squares: Array  # (m, r): v_z v_z^T as vectors
+    norms: Array  # (m,): |v|^2
+    slopes: Array  # (m,): l / |v|^4, the gradient of h_z being slopes[z] times sum (u . v_z)^2
+    residual_costs: Array  # (k,): of s = 1 - gradient
+    residual_surplus: Array  # (m,): of t = h - 1
+    target_shares: Array  # (k,): what a s should become
+    target_multipliers: Array  # (m,): what y t should become
+    game: bool  # whether the rows of the arms are apart from the v_z
 
 
 @compiled_apart
 def _curvature(program: Program, out: Array) -> None:
-    """Write V -> 2 sum_z y_z h_z |V e_z|^2 as a matrix, e_z being u_z / |u_z|."""
-    points, norms, y = program.points, program.norms, program.iterate[2]
-    k, d = points.shape
-    weights, mean = np.empty(k), np.zeros((d, d))
-    for z in range(k):
+    """Write V -> 2 sum_z y_z h_z |V e_z|^2 as a matrix, e_z being v_z / |v_z|."""
+    norms, y = program.norms, program.multipliers[0]
+    m, d = norms.shape[0], program.vectors.shape[1]
+    weights, mean = np.empty(m), np.zeros((d, d))
+    for z in range(m):
         weights[z] = y[z] * program.levels[z] / (norms[z] * norms[z])
-    add_gram(points, weights, mean)
+    add_gram(program.vectors[:m], weights, mean)
     half = math.sqrt(0.5)
     row = 0
     for i in range(d):
@@ -85,9 +96,9 @@ def _curvature(program: Program, out: Array) -> None:
 def _by_constraints(program: Program, multipliers: Array) -> Array:
     """G: minus the Hessian of sum_z y_z h_z in M, and the constraints that are eliminated.
 
-    The Hessian for one z is the form V -> -2 h_z |V e - (e . V e) e|^2, e being u_z / |u_z|.
+    The Hessian for one z is the form V -> -2 h_z |V e - (e . V e) e|^2, e being v_z / |v_z|.
     """
-    norms, slopes, y = program.norms, program.slopes, program.iterate[2]
+    norms, slopes, y = program.norms, program.slopes, program.multipliers[0]
     r = program.squares.shape[1]
     out = np.zeros((r, r))
     _curvature(program, out)
@@ -100,18 +111,26 @@ def _by_constraints(program: Program, multipliers: Array) -> Array:
 
 
 @compiled_apart
-def square_points(program: Program) -> None:
-    """Write u_x u_x^T as vectors whose inner products are (u_x . u_z)^2."""
-    points = program.points
-    k, d = points.shape
-    for x in range(k):
-        column = 0
-        for i in range(d):
-            program.squares[x, column] = points[x, i] * points[x, i]
+def square_vectors(program: Program) -> None:
+    """Write v_z v_z^T and U_x as vectors whose inner products are sums of (u . v_z)^2."""
+    program.squares[:] = 0.0
+    for z in range(program.squares.shape[0]):
+        _add_square(program.vectors[z], program.squares[z])
+    program.information[:] = 0.0
+    for x in range(program.information.shape[0]):
+        for i in range(program.starts[x], program.starts[x + 1]):
+            _add_square(program.vectors[i], program.information[x])
+
+
+@compiled_apart
+def _add_square(vector: Array, out: Array) -> None:
+    column = 0
+    for i in range(vector.shape[0]):
+        out[column] += vector[i] * vector[i]
+        column += 1
+        for j in range(i + 1, vector.shape[0]):
+            out[column] += math.sqrt(2.0) * vector[i] * vector[j]
             column += 1
-            for j in range(i + 1, d):
-                program.squares[x, column] = math.sqrt(2.0) * points[x, i] * points[x, j]
-                column += 1
 
 
 @compiled_apart
@@ -145,7 +164,7 @@ class System(NamedTuple):
     arms: NDArray[np.int64]
     constraints: NDArray[np.int64]
     shares: Array  # (k,): a/s where eliminated, else 0
-    multipliers: Array  # (k,): y/t where eliminated, else 0
+    multipliers: Array  # (m,): y/t where eliminated, else 0
     by_arms: Array  # (r, r): E
     by_constraints: Array  # (r, r): G
     regular: bool
@@ -165,14 +184,16 @@ def _quotients(values: Array, slacks: Array, kept: NDArray[np.int64]) -> Array:
 @compiled_apart
 def newton_system(program: Program) -> System:
     """Set up and factorise the equations in v, da of ``arms`` and dy of ``constraints``."""
-    iterate, squares = program.iterate, program.squares
-    r = squares.shape[1]
-    arms = _kept(iterate[0], iterate[1], 2 * r)
-    constraints = _kept(iterate[2], iterate[3], 2 * r)
-    shares = _quotients(iterate[0], iterate[1], arms)
-    multipliers = _quotients(iterate[2], iterate[3], constraints)
+    a, s = program.shares
+    y, t = program.multipliers
+    r = program.squares.shape[1]
+    most = max(2 * r, _ALIKE) if program.game else 2 * r
+    arms = _kept(a, s, most)
+    constraints = _kept(y, t, most)
+    shares = _quotients(a, s, arms)
+    multipliers = _quotients(y, t, constraints)
     by_arms = np.zeros((r, r))
-    add_gram(squares, shares, by_arms)
+    add_gram(program.information, shares, by_arms)
     by_constraints = _by_constraints(program, multipliers)
     size = r + arms.shape[0] + constraints.shape[0]
     matrix, order = np.zeros((size, size)), np.empty(size, dtype=np.int64)
@@ -189,21 +210,21 @@ def newton_system(program: Program) -> System:
 @compiled_apart
 def _fill(program: Program, system: System) -> None:
     """Write the matrix of the equations."""
-    iterate, squares, matrix = program.iterate, program.squares, system.factors
+    information, squares, matrix = program.information, program.squares, system.factors
     arms, constraints = system.arms, system.constraints
     r = squares.shape[1]
     first = r + arms.shape[0]
-    kept = np.empty((arms.shape[0], r))  # K of the arms
+    kept = np.empty((arms.shape[0], r))  # U of the arms
     against = np.empty((r, constraints.shape[0]))  # -g K of the constraints, as columns
     for i in range(arms.shape[0]):
         x = arms[i]
-        matrix[r + i, r + i] = iterate[1, x] / iterate[0, x]
+        matrix[r + i, r + i] = program.shares[1, x] / program.shares[0, x]
         for j in range(r):
-            kept[i, j] = squares[x, j]
-            matrix[j, r + i] = -squares[x, j]
+            kept[i, j] = information[x, j]
+            matrix[j, r + i] = -information[x, j]
     for i in range(constraints.shape[0]):
         z = constraints[i]
-        matrix[first + i, first + i] = iterate[3, z] / iterate[2, z]
+        matrix[first + i, first + i] = program.multipliers[1, z] / program.multipliers[0, z]
         for j in range(r):
             against[j, i] = -program.slopes[z] * squares[z, j]
             matrix[first + i, j] = -against[j, i]
@@ -218,43 +239,47 @@ def _fill(program: Program, system: System) -> None:
 @compiled_apart
 def direction(program: Program, system: System) -> None:
     """Write the change that Newton's equations ask for, given the targets."""
-    iterate, change, squares = program.iterate, program.change, program.squares
-    targets, residuals, slopes = program.targets, program.residuals, program.slopes
-    k = squares.shape[0]
-    rho, c, values = np.empty(k), np.empty(k), np.empty(k)
+    a, s = program.shares
+    y, t = program.multipliers
+    da, ds = program.change_of_shares
+    dy, dt = program.change_of_multipliers
+    slopes = program.slopes
+    k, m = a.shape[0], y.shape[0]
+    rho, c, at_arms, at_constraints = np.empty(k), np.empty(m), np.empty(k), np.empty(m)
     for x in range(k):
-        a, s, y, t = iterate[0, x], iterate[1, x], iterate[2, x], iterate[3, x]
-        rho[x] = (targets[0, x] - a * s) / a - residuals[0, x]
-        c[x] = (targets[1, x] - y * t - y * residuals[1, x]) / t
-        change[0, x] = system.shares[x] * rho[x]
-        change[2, x] = 0.0 if system.multipliers[x] == 0.0 else -slopes[x] * c[x]
+        rho[x] = (program.target_shares[x] - a[x] * s[x]) / a[x] - program.residual_costs[x]
+        da[x] = system.shares[x] * rho[x]
+    for z in range(m):
+        target = program.target_multipliers[z]
+        c[z] = (target - y[z] * t[z] - y[z] * program.residual_surplus[z]) / t[z]
+        dy[z] = 0.0 if system.multipliers[z] == 0.0 else -slopes[z] * c[z]
     w = _unknowns(program, system, rho, c)
-    apply(squares, w, values)
+    apply(program.information, w, at_arms)
     for x in range(k):
         if system.shares[x] != 0.0:
-            change[0, x] = system.shares[x] * (rho[x] - values[x])
-    apply_transposed(squares, change[0], w)
-    apply(squares, w, values)
-    for x in range(k):
-        a, s, y, t = iterate[0, x], iterate[1, x], iterate[2, x], iterate[3, x]
-        change[1, x] = (targets[0, x] - a * s - s * change[0, x]) / a
-        change[3, x] = residuals[1, x] + slopes[x] * values[x]
-        if system.multipliers[x] != 0.0:
-            change[2, x] = (targets[1, x] - y * t - y * change[3, x]) / t
+            da[x] = system.shares[x] * (rho[x] - at_arms[x])
+        ds[x] = (program.target_shares[x] - a[x] * s[x] - s[x] * da[x]) / a[x]
+    apply_transposed(program.information, da, w)
+    apply(program.squares, w, at_constraints)
+    for z in range(m):
+        dt[z] = program.residual_surplus[z] + slopes[z] * at_constraints[z]
+        if system.multipliers[z] != 0.0:
+            dy[z] = (program.target_multipliers[z] - y[z] * t[z] - y[z] * dt[z]) / t[z]
 
 
 @compiled_apart
 def _unknowns(program: Program, system: System, rho: Array, c: Array) -> Array:
     """Solve for v, and for da and dy that were kept, which are written; return w."""
-    iterate, change, squares = program.iterate, program.change, program.squares
-    k, r = squares.shape
+    information, squares = program.information, program.squares
+    da, dy = program.change_of_shares[0], program.change_of_multipliers[0]
+    r = squares.shape[1]
     first = r + system.arms.shape[0]
-    offset, w, v, values = np.empty(r), np.empty(r), np.empty(r), np.empty(k)
+    offset, w, v, values = np.empty(r), np.empty(r), np.empty(r), np.empty(da.shape[0])
     unknown = np.empty(system.order.shape[0])
-    apply_transposed(squares, change[2], offset)
-    apply_transposed(squares, change[0], v)
+    apply_transposed(squares, dy, offset)
+    apply_transposed(information, da, v)
     apply(system.by_arms, offset, unknown)
-    apply(squares, offset, values)
+    apply(information, offset, values)
     for i in range(r):
         unknown[i] = v[i] - unknown[i]
     for i in range(system.arms.shape[0]):
@@ -262,16 +287,16 @@ def _unknowns(program: Program, system: System, rho: Array, c: Array) -> Array:
         unknown[r + i] = rho[x] - values[x]
     for i in range(system.constraints.shape[0]):
         z = system.constraints[i]
-        unknown[first + i] = c[z] * iterate[3, z] / iterate[2, z]
+        unknown[first + i] = c[z] * program.multipliers[1, z] / program.multipliers[0, z]
     substitute(system.factors, system.order, unknown)
     apply(system.by_constraints, unknown, w)
     for i in range(r):
         w[i] += offset[i]
     for i in range(system.arms.shape[0]):
-        change[0, system.arms[i]] = unknown[r + i]
+        da[system.arms[i]] = unknown[r + i]
     for i in range(system.constraints.shape[0]):
         z = system.constraints[i]
-        change[2, z] = unknown[first + i]
+        dy[z] = unknown[first + i]
         for j in range(r):
             w[j] -= program.slopes[z] * unknown[first + i] * squares[z, j]
     return w

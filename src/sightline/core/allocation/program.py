@@ -26,6 +26,14 @@ h_z is a minimum of linear functions of a, hence concave, with gradient (u_x . w
 Lagrangian bounds the optimum from below by sum_z y_z / max_x sum_z y_z (u_x . w_z)^2, and scaling
 any a > 0 until all h_z >= 1 bounds it from above.  Both bounds hold at every step.
 
+In a game, what an arm shows and what is to be refuted are two things.  Arm x shows several rows u,
+and M has a_x times the sum of their u u^T; a vector v_z = x_z - x*, in the same coordinates, takes
+the place of u_z in h_z and w_z, with a level l_z = Delta(z)^2.  The gradient is the sum of
+(u . w_z)^2 over the rows of x.  A bandit is the game with one row u_x per arm and v_x = u_x, as x*
+vanishes.  In games M may tend to a singular matrix, in directions that no v_z has; coordinates
+follow.  Steps of different lengths, which are faster in bandits, may diverge there, as the gradient
+depends on a and y together: games take the shorter one for both.
+
 The method is Mehrotra's predictor-corrector for the conditions s = 1 - gradient >= 0, t = h - 1
 >= 0, a s = y t = 0.  Everything depends on a through M alone, so a step is a linear system in the
 d (d + 1) / 2 entries of M, and costs O(k d^4 + d^6).  Eliminating the arms that carry weight and
@@ -41,13 +49,19 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.allocation.newton_step import Program, direction, newton_system, square_points
+from sightline.core.allocation.newton_step import Program, direction, newton_system, square_vectors
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
 from sightline.core.linalg.cholesky import factorise, solve_transposed
 from sightline.core.linalg.dense import add_gram
 from sightline.jit import compiled_apart
 
-__all__ = ["MOST_STEPS", "cheapest_allocation", "optimal_allocation", "optimal_shares"]
+__all__ = [
+    "MOST_STEPS",
+    "cheapest_allocation",
+    "optimal_allocation",
+    "optimal_game_shares",
+    "optimal_shares",
+]
 
 Array = NDArray[np.float64]
 
@@ -60,51 +74,61 @@ MOST_STEPS = 60
 
 
 @compiled_apart
-def _start(points: Array, levels: Array) -> Program:
-    k, d = points.shape
+def _start(vectors: Array, starts: NDArray[np.int64], levels: Array) -> Program:
+    k, m, d = starts.shape[0] - 1, levels.shape[0], vectors.shape[1]
     r = d * (d + 1) // 2
     program = Program(
         levels=levels,
-        points=points.copy(),
-        iterate=np.ones((4, k)),
-        change=np.zeros((4, k)),
-        squares=np.zeros((k, r)),
-        norms=np.zeros(k),
-        slopes=np.zeros(k),
-        residuals=np.zeros((2, k)),
-        targets=np.zeros((2, k)),
+        vectors=vectors.copy(),
+        starts=starts,
+        shares=np.ones((2, k)),
+        multipliers=np.ones((2, m)),
+        change_of_shares=np.zeros((2, k)),
+        change_of_multipliers=np.zeros((2, m)),
+        information=np.zeros((k, r)),
+        squares=np.zeros((m, r)),
+        norms=np.zeros(m),
+        slopes=np.zeros(m),
+        residual_costs=np.zeros(k),
+        residual_surplus=np.zeros(m),
+        target_shares=np.zeros(k),
+        target_multipliers=np.zeros(m),
+        game=vectors.shape[0] > m,
     )
-    iterate = program.iterate
     _whiten(program)
     least = _least_evidence(program)
     for x in range(k):
-        iterate[0, x] = 2.0 / least
+        program.shares[0, x] = 2.0 / least
     _whiten(program)
     steepest = _gradient(program)
-    for x in range(k):
-        iterate[2, x] = 0.5 / steepest
+    for z in range(m):
+        program.multipliers[0, z] = 0.5 / steepest
     _gradient(program)
     for x in range(k):
-        iterate[1, x] += program.residuals[0, x]
-        iterate[3, x] = levels[x] / program.norms[x] - 1.0
+        program.shares[1, x] += program.residual_costs[x]
+    for z in range(m):
+        program.multipliers[1, z] = levels[z] / program.norms[z] - 1.0
     return program
 
 
 @compiled_apart
 def _whiten(program: Program) -> None:
     """Change coordinates such that M = I."""
-    points = program.points
-    k, d = points.shape
-    gram, factor = np.zeros((d, d)), np.zeros((d, d))
-    add_gram(points, program.iterate[0], gram)
+    vectors, starts = program.vectors, program.starts
+    n, d = vectors.shape
+    weights, gram, factor = np.zeros(n), np.zeros((d, d)), np.zeros((d, d))
+    for x in range(starts.shape[0] - 1):
+        weights[starts[x] : starts[x + 1]] = program.shares[0, x]
+    add_gram(vectors, weights, gram)
     factorise(gram, factor)
-    for x in range(k):
-        solve_transposed(factor, points[x])
+    for i in range(n):
+        solve_transposed(factor, vectors[i])
+    for z in range(program.levels.shape[0]):
         norm = 0.0
         for i in range(d):
-            norm += points[x, i] * points[x, i]
-        program.norms[x] = norm
-        program.slopes[x] = program.levels[x] / (norm * norm)
+            norm += vectors[z, i] * vectors[z, i]
+        program.norms[z] = norm
+        program.slopes[z] = program.levels[z] / (norm * norm)
 
 
 @compiled_apart
@@ -119,97 +143,127 @@ def _least_evidence(program: Program) -> float:
 @compiled_apart
 def _gradient(program: Program) -> float:
     """Write the residuals; return the largest gradient of sum_z y_z h_z."""
-    points = program.points
-    k, d = points.shape
-    iterate = program.iterate
-    weights, dual = np.empty(k), np.zeros((d, d))
-    for z in range(k):
-        weights[z] = iterate[2, z] * program.slopes[z]
-    add_gram(points, weights, dual)
+    vectors, starts = program.vectors, program.starts
+    m, d = program.levels.shape[0], vectors.shape[1]
+    weights, dual = np.empty(m), np.zeros((d, d))
+    for z in range(m):
+        weights[z] = program.multipliers[0, z] * program.slopes[z]
+        surplus = program.levels[z] / program.norms[z] - 1.0
+        program.residual_surplus[z] = surplus - program.multipliers[1, z]
+    add_gram(vectors[:m], weights, dual)
     steepest = 0.0
-    for x in range(k):
+    for x in range(starts.shape[0] - 1):
         gradient = 0.0
-        for i in range(d):
-            for j in range(d):
-                gradient += points[x, i] * dual[i, j] * points[x, j]
+        for row in range(starts[x], starts[x + 1]):
+            for i in range(d):
+                for j in range(d):
+                    gradient += vectors[row, i] * dual[i, j] * vectors[row, j]
         steepest = max(steepest, gradient)
-        program.residuals[0, x] = 1.0 - gradient - iterate[1, x]
-        program.residuals[1, x] = program.levels[x] / program.norms[x] - 1.0 - iterate[3, x]
+        program.residual_costs[x] = 1.0 - gradient - program.shares[1, x]
     return steepest
+
+
+@compiled_apart
+def _longest(values: Array, changes: Array, reach: float) -> float:
+    """Length of a step, at most 1, that keeps the values positive."""
+    longest = 1.0
+    for x in range(values.shape[0]):
+        if changes[x] < 0.0:
+            longest = min(longest, -reach * values[x] / changes[x])
+    return longest
 
 
 @compiled_apart
 def _lengths(program: Program, reach: float) -> tuple[float, float]:
     """Lengths of the primal and the dual step, at most 1, that keep everything positive."""
-    iterate, change = program.iterate, program.change
-    longest = np.full(4, math.inf)
-    for row in range(4):
-        for x in range(iterate.shape[1]):
-            if change[row, x] < 0.0:
-                longest[row] = min(longest[row], -reach * iterate[row, x] / change[row, x])
-    return min(longest[0], longest[3], 1.0), min(longest[1], longest[2], 1.0)
+    shares, multipliers = program.shares, program.multipliers
+    by_shares, by_multipliers = program.change_of_shares, program.change_of_multipliers
+    primal = min(
+        _longest(shares[0], by_shares[0], reach),
+        _longest(multipliers[1], by_multipliers[1], reach),
+    )
+    dual = min(
+        _longest(shares[1], by_shares[1], reach),
+        _longest(multipliers[0], by_multipliers[0], reach),
+    )
+    return primal, dual
 
 
 @compiled_apart
 def _complementarity(program: Program, primal: float, dual: float) -> float:
     """Mean of the products a s and y t after a step of these lengths."""
-    iterate, change = program.iterate, program.change
-    k = program.levels.shape[0]
+    a, s = program.shares
+    y, t = program.multipliers
+    da, ds = program.change_of_shares
+    dy, dt = program.change_of_multipliers
+    k, m = a.shape[0], y.shape[0]
     total = 0.0
-    for x in range(k):
-        a, s = iterate[0, x] + primal * change[0, x], iterate[1, x] + dual * change[1, x]
-        y, t = iterate[2, x] + dual * change[2, x], iterate[3, x] + primal * change[3, x]
-        total += a * s + y * t
-    mean: float = total / (2 * k)
+    for i in range(max(k, m)):
+        product = 0.0
+        if i < k:
+            product += (a[i] + primal * da[i]) * (s[i] + dual * ds[i])
+        if i < m:
+            product += (y[i] + dual * dy[i]) * (t[i] + primal * dt[i])
+        total += product
+    mean: float = total / (k + m)
     return mean
 
 
 @compiled_apart
 def _advance(program: Program) -> bool:
     """Predict, correct, step; False if there is no step worth taking."""
-    change, targets = program.change, program.targets
-    k = program.levels.shape[0]
-    square_points(program)
+    da, ds = program.change_of_shares
+    dy, dt = program.change_of_multipliers
+    k, m = da.shape[0], dy.shape[0]
+    square_vectors(program)
     system = newton_system(program)
     if not system.regular:
         return False
-    for x in range(k):
-        targets[0, x] = 0.0
-        targets[1, x] = 0.0
+    program.target_shares[:] = 0.0
+    program.target_multipliers[:] = 0.0
     direction(program, system)
     now = _complementarity(program, 0.0, 0.0)
     primal, dual = _lengths(program, 1.0)
     centre = now * (_complementarity(program, primal, dual) / now) ** 3
     for x in range(k):
-        targets[0, x] = centre - change[0, x] * change[1, x]
-        targets[1, x] = centre - change[2, x] * change[3, x]
+        program.target_shares[x] = centre - da[x] * ds[x]
+    for z in range(m):
+        program.target_multipliers[z] = centre - dy[z] * dt[z]
     direction(program, system)
     primal, dual = _lengths(program, _REACH)
+    if program.game:
+        primal = dual = min(primal, dual)
     if not max(primal, dual) > _SHORTEST:
         return False
     for x in range(k):
-        program.iterate[0, x] += primal * change[0, x]
-        program.iterate[1, x] += dual * change[1, x]
-        program.iterate[2, x] += dual * change[2, x]
-        program.iterate[3, x] += primal * change[3, x]
+        program.shares[0, x] += primal * da[x]
+        program.shares[1, x] += dual * ds[x]
+    for z in range(m):
+        program.multipliers[0, z] += dual * dy[z]
+        program.multipliers[1, z] += primal * dt[z]
     return True
 
 
 @compiled_apart
-def _scaled(values: Array, factor: float, out: Array) -> float:
-    """Write the values times a factor; return their sum."""
+def _sum(values: Array, factor: float) -> float:
+    """Sum of the values times a factor."""
     total = 0.0
     for x in range(values.shape[0]):
-        out[x] = factor * values[x]
-        total += out[x]
+        total += factor * values[x]
     return total
+
+
+@compiled_apart
+def _write_scaled(values: Array, factor: float, out: Array) -> None:
+    for x in range(values.shape[0]):
+        out[x] = factor * values[x]
 
 
 @compiled_apart
 def optimal_shares(
     points: Array, levels: Array, tolerance: float, steps: int
 ) -> tuple[Array, Array, Array, float, float]:
-    """Solve the program for M = R^d.
+    """Solve the program of a bandit for M = R^d: u_x is both what an arm shows and v_x.
 
     Parameters
     ----------
@@ -217,6 +271,27 @@ def optimal_shares(
         u_x, of rank d; none is zero.
     levels : ndarray, shape (k,)
         l_x > 0.
+    tolerance, steps
+        As of :func:`optimal_game_shares`, whose answer is returned.
+    """
+    return optimal_game_shares(points, np.arange(len(points) + 1), levels, tolerance, steps)
+
+
+@compiled_apart
+def optimal_game_shares(
+    vectors: Array, starts: NDArray[np.int64], levels: Array, tolerance: float, steps: int
+) -> tuple[Array, Array, Array, float, float]:
+    """Solve the program for M = R^d.
+
+    Parameters
+    ----------
+    vectors : ndarray, shape (n, d)
+        v_z in the first m rows, and the rows u of the arms, which have rank d and may be rows
+        among the first.  No v_z is zero.
+    starts : ndarray, shape (k + 1,)
+        Arm x shows the rows from ``starts[x]`` to before ``starts[x + 1]``.
+    levels : ndarray, shape (m,)
+        l_z > 0.
     tolerance : float
         Relative distance of the two bounds at which to stop.
     steps : int
@@ -226,16 +301,16 @@ def optimal_shares(
     -------
     shares : ndarray, shape (k,)
         a of the smallest upper bound, feasible.
-    multipliers : ndarray, shape (k,)
+    multipliers : ndarray, shape (m,)
         y of the largest lower bound, feasible.
     base : ndarray, shape (k,)
         a at which that y was found: it defines the w_z.
     upper, lower : float
         Bounds on the optimum.
     """
-    k = levels.shape[0]
-    program = _start(points, levels)
-    shares, multipliers, base, trial = np.zeros(k), np.zeros(k), np.ones(k), np.zeros(k)
+    k, m = starts.shape[0] - 1, levels.shape[0]
+    program = _start(vectors, starts, levels)
+    shares, multipliers, base = np.zeros(k), np.zeros(m), np.ones(k)
     upper, lower = math.inf, 0.0
     for _ in range(steps):
         _whiten(program)
@@ -243,15 +318,15 @@ def optimal_shares(
         least = _least_evidence(program)
         if not 0.0 < least * steepest < math.inf:  # rounding errors have spoilt M
             break
-        cost = _scaled(program.iterate[0], 1.0 / least, trial)
+        cost = _sum(program.shares[0], 1.0 / least)
         if cost < upper:
             upper = cost
-            _scaled(trial, 1.0, shares)
-        cost = _scaled(program.iterate[2], 1.0 / steepest, trial)
+            _write_scaled(program.shares[0], 1.0 / least, shares)
+        cost = _sum(program.multipliers[0], 1.0 / steepest)
         if cost > lower:
             lower = cost
-            _scaled(trial, 1.0, multipliers)
-            _scaled(program.iterate[0], 1.0, base)
+            _write_scaled(program.multipliers[0], 1.0 / steepest, multipliers)
+            _write_scaled(program.shares[0], 1.0, base)
         if upper - lower <= tolerance * upper or not _advance(program):
             break
     return shares, multipliers, base, upper, lower

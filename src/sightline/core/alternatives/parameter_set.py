@@ -69,6 +69,13 @@ class Polytope:
         signs = list(itertools.product([1.0, -1.0], repeat=d))
         return cls(signs, [bound] * len(signs))
 
+    @classmethod
+    def simplex(cls, d: int) -> Polytope:
+        """All nu in R^d with entries >= 0 that sum to 1: laws of d outcomes, a flat set."""
+        d = integer("d", d, at_least=1)
+        rows = np.vstack([-np.eye(d), np.ones(d), -np.ones(d)])
+        return cls(rows.tolist(), [0.0] * d + [1.0, -1.0])
+
     def arrays(self, d: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return A and b, for parameters in d dimensions."""
         normals, offsets = np.array(self.normals), np.array(self.offsets)

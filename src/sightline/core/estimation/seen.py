@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.linalg.vectors import inner_products
+from sightline.core.linalg.cholesky import factorise
+from sightline.core.linalg.vectors import inner_products, multiply
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
@@ -25,6 +26,7 @@ __all__ = [
     "SeesRow",
     "SeesRows",
     "SeesStream",
+    "factorise_seen",
     "is_silent",
     "quadratic_forms",
     "seen_along",
@@ -73,6 +75,9 @@ class SeesRows(NamedTuple):
     products: Array  # (k p,): scratch
     silent: Bools  # (k,): arms that show nothing
     per_arm: int  # p
+    image: Array  # (d,): scratch
+    matrix: Array  # (p, p): scratch
+    factor: Array  # (p, p): scratch
 
 
 @generic
@@ -161,6 +166,18 @@ def _rows_by_arm(seen: SeesRows, arms: Any, arm: int, vector: Array) -> float:
         value = _inner(seen.rows, n, vector)
         total += value * value
     return math.sqrt(total)
+
+
+@compiled
+def factorise_seen(seen: SeesRows, inverse: Array, arm: int) -> None:
+    """Write the Cholesky factor of I + Y_x V^-1 Y_x^T for one arm x: O(p d^2 + p^2 d + p^3)."""
+    p, first = seen.per_arm, arm * seen.per_arm
+    for i in range(p):
+        excess = multiply(inverse, seen.rows[first + i], seen.image, 0.0)
+        seen.matrix[i, i] = 1.0 + max(excess, 0.0)
+        for j in range(i):
+            seen.matrix[j, i] = _inner(seen.rows, first + j, seen.image)
+    factorise(seen.matrix, seen.factor)
 
 
 @generic

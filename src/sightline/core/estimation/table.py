@@ -89,7 +89,10 @@ def rows_seen(arms: Arms) -> Array:
 def _sees(rows: Array, per_arm: int) -> SeesRow | SeesRows:
     shows = np.any(rows.reshape(-1, per_arm * rows.shape[1]), axis=1)
     parts = rows, np.ascontiguousarray(rows.T), np.empty(len(rows)), np.logical_not(shows)
-    return SeesRow(*parts) if per_arm == 1 else SeesRows(*parts, per_arm)
+    if per_arm == 1:
+        return SeesRow(*parts)
+    square = (per_arm, per_arm)
+    return SeesRows(*parts, per_arm, np.zeros(rows.shape[1]), np.zeros(square), np.zeros(square))
 
 
 def _table(rewards: Array, seen: Any, per_arm: int) -> Arms:

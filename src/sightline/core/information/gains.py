@@ -21,6 +21,13 @@ from numpy.typing import NDArray
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.confidence.rules import local_beta
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.seen import (
+    SeesRewards,
+    SeesRow,
+    SeesRows,
+    SeesStream,
+    factorise_seen,
+)
 from sightline.core.information.gaps import gap_estimates, optimistic_arm
 from sightline.core.information.round import Round, Weighing, Workspace
 from sightline.core.offers import withhold
@@ -93,11 +100,36 @@ def register_information(
 
 
 @compiled
-def log_det_gains(round_: Round, gains: Array) -> None:
-    """Write log(1 + |Y_x|^2) in V^-1: for p = 1, by what log det V would grow.  O(k)."""
-    widths = round_.estimate.arms.seen_widths
+def log_det_gains(estimate: LeastSquares, gains: Array) -> None:
+    """Write log det(I + Y_x V^-1 Y_x^T), by which log det V would grow: O(k), or O(k p d^2)."""
+    _log_det_gains(estimate.arms.seen, estimate, gains)
+
+
+@generic
+def _log_det_gains(seen: Any, estimate: LeastSquares, gains: Array) -> None:
+    """Write it for one way of seeing."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@_log_det_gains.register(SeesRewards)
+@_log_det_gains.register(SeesStream)
+@_log_det_gains.register(SeesRow)
+@compiled
+def _log_det_of_one(seen: Any, estimate: LeastSquares, gains: Array) -> None:
+    widths = estimate.arms.seen_widths
     for x in range(gains.shape[0]):
         gains[x] = math.log1p(max(widths[x], 0.0))
+
+
+@_log_det_gains.register(SeesRows)
+@compiled
+def _log_det_of_several(seen: SeesRows, estimate: LeastSquares, gains: Array) -> None:
+    for x in range(gains.shape[0]):
+        factorise_seen(seen, estimate.learned.gram_inverse, x)
+        total = 0.0
+        for i in range(seen.per_arm):
+            total += 2.0 * math.log(seen.factor[i, i])
+        gains[x] = max(total, 0.0)
 
 
 @compiled
@@ -118,7 +150,7 @@ def gains_on_offer(rule: Any, round_: Round, offer: Any) -> None:
     information_gains(rule, round_, gains)
     withhold(offer, gains, 0.0)
     if _is_zero(gains):
-        log_det_gains(round_, gains)
+        log_det_gains(round_.estimate, gains)
         withhold(offer, gains, 0.0)
 
 

@@ -7,18 +7,28 @@ of the width in one direction.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.seen import seen_along
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.seen import (
+    SeesRewards,
+    SeesRow,
+    SeesRows,
+    SeesStream,
+    factorise_seen,
+    seen_along,
+)
 from sightline.core.information.gains import log_det_gains, register_information
 from sightline.core.information.round import Round
-from sightline.core.linalg.vectors import multiply
-from sightline.jit import compiled
+from sightline.core.linalg.cholesky import solve_transposed
+from sightline.core.linalg.vectors import inner_products, multiply
+from sightline.jit import compiled, generic
 
-__all__: list[str] = []
+__all__ = ["gains_along", "write_widest"]
 
 Array = NDArray[np.float64]
 
@@ -32,22 +42,54 @@ class LogDetGain(NamedTuple):
 @register_information("log-det", LogDetGain())
 @compiled
 def _log_det_gain(rule: LogDetGain, round_: Round, gains: Array) -> None:
-    log_det_gains(round_, gains)
+    log_det_gains(round_.estimate, gains)
 
 
 @compiled
-def _directional_gain(round_: Round, gains: Array) -> None:
-    """Write by how much the log of the squared width along ``work.shift`` would fall: O(k d)."""
-    estimate, direction = round_.estimate, round_.work.shift
-    w, products = estimate.scratch.direction, estimate.scratch.products
-    norm = multiply(estimate.learned.gram_inverse, direction, w, 0.0)
-    seen_along(estimate.arms.seen, estimate.arms, w, products)
+def gains_along(estimate: LeastSquares, direction: Array, gains: Array) -> None:
+    """Write by how much the log of the squared width in a direction would fall: O(k d).
+
+    For u the direction, b = Y_x V^-1 u and G = Y_x V^-1 Y_x^T it is -log(1 - b^T (I + G)^-1 b /
+    |u|^2), the norm taken in V^-1; for p > 1 rows per arm that costs O(k p d^2).
+    """
+    norm = multiply(estimate.learned.gram_inverse, direction, estimate.scratch.direction, 0.0)
+    if norm > 0.0:
+        _write_shares(estimate.arms.seen, estimate, norm, gains)
     for x in range(gains.shape[0]):
-        gains[x] = 0.0
-        if norm > 0.0:
-            width = max(estimate.arms.seen_widths[x], 0.0)
-            share = products[x] * products[x] / (norm * (1.0 + width))
-            gains[x] = -math.log1p(-min(share, 1.0 - 1e-16))
+        gains[x] = -math.log1p(-min(gains[x], 1.0 - 1e-16)) if norm > 0.0 else 0.0
+
+
+@generic
+def _write_shares(seen: Any, estimate: LeastSquares, norm: float, shares: Array) -> None:
+    """Write b^T (I + G)^-1 b / |u|^2 for all arms; ``scratch.direction`` holds V^-1 u."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@_write_shares.register(SeesRewards)
+@_write_shares.register(SeesStream)
+@_write_shares.register(SeesRow)
+@compiled
+def _shares_of_one(seen: Any, estimate: LeastSquares, norm: float, shares: Array) -> None:
+    products = estimate.scratch.products
+    seen_along(seen, estimate.arms, estimate.scratch.direction, products)
+    for x in range(shares.shape[0]):
+        width = max(estimate.arms.seen_widths[x], 0.0)
+        shares[x] = products[x] * products[x] / (norm * (1.0 + width))
+
+
+@_write_shares.register(SeesRows)
+@compiled
+def _shares_of_several(seen: SeesRows, estimate: LeastSquares, norm: float, shares: Array) -> None:
+    p = seen.per_arm
+    inner_products(seen.columns, estimate.scratch.direction, seen.products)
+    for x in range(shares.shape[0]):
+        factorise_seen(seen, estimate.learned.gram_inverse, x)
+        b = seen.products[x * p : (x + 1) * p]
+        solve_transposed(seen.factor, b)
+        total = 0.0
+        for i in range(p):
+            total += b[i] * b[i]
+        shares[x] = total / norm
 
 
 class UCBDirectedGain(NamedTuple):
@@ -63,7 +105,7 @@ def _ucb_directed_gain(rule: UCBDirectedGain, round_: Round, gains: Array) -> No
     direction = round_.work.shift
     for i in range(direction.shape[0]):
         direction[i] = round_.estimate.arms.rewards[round_.ucb_arm, i]
-    _directional_gain(round_, gains)
+    gains_along(round_.estimate, direction, gains)
 
 
 class DirectedGain(NamedTuple):
@@ -75,15 +117,23 @@ class DirectedGain(NamedTuple):
 @register_information("directed", DirectedGain())
 @compiled
 def _directed_gain(rule: DirectedGain, round_: Round, gains: Array) -> None:
-    """Take the widest difference between x-hat and an arm that may be better, or nearly is.
+    direction = round_.work.shift
+    write_widest(round_.estimate, round_.alternatives, round_.comparison, round_.beta, direction)
+    gains_along(round_.estimate, direction, gains)
+
+
+@compiled
+def write_widest(
+    estimate: LeastSquares, alternatives: Any, comparison: Comparison, beta: float, direction: Array
+) -> None:
+    """Write the widest difference between x-hat and an arm that may be better, or nearly is.
 
     Where confidence at the level of beta has refuted every other arm, the one nearest to
     refuting x-hat is taken: without a direction there would be nothing to learn, and exploration
     at the level of the exploitation test would never end.
     """
-    separations, shortfalls = round_.alternatives.separations, round_.alternatives.shortfalls
-    best, direction = round_.comparison.best, round_.work.shift
-    actions = round_.estimate.arms.rewards
+    separations, shortfalls = alternatives.separations, alternatives.shortfalls
+    best, actions = comparison.best, estimate.arms.rewards
     widest, nearest = best, best
     width, ratio = 0.0, math.inf
     for z in range(separations.shape[0]):
@@ -92,9 +142,8 @@ def _directed_gain(rule: DirectedGain, round_: Round, gains: Array) -> None:
         distance = shortfalls[z] * shortfalls[z] / separations[z]
         if distance < ratio:
             nearest, ratio = z, distance
-        if distance <= round_.beta and separations[z] > width:
+        if distance <= beta and separations[z] > width:
             widest, width = z, separations[z]
     z = widest if widest != best else nearest
     for i in range(direction.shape[0]):
         direction[i] = actions[best, i] - actions[z, i]
-    _directional_gain(round_, gains)

@@ -4,6 +4,7 @@
 |---------------------------------------------|------------------------------------|-------|
 | Delta(x) = E max_z <z, theta> - <x, mean>   | ``gaps[x]``                        | (k,)  |
 | sum_z p(z) (E[<x, theta>; z] / p(z) - <x, mean>)^2 | ``gains[x]``: ``Variance``  | (k,)  |
+| the same, summed over the rows y of Y_x in place of x | ``gains[x]``: ``RowVariance`` | (k,) |
 | I(x*; y), y = <x, theta> + noise            | ``gains[x]``: ``MutualInformation`` | (k,) |
 
 With S(z) = E[eta; z] the first gain is a quadratic form of R^-T x, sum_z S(z) S(z)^T / p(z).
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.linalg.cholesky import solve_transposed
 from sightline.core.linalg.vectors import norm
 from sightline.core.offers import first_largest_offered
 from sightline.core.persistence import persists
@@ -36,10 +38,12 @@ from sightline.jit import compiled, generic
 
 __all__ = [
     "MutualInformation",
+    "RowVariance",
     "Variance",
     "bayesian_gains",
     "bayesian_gaps",
     "mutual_information",
+    "row_variance",
     "variance",
 ]
 
@@ -64,6 +68,16 @@ class Variance(NamedTuple):
 
 
 @persists()
+class RowVariance(NamedTuple):
+    """Variance-based information gain where an arm shows rows of its own."""
+
+    form: Array  # (d, d)
+    rows: Array  # (k, p, d)
+    factor: Array  # (d, d): R of the posterior, the same memory
+    whitened: Array  # scratch (d,)
+
+
+@persists()
 class MutualInformation(NamedTuple):
     """Mutual information between the best arm and the outcome."""
 
@@ -76,6 +90,12 @@ class MutualInformation(NamedTuple):
 def variance(d: int, weights: Array) -> Variance:
     """Workspace of the variance-based gain; the weights are those of the model."""
     return Variance(np.zeros((d, d)), weights**2)
+
+
+def row_variance(observations: Array, factor: Array) -> RowVariance:
+    """Workspace of the variance-based gain of a game, beside the factor of its posterior."""
+    d = len(factor)
+    return RowVariance(np.zeros((d, d)), observations, factor, np.zeros(d))
 
 
 def mutual_information(vertices: int, noise_stds: Array) -> MutualInformation:
@@ -111,7 +131,32 @@ def variance_gain(
     information: Variance, source: object, cells: Cells, leader: int, gains: Array
 ) -> None:
     """Quadratic form of the whitened arms: O((c + k) d^2)."""
-    form, shifts = information.form, cells.shifts
+    _write_form(information.form, cells)
+    for x in range(gains.shape[0]):
+        gains[x] = _value(information.form, cells.whitened[x]) * information.precisions[x]
+
+
+@bayesian_gains.register(RowVariance)
+@compiled
+def row_variance_gain(
+    information: RowVariance, source: object, cells: Cells, leader: int, gains: Array
+) -> None:
+    """Sum of the quadratic forms of the whitened rows: O((c + k p) d^2)."""
+    rows, whitened = information.rows, information.whitened
+    _write_form(information.form, cells)
+    for x in range(gains.shape[0]):
+        gains[x] = 0.0
+        for n in range(rows.shape[1]):
+            for i in range(whitened.shape[0]):
+                whitened[i] = rows[x, n, i]
+            solve_transposed(information.factor, whitened)
+            gains[x] += _value(information.form, whitened)
+
+
+@compiled
+def _write_form(form: Array, cells: Cells) -> None:
+    """Write sum_z S(z) S(z)^T / p(z)."""
+    shifts = cells.shifts
     c, d = shifts.shape
     for i in range(d):
         for j in range(d):
@@ -122,14 +167,18 @@ def variance_gain(
                 scaled = shifts[z, i] / cells.probabilities[z]
                 for j in range(d):
                     form[i, j] += scaled * shifts[z, j]
-    for x in range(gains.shape[0]):
-        total = 0.0
-        for i in range(d):
-            row = 0.0
-            for j in range(d):
-                row += form[i, j] * cells.whitened[x, j]
-            total += cells.whitened[x, i] * row
-        gains[x] = max(total, 0.0) * information.precisions[x]
+
+
+@compiled
+def _value(form: Array, vector: Array) -> float:
+    """Value of a quadratic form that is not negative."""
+    total = 0.0
+    for i in range(vector.shape[0]):
+        row = 0.0
+        for j in range(vector.shape[0]):
+            row += form[i, j] * vector[j]
+        total += vector[i] * row
+    return max(total, 0.0)
 
 
 @compiled

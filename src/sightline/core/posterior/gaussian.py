@@ -3,7 +3,7 @@
 | symbol                          | here            | shape  |
 |---------------------------------|-----------------|--------|
 | X                               | ``actions``     | (k, d) |
-| Y, what playing an arm shows    | ``rows``        | (k, d) |
+| Y, what playing an arm shows    | ``seen``        | (k, d) or (k, p, d) |
 | sigma                           | ``noise_std``   | number |
 | P = I / prior_std^2 + sum y y^T / sigma^2 = R^T R | ``factor`` = R | (d, d) |
 | R^-T b, b = sum y r / sigma^2   | ``whitened``    | (d,)   |
@@ -26,10 +26,12 @@ from sightline.core.linalg.vectors import inner_products
 from sightline.core.model import check_signal
 from sightline.core.offers import first_largest_offered
 from sightline.core.persistence import persists
-from sightline.jit import compiled
+from sightline.jit import compiled, generic
 
 __all__ = [
+    "OneNumber",
     "Posterior",
+    "SeveralNumbers",
     "absorb",
     "best_under",
     "draw_parameter",
@@ -40,6 +42,20 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+
+@persists()
+class OneNumber(NamedTuple):
+    """An outcome is one number."""
+
+    rows: Array  # (k, d)
+
+
+@persists()
+class SeveralNumbers(NamedTuple):
+    """An outcome is an array of p numbers."""
+
+    rows: Array  # (k, p, d)
 
 
 @persists("factor", "whitened")
@@ -53,7 +69,7 @@ class Posterior(NamedTuple):
     columns: Array  # (d, k): the arms, transposed
     scaled: Array  # scratch (d,): a row of an update, in units of the noise
     means: Array  # scratch (k,)
-    rows: Array
+    seen: OneNumber | SeveralNumbers
 
 
 @invariant(Posterior)
@@ -68,8 +84,10 @@ def _check(posterior: Posterior, name: str) -> None:
 def gaussian_posterior(
     actions: Array, rows: Array, noise_std: float, prior_std: float
 ) -> Posterior:
-    """Prior, before any data; ``rows`` are what an outcome of each arm shows, a number."""
+    """Prior, before any data; ``rows``, (k, d) or (k, p, d), are what playing an arm shows."""
     k, d = actions.shape
+    if rows.ndim == 3 and rows.shape[1] == 1:
+        rows = rows[:, 0]
     what = f"prior_std {prior_std:g}, noise_std {noise_std:g}"
     check_signal(rows, prior_std / noise_std, what)
     return Posterior(
@@ -80,17 +98,41 @@ def gaussian_posterior(
         columns=np.ascontiguousarray(actions.T),
         scaled=np.zeros(d),
         means=np.zeros(k),
-        rows=rows,
+        seen=OneNumber(rows) if rows.ndim == 2 else SeveralNumbers(rows),
     )
 
 
 @compiled
-def absorb(posterior: Posterior, arm: int, outcome: float) -> None:
-    """Posterior after one more observation."""
+def absorb(posterior: Posterior, arm: int, outcome: Any) -> None:
+    """Posterior after one more outcome: a number, or an array of p."""
+    _absorb(posterior.seen, posterior, arm, outcome)
+
+
+@generic
+def _absorb(seen: Any, posterior: Posterior, arm: int, outcome: Any) -> None:
+    """Absorb what is seen."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@compiled
+def _absorb_row(posterior: Posterior, row: Array, value: float) -> None:
     scaled = posterior.scaled
     for i in range(scaled.shape[0]):
-        scaled[i] = posterior.rows[arm, i] / posterior.noise_std
-    rank_one_update(posterior.factor, scaled, posterior.whitened, outcome / posterior.noise_std)
+        scaled[i] = row[i] / posterior.noise_std
+    rank_one_update(posterior.factor, scaled, posterior.whitened, value / posterior.noise_std)
+
+
+@_absorb.register(OneNumber)
+@compiled
+def _absorb_number(seen: OneNumber, posterior: Posterior, arm: int, outcome: float) -> None:
+    _absorb_row(posterior, seen.rows[arm], outcome)
+
+
+@_absorb.register(SeveralNumbers)
+@compiled
+def _absorb_array(seen: SeveralNumbers, posterior: Posterior, arm: int, outcome: Array) -> None:
+    for i in range(outcome.shape[0]):
+        _absorb_row(posterior, seen.rows[arm, i], outcome[i])
 
 
 @compiled
@@ -98,7 +140,7 @@ def show_rows(posterior: Posterior, rows: Array, start: int, stop: int) -> None:
     """Put new arms into a part of the table, the first ones of ``rows``."""
     for z in range(start, stop):
         for i in range(rows.shape[1]):
-            posterior.rows[z, i] = rows[z - start, i]
+            posterior.seen.rows[z, i] = rows[z - start, i]
             posterior.actions[z, i] = rows[z - start, i]
             posterior.columns[i, z] = rows[z - start, i]
 

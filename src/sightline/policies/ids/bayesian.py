@@ -8,7 +8,9 @@ A round minimises (expected gap)^2 / (expected gain) over distributions on the a
 
 and all expectations are those of the posterior, prior N(0, prior_std^2 I).  If one arm is the
 best with probability one it is played.  Guarantee: Bayesian regret at most sqrt(d H(x*) n / 2) for
-rewards of range one, H(x*) the entropy of the best arm under the prior.
+rewards of range one, H(x*) the entropy of the best arm under the prior.  In a game, where an arm
+shows Y_x theta and not what it pays, the variance is that of what it shows, summed over its p
+numbers; the guarantee is for bandits, and mutual information is for bandits only.
 
 With M samples from the posterior, cells rarer than 1 / M vanish: the policy then is greedy, and
 stays so unless the arm it plays disappoints.  M must grow with the horizon.  For a while its regret
@@ -49,6 +51,7 @@ from sightline.core.posterior.gains import (
     bayesian_gains,
     bayesian_gaps,
     mutual_information,
+    row_variance,
     variance,
 )
 from sightline.core.posterior.gaussian import (
@@ -85,7 +88,7 @@ class BayesianState(NamedTuple):
 
     posterior: Posterior
     source: Any  # Samples or Angles
-    information: Any  # Variance or MutualInformation
+    information: Any  # Variance, RowVariance or MutualInformation
     sampling: Any  # Pairs or AllMixtures
     cells: Cells
     gaps: Array  # (k,)
@@ -144,31 +147,37 @@ class BayesianIDS(Policy):
         """State before any data."""
         if self.posterior == "angular":
             model.needs_fixed_arms("BayesianIDS with an angular posterior")
-        weights, actions = model.needs_weights("BayesianIDS"), model.rewards
+        if self.information == "mutual-information":
+            model.needs_weights("BayesianIDS with mutual information")
+        actions, rows = model.rewards, model.observations
         k, d = actions.shape
         angular = self.posterior == "angular"
         if angular and d != 2:
             raise ValueError(f'posterior="angular" needs arms in the plane, got dimension {d}')
         self._check_size(d)
-        rows = model.observations[:, 0]
         if model.stream:  # arms of its own, which are replaced
             actions = actions.copy()
             rows = actions
         vertices = hull_around(actions) if angular else _vertices(model)
         c = vertices.size
+        posterior = gaussian_posterior(actions, rows, model.noise_std, self.prior_std)
         return BayesianState(
-            posterior=gaussian_posterior(actions, rows, model.noise_std, self.prior_std),
+            posterior=posterior,
             source=plane_angles(c) if angular else fixed_samples(int(self.samples), d, c),
-            information=(
-                variance(d, weights)
-                if self.information == "variance"
-                else mutual_information(c, model.noise_std / weights)
-            ),
+            information=self._gain(model, posterior, c),
             sampling=_SAMPLING[self.sampling],
             cells=blank_cells(actions, vertices),
             gaps=np.zeros(k),
             gains=np.zeros(k),
         )
+
+    def _gain(self, model: Model, posterior: Posterior, c: int) -> Any:
+        """Information gain, with its workspace."""
+        if model.weights is None:
+            return row_variance(model.observations, posterior.factor)
+        if self.information == "variance":
+            return variance(model.rewards.shape[1], model.weights)
+        return mutual_information(c, model.noise_std / model.weights)
 
 
 def _vertices(model: Model) -> NDArray[np.int64]:

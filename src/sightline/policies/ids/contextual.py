@@ -86,7 +86,12 @@ def in_contexts(state: IDSState, model: Model, across: str, *, estimated: bool) 
     contexts = model.contexts
     assert contexts is not None
     return ContextIDSState(
-        **(state._asdict() | {"alternatives": context_half_spaces(contexts)}),
+        estimate=state.estimate,
+        confidence=state.confidence,
+        rules=state.rules,
+        alternatives=context_half_spaces(contexts),
+        weighing=state.weighing,
+        work=state.work,
         frequencies=reservoir(model) if model.stream else frequencies(contexts, estimated),
         across=Contextual(marginal(len(contexts))) if across == "contextual" else Conditional(),
     )

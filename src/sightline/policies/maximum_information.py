@@ -1,0 +1,151 @@
+"""Maximum information: learn most about the difference that is known least, until none matters.
+
+The rule "maximum informative pair" for dueling bandits (Saha, NeurIPS 2021), for bandits and for
+all games, with the exploitation of IDS.  An arm z is plausible while it may be better than x-hat:
+
+    <z, theta-hat> + sqrt(beta) |x-hat - z| >= <x-hat, theta-hat>,    norms in V^-1.
+
+Of all plausible arms z the one with the widest x-hat - z is taken, and the arm played whose
+observation lets the width of that difference fall most (the directed gain of Kirschner, Lattimore,
+Krause, COLT 2020), whatever it pays.  Where no arm shows
+anything of it, the arm is played that shows most of all; where no arm shows anything, x-hat.  Once
+x-hat alone is plausible at the level beta_{s, t log t} it is played, until that is no longer so.
+
+Guarantees: what it commits to is as sure as with IDS, and in a game in which all differences can be
+seen exploration ends.  Regret is then O(log n), with a constant that counts rounds and not what
+they cost, and grows linearly until x-hat is settled.
+
+Cost per exploration round: O(k d + d^2) where arms show one number, O(k p d^2) where they show p.
+A stretch of exploitation costs one test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.alternatives.comparison import Comparison
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.clock import Clock, is_before, log_round
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import (
+    ConfidenceRule,
+    global_beta,
+    valid_regulariser,
+    valid_rule,
+)
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.information.gains import log_det_gains
+from sightline.core.information.gains_of_widths import gains_along, write_widest
+from sightline.core.linalg.vectors import first_largest
+from sightline.core.model import Model
+from sightline.core.persistence import persists
+from sightline.jit import compiled
+from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.reports import (
+    begin,
+    compare_to_best,
+    learn,
+    report_commitment,
+    settled_until_round,
+)
+
+__all__ = ["MaximumInformation", "MaximumInformationState"]
+
+Array = NDArray[np.float64]
+
+# A gain after n rounds is of order 1 / n; what rounding makes of none is of order 1e-32.
+_NOTHING = 1e-20
+
+
+@persists()
+class MaximumInformationState(NamedTuple):
+    """Estimates from exploration rounds."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces
+    direction: Array  # scratch (d,)
+    gains: Array  # scratch (k,)
+
+
+@dataclass(frozen=True)
+class MaximumInformation(Policy):
+    """Learn about the difference to the best arm that is known least, until the best is settled.
+
+    Parameters
+    ----------
+    confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
+        Confidence coefficient, used at delta = 1/(t log t) for plausible arms and, which is the
+        same, for the exploitation test.
+    regulariser : float or "matched"
+        lambda of the least squares estimate; ``"matched"`` is sigma^2 / S^2.
+    """
+
+    confidence: ConfidenceRule = field(default_factory=LogDet)
+    regulariser: float | str = 1.0
+
+    def __post_init__(self) -> None:
+        valid_rule(self.confidence)
+        valid_regulariser(self.regulariser, self.confidence)
+
+    @property
+    def commits(self) -> bool:
+        """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""
+        return True
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
+
+    def start(self, model: Model) -> MaximumInformationState:
+        """State before any data."""
+        model.needs_fixed_arms("MaximumInformation")
+        estimate, confidence = begin(model, self.regulariser, self.confidence)
+        k, d = estimate.arms.rewards.shape
+        return MaximumInformationState(
+            estimate=estimate,
+            confidence=confidence,
+            alternatives=half_spaces(k),
+            direction=np.zeros(d),
+            gains=np.zeros(k),
+        )
+
+
+@compiled
+def _most_telling(state: MaximumInformationState, comparison: Comparison, clock: Clock) -> int:
+    """Arm that tells most about the widest difference; of all, if nothing does; else x-hat."""
+    estimate, gains = state.estimate, state.gains
+    beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
+    write_widest(estimate, state.alternatives, comparison, beta, state.direction)
+    gains_along(estimate, state.direction, gains)
+    arm = first_largest(gains)
+    if gains[arm] > _NOTHING:
+        return arm
+    log_det_gains(estimate, gains)
+    arm = first_largest(gains)
+    return arm if gains[arm] > _NOTHING else comparison.best
+
+
+@compiled
+def choose_maximum_information(
+    state: MaximumInformationState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
+    """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else learn most."""
+    comparison = compare_to_best(state, offer)
+    wake = settled_until_round(state, comparison, clock)
+    if is_before(clock, wake):
+        return Choice(comparison.best, 1.0, wake)
+    return Choice(_most_telling(state, comparison, clock), 1.0, clock)
+
+
+register_policy(
+    MaximumInformationState,
+    choose=choose_maximum_information,
+    update=learn,
+    inspect=report_commitment,
+)

@@ -1,0 +1,203 @@
+"""PEGE, phased exploration and greedy exploitation: the lengths of both are fixed beforehand.
+
+For games, where what an arm shows is not what it pays (Chaudhuri, Tewari, "Phased exploration with
+greedy exploitation in stochastic combinatorial partial monitoring games", NeurIPS 2016).  Phase b
+sweeps a global observer set b^beta times, playing each of its arms once per sweep, and then plays
+the empirically best arm, by the sweeps of all phases, for a number of rounds:
+
+    b^alpha,         alpha = 1/2, beta = 0    "worst-case"
+    exp(b^alpha),    alpha = 1,   beta = 1    "logarithmic"
+
+rounded down.  Nothing depends on gaps or noise, and the best arm need not be unique.
+
+Guarantees: regret O(n^(2/3) sqrt(log n)) in the worst case, for the first; O(log(n)^2) with a
+constant that depends on the gaps, for the second.  Both hold in every game in which all differences
+can be seen, and neither is optimal where less exploration would do.  The second is for gaps that
+b^2 / 2 sweeps can tell from noise: with smaller ones phase b, of e^b rounds, exploits a wrong arm.
+
+Cost per exploration round: O(k d + p d^2), p the numbers that an arm shows; a stretch of
+exploitation costs one choice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.allocation.observers import sweeping
+from sightline.core.clock import FAR, Clock, is_before, later, never, tick
+from sightline.core.consistency import invariant, whole, within
+from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
+from sightline.core.estimation.unregularised import first_unplayed
+from sightline.core.model import Model
+from sightline.core.persistence import persists
+from sightline.jit import compiled
+from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.validation import number, one_of, scale
+
+__all__ = ["PEGE", "PEGEState"]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: alpha and beta of every schedule.
+_POWERS = {"worst-case": (0.5, 0.0), "logarithmic": (1.0, 1.0)}
+_LARGEST_POWER = 10.0
+
+
+@persists("phase", "target", "until_round", "until_log")
+class PEGEState(NamedTuple):
+    """Estimates from sweeps, and where in the schedule one is."""
+
+    estimate: LeastSquares
+    members: Ints  # arms of a sweep
+    alpha: float
+    beta: float
+    exponential: bool
+    phase: Ints  # (1,): b
+    target: Array  # (1,): sweeps at the end of the exploration of this phase
+    until_round: Ints  # (1,): where the last exploitation ends, ...
+    until_log: Array  # (1,): ... and its logarithm where that is not counted, else 0
+
+
+@invariant(PEGEState)
+def _check(state: PEGEState, name: str) -> None:
+    whole(f"{name}.phase", state.phase)
+    whole(f"{name}.target", state.target)
+    within(f"{name}.until_round", state.until_round, 0, FAR)
+    within(f"{name}.until_log", state.until_log, 0.0)
+
+
+@dataclass(frozen=True)
+class PEGE(Policy):
+    """Sweeps of a global observer set, and greedy exploitation, in phases of fixed lengths.
+
+    Parameters
+    ----------
+    schedule : {"worst-case", "logarithmic"}
+        How long a phase exploits: b^alpha rounds, or exp(b^alpha).
+    alpha : float, optional
+        Power in the length of an exploitation, in [0, 10]; 1/2 in the worst case, else 1.
+    beta : float, optional
+        Power in the number of sweeps, in [0, 10]; 0 in the worst case, else 1.
+    regulariser : float
+        lambda of the least squares estimate, in units of the largest squared row that a sweep
+        shows.  Small by default: the paper has none.
+    """
+
+    schedule: str = "worst-case"
+    alpha: float | None = None
+    beta: float | None = None
+    regulariser: float = 1e-6
+
+    def __post_init__(self) -> None:
+        one_of("schedule", self.schedule, _POWERS)
+        if self.alpha is not None:
+            number("alpha", self.alpha, at_least=0, at_most=_LARGEST_POWER)
+        if self.beta is not None:
+            number("beta", self.beta, at_least=0, at_most=_LARGEST_POWER)
+        scale("regulariser", self.regulariser)
+
+    @property
+    def commits(self) -> bool:
+        """Whether choices can reach ahead: they do while a phase exploits."""
+        return True
+
+    @property
+    def any_horizon(self) -> bool:
+        """Whether commitments carry a run beyond 2^53 rounds."""
+        return self.schedule == "logarithmic"
+
+    @property
+    def settles_by_committing(self) -> bool:
+        """No: it commits by the clock."""
+        return False
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
+
+    def start(self, model: Model) -> PEGEState:
+        """State before any data."""
+        model.needs_fixed_arms("PEGE")
+        estimate, members = sweeping(model, self.regulariser, "PEGE")
+        alpha, beta = _POWERS[self.schedule]
+        return PEGEState(
+            estimate=estimate,
+            members=members,
+            alpha=alpha if self.alpha is None else float(self.alpha),
+            beta=beta if self.beta is None else float(self.beta),
+            exponential=self.schedule == "logarithmic",
+            phase=np.ones(1, dtype=np.int64),
+            target=np.ones(1),
+            until_round=np.zeros(1, dtype=np.int64),
+            until_log=np.zeros(1),
+        )
+
+
+@compiled
+def _until(state: PEGEState) -> Clock:
+    """End of the last exploitation."""
+    return Clock(state.until_round[0], state.until_log[0])
+
+
+@compiled
+def _exploits_until(state: PEGEState, clock: Clock) -> Clock:
+    """First round >= now of the next sweep; never where there is nothing to sweep."""
+    if state.members.shape[0] == 0:
+        return never()
+    until = _until(state)
+    return until if is_before(clock, until) else clock
+
+
+@compiled
+def choose_pege(state: PEGEState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+    """Play the empirically best arm while a phase exploits, else the next arm of a sweep."""
+    wake = _exploits_until(state, clock)
+    if is_before(clock, wake):
+        return Choice(best_arm(state.estimate), 1.0, wake)
+    return Choice(_next_arm(state), 1.0, clock)
+
+
+@compiled
+def _next_arm(state: PEGEState) -> int:
+    """Member that has been played least, the first one among equals: sweeps in turn."""
+    pulls = state.estimate.arms.pulls
+    arm = state.members[0]
+    for i in range(1, state.members.shape[0]):
+        if pulls[state.members[i]] < pulls[arm]:
+            arm = state.members[i]
+    return int(arm)
+
+
+@compiled
+def update_pege(state: PEGEState, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from a sweep; the last one of a phase starts its exploitation."""
+    observe(state.estimate, arm, outcome)
+    if state.members.shape[0] == 0:
+        return
+    if first_unplayed(state.estimate, state.members, state.target[0]) >= 0:
+        return
+    b = float(state.phase[0])
+    length = b**state.alpha
+    # half a round more, since a logarithm may lose some bits before it is rounded down
+    until = later(tick(clock), length if state.exponential else math.log(np.floor(length) + 0.5))
+    state.until_round[0] = until.t
+    state.until_log[0] = until.log_t if until.t == FAR else 0.0
+    state.phase[0] += 1
+    state.target[0] += np.floor((b + 1.0) ** state.beta)
+
+
+@compiled
+def inspect_pege(state: PEGEState, clock: Clock, offer: Any) -> Evidence:
+    """Report the empirically best arm; there is no confidence level."""
+    wake = _exploits_until(state, clock)
+    return Evidence(best_arm(state.estimate), math.nan, math.nan, wake)
+
+
+register_policy(PEGEState, choose=choose_pege, update=update_pege, inspect=inspect_pege)
