@@ -108,10 +108,21 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
             f"its version {version} is older than 2, and states were laid out otherwise: end that "
             "experiment with the release that began it"
         )
+    if version < VERSION:
+        header["policy"] = _with_present_default(header["policy"])
     snapshot = Snapshot(header, arrays)
     if version == 2:
         return _from_layout_2(snapshot)
     return _from_layouts_3_to_5(snapshot) if version < VERSION else snapshot
+
+
+def _with_present_default(policy: dict[str, Any]) -> dict[str, Any]:
+    """Let a script that began with ``IDS()`` go on: its gaps have another name since layout 6.
+
+    ``"auto"`` is ``"value"`` wherever rewards are seen, as they were in all earlier sessions.
+    """
+    was_default = policy["type"] == "IDS" and policy.get("gaps") == "value"
+    return policy | {"gaps": "auto"} if was_default else policy
 
 
 def _from_layouts_3_to_5(old: Snapshot) -> Snapshot:
