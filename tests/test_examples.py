@@ -13,6 +13,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 IN_PROCESS = [
     "adaptive_experiment.py",
+    "duel.py",
     "experiment_sweep.py",
     "lower_bound.py",
     "own_confidence.py",
@@ -108,6 +109,17 @@ def test_recommendation(
     clicks, best = map(float, re.findall(r"(\d+) (?:clicks|on average)", output))
     assert 0.9 * best < clicks < 1.1 * best
     assert re.search(r"^ *offers x desk ", output, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_duel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    output_of("duel.py", monkeypatch)
+    output = capsys.readouterr().out
+    assert "best answer: tone=warm, length=short\n" in output
+    (bad,) = re.findall(r"shown in (\d+) of 3000", output)
+    assert 0 < int(bad) < 100
+    assert re.search(r"^tone=warm, length=short +beats .* 0.50 ± 0.00$", output, re.MULTILINE)
+    assert "grand mean" not in output, "which no comparison tells"
 
 
 @pytest.mark.slow

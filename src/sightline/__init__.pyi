@@ -35,6 +35,8 @@ from sightline.engine.decisions import UnknownDecisionError as UnknownDecisionEr
 from sightline.engine.effects import Effect as Effect
 from sightline.engine.estimates import Estimates as Estimates
 from sightline.engine.factorial import factorial as factorial
+from sightline.engine.games import duel as duel
+from sightline.engine.games import game as game
 from sightline.engine.labels import Contrast as Contrast
 from sightline.engine.options import Options as Options
 from sightline.engine.simulate import Run as Run

@@ -160,6 +160,44 @@ def _streams() -> list[Attack]:
     ]
 
 
+def _tell_winner(told: Any) -> None:
+    """Tell a duel with one open decision; it must not change by what it refuses."""
+    asked = session(actions=sl.duel({"A": [1.0, 0.0], "B": [0.0, 1.0]}), policy=sl.IDS())
+    decision = asked.ask()
+    assert decision.pair == ("A", "B")
+    try:
+        asked.tell(decision, told)
+    except Exception:
+        assert asked.status().pending == 1
+        raise
+
+
+def _games() -> list[Attack]:
+    return [
+        *each(
+            "features of a duel", sl.duel, FEATURES, "features", without=["generator", "dictionary"]
+        ),
+        *each(
+            "rewards of a game",
+            lambda value: sl.game(value, ARMS),
+            FEATURES,
+            "rewards",
+            without=["generator"],
+        ),
+        *each(
+            "observations",
+            lambda value: sl.game([[1.0, 0.0]], value),
+            FEATURES,
+            "observations",
+            without=["generator", "missing of pandas"],
+        ),
+        *each("winner", _tell_winner, NO_NUMBERS, "'A' or 'B'", kernels=True),
+        refused("winner: another", lambda: _tell_winner("C"), "'A' or 'B'", "'C'", kernels=True),
+        refused("winner: 2", lambda: _tell_winner(2), "'A' or 'B'", "2", kernels=True),
+        accepted("winner: a name", lambda: _tell_winner("B"), kernels=True),
+    ]
+
+
 def _tell() -> list[Attack]:
     return [
         *each("reward", tell, NO_NUMBERS, "reward"),
@@ -204,4 +242,11 @@ def _others() -> list[Attack]:
     ]
 
 
-ATTACKS: list[Attack] = [*_constructor(), *_contexts(), *_streams(), *_tell(), *_others()]
+ATTACKS: list[Attack] = [
+    *_constructor(),
+    *_contexts(),
+    *_streams(),
+    *_games(),
+    *_tell(),
+    *_others(),
+]

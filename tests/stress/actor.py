@@ -27,9 +27,11 @@ POLICIES: dict[str, sl.Policy] = {
     "EpsilonGreedy": EpsilonGreedy(0.3),
     "IDS in contexts": sl.IDS(context_law="estimated"),
     "IDS on a stream": sl.IDS(contexts="conditional"),
+    "Stakes in a game": sl.Stakes(guard=0.6),
 }
 CONTEXTS = sl.contexts(np.split(PROBLEM.actions, 2))
 STREAM = sl.stream(2, most=4)
+GAME = sl.game(PROBLEM.actions, np.roll(PROBLEM.actions, 1, axis=0) * [[0.0], *[[1.0]] * 5])
 SETS: list[list[list[float]]] = [PROBLEM.actions[:4].tolist(), PROBLEM.actions[4:].tolist()]
 #: By rounds, so that a twin that does the same lets the same decisions expire.
 _WINDOW = 40
@@ -45,6 +47,8 @@ def begin(policy: sl.Policy, journal: Path | None = None, **options: Any) -> sl.
         actions = CONTEXTS
     elif policy == POLICIES["IDS on a stream"]:
         actions = STREAM
+    elif policy == POLICIES["Stakes in a game"]:
+        actions = GAME
     if journal is None:
         return sl.Session(actions, policy, 0.3, seed=1, **WINDOW | options)
     return sl.Session.open(journal, actions, policy, 0.3, seed=1, **WINDOW | options)
@@ -164,7 +168,8 @@ class Actor:
     def _changes(self) -> bool:
         """Whether options can come and go."""
         options = self.session.options
-        stay = options.contexts is None and not options.stream
+        game = options.observations is not None
+        stay = options.contexts is None and not options.stream and not game
         return self.session.policy.takes_some_arms and stay
 
     def _remaining(self) -> list[int]:

@@ -12,7 +12,6 @@ import collections
 import contextlib
 import faulthandler
 import json
-import math
 import random
 import tempfile
 import threading
@@ -23,6 +22,7 @@ from typing import Any
 
 import sightline as sl
 from sightline.engine import live
+from sightline.engine.ledger import is_nothing
 from sightline.engine.replay import replay
 from tests.stress.actor import POLICIES, Actor, begin, bits, where
 from tests.stress.books import Deed, judge, left_over, record
@@ -132,7 +132,7 @@ class Twin:
         for id_ in before:
             if id_ not in ledger.open:
                 closing = ledger.closed[id_]
-                self._learned += closing.decision.exploring and not math.isnan(closing.reward)
+                self._learned += closing.decision.exploring and not is_nothing(closing.reward)
 
 
 class Journaled:

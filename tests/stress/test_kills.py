@@ -9,7 +9,14 @@ from tests.stress.program import run
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "names", [("LinUCB", "EpsilonGreedy"), ("IDS in contexts",), ("IDS on a stream",)], ids=str
+    "names",
+    [
+        ("LinUCB", "EpsilonGreedy"),
+        ("IDS in contexts",),
+        ("IDS on a stream",),
+        ("Stakes in a game",),
+    ],
+    ids=str,
 )
 def test_what_was_acknowledged_survives_kill_9(names: tuple[str, ...]) -> None:
     ended = run("killed", 25, *(part for name in names for part in ("--policy", name)))

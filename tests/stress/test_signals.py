@@ -15,6 +15,7 @@ from tests.stress.program import run
         pytest.param(("Stakes", 60), marks=pytest.mark.slow),
         pytest.param(("IDS in contexts", 60, "--journal"), marks=pytest.mark.slow),
         pytest.param(("IDS on a stream", 60), marks=pytest.mark.slow),
+        pytest.param(("Stakes in a game", 60, "--journal"), marks=pytest.mark.slow),
         pytest.param(("IDS on a stream", 60, "--journal"), marks=pytest.mark.slow),
         pytest.param(("LinUCB", 60, "--journal"), marks=pytest.mark.slow),
         pytest.param(("ThompsonSampling", 60, "--journal", "--threads", 3), marks=pytest.mark.slow),

@@ -316,7 +316,7 @@ def _is_regular(rows: Any) -> bool:
     """Whether an array can be made of it."""
     try:
         np.ndim(rows)
-    except ValueError:
+    except Exception:  # code of the value, which may raise anything; it is refused next
         return False
     return True
 

@@ -23,7 +23,7 @@ from sightline.engine.options import Options
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
 FORMAT = "sightline-session"
-VERSION = 5
+VERSION = 6
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -111,12 +111,12 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
     snapshot = Snapshot(header, arrays)
     if version == 2:
         return _from_layout_2(snapshot)
-    return _from_layouts_3_and_4(snapshot) if version < VERSION else snapshot
+    return _from_layouts_3_to_5(snapshot) if version < VERSION else snapshot
 
 
-def _from_layouts_3_and_4(old: Snapshot) -> Snapshot:
-    """Read a file from before there were contexts, or options that are new in every round."""
-    options = {"contexts": None} | old.header["options"] | {"stream": False}
+def _from_layouts_3_to_5(old: Snapshot) -> Snapshot:
+    """Read a file from before there were contexts, options new in every round, or games."""
+    options = {"contexts": None, "stream": False} | old.header["options"] | {"items": None}
     return Snapshot(old.header | {"options": options, "version": VERSION}, old.arrays)
 
 
@@ -150,10 +150,8 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
     }
     closed = {name.replace("open", "closed"): array[:0] for name, array in arrays.items()}
     closed |= {f"closed.{name}": np.zeros(0) for name in ("ending", "reward", "when")}
-    options = Options(actions).describe()
-    del options["features"]
     added = {
-        "options": options,
+        "options": Options(actions).describe_labels(),
         "seed": None,
         "window": [None] * 3,
         "tally": [0] * 4,

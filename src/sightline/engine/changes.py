@@ -11,7 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares, refresh
 from sightline.core.model import (
@@ -21,6 +21,8 @@ from sightline.core.model import (
     OneContext,
     SomeArms,
     bandit_model,
+    common_noise,
+    game_model,
     stream_model,
     valid_noise_std,
 )
@@ -63,6 +65,8 @@ class Table(NamedTuple):
         Which are gone.
     noise_std : float or ndarray
         Noise level of all options, or of each.
+    weights : ndarray, shape (k, p)
+        By what an outcome of each is multiplied for the policy, so that all have the same noise.
     model : Model
         What the policy is told of them.
     state : NamedTuple
@@ -74,6 +78,7 @@ class Table(NamedTuple):
     options: Options
     retired: frozenset[int]
     noise_std: Any
+    weights: NDArray[np.float64]
     model: Model
     state: Any
     standing: Standing
@@ -113,13 +118,20 @@ def first_table(options: Options, policy: Policy, noise_std: object, standing: S
         most, d = options.features.shape
         model = stream_model(most, d, scale("noise_std", noise_std))
         state = started(policy, model)
-        return Table(options, frozenset(), model.noise_std, model, state, standing)
-    levels = valid_noise_std(noise_std, len(options))
-    model = bandit_model(options.features, levels)
-    model.needs_weights("Session")
+        weights = np.ones((most, 1))
+        return Table(options, frozenset(), model.noise_std, weights, model, state, standing)
+    k, p = len(options), options.per_arm
+    levels = valid_noise_std(noise_std, k, p)
+    # one level for all, one per option, or one per number that it shows
+    each = np.reshape(levels, (1, 1) if isinstance(levels, float) else (k, -1))
+    weights = np.broadcast_to(common_noise(levels) / each, (k, p)).copy()
+    if options.observations is not None:
+        model = game_model(options.features, options.observations, levels)
+    else:
+        model = bandit_model(options.features, levels)
     if options.contexts is not None:
         model = dataclasses.replace(model, contexts=options.contexts.contexts())
-    return Table(options, frozenset(), levels, model, started(policy, model), standing)
+    return Table(options, frozenset(), levels, weights, model, started(policy, model), standing)
 
 
 def offer_of(
@@ -242,7 +254,7 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
     is refused.
     """
     k = len(old.options)
-    weights = new.model.needs_weights("Session")[:k] / old.model.needs_weights("Session")
+    weights = new.weights[:k, 0] / old.weights[:, 0]
     adopted = set()
     for part, known in zip(parts_of(new.state), parts_of(old.state), strict=True):
         if isinstance(part, LeastSquares):

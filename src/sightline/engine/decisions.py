@@ -52,6 +52,9 @@ class Decision:
         When it was made, in seconds since 1970.
     context : str or None
         Name of its context; None where there are none.
+    pair : tuple of two str, or None
+        Names of the two to be compared, which are one and the same where it is to be shown alone;
+        None where it is no duel.
     """
 
     id: str
@@ -64,6 +67,7 @@ class Decision:
     levels: Mapping[str, Level]
     made: float
     context: str | None = None
+    pair: tuple[str, str] | None = None
 
 
 class Pending(NamedTuple):
@@ -105,7 +109,8 @@ class Status:
     ----------
     best : int or None
         Empirically best arm; None if the policy does not report one, if there are contexts, or if
-        arms are new in every round.
+        arms are new in every round.  In a duel, the number of the best item, which is its row
+        among the pairs as well: items alone come first.
     settled : bool or None
         Whether ``evidence >= threshold``: at the confidence level 1 / (t log t) of the current
         round t, no plausible parameter has another best arm, in any context.  None if the policy

@@ -12,7 +12,7 @@ from sightline.engine.ellipsoid import Ellipsoid, radius, whiten
 from sightline.engine.options import Options
 from sightline.validation import number
 
-__all__ = ["Effect", "effects"]
+__all__ = ["Effect", "effects", "identified"]
 
 Array = NDArray[np.float64]
 
@@ -78,8 +78,8 @@ def effects(options: Options, ellipsoid: Ellipsoid, delta: float = 0.05) -> list
     whitened = whiten(ellipsoid, contrasts)
     reach = radius(ellipsoid, -math.log(level)) * np.sqrt((whitened**2).sum(axis=1))
     # options that are new in every round may be any
-    features = np.eye(contrasts.shape[1]) if options.stream else options.features
-    values = np.where(_identified(features, contrasts), whitened @ ellipsoid.whitened, np.nan)
+    rows = np.eye(contrasts.shape[1]) if options.stream else options.seen
+    values = np.where(identified(rows, contrasts), whitened @ ellipsoid.whitened, np.nan)
     reach = np.where(np.isnan(values), np.inf, reach)
     centres = np.nan_to_num(values)
     return [
@@ -90,7 +90,7 @@ def effects(options: Options, ellipsoid: Ellipsoid, delta: float = 0.05) -> list
     ]
 
 
-def _identified(features: Array, contrasts: Array) -> NDArray[np.bool_]:
+def identified(features: Array, contrasts: Array) -> NDArray[np.bool_]:
     """Which contrasts lie in the span of the features: others no data can tell."""
     triangle = np.linalg.qr(features, mode="r")
     _, singular, basis = np.linalg.svd(triangle, full_matrices=False)

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.table import rows_seen
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
 from sightline.jit import parts_of
 
-__all__ = ["Estimates", "estimates_in"]
+__all__ = ["Estimates", "differences_in", "estimates_in", "mean_outcome_in"]
 
 
 class Estimates(NamedTuple):
@@ -22,10 +23,13 @@ class Estimates(NamedTuple):
     ----------
     means : ndarray, shape (k,)
         Estimated mean rewards.  Where arms are new in every round: the estimated parameter, shape
-        (d,), what arms with a single feature of size one would pay.
+        (d,), what arms with a single feature of size one would pay.  Where arms are pairs of n
+        items: the mean outcome of each item against the best so far, shape (n,), which is
+        2 P(it wins) - 1, and 0 for the best itself.
     standard_errors : ndarray, shape (k,)
         sigma times the norm of the arm in V^-1: standard deviations under the prior that the
-        regulariser stands for.  No confidence bounds: data were collected adaptively.
+        regulariser stands for.  No confidence bounds: data were collected adaptively.  Where arms
+        are pairs, those of the differences: 0 for the best so far.
     """
 
     means: NDArray[np.float64]
@@ -50,4 +54,30 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
             whitened = np.linalg.solve(part.factor.T, arms.T)  # R^-T x, by columns
             means = whitened.T @ part.whitened
             return Estimates(means, np.sqrt((whitened**2).sum(axis=0)))
+    return None
+
+
+def differences_in(state: State, n: int) -> Estimates | None:
+    """Estimate how each of n items falls short of the best, where the first n arms pay it twice."""
+    pairs = estimates_in(state)
+    if pairs is None:
+        return None
+    best = int(pairs.means[:n].argmax())
+    for part in parts_of(state):
+        if isinstance(part, LeastSquares | Posterior):
+            arms = part.arms.rewards if isinstance(part, LeastSquares) else part.actions
+            return estimates_in(state, 0.5 * (arms[:n] - arms[best]))
+    return None
+
+
+def mean_outcome_in(state: State, arm: int) -> NDArray[np.float64] | None:
+    """Estimate the p numbers that an arm shows, in units of their noise; None without estimates."""
+    for part in parts_of(state):
+        if isinstance(part, LeastSquares):
+            k, d = part.arms.rewards.shape
+            seen: NDArray[np.float64] = rows_seen(part.arms).reshape(k, -1, d)[arm]
+            return seen @ part.learned.theta
+        if isinstance(part, Posterior):
+            rows = part.seen.rows[arm].reshape(-1, part.actions.shape[1])
+            return np.asarray(rows @ np.linalg.solve(part.factor, part.whitened), np.float64)
     return None

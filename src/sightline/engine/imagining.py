@@ -12,12 +12,15 @@ import copy
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sightline.engine.changes import Offer
-from sightline.engine.estimates import estimates_in
+from sightline.engine.estimates import estimates_in, mean_outcome_in
 from sightline.engine.turns import (
     NOTHING_NEW,
     Answers,
     Outcome,
+    OutcomeOfSeveral,
     answer,
     blank_answers,
     take_outcome,
@@ -36,11 +39,20 @@ def fill_imagining(live: LiveState, offer: Offer, answers: Answers) -> None:
     """Write answers for a batch, from a copy of everything."""
     standing, state, rng = copy.deepcopy((live.standing, live.state, live.rng))
 
+    def learn(outcome: Any) -> None:
+        live.call(take_outcome, (standing, state, outcome, 0))
+
     def imagine(t: int, arm: int) -> None:
-        means = estimates_in(state)
-        if means is not None:
-            outcome = Outcome(t, arm, float(means.means[arm]), live.weight_of(arm), True)
-            live.call(take_outcome, (standing, state, outcome, 0))
+        if live.options.observations is None:
+            means = estimates_in(state)
+            if means is not None:
+                learn(Outcome(t, arm, float(means.means[arm]), live.weight_of(arm), True))
+            return
+        seen = mean_outcome_in(state, arm)  # which is something else than it pays
+        if seen is not None and len(seen) > 1:
+            learn(OutcomeOfSeveral(t, arm, seen, np.ones(len(seen)), True))
+        elif seen is not None:
+            learn(Outcome(t, arm, float(seen[0]), 1.0, True))
 
     for decision in islice(reversed(live.ledger.open.values()), MOST_OPEN):
         if decision.exploring:

@@ -8,6 +8,7 @@ back when the process dies.  Others may read.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import socket
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 try:
     import fcntl
@@ -29,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.decisions import Pending
-from sightline.engine.ledger import Closing, date_of
+from sightline.engine.ledger import Closing, Told, date_of
 
-__all__ = ["Event", "Journal", "set_of_bytes", "set_to_bytes"]
+__all__ = ["Event", "Journal", "set_of_bytes", "set_to_bytes", "told_in_event", "told_to_event"]
 
 _APPLICATION = 0x5149_4C4E  # in the header of the file: tells a journal from other databases
 _VERSION = 3
@@ -78,7 +79,7 @@ class Event(NamedTuple):
     round, arm, probability, exploring
         Of the decision, where it was asked for.
     reward : float or None
-        What was told, or assumed at the end of the reward window.
+        What was told, or assumed at the end of the reward window; several numbers are in the body.
     questions : int or None
         How many were asked at once, in the entry of the first.
     body : str or None
@@ -115,6 +116,20 @@ def set_to_bytes(actions: NDArray[np.float64]) -> bytes:
 def set_of_bytes(content: bytes, d: int) -> NDArray[np.float64]:
     """Arms with d features each: inverse of :func:`set_to_bytes`."""
     return np.frombuffer(content, dtype="<f8").astype(np.float64).reshape(-1, d)
+
+
+def told_to_event(told: Told) -> dict[str, Any]:
+    """Fields of an entry with what was told: a number, or a list of several as JSON."""
+    if isinstance(told, tuple):
+        return {"body": json.dumps(told)}
+    return {"reward": None if math.isnan(told) else told}
+
+
+def told_in_event(event: Event) -> Told:
+    """Read what an entry that closes a decision has told; nan if nothing."""
+    if event.body is not None:
+        return tuple(json.loads(event.body))
+    return math.nan if event.reward is None else event.reward
 
 
 class _Lock:
@@ -294,8 +309,7 @@ class Journal:
             math.nan if asked.probability is None else asked.probability,
             asked.time,
         )
-        reward = math.nan if end.reward is None else end.reward
-        return Closing(made, end.kind, reward, end.time)  # type: ignore[arg-type]
+        return Closing(made, end.kind, told_in_event(end), end.time)  # type: ignore[arg-type]
 
     def keep_snapshot(self, content: bytes) -> None:
         """Keep a snapshot of the session as it is after the last event; forget older ones.

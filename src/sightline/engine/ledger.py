@@ -29,16 +29,21 @@ __all__ = [
     "Ending",
     "Ledger",
     "Tally",
+    "Told",
     "Window",
     "date_of",
+    "is_nothing",
     "new_ids",
     "refusal",
     "reward_value",
+    "unknown",
     "valid_window",
     "window",
 ]
 
 Ending = Literal["told", "expired", "given up"]
+#: A reward or outcome; several numbers where options of a game show more than one.
+Told = float | tuple[float, ...]
 
 #: Closed decisions that are remembered, so that a reward told twice is recognised.
 REMEMBERED = 10_000
@@ -53,7 +58,7 @@ class Closing(NamedTuple):
         The decision.
     ending : str
         ``"told"``, ``"expired"`` or ``"given up"``.
-    reward : float
+    reward : float or tuple of float
         What was told, or assumed in its place; nan if nothing.
     when : float
         Seconds since 1970.
@@ -61,7 +66,7 @@ class Closing(NamedTuple):
 
     decision: Pending
     ending: Ending
-    reward: float
+    reward: Told
     when: float
 
 
@@ -231,21 +236,30 @@ class Ledger:
         self.tally = tally
 
 
-def refusal(id_: str, closing: Closing | None, reward: float) -> DecisionError | None:
+def is_nothing(told: Told) -> bool:
+    """Whether nothing was told."""
+    return isinstance(told, float) and math.isnan(told)
+
+
+def unknown(id_: str) -> UnknownDecisionError:
+    """Error for an id that nothing is known of."""
+    return UnknownDecisionError(
+        f"no decision has the id {shown(id_)}: it was made by another session, or after the "
+        f"state that this session was loaded from, or closed more than {REMEMBERED} rewards ago"
+    )
+
+
+def refusal(id_: str, closing: Closing | None, reward: Told) -> DecisionError | None:
     """Error for a reward that comes when its decision is not open; None for the same again."""
     if closing is None:
-        return UnknownDecisionError(
-            f"no decision has the id {shown(id_)}: it was made by another session, or after the "
-            f"state that this session was loaded from, or closed more than {REMEMBERED} rewards ago"
-        )
+        return unknown(id_)
     when = date_of(closing.when)
     if closing.ending == "expired":
-        return ExpiredDecisionError(f"the window for the reward of decision {id_} ended: {when}")
+        return ExpiredDecisionError(f"the window of decision {id_} ended: {when}")
     if closing.ending == "given up":
         return ClosedDecisionError(f"decision {id_} was given up at {when}")
     if closing.reward == reward:
         return None
     return ClosedDecisionError(
-        f"the reward of decision {id_} was told before: {closing.reward!r} at {when}, "
-        f"now {reward!r}"
+        f"decision {id_} was told before: {closing.reward!r} at {when}, now {reward!r}"
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sightline.core.consistency import within
 from sightline.engine.archive import Snapshot
 from sightline.engine.decisions import Pending
-from sightline.engine.ledger import Closing, Ending, Ledger, Tally
+from sightline.engine.ledger import Closing, Ending, Ledger, Tally, Told, is_nothing
 from sightline.validation import LARGEST, integer
 
 __all__ = ["fill_ledger", "ledger_arrays"]
@@ -77,8 +77,28 @@ def _with_features(decisions: list[Pending], arrays: Arrays, d: int) -> list[Pen
     return [one._replace(features=row) for one, row in zip(decisions, rows, strict=True)]
 
 
-def ledger_arrays(ledger: Ledger, d: int = 0) -> Arrays:
-    """Arrays of all decisions that a session remembers; d features are kept of open ones."""
+def _told(closings: list[Closing], p: int) -> NDArray[np.float64]:
+    """List what was told of closed decisions, p numbers each."""
+    if p == 1:
+        return np.array([one.reward for one in closings], dtype=np.float64)
+    rows = [(math.nan,) * p if is_nothing(one.reward) else one.reward for one in closings]
+    return np.array(rows, dtype=np.float64).reshape(-1, p)
+
+
+def _told_in(column: NDArray[Any], p: int) -> list[Told]:
+    """Inverse of :func:`_told`."""
+    if column.dtype != np.float64 or column.shape[1:] != (() if p == 1 else (p,)):
+        raise ValueError("its column closed.reward is of another kind")
+    if p == 1:
+        return list(column.tolist())
+    return [math.nan if math.isnan(row[0]) else tuple(row) for row in column.tolist()]
+
+
+def ledger_arrays(ledger: Ledger, d: int = 0, p: int = 1) -> Arrays:
+    """Arrays of all decisions that a session remembers.
+
+    Of open ones d features are kept, of closed ones the p numbers that were told.
+    """
     closings, decisions = list(ledger.closed.values()), list(ledger.open.values())
     features = [one.features for one in decisions]
     return {
@@ -86,15 +106,15 @@ def ledger_arrays(ledger: Ledger, d: int = 0) -> Arrays:
         **({"open.features": np.array(features, np.float64).reshape(-1, d)} if d else {}),
         **_table([closing.decision for closing in closings], "closed"),
         "closed.ending": np.array([_ENDINGS.index(one.ending) for one in closings], dtype=np.int64),
-        "closed.reward": np.array([one.reward for one in closings], dtype=np.float64),
+        "closed.reward": _told(closings, p),
         "closed.when": np.array([one.when for one in closings], dtype=np.float64),
     }
 
 
-def fill_ledger(ledger: Ledger, snapshot: Snapshot, k: int, t: int, d: int = 0) -> None:
+def fill_ledger(ledger: Ledger, snapshot: Snapshot, k: int, t: int, d: int = 0, p: int = 1) -> None:
     """Enter the decisions of a file for k arms, at round t, into a new ledger.
 
-    Of open ones it has d features.
+    Of open ones it has d features, of closed ones p numbers.
     """
     arrays, counts = snapshot.arrays, snapshot.header["tally"]
     ledger.tally = Tally(*(integer("tally", count, at_least=0) for count in counts))
@@ -105,8 +125,9 @@ def fill_ledger(ledger: Ledger, snapshot: Snapshot, k: int, t: int, d: int = 0) 
         decisions = _with_features(decisions, arrays, d)
     ledger.open = OrderedDict((one.id, one) for one in decisions)
     closed = _decisions(arrays, "closed", k, t)
-    ends = (arrays[f"closed.{name}"].tolist() for name in ("ending", "reward", "when"))
+    endings, times = (arrays[f"closed.{name}"].tolist() for name in ("ending", "when"))
+    ends = zip(closed, endings, _told_in(arrays["closed.reward"], p), times, strict=True)
     ledger.closed = OrderedDict(
-        (decision.id, Closing(decision, _ENDINGS[int(ending)], reward, when))
-        for decision, ending, reward, when in zip(closed, *ends, strict=True)
+        (decision.id, Closing(decision, _ENDINGS[int(ending)], told, when))
+        for decision, ending, told, when in ends
     )

@@ -32,7 +32,7 @@ from sightline.engine.changes import (
     table_without,
     valid_floor,
 )
-from sightline.engine.estimates import Estimates, estimates_in
+from sightline.engine.estimates import Estimates, differences_in, estimates_in
 from sightline.engine.imagining import fill_imagining
 from sightline.engine.journal import Journal
 from sightline.engine.ledger import Closing, Ledger, Window
@@ -47,6 +47,7 @@ from sightline.engine.turns import (
     NothingNew,
     Outcome,
     OutcomeOfNew,
+    OutcomeOfSeveral,
     Standing,
     accept,
     answer,
@@ -80,7 +81,9 @@ class LiveState:
     ) -> None:
         instance("policy", policy, Policy, "a Policy such as IDS()")
         self.policy = policy
-        self.table = first_table(options, policy, noise_std, first_standing(len(options)))
+        self.table = first_table(
+            options, policy, noise_std, first_standing(len(options), options.per_arm)
+        )
         self.seed = integer("seed", seed, at_least=0)
         self.rng, _ = streams(self.seed)
         self._compiled = registered(self.state).compiled
@@ -141,7 +144,13 @@ class LiveState:
         return float(loss), float(price)
 
     def estimates(self) -> Estimates | None:
-        """Estimate every arm or, where they are new in every round, every coordinate of theta."""
+        """Estimate every arm, and what arms stand for where they are new or pairs.
+
+        Where they are new in every round, that is every coordinate of theta; where they are pairs,
+        how every item falls short of the best.
+        """
+        if self.options.items is not None:
+            return differences_in(self.state, len(self.options.items))
         d = self.options.features.shape[1]
         return estimates_in(self.state, np.eye(d) if self.options.stream else None)
 
@@ -253,16 +262,23 @@ class LiveState:
 
     def _take(self, closing: Closing, serial: int) -> None:
         decision = closing.decision
-        weight = self.weight_of(decision.arm)
-        told = decision.round, decision.arm, closing.reward, weight, decision.exploring
-        outcome: Outcome | OutcomeOfNew = Outcome(*told)
-        if decision.features is not None:
-            outcome = OutcomeOfNew(*told, np.array([decision.features]), len(self.options))
+        arm, told, learns = decision.arm, closing.reward, decision.exploring
+        outcome: Any
+        if self.options.per_arm > 1:
+            numbers = np.broadcast_to(told, self.options.per_arm).astype(np.float64)
+            weights = self.table.weights[arm]
+            outcome = OutcomeOfSeveral(decision.round, arm, numbers, weights, learns)
+        else:
+            parts: Any = (decision.round, arm, told, self.weight_of(arm), learns)
+            outcome = Outcome(*parts)
+            if decision.features is not None:
+                parts += np.array([decision.features]), len(self.options)
+                outcome = OutcomeOfNew(*parts)
         self.call(take_outcome, (self.standing, self.state, outcome, serial))
 
     def weight_of(self, arm: int) -> float:
         """Say by what a reward of an arm is multiplied for the policy."""
-        return float(self.table.model.needs_weights("Session")[arm])
+        return float(self.table.weights[arm, 0])
 
     def new_rows(self, actions: object) -> NDArray[np.float64] | None:
         """Check the options that come with a question; None where none do."""
@@ -321,18 +337,22 @@ class LiveState:
         found(*arguments)
 
     def describe(self) -> dict[str, Any]:
-        """Write the configuration as plain data, apart from the features."""
+        """Write the configuration as plain data, apart from :meth:`options_arrays`."""
         levels = self.table.noise_std
-        options = self.options.describe()
-        del options["features"]
         return {
             "policy": describe(self.policy),
             "noise_std": levels if isinstance(levels, float) else levels.tolist(),
             "seed": self.seed,
-            "options": options,
+            "options": self.options.describe_labels(),
             "window": list(self.ledger.window),
             "floor": self.floor,
         }
+
+    def options_arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Arrays of the options, for files."""
+        seen = self.options.observations
+        shown = {} if seen is None else {"observations": seen}
+        return {"actions": self.options.features, **shown}
 
     @property
     def _features_kept(self) -> int:
@@ -347,9 +367,9 @@ class LiveState:
             "retired": sorted(self.table.retired),
         }
         arrays = {
-            "actions": self.options.features,
+            **self.options_arrays(),
             **dict(persistent_arrays(self.standing, "standing")),
-            **ledger_arrays(self.ledger, self._features_kept),
+            **ledger_arrays(self.ledger, self._features_kept, self.options.per_arm),
         }
         return pack(header, arrays, self.state)
 
@@ -365,7 +385,7 @@ class LiveState:
         check_consistency(self.standing, "standing")
         self.rng.bit_generator.state = snapshot.header["rng"]
         k, t = len(self.options), int(self.standing.t[0])
-        fill_ledger(self.ledger, snapshot, k, t, self._features_kept)
+        fill_ledger(self.ledger, snapshot, k, t, self._features_kept, self.options.per_arm)
 
 
 def weakest(reports: list[Evidence]) -> Evidence:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.decisions import Pending
-from sightline.engine.journal import Event, set_to_bytes
-from sightline.engine.ledger import Closing, Tally
+from sightline.engine.journal import Event, set_to_bytes, told_to_event
+from sightline.engine.ledger import Closing, Tally, is_nothing
 from sightline.engine.turns import Answers
 
 __all__ = ["Operation"]
@@ -86,7 +86,7 @@ class Operation:
         """Entries for a journal."""
         numbers = itertools.count(self.sequence)
         events = [
-            Event(next(numbers), one.ending, self.now, one.decision.id, reward=_known(one.reward))
+            Event(next(numbers), one.ending, self.now, one.decision.id, **told_to_event(one.reward))
             for one in self.closings
         ]
         questions: int | None = len(self.ids)
@@ -133,4 +133,4 @@ def _known(value: float) -> float | None:
 
 
 def _concerns_policy(closing: Closing) -> bool:
-    return closing.decision.exploring or not math.isnan(closing.reward)
+    return closing.decision.exploring or not is_nothing(closing.reward)

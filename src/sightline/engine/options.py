@@ -3,13 +3,16 @@
 | symbol                            | here                | shape  |
 |-----------------------------------|---------------------|--------|
 | X, one option per row             | ``Options.features`` | (k, d) |
+| Y, what an option of a game shows | ``Options.observations`` | (k, p, d) |
 | c, an effect being <c, theta>     | ``Contrast.vector`` | (d,)   |
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
+import itertools
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +21,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sightline.core.model import game_model
 from sightline.engine.blocks import Blocks
 from sightline.engine.labels import (
     Contrast,
@@ -30,7 +34,7 @@ from sightline.engine.labels import (
 )
 from sightline.validation import action_set, finite_array, shown
 
-__all__ = ["Contrast", "Options", "as_options"]
+__all__ = ["Contrast", "Options", "as_options", "pairs_of"]
 
 Array = NDArray[np.float64]
 
@@ -42,8 +46,8 @@ class Options:
     """What can be played: features, names, and which effects the features stand for.
 
     ``sl.factorial`` makes the options of a factorial design, ``sl.contexts`` those of several
-    contexts, ``sl.stream`` says that they are new in every round.  A session takes an array or a
-    mapping from names to features as well.
+    contexts, ``sl.stream`` says that they are new in every round, ``sl.duel`` and ``sl.game`` make
+    those of games.  A session takes an array or a mapping from names to features as well.
 
     Parameters
     ----------
@@ -63,6 +67,10 @@ class Options:
         Which rows are on offer together; :func:`contexts` makes them.
     stream : bool
         Whether options are new in every round; :func:`stream` says so.
+    observations : array_like, shape (k, d) or (k, p, d), optional
+        What each option shows, where that is not what it pays; :func:`game` says so.
+    items : iterable of str, optional
+        Names of what is compared, where options are pairs; :func:`duel` makes them.
 
     Attributes
     ----------
@@ -80,6 +88,11 @@ class Options:
     stream : bool
         Whether options come with every question.  Features are then zeros, a row for each option
         that can be on offer at once, and a name is the row of the present ones.
+    observations : ndarray, shape (k, p, d), or None
+        Read-only; None where an option shows its reward.
+    items : tuple of str, or None
+        What is compared, where options are pairs: each item with itself, in their order, then the
+        pairs of two.  None where they are no pairs.
     """
 
     features: Array
@@ -89,6 +102,8 @@ class Options:
     contrasts: tuple[Contrast, ...]
     contexts: Blocks | None
     stream: bool
+    observations: Array | None
+    items: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -99,11 +114,14 @@ class Options:
         contrasts: Iterable[Contrast] | None = None,
         contexts: Blocks | None = None,
         stream: bool = False,
+        observations: ArrayLike | None = None,
+        items: Iterable[str] | None = None,
     ) -> None:
         table = _valid_features(features)
         k, d = table.shape
         labels = valid_labels("columns", columns, d, "x")
         effects = coordinates(labels) if contrasts is None else valid_contrasts(contrasts, d)
+        seen = _valid_observations(observations, table, contexts, stream)
         values = {
             "features": table,
             "names": _valid_names(names, k, contexts),
@@ -112,6 +130,8 @@ class Options:
             "contrasts": effects,
             "contexts": contexts,
             "stream": _valid_stream(stream, table, levels, contexts),
+            "observations": seen,
+            "items": None if items is None else _valid_items(items, table, seen),
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -124,6 +144,8 @@ class Options:
         if self.stream:
             return f"Options(new in every round, at most {k} in {d} dimensions)"
         few = ", ".join(map(repr, self.names[:3])) + (", ..." if k > 3 else "")
+        if self.items is not None:
+            return f"Options({k} pairs of {len(self.items)} in {d} dimensions: {few})"
         where = "" if self.contexts is None else f" and {len(self.contexts)} contexts"
         return f"Options({k} in {d} dimensions{where}: {few})"
 
@@ -140,6 +162,30 @@ class Options:
             return self.names
         where = zip(self.contexts.names, self._rows, strict=True)
         return tuple(f"{context}: {name}" for context, rows in where for name in rows)
+
+    @functools.cached_property
+    def pairs(self) -> tuple[tuple[str, str], ...] | None:
+        """Names of the two items of every option; None where options are no pairs."""
+        if self.items is None:
+            return None
+        return tuple((self.items[i], self.items[j]) for i, j in pairs_of(len(self.items)))
+
+    @property
+    def seen(self) -> Array:
+        """What an option shows, shape (k p, d): its features, unless it is of a game."""
+        if self.observations is None:
+            return self.features
+        return self.observations.reshape(-1, self.features.shape[1])
+
+    @functools.cached_property
+    def per_arm(self) -> int:
+        """How many numbers an option shows: p, which is 1 unless it is of a game."""
+        return 1 if self.observations is None else self.observations.shape[1]
+
+    @property
+    def told(self) -> str:
+        """What is told of a decision: a reward, or an outcome where rewards are not seen."""
+        return "reward" if self.observations is None else "outcome"
 
     def context_number(self, context: str | SupportsIndex | None) -> int | None:
         """Find the number of a context, given its name or the number itself; None without contexts.
@@ -163,7 +209,12 @@ class Options:
         return self.contexts.index(context)
 
     def needs_fixed_options(self, what: str) -> None:
-        """Refuse what is for options that are all on offer in every decision."""
+        """Refuse what is for options that are all on offer in every decision, and no game."""
+        if self.observations is not None:
+            raise ValueError(
+                f"{what} needs options that show their rewards; these are of a game, and stay as "
+                "they are"
+            )
         if self.contexts is not None or self.stream:
             these = "are new in every round" if self.stream else "have contexts"
             raise ValueError(
@@ -284,8 +335,12 @@ class Options:
 
     def describe(self) -> dict[str, Any]:
         """Plain dictionary for a JSON file, from which :meth:`build` makes the same bits."""
+        seen = None if self.observations is None else self.observations.tolist()
+        return {"features": self.features.tolist(), "observations": seen, **self.describe_labels()}
+
+    def describe_labels(self) -> dict[str, Any]:
+        """Describe all but features and observations, which files have as arrays."""
         return {
-            "features": self.features.tolist(),
             "names": list(self.names),
             "levels": None if self.levels is None else [dict(row) for row in self.levels],
             "columns": list(self.columns),
@@ -295,12 +350,13 @@ class Options:
             ],
             "contexts": None if self.contexts is None else self.contexts.describe(),
             "stream": self.stream,
+            "items": None if self.items is None else list(self.items),
         }
 
     @classmethod
     def build(cls, description: Mapping[str, Any]) -> Options:
         """Inverse of :meth:`describe`."""
-        fields = ("features", "names", "levels", "columns", "contrasts", "contexts", "stream")
+        fields = [field.name for field in dataclasses.fields(cls)]
         if not isinstance(description, Mapping) or set(description) != set(fields):
             raise ValueError(f"a description of options has {', '.join(fields)} and nothing else")
         try:
@@ -364,6 +420,37 @@ def _valid_stream(stream: object, table: Array, levels: object, contexts: object
     if stream and (table.any() or levels is not None or contexts is not None):
         raise ValueError("options that are new in every round have no features, levels or contexts")
     return stream
+
+
+def _valid_observations(
+    observations: ArrayLike | None, table: Array, contexts: object, stream: bool
+) -> Array | None:
+    """Return what options show, of shape (k, p, d)."""
+    if observations is None:
+        return None
+    if stream or contexts is not None:
+        raise ValueError("options of a game must not have contexts or be new in every round")
+    rows = game_model(table, observations).observations
+    rows.setflags(write=False)
+    return rows
+
+
+def pairs_of(n: int) -> list[tuple[int, int]]:
+    """Each of n items with itself, then all pairs of two: the options of a duel."""
+    return [(i, i) for i in range(n)] + list(itertools.combinations(range(n), 2))
+
+
+def _valid_items(items: Iterable[str], table: Array, observations: Array | None) -> tuple[str, ...]:
+    """Names of what is compared; refuse options that are not its pairs: files have any."""
+    listed = list(items)
+    n = len(listed)
+    labels = valid_labels("items", listed, n, "")
+    if observations is not None and 2 * len(table) == n * (n + 1):
+        first, second = 0.5 * table[np.array(pairs_of(n)).T]
+        same = np.array_equal(first + second, table)
+        if same and np.array_equal((first - second)[:, None], observations):
+            return labels
+    raise ValueError(f"options with items must be the pairs of these, got {shown(labels)}")
 
 
 def _valid_features(features: ArrayLike) -> Array:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Iterable
 from itertools import islice
 from typing import cast, get_args
 
 from sightline.engine.archive import read_snapshot
-from sightline.engine.journal import Event, Journal, set_of_bytes
-from sightline.engine.ledger import Closing, Ending
+from sightline.engine.games import several_numbers
+from sightline.engine.journal import Event, Journal, set_of_bytes, told_in_event
+from sightline.engine.ledger import Closing, Ending, is_nothing
 from sightline.engine.live import LiveState
 from sightline.policies.catalogue import descriptions
 
@@ -60,8 +60,12 @@ def _close_again(live: LiveState, event: Event) -> None:
     decision = live.ledger.open.get(event.decision or "")
     if decision is None or event.kind not in get_args(Ending):
         raise ValueError(f"event {event.sequence} closes a decision that is not open")
-    reward = math.nan if event.reward is None else event.reward
-    live.perform(event.time, [Closing(decision, cast(Ending, event.kind), reward, event.time)])
+    told = told_in_event(event)
+    if live.options.per_arm > 1 and not is_nothing(told):
+        told = several_numbers(told, live.options.per_arm)
+    elif isinstance(told, tuple):
+        raise ValueError(f"event {event.sequence} tells several numbers, and an option shows one")
+    live.perform(event.time, [Closing(decision, cast(Ending, event.kind), told, event.time)])
 
 
 def check_beginning(journal: Journal, wanted: LiveState) -> None:
@@ -70,10 +74,12 @@ def check_beginning(journal: Journal, wanted: LiveState) -> None:
     assert found is not None
     first = read_snapshot(io.BytesIO(found[1]))
     names = [name for name, value in wanted.describe().items() if first.header[name] != value]
-    same = first.header["policy"] in descriptions(wanted.policy)
+    known = descriptions(wanted.policy, game=wanted.options.observations is not None)
+    same = first.header["policy"] in known
     different = [name for name in names if name != "policy" or not same]
-    if first.arrays["actions"].tolist() != wanted.options.features.tolist():
-        different.append("actions")
+    for name, array in wanted.options_arrays().items():
+        if name not in first.arrays or first.arrays[name].tolist() != array.tolist():
+            different.append(name)
     if different:
         raise ValueError(
             f"{journal.path} was begun with another {', '.join(different)}: open it without, or "

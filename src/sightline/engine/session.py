@@ -13,9 +13,10 @@ from sightline.core.clock import FAR, Clock
 from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.decisions import Decision, ExpiredDecisionError, Pending, Status
 from sightline.engine.estimates import Estimates
+from sightline.engine.games import outcome_value, several_numbers
 from sightline.engine.guard import exclusive
 from sightline.engine.labels import Level
-from sightline.engine.ledger import Closing, new_ids, refusal, reward_value
+from sightline.engine.ledger import Closing, Told, new_ids, refusal, reward_value, unknown
 from sightline.engine.live import weakest
 from sightline.engine.stored import StoredSession
 from sightline.policies.base import Evidence
@@ -43,13 +44,13 @@ class Session(StoredSession):
     Parameters
     ----------
     actions : Options, mapping of str to array_like, or array_like of shape (k, d)
-        The options: made by :func:`factorial`, :func:`contexts` or :func:`stream`, or features by
-        name, or features.
+        The options: made by :func:`factorial`, :func:`contexts`, :func:`stream`, :func:`duel` or
+        :func:`game`, or features by name, or features.
     policy : Policy, optional
         How to choose among them; :class:`Stakes` by default.
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, the same for all options or one for each: their
-        standard deviation if Gaussian, half their range if bounded.
+        standard deviation if Gaussian, half their range if bounded.  In a game, of the outcomes.
     seed : int
         Same seed and same rewards, same decisions (but other ids).
     reward_window : float, timedelta or str, optional
@@ -57,7 +58,8 @@ class Session(StoredSession):
         A reward that comes later is refused.
     on_timeout : "ignore" or float
         What to learn then: nothing, or this reward.  Where only successes are told, it must be 0:
-        ignoring all others would estimate every option at 1.
+        ignoring all others would estimate every option at 1.  In a duel, what ``tell`` takes: 0.5
+        is a tie.
     floor : float
         Least probability of every option in every decision, at most 1/k, k being the number of
         options in the largest context: so that any policy can be evaluated on the log.  It costs
@@ -122,6 +124,8 @@ class Session(StoredSession):
     def _ask(
         self, count: int, available: Available, context: Context, actions: ArrayLike | None
     ) -> list[Decision]:
+        if available is not None and self._live.options.observations is not None:
+            self._live.options.needs_fixed_options("choosing among some options")
         number = self._live.options.context_number(context)
         rows = self._live.new_rows(actions)
         if rows is not None and available is not None:
@@ -146,7 +150,7 @@ class Session(StoredSession):
         """Stop choosing an option; what was learned from it stays.
 
         Rewards of decisions for it that are still open are taken and learned from.  Where there are
-        contexts, options stay as they are.
+        contexts, and in a game, options stay as they are.
 
         Parameters
         ----------
@@ -169,7 +173,7 @@ class Session(StoredSession):
     ) -> None:
         """Add an option; what was learned of the others tells something about it, too.
 
-        Where there are contexts, options stay as they are.
+        Where there are contexts, and in a game, options stay as they are.
 
         Parameters
         ----------
@@ -192,8 +196,8 @@ class Session(StoredSession):
         self._live.change(self._expire(), "added", body)
 
     @exclusive
-    def tell(self, decision: Decision | Pending | str, reward: float) -> None:
-        """Tell the reward of a decision.
+    def tell(self, decision: Decision | Pending | str, reward: ArrayLike) -> None:
+        """Tell the reward of a decision; in a game, what it has shown.
 
         Telling the same reward again is accepted and changes nothing.
 
@@ -201,8 +205,11 @@ class Session(StoredSession):
         ----------
         decision : Decision, Pending or str
             The decision, or its id.
-        reward : float
-            Its reward.
+        reward : float, str or array_like of shape (p,)
+            Its reward, or the outcome in a game (:func:`game`), one number or p.  In a duel
+            (:func:`duel`) the winner: its name, 1 if the first of ``decision.pair`` has won and -1
+            if the second has, or the probability in [0, 1] that the first is better; 0.5 is a tie,
+            and 0 says, as -1 does, that the second has won.
 
         Raises
         ------
@@ -213,25 +220,26 @@ class Session(StoredSession):
         ExpiredDecisionError
             If its reward window is over.
         ValueError
-            If the reward is not a finite number.
+            If the reward is not a finite number, or not what the game shows.
         """
         self._tell([(decision, reward)])
 
     @exclusive
     def tell_many(
-        self, rewards: Mapping[str, float] | Iterable[tuple[Decision | Pending | str, float]]
+        self,
+        rewards: Mapping[str, Any] | Iterable[tuple[Decision | Pending | str, Any]],
     ) -> None:
         """Tell the rewards of several decisions: all, or none if one of them is refused.
 
         Parameters
         ----------
         rewards : mapping or iterable of pairs
-            Decisions or their ids, and rewards.
+            Decisions or their ids, and rewards, or what else :meth:`tell` takes.
         """
         self._tell(list(rewards.items() if isinstance(rewards, Mapping) else rewards))
 
     def _tell(self, rewards: list[Any]) -> None:
-        values = [(_id_of(decision), reward_value("reward", value)) for decision, value in rewards]
+        values = [self._value(_id_of(decision), told) for decision, told in rewards]
         now = self._expire()
         told: dict[str, Closing] = {}
         for id_, value in values:
@@ -246,6 +254,21 @@ class Session(StoredSession):
                 raise error
         if told:
             self._live.perform(now, list(told.values()))
+
+    def _value(self, id_: str, told: object) -> tuple[str, Told]:
+        """Id, and what is learned: in a duel it depends on the decision."""
+        options = self._live.options
+        if options.per_arm > 1:
+            return id_, several_numbers(told, options.per_arm)
+        if options.items is None:
+            return id_, reward_value(options.told, told)
+        made = self._live.ledger.open.get(id_)
+        if made is None:
+            closing = self._closing(id_)
+            if closing is None:
+                raise unknown(id_)
+            made = closing.decision
+        return id_, outcome_value("the winner", told, options, made.arm)
 
     @exclusive
     def give_up(self, before: int) -> int:
@@ -316,7 +339,8 @@ class Session(StoredSession):
     def estimates(self) -> Estimates | None:
         """Estimate the reward of every arm with its standard error; None if the policy does not.
 
-        Where arms are new in every round, estimate every coordinate of the parameter instead.
+        Where arms are new in every round, estimate every coordinate of the parameter instead.  In
+        a duel, estimate every item by its mean outcome against the best so far: 2 P(it wins) - 1.
         """
         self._expire()
         return self._live.estimates()
@@ -343,6 +367,7 @@ class Session(StoredSession):
             levels={} if options.levels is None else dict(options.levels[arm]),
             made=made.made,
             context=context,
+            pair=None if options.pairs is None else options.pairs[arm],
         )
         return decision
 

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Self
 from numpy.typing import ArrayLike
 
 from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
+from sightline.engine.games import check_window, outcome_value
 from sightline.engine.guard import Guard, exclusive
 from sightline.engine.journal import Event, Journal
 from sightline.engine.ledger import valid_window, window
@@ -46,8 +47,10 @@ class StoredSession:
         floor: float = 0.0,
         now: Callable[[], float] = time.time,
     ) -> None:
-        limits = window(reward_window, on_timeout)
         options = as_options(actions)
+        limits = check_window(window(reward_window, on_timeout), options)
+        if limits.reward is not None:
+            limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, options))
         chosen = Stakes() if policy is None else policy
         self._live = LiveState(options, chosen, noise_std, seed, limits, floor)
         self._now = now
@@ -141,10 +144,12 @@ class StoredSession:
         where = "" if blocks is None else f"{len(blocks)} contexts and "
         noise = f"{levels:g}" if isinstance(levels, float) else f"{k} levels"
         arms = f"at most {k} new arms per round" if live.options.stream else f"{k} arms"
+        if live.options.items is not None:
+            arms = f"{k} pairs of {len(live.options.items)} options"
         return (
             f"Session({arms} in {where}{d} dimensions, {live.policy}, noise_std={noise}, "
-            f"next round {live.clock.t}, {int(live.standing.explorations[0])} rewards learned "
-            f"from, {len(live.ledger.open)} decisions open)"
+            f"next round {live.clock.t}, {int(live.standing.explorations[0])} "
+            f"{live.options.told}s learned from, {len(live.ledger.open)} decisions open)"
         )
 
     @exclusive
@@ -210,15 +215,17 @@ class StoredSession:
     def _restored(cls, snapshot: Snapshot, policy: Policy | None) -> Self:
         header = snapshot.header
         saved = header["policy"]
-        if policy is not None and saved not in descriptions(policy):
+        game = "observations" in snapshot.arrays
+        if policy is not None and saved not in descriptions(policy, game=game):
             raise ValueError(f"it was saved with {saved}, not with {describe(policy)}")
         if policy is None and saved["type"] not in POLICIES:
             raise ValueError(f"pass policy={saved['type']}(...), which is not of this library")
-        features = snapshot.arrays["actions"]
-        options = Options.build({**header["options"], "features": features})
+        arrays = snapshot.arrays
+        tables = {"features": arrays["actions"], "observations": arrays.get("observations")}
+        options = Options.build(header["options"] | tables)
         settings = header["noise_std"], header["seed"] or 0
         session = cls(options, policy or build(saved), *settings, floor=header["floor"])
-        session._live.ledger.window = valid_window(*header["window"])
+        session._live.ledger.window = check_window(valid_window(*header["window"]), options)
         session._live.fill(snapshot)
         return session
 

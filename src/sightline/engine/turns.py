@@ -38,6 +38,7 @@ __all__ = [
     "NewSet",
     "Outcome",
     "OutcomeOfNew",
+    "OutcomeOfSeveral",
     "Standing",
     "accept",
     "answer",
@@ -68,8 +69,9 @@ class Standing(NamedTuple):
     serial : ndarray
         Number of the last step.
     asked, told, totals : ndarray, shape (k,)
-        Of each arm: decisions, rewards and their sum, whether learned from or not.  Where arms are
-        new in every round, of each place among those on offer.
+        Of each arm: decisions, rewards and their sum, whether learned from or not; in a game,
+        outcomes and their sum, of p numbers where they show as many: then totals has k p, arm
+        after arm.  Where arms are new in every round, of each place among those on offer.
     """
 
     t: Ints
@@ -125,7 +127,7 @@ class Outcome(NamedTuple):
     arm : int
         What was played.
     reward : float
-        What was told; nan if nothing ever will be.
+        What was told, in a game the outcome; nan if nothing ever will be.
     weight : float
         rho of the arm: the outcome is reward times weight.
     learns : bool
@@ -161,6 +163,24 @@ class OutcomeOfNew(NamedTuple):
     place: int
 
 
+class OutcomeOfSeveral(NamedTuple):
+    """How a decision turned out whose arm shows p numbers.
+
+    Attributes
+    ----------
+    t, arm, learns
+        As of :class:`Outcome`.
+    reward, weight : ndarray, shape (p,)
+        As of :class:`Outcome`, for each number; all nan if nothing ever will be told.
+    """
+
+    t: int
+    arm: int
+    reward: Array
+    weight: Array
+    learns: bool
+
+
 class NothingNew(NamedTuple):
     """The policy knows all arms."""
 
@@ -176,8 +196,8 @@ class NewSet(NamedTuple):
 NOTHING_NEW = NothingNew()
 
 
-def first_standing(k: int) -> Standing:
-    """Before the first question about k arms."""
+def first_standing(k: int, p: int = 1) -> Standing:
+    """Before the first question about k arms, which show p numbers each."""
     whole = [np.zeros(1, dtype=np.int64) for _ in range(5)]
     t, arm, wake_t, explorations, serial = whole
     t[0] = 1
@@ -193,7 +213,7 @@ def first_standing(k: int) -> Standing:
         serial,
         asked=np.zeros(k, dtype=np.int64),
         told=np.zeros(k, dtype=np.int64),
-        totals=np.zeros(k),
+        totals=np.zeros(k * p),
     )
 
 
@@ -253,9 +273,11 @@ def _place_of(outcome: Any, state: State) -> int:
 
 
 @_place_of.register(Outcome)
+@_place_of.register(OutcomeOfSeveral)
 @compiled
-def _own_place(outcome: Outcome, state: State) -> int:
-    return outcome.arm
+def _own_place(outcome: Any, state: State) -> int:
+    arm: int = outcome.arm
+    return arm
 
 
 @_place_of.register(OutcomeOfNew)
@@ -263,6 +285,46 @@ def _own_place(outcome: Outcome, state: State) -> int:
 def _spare_place(outcome: OutcomeOfNew, state: State) -> int:
     show(state, outcome.row, outcome.place, outcome.place + 1)
     return outcome.place
+
+
+@generic
+def _comes(outcome: Any) -> bool:
+    """Whether anything was told."""
+    raise TypeError(f"{type(outcome).__name__} is no outcome")
+
+
+@_comes.register(Outcome)
+@_comes.register(OutcomeOfNew)
+@compiled
+def _number_comes(outcome: Any) -> bool:
+    return not np.isnan(outcome.reward)
+
+
+@_comes.register(OutcomeOfSeveral)
+@compiled
+def _numbers_come(outcome: OutcomeOfSeveral) -> bool:
+    return not np.isnan(outcome.reward[0])
+
+
+@generic
+def _add(outcome: Any, totals: Array) -> None:
+    """Add what was told to the totals of its arm."""
+    raise TypeError(f"{type(outcome).__name__} is no outcome")
+
+
+@_add.register(Outcome)
+@_add.register(OutcomeOfNew)
+@compiled
+def _add_number(outcome: Any, totals: Array) -> None:
+    totals[outcome.arm] += outcome.reward
+
+
+@_add.register(OutcomeOfSeveral)
+@compiled
+def _add_numbers(outcome: OutcomeOfSeveral, totals: Array) -> None:
+    p = outcome.reward.shape[0]
+    for i in range(p):
+        totals[outcome.arm * p + i] += outcome.reward[i]
 
 
 @generic
@@ -399,7 +461,7 @@ def take_outcome(standing: Standing, state: State, outcome: Any, serial: int) ->
 
     Either ends a commitment, which was computed from what was known before.
     """
-    comes = not np.isnan(outcome.reward)
+    comes = _comes(outcome)
     if outcome.learns:
         clock, place = Clock(outcome.t, np.nan), _place_of(outcome, state)
         if comes:
@@ -410,5 +472,5 @@ def take_outcome(standing: Standing, state: State, outcome: Any, serial: int) ->
         standing.wake_t[0] = 0
     if comes:
         standing.told[outcome.arm] += 1
-        standing.totals[outcome.arm] += outcome.reward
+        _add(outcome, standing.totals)
     standing.serial[0] = serial

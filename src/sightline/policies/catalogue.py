@@ -54,15 +54,16 @@ def describe(part: Any) -> dict[str, Any]:
     return {"type": type(part).__name__} | {name: _plain(value) for name, value in fields.items()}
 
 
-def descriptions(policy: Policy) -> list[dict[str, Any]]:
-    """Descriptions under which a session may have saved a policy.
+def descriptions(policy: Policy, *, game: bool) -> list[dict[str, Any]]:
+    """Descriptions under which a session, of a game or a bandit, may have saved a policy.
 
-    Before there were games, the gaps of IDS were by default called what ``"auto"`` still means in a
+    Before there were games, the default gaps of IDS had the name of what ``"auto"`` still is in a
     bandit.
     """
     now = describe(policy)
-    old = {**now, "gaps": "value"} if now.get("gaps") == "auto" else now
-    return [now, old]
+    if game or now.get("gaps") != "auto":
+        return [now]
+    return [now, {**now, "gaps": "value"}]
 
 
 def _plain(value: Any) -> Any:

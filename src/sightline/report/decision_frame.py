@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.journal import Event, set_of_bytes
-from sightline.engine.options import Options
+from sightline.engine.journal import Event, set_of_bytes, told_in_event
+from sightline.engine.options import Options, pairs_of
 from sightline.report.offers import Offers
 from sightline.report.standing import View
 
@@ -45,12 +46,14 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
     ends = [closed.get(event.decision) for event in asked]
     arms = np.array([event.arm for event in asked], dtype=np.int64)
     outcomes = ["open" if end is None else _OUTCOMES[end.kind] for end in ends]
+    told_at = "rewarded_at" if view.options.observations is None else "observed_at"
     return pd.DataFrame(
         {
             "decision_id": pd.Series([event.decision for event in asked], dtype=object),
             "sequence": np.array([event.sequence for event in asked], dtype=np.int64),
             "round": np.array([event.round for event in asked], dtype=np.int64),
             **_contexts(view.options, asked),
+            **_pairs(view.options, arms),
             "option": _categories(view.options.names, arms),
             "arm": arms,
             **_levels(view.options, arms),
@@ -59,11 +62,22 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
             "asked_at": _times(event.time for event in asked),
-            "reward": _floats(None if end is None else end.reward for end in ends),
-            "rewarded_at": _times(None if end is None else end.time for end in ends),
+            **_told(view.options, ends),
+            told_at: _times(None if end is None else end.time for end in ends),
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
         }
     )
+
+
+def _told(options: Options, ends: list[Event | None]) -> dict[str, Any]:
+    """One column with what was told, or one for each number; rewards of a game are not seen."""
+    values = [math.nan if end is None else told_in_event(end) for end in ends]
+    if options.per_arm == 1:
+        name = "reward" if options.observations is None else "observation"
+        return {name: np.array(values, dtype=np.float64)}
+    table = np.array([np.broadcast_to(value, options.per_arm) for value in values])
+    columns = table.reshape(-1, options.per_arm).T
+    return {f"observation:{i}": column for i, column in enumerate(columns)}
 
 
 def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
@@ -96,6 +110,17 @@ def _contexts(options: Options, asked: Sequence[Event]) -> dict[str, Any]:
         return {}
     numbers = np.array([event.context for event in asked], dtype=np.int64)
     return {"context": _categories(options.contexts.names, numbers)}
+
+
+def _pairs(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
+    """Two columns with the items of every decision, where options are pairs."""
+    if options.items is None:
+        return {}
+    first, second = np.array(pairs_of(len(options.items)))[arms].T
+    return {
+        "first": _categories(options.items, first),
+        "second": _categories(options.items, second),
+    }
 
 
 def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
@@ -134,7 +159,11 @@ def _choices(
 
     if not options.stream:
         features = _lists(options.features.tolist(), arms, float)
-        return {"features": features, "offered": _offered(offered)}
+        shows = {}
+        if options.observations is not None:
+            rows = options.observations.reshape(len(options), -1).tolist()
+            shows = {"shows": _lists(rows, arms, float)}
+        return {"features": features, **shows, "offered": _offered(offered)}
     d = options.features.shape[1]
     sets = [set_of_bytes(event.actions or b"", d) for event in asked]
     rows = pa.list_(pa.float64())
@@ -165,7 +194,7 @@ def _write_parquet(frame: pd.DataFrame, file: BinaryIO) -> None:
 
 
 def _write_csv(frame: pd.DataFrame, file: BinaryIO) -> None:
-    lists = ["features", "offered", "actions"]
+    lists = ["features", "shows", "offered", "actions"]
     frame.drop(columns=lists, errors="ignore").to_csv(file, index=False)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import clock_at
-from sightline.engine.journal import Event
+from sightline.engine.journal import Event, told_in_event
+from sightline.engine.ledger import is_nothing
 from sightline.engine.live import LiveState
 from sightline.engine.replay import replay
 from sightline.policies.base import Evidence
@@ -91,22 +92,22 @@ def _by_replay(live: LiveState, events: list[Event]) -> Iterator[tuple[int, Evid
 def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]]:
     """Apply the test of IDS to all rewards that had been told."""
     told = np.zeros(len(view.options), dtype=np.int64)
-    totals = np.zeros(len(view.options))
+    totals = np.zeros((len(view.options), view.options.per_arm))
     arms: dict[str | None, int | None] = {}
     offers = Offers(len(view.options), events, view.options.contexts)
     asked = 0
-    yield asked, view.tested(told, totals, offers.current, clock_at(1))
+    yield asked, view.tested(told, totals.ravel(), offers.current, clock_at(1))
     for part in _parts(events):
         for event in part:
             offers.follow(event)
             if event.kind == "asked":
                 asked += 1
                 arms[event.decision] = event.arm
-            elif event.reward is not None:
+            elif event.kind in ("told", "expired") and not is_nothing(told_in_event(event)):
                 arm = arms.pop(event.decision)
                 told[arm] += 1
-                totals[arm] += event.reward
-        yield asked, view.tested(told, totals, offers.current, clock_at(asked + 1))
+                totals[arm] += told_in_event(event)
+        yield asked, view.tested(told, totals.ravel(), offers.current, clock_at(asked + 1))
 
 
 def _parts(events: list[Event]) -> Iterator[list[Event]]:

@@ -35,7 +35,9 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         ``delta``: look as often as you like, stop when you like, and read off the largest effect.
         All rewards count, also those that the policy did not learn from, and those that
         ``on_timeout`` put in place of missing ones.  Where options are new in every round, those
-        count that the policy has learned from.
+        count that the policy has learned from.  In a game, all outcomes count, and effects are
+        those on the mean reward, as far as outcomes can tell; in a duel, those on the value of an
+        item, in units of 2 P(it wins) - 1.
 
         The guarantee assumes that mean rewards are linear in the features, with noise of the given
         level and a parameter of norm at most S; and that whether and when a reward is told does not
@@ -67,7 +69,7 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         Evidence and traffic are drawn over time if the session keeps a journal, else as they are
         now.  Evidence of the past is found by doing everything in the journal again: 10^5 events
         take seconds, during which other threads can use the session.  Where options are new in
-        every round, effects are drawn, and no more.
+        every round, effects are drawn, and no more; in a duel, items in place of pairs.
 
         Parameters
         ----------
@@ -93,19 +95,25 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         It needs a journal (:meth:`open`).  Columns:
 
         - ``decision_id``; ``sequence``, the number of its entry in the journal; ``round``;
-        - ``context``, its name, where there are contexts;
+        - ``context``, its name, where there are contexts; ``first`` and ``second``, the names of
+          the two that are compared, in a duel;
         - ``option`` and ``arm``, its name and its row; ``level:`` and the name of a factor, for
-          every factor; ``features``, a list, in Parquet only;
+          every factor; ``features``, a list, in Parquet only, and ``shows``, what the option shows
+          in a game, where ``features`` are what it pays;
         - ``offered``, the rows of the options that could be chosen, in Parquet only, and null where
           these are all that there ever were; in its place ``actions``, the features of all that
           could be chosen, where options are new in every round: ``arm`` is one of these;
         - ``probability``, with which the option was drawn, nan if unknown; ``exploring``;
         - ``policy``, the name of its class;
-        - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed;
+        - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed; in a game, where
+          rewards are not seen, ``observation`` and ``observed_at`` in their place, or
+          ``observation:0`` and so on if several numbers are seen; the observation of a duel is 1
+          if the first has won, -1 if the second has;
         - ``outcome``: ``"observed"``, ``"expired"``, ``"given up"`` or ``"open"``.  Of an expired
           decision the reward is that of ``on_timeout``.
 
-        For Open Bandit Pipeline, ``arm`` is the action and ``probability`` the pscore.
+        For Open Bandit Pipeline, ``arm`` is the action and ``probability`` the pscore; it needs
+        rewards, which a game does not show.
 
         Parameters
         ----------

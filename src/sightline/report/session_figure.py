@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.effects import Effect
 from sightline.engine.factorial import GRAND_MEAN
+from sightline.engine.options import pairs_of
 from sightline.report.history import History
 from sightline.report.standing import View
 
@@ -39,7 +41,8 @@ def session_figure(
 ) -> Figure:
     """Draw estimates and effects on the left, evidence and traffic over time on the right.
 
-    Where options are new in every round, only effects.
+    Where options are new in every round, only effects.  Where they are pairs, what is drawn is
+    about the items.
 
     Parameters
     ----------
@@ -56,13 +59,15 @@ def session_figure(
     """
     from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
 
+    if view.options.items is not None:
+        view, past = _of_items(view, past)
     shown = _shown_effects(effects)
     if view.options.stream:  # what else is drawn is about options that stay
         figure = Figure(figsize=(7, 1.5 + 0.25 * max(len(shown), 6)), layout="constrained")
         _draw_effects(figure.subplots(), effects, shown, delta)
         return _finished(figure, view, path)
     colours = _colours(view.asked)
-    rows = (min(len(view.options), _MOST_ROWS), len(shown))
+    rows = (min(len(view.asked), _MOST_ROWS), len(shown))
     heights = [max(count, 6) + 3 for count in rows]
     figure = Figure(figsize=(12, 0.6 + 0.25 * sum(heights)), layout="constrained")
     grid = figure.subplots(2, 2, height_ratios=heights)
@@ -71,6 +76,16 @@ def session_figure(
     _draw_evidence(grid[0, 1], view, past)
     _draw_traffic(grid[1, 1], view, past, colours)
     return _finished(figure, view, path)
+
+
+def _of_items(view: View, past: History | None) -> tuple[View, History | None]:
+    """Traffic by item: a pair is half a decision for each of both.  Items alone come first."""
+    items = view.options.items or ()
+    halves = np.zeros((len(view.options), len(items)))
+    for row, pair in enumerate(pairs_of(len(items))):
+        np.add.at(halves[row], list(pair), 0.5)
+    shown = dataclasses.replace(view, asked=view.asked @ halves)
+    return shown, None if past is None else past._replace(shares=past.shares @ halves)
 
 
 def _finished(figure: Figure, view: View, path: str | PathLike[str] | None) -> Figure:
@@ -83,7 +98,9 @@ def _finished(figure: Figure, view: View, path: str | PathLike[str] | None) -> F
 
 def _headline(view: View) -> str:
     """Say what one wants to know first."""
-    start = f"Decisions: {int(view.asked.sum()):,}, rewards: {int(view.told.sum()):,}"
+    start = (
+        f"Decisions: {round(view.asked.sum()):,}, {view.options.told}s: {int(view.told.sum()):,}"
+    )
     if view.options.stream:
         return start
     report = view.evidence
@@ -102,7 +119,7 @@ def _label(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _colours(asked: NDArray[np.int64]) -> dict[int, str]:
+def _colours(asked: NDArray[Any]) -> dict[int, str]:
     """Colours of all options, or of those with most traffic if they are many."""
     rows = np.arange(len(asked))
     if len(asked) > len(_COLOURS):
@@ -122,10 +139,15 @@ def _shown_effects(effects: Sequence[Effect]) -> list[Effect]:
 
 def _draw_means(axes: Axes, view: View, colours: dict[int, str]) -> None:
     """Draw options, the best on top; their colours are the legend of the traffic."""
-    k = len(view.options)
+    k = len(view.asked)
     if view.estimates is not None:
         means, errors = view.estimates
-        axes.set_xlabel("estimated reward, 2 standard errors")
+        pairs = view.options.items is not None
+        what = "estimated outcome against the best" if pairs else "estimated reward"
+        axes.set_xlabel(f"{what}, 2 standard errors")
+    elif view.options.observations is not None:
+        means, errors = np.full(k, np.nan), np.zeros(k)
+        axes.set_xlabel("the policy keeps no estimates, and no rewards are seen")
     else:
         told = np.maximum(view.told, 1)
         means = np.where(view.told > 0, view.totals / told, np.nan)
@@ -185,7 +207,8 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
 
 def _draw_evidence(axes: Axes, view: View, past: History | None) -> None:
     what = "Evidence" if view.options.contexts is None else "Least evidence of any context"
-    axes.set_title(what if view.has_test else f"{what}, by the test of IDS on all rewards")
+    test = "" if view.has_test else f", by the test of IDS on all {view.options.told}s"
+    axes.set_title(f"{what}{test}")
     evidence, threshold = np.array([view.evidence[1:3]]).T
     if past is None:
         axes.plot([0.5], _finite(evidence), "o", label="for the best option", clip_on=False)
@@ -233,7 +256,7 @@ def _draw_traffic(axes: Axes, view: View, past: History | None, colours: dict[in
     for row in sorted(colours, key=lambda row: -view.asked[row]):
         _layer(axes, edges, bottom, shares[:, row], colours[row])
         bottom = bottom + shares[:, row]
-    if len(colours) < len(view.options):
+    if len(colours) < len(view.asked):
         _layer(axes, edges, bottom, 1.0 - bottom, _OTHERS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +46,13 @@ class View:
         Those that are not retired.
     policy : Policy
         Who chooses.
-    noise_std : float or ndarray, shape (k,)
-        Sub-Gaussian parameter of the rewards.
+    noise_std : float or ndarray, shape (k,) or (k, p)
+        Sub-Gaussian parameter of the rewards or, in a game, of the outcomes.
     clock : Clock
         Of the next question.
     asked, told, totals : ndarray, shape (k,)
-        Of each option: decisions, rewards and their sum.
+        Of each option: decisions, rewards and their sum; in a game, outcomes and their sum, of
+        shape (k p,) where p numbers are shown.
     estimates : Estimates or None
         Of the policy, if it keeps any.
     report : Evidence
@@ -66,7 +67,7 @@ class View:
     policy: Policy
     noise_std: float | Array
     clock: Clock
-    asked: Ints
+    asked: NDArray[Any]
     told: Ints
     totals: Array
     estimates: Estimates | None
@@ -94,7 +95,7 @@ class View:
         """
         rule = rule_of(self.policy)
         features = self.options.features
-        data = ellipsoid_of(features, told, totals, self.noise_std, rule.norm_bound or 1.0)
+        data = self._data(told, totals, rule.norm_bound or 1.0)
         blocks = self.options.contexts
         together = [np.flatnonzero(offered)] if blocks is None else map(np.array, blocks.blocks())
         reports = []
@@ -111,9 +112,16 @@ class View:
                 raise ValueError(f"{self.policy} keeps no estimates, from which effects are found")
             data = self.learned._replace(norm_bound=number("norm_bound", bound, above=0))
         else:
-            features = self.options.features
-            data = ellipsoid_of(features, self.told, self.totals, self.noise_std, bound)
+            data = self._data(self.told, self.totals, bound)
         return effects(self.options, data, delta)
+
+    def _data(self, told: Ints, totals: Array, norm_bound: float) -> Ellipsoid:
+        """Ellipsoid of what was told."""
+        k, p = len(self.options), self.options.per_arm
+        noise = self.noise_std
+        if not isinstance(noise, float):
+            noise = np.broadcast_to(noise.reshape(k, -1), (k, p)).ravel()
+        return ellipsoid_of(self.options.seen, np.repeat(told, p), totals, noise, norm_bound)
 
 
 def view_of(live: LiveState) -> View:

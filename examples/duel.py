@@ -1,0 +1,46 @@
+"""Which is better, A or B?  People compare two answers of an assistant, and the best is found.
+
+An answer has a tone and a length: six answers from five effects, so that a comparison of two tells
+something about the others.  Nobody says how good an answer is; what is told is who has won.
+"""
+
+import numpy as np
+
+import sightline as sl
+
+ANSWERS = sl.factorial({"tone": ["plain", "warm", "formal"], "length": ["short", "long"]})
+
+# What the world does, which the session does not know: the value of each answer.
+WORLD = np.random.default_rng(5)
+VALUES = dict(zip(ANSWERS.names, [0.15, 0.05, 0.4, 0.3, -0.25, -0.35], strict=True))
+
+
+def prefers_first(first: str, second: str) -> bool:
+    return WORLD.random() < 0.5 * (1.0 + VALUES[first] - VALUES[second])
+
+
+def main(rounds: int = 3000) -> None:
+    # Session.open(path, ...) in place of Session(...) keeps a journal, which survives crashes
+    session = sl.Session(sl.duel(ANSWERS))
+    bad = 0
+    for _ in range(rounds):
+        decision = session.ask()
+        assert decision.pair is not None
+        first, second = decision.pair  # show both, in any order, and ask which is better
+        if first == second:  # one answer alone: there is nothing to learn
+            session.tell(decision, first)
+            continue
+        session.tell(decision, first if prefers_first(first, second) else second)
+        bad += min(VALUES[first], VALUES[second]) < 0.0
+    status, estimates = session.status(), session.estimates()
+    assert estimates is not None  # which not every policy keeps
+    print(f"best answer: {ANSWERS.names[status.best or 0]}")
+    print(status.at_stake(10_000))
+    print(f"a bad answer was shown in {bad} of {rounds} rounds")
+    for name, mean, error in zip(ANSWERS.names, *estimates, strict=True):
+        print(f"{name:28} beats the best with probability {0.5 + mean / 2:.2f} ± {error / 2:.2f}")
+    print(session.effects().to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
