@@ -1,4 +1,4 @@
-"""Which is better, A or B?  People compare two answers of an assistant, and the best is found.
+"""Which is better, A or B?  People compare two answers of a help page, and the best is found.
 
 An answer has a tone and a length: six answers from five effects, so that a comparison of two tells
 something about the others.  Nobody says how good an answer is; what is told is who has won.
