@@ -125,9 +125,10 @@ def test_every_round_is_played_on_every_kind_of_problem(policy: sl.Policy, name:
 def test_regret_is_sublinear(policy: sl.Policy) -> None:
     """The last 90 % of the rounds cost less per round than the first 10 %, on average."""
     problem = PROBLEMS["plain"]
-    runs = [sl.simulate(problem, policy, 2000, seed, [200, 2000]) for seed in range(10)]
+    n = 20_000 if isinstance(policy, sl.GCB) else 2000  # GCB sweeps for thousands of rounds here
+    runs = [sl.simulate(problem, policy, n, seed, [n // 10, n]) for seed in range(10)]
     early, final = np.mean([run.regret for run in runs], axis=0)
-    assert (final - early) / 1800 < early / 200
+    assert final - early < 9.0 * early
 
 
 @without_compilation
