@@ -9,15 +9,14 @@ one       what one context costs over fixed arms, in one run
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
-from collections.abc import Callable
 
 import numpy as np
 from tests.naive_contexts import frank_wolfe, least_ratio
 
 import sightline as sl
+from benchmarks.parts import Parts, run_parts
 from benchmarks.stakes import Array, regrets
 from sightline.core.information.marginal import marginal, walk_chains
 
@@ -134,7 +133,7 @@ def one(count: int) -> None:
         print(f"{label}: {np.median(times[5:, 1] / times[5:, 0]):.2f} times fixed arms", flush=True)
 
 
-PARTS: dict[str, tuple[Callable[[int], None], int]] = {
+PARTS: Parts = {
     "solver": (solver, 60),
     "regret": (regret, 100),
     "far": (far, 20),
@@ -143,17 +142,5 @@ PARTS: dict[str, tuple[Callable[[int], None], int]] = {
 }
 
 
-def main() -> None:
-    """Print some parts, or all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
-    parser.add_argument("--runs", type=int)
-    arguments = parser.parse_args()
-    for part in arguments.parts or PARTS:
-        run, count = PARTS[part]
-        print(f"\n{part}")
-        run(arguments.runs or count)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, PARTS)

@@ -10,7 +10,6 @@ cost      a round with p numbers over a round of a bandit, in one run
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from tests import naive_games
 
 import sightline as sl
+from benchmarks.parts import Parts, run_parts
 from benchmarks.stakes import Array, regrets
 from sightline.core.clock import Clock
 from sightline.core.model import Model, bandit_model
@@ -236,7 +236,7 @@ def cost(count: int) -> None:
         print(f"{label}: bandit {us:.1f} us, p = 1 {first:.2f}, p = 9 {second:.2f}", flush=True)
 
 
-PARTS: dict[str, tuple[Callable[[int], None], int]] = {
+PARTS: Parts = {
     "regret": (regret, 100),
     "rates": (rates, 20),
     "far": (far, 10),
@@ -246,17 +246,5 @@ PARTS: dict[str, tuple[Callable[[int], None], int]] = {
 }
 
 
-def main() -> None:
-    """Print some parts, or all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
-    parser.add_argument("--runs", type=int)
-    arguments = parser.parse_args()
-    for part in arguments.parts or PARTS:
-        run, count = PARTS[part]
-        print(f"\n{part}")
-        run(arguments.runs or count)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, PARTS)

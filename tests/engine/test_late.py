@@ -15,7 +15,7 @@ from sightline.policies.base import Choice, Policy, register_policy
 from sightline.problems.delays import delay_text, valid_delay
 from tests.engine.test_simulate import identical
 from tests.marks import without_compilation
-from tests.two_views import TwoViews
+from tests.two_views import two_views
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
 
@@ -140,7 +140,7 @@ def test_every_round_is_played_however_late(policy: sl.Policy) -> None:
 
 @without_compilation
 def test_several_numbers_come_late_too() -> None:
-    problem = TwoViews(np.eye(2), np.ones((2, 2)), [0.5, 0.2], 0.3)
+    problem = two_views(np.eye(2), np.ones((2, 2)), [0.5, 0.2], 0.3)
     plain = sl.simulate(problem, sl.LinUCB(), 300, seed=2)
     assert identical(plain, sl.simulate(problem, sl.LinUCB(), 300, seed=2, delay=0))
 

@@ -13,12 +13,12 @@ from sightline.policies.catalogue import POLICIES
 from sightline.problems import end_of_optimism
 from tests import naive
 from tests.policies.test_arm_noise import configured
-from tests.two_views import TwoViews
+from tests.two_views import two_views
 
 ARMS = end_of_optimism(0.05, 2.0)
 # the second number is theta_2, on which it hangs whether the first or the second arm is best
-PROBLEM = TwoViews(ARMS.actions, [[0.0, 1.0]] * 3, ARMS.theta, 0.3)
-SPACE = TwoViews(
+PROBLEM = two_views(ARMS.actions, [[0.0, 1.0]] * 3, ARMS.theta, 0.3)
+SPACE = two_views(
     np.random.default_rng(0).standard_normal((5, 3)),
     np.random.default_rng(1).standard_normal((5, 3)),
     [0.7, -0.2, 0.4],
@@ -32,7 +32,7 @@ PLAYED = {
 
 @pytest.mark.parametrize("policy", [IDS(), LinUCB(), sl.Stakes(), sl.EpsilonGreedy()], ids=str)
 @pytest.mark.parametrize("problem", [PROBLEM, SPACE], ids=["plane", "space"])
-def test_it_can_be_played(problem: TwoViews, policy: sl.Policy) -> None:
+def test_it_can_be_played(problem: sl.LinearGame, policy: sl.Policy) -> None:
     run = sl.simulate(problem, policy, 300, seed=1)
     np.testing.assert_array_equal(run.pulls.sum(axis=1), run.t)
     assert np.isfinite(run.regret).all()
@@ -48,7 +48,9 @@ def test_commitments_carry_far() -> None:
 
 @pytest.mark.parametrize("policy", [IDS(regulariser=0.5), LinUCB(regulariser=0.5)], ids=str)
 @pytest.mark.parametrize("problem", [PROBLEM, SPACE], ids=["plane", "space"])
-def test_estimates_are_least_squares_of_both_numbers(problem: TwoViews, policy: sl.Policy) -> None:
+def test_estimates_are_least_squares_of_both_numbers(
+    problem: sl.LinearGame, policy: sl.Policy
+) -> None:
     """After every step, from all data at once."""
     actions, views = problem.model.rewards, problem.model.observations
     state: Any = policy.start(problem.model)

@@ -1,0 +1,23 @@
+"""The command line of benchmarks that are made of parts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+__all__ = ["Parts", "run_parts"]
+
+#: What prints a part, given a number of runs, and how many runs it has by default.
+Parts = dict[str, tuple[Callable[[int], None], int]]
+
+
+def run_parts(description: str | None, parts: Parts) -> None:
+    """Print some parts, or all: ``[--runs N] [PART ...]``."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("parts", nargs="*", help=", ".join(parts))
+    parser.add_argument("--runs", type=int)
+    arguments = parser.parse_args()
+    for part in arguments.parts or parts:
+        run, count = parts[part]
+        print(f"\n{part}")
+        run(arguments.runs or count)
