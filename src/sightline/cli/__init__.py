@@ -15,7 +15,9 @@ from sightline.cli.list import list_names
 from sightline.cli.plan import plan
 from sightline.cli.reproduce import reproduce
 from sightline.cli.scoreboard import scoreboard
+from sightline.cli.serve import serve
 from sightline.cli.simulate import simulate
+from sightline.cli.token import tokens
 from sightline.cli.usage import OneLine
 from sightline.cli.watch import watch
 
@@ -36,7 +38,9 @@ app.command("list")(list_names)
 app.command()(plan)
 app.command()(reproduce)
 app.command()(scoreboard)
+app.command()(serve)
 app.command()(simulate)
+app.add_typer(tokens)
 app.command()(watch)
 
 
