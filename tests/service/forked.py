@@ -116,7 +116,7 @@ class _Client:
         if status == 503:  # nothing was done, or nobody knows: as if there was no answer
             return
         assert status == 200, answer
-        made = answer["decisions"] if "decisions" in answer else [answer]
+        made = answer.get("decisions", [answer])
         self._open += [one["id"] for one in made]
         self._book.write(done="ask", key=key, decisions=made)
 

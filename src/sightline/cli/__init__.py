@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from sightline import __version__
+from sightline.cli.audit import audit
 from sightline.cli.bench import bench
 from sightline.cli.bound import bound
 from sightline.cli.compile import compile_policies
+from sightline.cli.copy import copy
 from sightline.cli.game import game
 from sightline.cli.list import list_names
 from sightline.cli.plan import plan
@@ -30,9 +32,11 @@ app = typer.Typer(
     epilog="Example: sightline list, for names; then sightline simulate --help.",
     pretty_exceptions_enable=False,
 )
+app.command()(audit)
 app.command()(bench)
 app.command()(bound)
 app.command("compile")(compile_policies)
+app.command()(copy)
 app.command()(game)
 app.command("list")(list_names)
 app.command()(plan)

@@ -180,7 +180,7 @@ class Status:
             return f"{stop}; no option can tell more."
         if lost <= self.price:
             return f"{stop}; finding out more would cost {_amount(self.price)} and is not worth it."
-        cost = self.price * math.log(lost / self.price)
+        cost = self.price * math.log(lost / self.price) if self.price > 0.0 else 0.0
         return (
             f"{stop}; exploring first costs {_amount(cost)} and leaves an expected loss of "
             f"{_amount(self.price)}."

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+from sightline.report.decision_frame import WRITERS, decision_frame
+from sightline.report.standing import Record, view_of
 from sightline.service.answers import moment
-from sightline.service.entries import Entry
+from sightline.service.entries import ENGINE_KINDS, Entry
 from sightline.service.readers import Readers
 
 __all__ = ["events_view", "export_parquet"]
@@ -30,5 +33,24 @@ def _plain(entry: Entry) -> dict[str, Any]:
 
 
 def export_parquet(readers: Readers, experiment: str) -> bytes:
-    """All decisions as a Parquet file."""
-    raise NotImplementedError
+    """All decisions as a Parquet file: that of a session, and what the service knows beyond."""
+    import pandas as pd
+
+    with readers.following(experiment) as (follower, _):
+        view, last = view_of(follower.session.live), follower.last
+    first, entries = readers.everything(experiment)
+    entries = [entry for entry in entries if entry.event.sequence <= last]
+    events = [entry.event for entry in entries if entry.event.kind in ENGINE_KINDS]
+    frame = decision_frame(events, view)
+    asked = [entry for entry in entries if entry.event.kind == "asked"]
+    used = {one.event.decision: one.event.time for one in entries if one.event.kind == "activated"}
+    times = [
+        used.get(one.event.decision) if one.extra.get("active") is False else one.event.time
+        for one in asked
+    ]
+    frame["unit"] = pd.Series([one.unit for one in asked], dtype=object)
+    frame["model_version"] = [one.extra.get("version", 0) for one in asked]
+    frame["activated_at"] = pd.to_datetime(pd.Series(times, dtype=float), unit="s", utc=True)
+    content = io.BytesIO()
+    WRITERS[".parquet"](frame, Record(first.content, events), content)
+    return content.getvalue()

@@ -10,8 +10,10 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import urlsplit
 
+from sqlalchemy.exc import DBAPIError
+
 from sightline.service.metrics import Metrics
-from sightline.service.problems import MEDIA_TYPE, Problem
+from sightline.service.problems import MEDIA_TYPE, Problem, unavailable
 from sightline.service.settings import Settings
 from sightline.service.tokens import Tokens
 
@@ -116,7 +118,10 @@ class Gate:
         headers = dict(scope["headers"])
         _check_origin(scope["method"], headers, self._tokens.needed)
         if self._tokens.is_old:
-            await asyncio.get_running_loop().run_in_executor(None, self._tokens.refresh)
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, self._tokens.refresh)
+            except DBAPIError:  # nobody passes on what may have been revoked meanwhile
+                raise unavailable() from None
         holder = self._tokens.holder(_secret(headers))
         if holder is None and scope["path"] not in self._open:
             raise Problem(

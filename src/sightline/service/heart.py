@@ -16,7 +16,7 @@ from sightline.service.desk import Desk
 from sightline.service.loading import warm
 from sightline.service.log import PendingLog
 from sightline.service.metrics import Metrics
-from sightline.service.problems import Problem, problem_of
+from sightline.service.problems import Problem, problem_of, unavailable
 from sightline.service.readers import Readers
 from sightline.service.settings import Settings
 from sightline.service.store import Store
@@ -167,7 +167,7 @@ class Heart:
 
 
 def _never() -> Desk:
-    raise Problem(503, "unavailable", "the experiment could not be read: try again")
+    raise unavailable()
 
 
 def _resolve(commands: list[Command]) -> None:

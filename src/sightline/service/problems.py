@@ -5,13 +5,16 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
 from sightline.engine.decisions import (
     ClosedDecisionError,
     ExpiredDecisionError,
     UnknownDecisionError,
 )
 
-__all__ = ["MEDIA_TYPE", "Problem", "problem_of"]
+__all__ = ["MEDIA_TYPE", "Problem", "problem_of", "unavailable"]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -47,6 +50,16 @@ class Problem(Exception):  # noqa: N818 - the name of what is sent
         }
 
 
+def unavailable() -> Problem:
+    """Refuse what the database cannot do at present."""
+    return Problem(
+        503,
+        "unavailable",
+        "the database cannot be used now: send it again, it is carried out once",
+        {"Retry-After": "1"},
+    )
+
+
 def problem_of(error: Exception) -> Problem | None:
     """Find the refusal that an error of the library stands for; None if it is a defect."""
     if isinstance(error, Problem):
@@ -57,6 +70,8 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(409, "closed-decision", str(error))
     if isinstance(error, ExpiredDecisionError):
         return Problem(410, "expired-decision", str(error))
+    if isinstance(error, DBAPIError | PoolTimeout):
+        return unavailable()
     if isinstance(error, KeyError):
         return Problem(422, "invalid", str(error.args[0]))
     if isinstance(error, ValueError):

@@ -150,6 +150,8 @@ def _postgresql(address: Any, writes: bool) -> Engine:
         pool_size=4,
         max_overflow=16,
         pool_pre_ping=not writes,
+        # readers see one moment, however many questions they ask
+        isolation_level="READ COMMITTED" if writes else "REPEATABLE READ",
         connect_args={"connect_timeout": 10},
     )
 

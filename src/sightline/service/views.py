@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sightline.report.standing import view_of
 from sightline.service import rows
 from sightline.service.answers import decision_answer, moment, plain
 from sightline.service.loading import begun_with
+from sightline.service.looks import look_at
 from sightline.service.readers import Follower, Readers
 
 __all__ = [
@@ -189,9 +191,10 @@ def pending_view(readers: Readers, experiment: str, most: int) -> dict[str, Any]
 
 
 def history_view(readers: Readers, experiment: str) -> dict[str, Any]:
-    """Say what was known when: evidence, reward and traffic, in the order of time."""
+    """Say what was known when, and now: evidence, reward and traffic, in the order of time."""
     with readers.following(experiment) as (follower, connection):
         looks = [json.loads(look) for look in rows.looks_of(connection, experiment)]
+        looks.append(json.loads(look_at(follower.session, time.time())))
         names = follower.session.options.labels
     k = len(names)
     before = np.zeros(k)

@@ -24,7 +24,7 @@ from sightline.service import rows
 from sightline.service.desk import Desk
 from sightline.service.loading import load_desk
 from sightline.service.metrics import Metrics
-from sightline.service.problems import Problem, problem_of
+from sightline.service.problems import Problem, problem_of, unavailable
 from sightline.service.rows import Kept
 from sightline.service.settings import Settings
 from sightline.service.store import Store
@@ -180,8 +180,7 @@ class Writer:
                 broken = self._perform_all(connection, commands, desks)
                 events = self._write(connection, desks)
         except Exception as error:
-            if problem_of(error) is None:
-                _log.warning("a transaction failed: %s", type(error).__name__)
+            _log.warning("a transaction failed: %s", type(error).__name__)
             self._fail(commands)
             self._metrics.failures.inc()
             return
@@ -199,12 +198,7 @@ class Writer:
             if command.experiment is not None:
                 self._desks.pop(command.experiment, None)
             if not isinstance(command.answer, Problem):
-                command.answer = Problem(
-                    503,
-                    "unavailable",
-                    "the database cannot be written now: nothing was changed, try again",
-                    {"Retry-After": "1"},
-                )
+                command.answer = unavailable()
 
     def _keep(self, desk: Desk) -> None:
         for entry in desk.log.waiting:
@@ -293,6 +287,8 @@ class Writer:
                 named = command.decision if command.experiment is None else command.experiment
                 raise Problem(404, f"unknown-{what}", f"there is no {what} {named!r}")
             command.answer = 200, command.verb(desk)
+        except SQLAlchemyError:  # of the transaction, which is lost for all
+            raise
         except Exception as error:
             refused = problem_of(error)
             if refused is None:
