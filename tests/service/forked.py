@@ -17,9 +17,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-import uvicorn
-
 from sightline.service.app import create_app
+from sightline.service.serving import server_of
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 
@@ -63,8 +62,7 @@ def begin_service(url: str) -> tuple[int, int]:
     def serve() -> None:
         settings = Settings(rate=0, sweep=0.05)
         app = create_app(Store(url), settings)
-        config = uvicorn.Config(app, access_log=False, log_level="critical")
-        uvicorn.Server(config).run(sockets=[listening])
+        server_of(app, "127.0.0.1", 0, "critical").run(sockets=[listening])
 
     process = fork(serve)
     port = listening.getsockname()[1]

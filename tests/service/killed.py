@@ -132,14 +132,18 @@ def _kill_services(
         seed = rng.random()
         work = fork(lambda: clients(book, ports, witness.experiment, again, seed))
         if rng.random() < 0.95:  # else it may be killed before it has begun
-            deadline = time.monotonic() + 10
-            while not os.path.getsize(path) and time.monotonic() < deadline:
-                time.sleep(0.002)
+            _wait_for_answer(path)
         time.sleep(rng.uniform(0.0, LONGEST))
         for process, _ in begun:
             end(process)
         _wait(work)
         return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def _wait_for_answer(path: str) -> None:
+    deadline = time.monotonic() + 20
+    while b'"done"' not in Path(path).read_bytes() and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def _wait(process: int) -> None:
@@ -184,7 +188,8 @@ def survive_database(count: int, server: Server, url: str, seed: int) -> dict[st
             book = Book(path)
             seed_, before = rng.random(), list(again)
             work = fork(lambda: clients(book, [port], "experiment", before, seed_))  # noqa: B023
-            time.sleep(rng.uniform(0.1, 0.6))
+            _wait_for_answer(path)
+            time.sleep(rng.uniform(0.0, 0.4))
             server.kill()
             time.sleep(rng.uniform(0.0, 0.2))  # in which nothing can be acknowledged
             server.start()

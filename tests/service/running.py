@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import uvicorn
 from fastapi import FastAPI
 
 from sightline.service.app import create_app
 from sightline.service.heart import Heart
+from sightline.service.serving import server_of
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 
@@ -78,9 +78,7 @@ def running(url: str, **settings: Any) -> Iterator[Service]:
     """Run a service in a thread."""
     with Store(url) as store:
         app = create_app(store, Settings(**{"rate": 0.0, **settings}))
-        server = uvicorn.Server(
-            uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", access_log=False)
-        )
+        server = server_of(app, "127.0.0.1", 0, "critical")
         thread = threading.Thread(target=server.run)
         thread.start()
         while not server.started and thread.is_alive():

@@ -5,6 +5,10 @@ from __future__ import annotations
 import io
 from typing import Any
 
+# here, and not where they are needed: importing them takes a second, in which nothing is decided
+import pandas as pd
+import pyarrow.parquet  # noqa: F401
+
 from sightline.report.decision_frame import WRITERS, decision_frame
 from sightline.report.standing import Record, view_of
 from sightline.service.answers import moment
@@ -34,8 +38,6 @@ def _plain(entry: Entry) -> dict[str, Any]:
 
 def export_parquet(readers: Readers, experiment: str) -> bytes:
     """All decisions as a Parquet file: that of a session, and what the service knows beyond."""
-    import pandas as pd
-
     with readers.following(experiment) as (follower, _):
         view, last = view_of(follower.session.live), follower.last
     first, entries = readers.everything(experiment)

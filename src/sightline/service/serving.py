@@ -6,13 +6,14 @@ import ipaddress
 import logging
 
 import uvicorn
+from fastapi import FastAPI
 
 from sightline.service.app import create_app
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.tokens import list_tokens
 
-__all__ = ["is_loopback", "serve"]
+__all__ = ["is_loopback", "serve", "server_of"]
 
 _log = logging.getLogger("sightline.service")
 
@@ -25,6 +26,20 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def server_of(app: FastAPI, host: str, port: int, log_level: str = "info") -> uvicorn.Server:
+    """Make the server of an application, which says nothing that strangers need not know."""
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level=log_level,
+        access_log=False,  # addresses have ids of decisions
+        server_header=False,
+        timeout_graceful_shutdown=10,
+    )
+    return uvicorn.Server(config)
 
 
 def serve(database: str, host: str = "127.0.0.1", port: int = 8000, rate: float = 1000.0) -> None:
@@ -58,15 +73,6 @@ def serve(database: str, host: str = "127.0.0.1", port: int = 8000, rate: float 
                 )
             _log.warning("there is no token: whoever is on this machine may do everything")
         app = create_app(store, Settings(loopback=local, rate=rate))
-        config = uvicorn.Config(
-            app,
-            host=host,
-            port=port,
-            log_level="info",
-            access_log=False,  # addresses have ids of decisions, which nobody else should know
-            server_header=False,
-            timeout_graceful_shutdown=10,
-        )
-        uvicorn.Server(config).run()
+        server_of(app, host, port).run()
     finally:
         store.close()
