@@ -121,7 +121,8 @@ class Status:
     round : int
         The next question.
     next_exploration : int or None
-        First round at which the policy would learn again if nothing more is told; None: never.
+        First round at which the policy would learn again if nothing more is told; None: never,
+        or beyond 10^4000.
         Where arms are new in every round, the next one: it may.
     explorations : int
         Rewards learned from.

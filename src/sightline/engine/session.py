@@ -30,6 +30,9 @@ from sightline.validation import integer, shown
 
 __all__ = ["Session"]
 
+#: Digits of a round beyond which it is called never: Python does not write such numbers down.
+_MOST_DIGITS = 4_000.0
+
 Available = Iterable[str | int] | None
 Context = str | int | None
 
@@ -440,4 +443,5 @@ def _round_of(clock: Clock) -> int | None:
     """Round as a Python integer; to 15 digits where only its logarithm is known."""
     if clock.t < FAR:
         return int(clock.t)
-    return None if math.isinf(clock.log_t) else power_of_ten(clock.log_t / math.log(10.0))
+    digits = clock.log_t / math.log(10.0)
+    return power_of_ten(digits) if digits <= _MOST_DIGITS else None

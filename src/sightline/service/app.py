@@ -108,6 +108,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # pages that would fetch scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,
         default_response_class=_JSON,
         responses={
             "default": {"description": "A refusal.", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from sightline.version import __version__
@@ -279,6 +279,12 @@ class Client:
         with open(path, "wb") as file:
             file.write(content)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the connection of this thread."""
         connection = getattr(self._own, "connection", None)
@@ -303,15 +309,19 @@ class Client:
         deadline, pause = time.monotonic() + self._patience, 0.02
         while True:
             wait = pause * random.uniform(0.5, 1.5)
+            trouble: Exception
             try:
                 status, answer, later = self._try(method, path, content, headers or {})
-                if status not in _AGAIN:
-                    return answer if status < 400 else _raise(status, answer)
-                wait = max(wait, min(later, _LONGEST_PAUSE))
-                trouble: Exception = _error(status, answer)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 trouble = ServiceError(f"{self._address.geturl()} does not answer: {error!r}")
+            else:
+                if status < 400:
+                    return answer
+                trouble = _error(status, answer)
+                if status not in _AGAIN:
+                    raise trouble
+                wait = max(wait, min(later, _LONGEST_PAUSE))
             if time.monotonic() + wait > deadline:
                 raise trouble
             time.sleep(wait)
@@ -374,7 +384,3 @@ def _error(status: int, answer: bytes) -> Exception:
     if status == 422:
         return ValueError(detail)
     return ServiceError(detail, status, kind)
-
-
-def _raise(status: int, answer: bytes) -> Any:
-    raise _error(status, answer)
