@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import close, within
-from sightline.core.estimation.seen import SeesStream
+from sightline.core.estimation.seen import SeesLaw, SeesStream
 from sightline.core.estimation.table import rows_seen
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ Array = NDArray[np.float64]
 
 def check_estimates(part: LeastSquares, name: str) -> None:
     """Refuse least squares whose estimates do not follow from its counts and sums."""
+    if isinstance(part.arms.seen, SeesLaw):
+        from sightline.core.estimation.likelihood import check_fit  # it imports least squares
+
+        check_fit(part, name)
+        return
     learned, arms, rows = part.learned, part.arms, rows_seen(part.arms)
     for field in ("gram_inverse", "theta"):
         within(f"{name}.learned.{field}", getattr(learned, field), ends=False)
