@@ -116,6 +116,9 @@ class Model:
     stream : int
         Where the arms of the table are replaced in every round, how many there are at most; else
         0.  See :func:`stream_model`.
+    noise_known : bool
+        Whether sigma is known.  If not, ``noise_std`` is a guess: outcomes are still in units of
+        the noise of their arm, relative to one another, and must tell the common level.
     """
 
     rewards: Array
@@ -124,6 +127,7 @@ class Model:
     weights: Array | None
     contexts: Contexts | None = None
     stream: int = 0
+    noise_known: bool = True
 
     @property
     def shows_rewards(self) -> bool:
@@ -162,6 +166,14 @@ class Model:
                 "shows something else"
             )
         return self.weights
+
+    def needs_noise_level(self, policy: str) -> None:
+        """Say that a policy cannot play without a noise level, where none is known."""
+        if not self.noise_known:
+            raise ValueError(
+                f"{policy} needs to know the noise level, which this problem does not say; Stakes, "
+                "IDS and LinUCB learn it"
+            )
 
     def needs_fixed_arms(self, policy: str) -> None:
         """Say that a policy cannot play contexts or a stream, where there are any."""

@@ -179,6 +179,7 @@ class ThompsonSampling(Policy):
         if self.inflation == "agrawal-goyal":
             return AgrawalGoyal(float(d))
         regulariser = (model.noise_std / self.prior_std) ** 2
+        needs_norm_bound(self.confidence, "ThompsonSampling with its confidence")
         confidence = self.confidence.build(d, model.noise_std, regulariser)
         return AbeilleLazaric(confidence, float(self.prior_std), model.noise_std**2)
 

@@ -155,6 +155,11 @@ class IDS(Policy):
         """Whether it can choose among arms that are new in every round."""
         return self.takes_some_arms
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> Any:
         """State before any data: an IDSState, or a ContextIDSState."""
         if (model.contexts is not None or model.stream) and not self.takes_some_arms:

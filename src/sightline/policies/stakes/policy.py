@@ -119,6 +119,11 @@ class Stakes(Policy):
         """Whether it can choose among arms that are new in every round."""
         return self.randomised
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> StakesState:
         """State before any data."""
         if model.stream:
