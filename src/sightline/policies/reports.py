@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+# The likelihood is imported for what it registers.
+import sightline.core.estimation.likelihood  # noqa: F401
 from sightline.core.alternatives.comparison import Comparison, compare
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.commitment import next_exploration

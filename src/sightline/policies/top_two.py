@@ -53,6 +53,7 @@ from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.policies.reports import (
     begin,
     compare_to_best,
+    learn,
     report_commitment,
     settled_until_round,
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from sightline.core.likelihood import families
 from sightline.problems import games
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.context_instances import (
@@ -25,7 +27,8 @@ from sightline.problems.instances import (
     unit_sphere,
     unit_spheres,
 )
-from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.noise import Bernoulli, Counts, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.rewards import NoisyRewards
 from sightline.problems.streams import StreamBandit, sphere_stream
 from sightline.problems.table import TableProblem
 from sightline.validation import one_of
@@ -57,7 +60,11 @@ _IN_FULL: dict[str, Callable[..., TableProblem]] = {
 }
 
 _NOISES: dict[str, Callable[..., Any]] = {
-    cls.__name__: cls for cls in (Bernoulli, Gaussian, TwoPoint, Uniform)
+    cls.__name__: cls for cls in (Bernoulli, Counts, Gaussian, TwoPoint, Uniform)
+}
+
+_FAMILIES: dict[str, Callable[..., Any]] = {
+    cls.__name__: cls for cls in (families.Bernoulli, families.Gaussian, families.Poisson)
 }
 
 
@@ -107,6 +114,9 @@ def _describe_arms(problem: TableProblem) -> dict[str, Any]:
 
 
 def _describe_noise_of(problem: TableProblem) -> dict[str, Any]:
+    if isinstance(problem, NoisyRewards) and problem.likelihood is not None:
+        family: Any = problem.likelihood
+        return {"rewards": {"type": type(family).__name__, **dataclasses.asdict(family)}}
     if isinstance(problem.noise_std, float):
         return {"noise": _describe_noise(problem.noise)}
     return {"noise_std": problem.noise_std.tolist()}
@@ -133,6 +143,8 @@ def build(description: Mapping[str, Any]) -> AnyProblem:
             "of a stream only checksums are written down, and no arrays: make the experiment again "
             "from the arrays"
         )
+    if isinstance(fields.get("rewards"), Mapping):
+        fields["rewards"] = _build(_FAMILIES, "type of rewards", fields["rewards"])
     if isinstance(fields.get("noise"), Mapping):
         fields["noise"] = _build(_NOISES, "type of noise", fields["noise"])
     problem: AnyProblem = _build(PROBLEMS | _IN_FULL, "type", fields)

@@ -19,6 +19,7 @@ from sightline.validation import LARGEST, number, scale, shown
 
 __all__ = [
     "Bernoulli",
+    "Counts",
     "Gaussian",
     "Sampler",
     "TwoPoint",
@@ -59,6 +60,15 @@ class Bernoulli(NamedTuple):
     """
 
     std: float = 0.5
+
+
+class Counts(NamedTuple):
+    """Counts from a Poisson law with that mean; means must be >= 0.
+
+    They are not sub-Gaussian.  ``std`` is what a policy is told that takes them for normal.
+    """
+
+    std: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -137,6 +147,12 @@ def _draw_bernoulli(noise: Bernoulli, mean: float, rng: np.random.Generator) -> 
     return 1.0 if rng.random() < mean else 0.0
 
 
+@register_noise(Counts)
+@compiled
+def _draw_count(noise: Counts, mean: float, rng: np.random.Generator) -> float:
+    return float(rng.poisson(mean))
+
+
 @register_noise(Sampler)
 def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> float:
     return number("a reward drawn by the Sampler", noise.draw(mean, rng), size=LARGEST)
@@ -152,6 +168,8 @@ def valid_noise(noise: Any, means: np.ndarray) -> Any:
         raise ValueError(
             f"Bernoulli rewards need means in [0, 1], got {means.min():g} to {means.max():g}"
         )
+    if isinstance(noise, Counts) and means.min() < 0.0:
+        raise ValueError(f"counts need means >= 0, got {means.min():g}")
     if isinstance(noise, tuple):
         fields = noise._asdict()  # type: ignore[attr-defined]
         return type(noise)(**{name: scale(name, value) for name, value in fields.items()})

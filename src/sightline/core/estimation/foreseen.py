@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows, SeesStream
+from sightline.core.estimation.seen import SeesLaw, SeesRewards, SeesRow, SeesRows, SeesStream
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products, multiply
 from sightline.core.persistence import computed
@@ -128,6 +128,16 @@ def _shrink(view: LeastSquares, row: Array, count: float) -> float:
 @compiled
 def _foresee_reward(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
     _shrink(view, view.arms.rewards[arm], count)
+
+
+@_foresee.register(SeesLaw)
+@compiled
+def _foresee_law(seen: SeesLaw, view: LeastSquares, arm: int, count: float) -> None:
+    """Count what a reward tells near theta-hat."""
+    arms, root = view.arms, seen.roots[arm]
+    _shrink(view, arms.rewards[arm], count * root * root)
+    for x in range(arms.seen_widths.shape[0]):
+        arms.seen_widths[x] = seen.roots[x] * seen.roots[x] * arms.squared_widths[x]
 
 
 @_foresee.register(SeesRow)

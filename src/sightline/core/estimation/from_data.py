@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import close, within
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.seen import SeesStream
+from sightline.core.estimation.seen import SeesLaw, SeesStream
 from sightline.core.estimation.table import rows_seen
 from sightline.jit import interpreted
 
@@ -26,6 +26,11 @@ _variance = interpreted(noise_variance)  # a kernel would be compiled for this a
 
 def check_estimates(part: LeastSquares, name: str) -> None:
     """Refuse least squares whose estimates do not follow from its counts and sums."""
+    if isinstance(part.arms.seen, SeesLaw):
+        from sightline.core.estimation.likelihood import check_fit  # it imports least squares
+
+        check_fit(part, name)
+        return
     learned, arms, rows = part.learned, part.arms, rows_seen(part.arms)
     for field in ("gram_inverse", "theta"):
         within(f"{name}.learned.{field}", getattr(learned, field), ends=False)

@@ -48,11 +48,16 @@ from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
 __all__ = [
+    "REFRESH_AFTER_UPDATES",
     "Learned",
     "LeastSquares",
+    "absorb",
     "best_arm",
+    "invert",
     "least_squares",
     "observe",
+    "recompute",
+    "recompute_arms",
     "refresh",
     "show_arms",
 ]
@@ -180,7 +185,7 @@ def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
     arms, learned = state.arms, state.learned
     if is_silent(arms.seen, arm):
         return
-    _absorb(arms.seen, state, arm, outcome)
+    absorb(arms.seen, state, arm, outcome)
     arms.pulls[arm] += 1.0
     learned.rounds[0] += 1
     learned.since_refresh[0] += 1
@@ -192,7 +197,7 @@ def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
 
 
 @generic
-def _absorb(seen: Any, state: LeastSquares, arm: int, outcome: Any) -> None:
+def absorb(seen: Any, state: LeastSquares, arm: int, outcome: Any) -> None:
     """Move every estimate by one outcome."""
     raise TypeError(f"nothing is seen by a {type(seen).__name__}")
 
@@ -229,7 +234,7 @@ def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[
     return shrink, step
 
 
-@_absorb.register(SeesRewards)
+@absorb.register(SeesRewards)
 @compiled
 def _absorb_reward(seen: SeesRewards, state: LeastSquares, arm: int, outcome: float) -> None:
     arms = state.arms
@@ -237,7 +242,7 @@ def _absorb_reward(seen: SeesRewards, state: LeastSquares, arm: int, outcome: fl
     arms.sums[arm] += outcome
 
 
-@_absorb.register(SeesStream)
+@absorb.register(SeesStream)
 @compiled
 def _absorb_new(seen: SeesStream, state: LeastSquares, arm: int, outcome: float) -> None:
     """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
@@ -268,13 +273,13 @@ def _absorb_row(seen: Any, state: LeastSquares, arm: int, n: int, value: float) 
             arms.seen_widths[z] -= products[i] * products[i] * shrink
 
 
-@_absorb.register(SeesRow)
+@absorb.register(SeesRow)
 @compiled
 def _absorb_number(seen: SeesRow, state: LeastSquares, arm: int, outcome: float) -> None:
     _absorb_row(seen, state, arm, arm, outcome)
 
 
-@_absorb.register(SeesRows)
+@absorb.register(SeesRows)
 @compiled
 def _absorb_array(seen: SeesRows, state: LeastSquares, arm: int, outcome: Array) -> None:
     for i in range(seen.per_arm):
@@ -283,16 +288,44 @@ def _absorb_array(seen: SeesRows, state: LeastSquares, arm: int, outcome: Array)
 
 @compiled
 def refresh(state: LeastSquares) -> None:
-    """Recompute every estimate from the data, through a Cholesky factor of V."""
-    learned, arms = state.learned, state.arms
-    factor, w = state.scratch.factor, state.scratch.direction
-    d = w.shape[0]
+    """Recompute every estimate from the data."""
+    recompute(state.arms.seen, state)
+    state.learned.since_refresh[0] = 0
+
+
+@generic
+def recompute(seen: Any, state: LeastSquares) -> None:
+    """Recompute every estimate from what has been seen."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@recompute.register(SeesRewards)
+@recompute.register(SeesStream)
+@recompute.register(SeesRow)
+@recompute.register(SeesRows)
+@compiled
+def _recompute_linear(seen: Any, state: LeastSquares) -> None:
+    """Solve the normal equations, through a Cholesky factor of V."""
+    learned, factor = state.learned, state.scratch.factor
+    d = factor.shape[0]
     root = math.sqrt(state.regulariser)
     for i in range(d):
         learned.theta[i] = 0.0
         for j in range(d):
             factor[i, j] = root if i == j else 0.0
-    _rotate_data(arms.seen, state)
+    _rotate_data(seen, state)
+    log_det = invert(state)
+    solve(factor, learned.theta)
+    _refresh_arms(seen, state)
+    learned.log_det[0] = log_det
+
+
+@compiled
+def invert(state: LeastSquares) -> float:
+    """Write V^-1 from the factor of V in the scratch space; return log det(V / lambda)."""
+    learned, factor, w = state.learned, state.scratch.factor, state.scratch.direction
+    d = w.shape[0]
+    root = math.sqrt(state.regulariser)
     log_det = 0.0
     for i in range(d):
         # rotations never shorten the diagonal: not a rounding below 0, and 0 before any data
@@ -304,10 +337,7 @@ def refresh(state: LeastSquares) -> None:
         for j in range(i + 1):  # one triangle, mirrored: symmetric to the last bit
             learned.gram_inverse[i, j] = w[j]
             learned.gram_inverse[j, i] = w[j]
-    solve(factor, learned.theta)
-    _refresh_arms(arms.seen, state)
-    learned.log_det[0] = log_det
-    learned.since_refresh[0] = 0
+    return log_det
 
 
 @generic
@@ -322,11 +352,9 @@ def _await_new_arms(seen: SeesStream, state: LeastSquares) -> None:
     pass  # as in an update: others will come
 
 
-@_refresh_arms.register(SeesRewards)
-@_refresh_arms.register(SeesRow)
-@_refresh_arms.register(SeesRows)
 @compiled
-def _refresh_lasting_arms(seen: Any, state: LeastSquares) -> None:
+def recompute_arms(state: LeastSquares) -> None:
+    """Write means and widths of all arms, from theta-hat and the factor of V."""
     arms, theta = state.arms, state.learned.theta
     for z in range(arms.rewards.shape[0]):
         mean = 0.0
@@ -334,6 +362,15 @@ def _refresh_lasting_arms(seen: Any, state: LeastSquares) -> None:
             mean += arms.rewards[z, i] * theta[i]
         arms.means[z] = mean
         arms.squared_widths[z] = _squared_width(state, arms.rewards[z])
+
+
+@_refresh_arms.register(SeesRewards)
+@_refresh_arms.register(SeesRow)
+@_refresh_arms.register(SeesRows)
+@compiled
+def _refresh_lasting_arms(seen: Any, state: LeastSquares) -> None:
+    arms = state.arms
+    recompute_arms(state)
     _refresh_seen_widths(seen, state)
     for z in range(arms.rewards.shape[0]):
         arms.refreshed_widths[z] = arms.seen_widths[z]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import locate_alternatives, write_shifts
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.seen import quadratic_forms, seen_along, seen_by_arm
+from sightline.core.estimation.seen import apart, quadratic_forms, seen_by_arm
 from sightline.core.information.gains import information_gains, register_information
 from sightline.core.information.round import Round, Workspace
 from sightline.core.information.weights import mixing_weights, weigh_alternatives
@@ -77,7 +77,7 @@ def _optimistic_gain(rule: OptimisticGain, round_: Round, gains: Array) -> None:
         count, z = _next_weighty(work, z)
         write_shifts(round_.alternatives, estimate, round_.comparison, count, work.shifts)
         for n in range(count):
-            seen_along(seen, estimate.arms, columns[:, n], products)
+            apart(seen, estimate.arms, columns[:, n], products)
             half = 0.5 * work.weights[arms[n]]
             for x in range(k):
                 term = abs(products[x]) + optimism[x]

@@ -63,7 +63,7 @@ def cost(law: Any, m: float, v: float) -> float:
 
 @generic
 def slope(law: Any, m: float, v: float) -> float:
-    """Derivative of the cost in v."""
+    """Differentiate the cost in v."""
     raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
 
 
@@ -335,7 +335,7 @@ def _identity_slope(law: IdentityLaw, m: float, v: float) -> float:
 
 @compiled
 def _beyond(law: IdentityLaw, m: float, v: float) -> float:
-    """What the cost grows by from the edge to v; 0 inside."""
+    """Say by what the cost grows from the edge to v; 0 inside."""
     q = _inside(law, v)
     step = v - q
     return step * (_identity_slope_inside(m, q) + 0.5 * step * _identity_curvature(law, m, q))
