@@ -146,6 +146,10 @@ class Model:
         """Number of arms, of a stream those that can be on offer at once."""
         return self.stream or len(self.rewards)
 
+    def without_noise_level(self, guess: float) -> Model:
+        """Tell a guess in place of the noise level."""
+        return dataclasses.replace(self, noise_std=guess, noise_known=False)
+
     def with_reservoir(self, sets: int) -> Model:
         """Make space for so many past sets of a stream, each a context of the table."""
         most, d = self.stream, self.rewards.shape[1]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares, refresh
+from sightline.core.estimation.noise import EstimatedNoise
 from sightline.core.model import (
     ALL_ARMS,
     AllArms,
@@ -34,6 +35,7 @@ from sightline.engine.turns import Standing
 from sightline.jit import parts_of
 from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
+from sightline.policies.reports import readapt
 from sightline.policies.stakes.flight import InFlight
 from sightline.validation import number, scale
 
@@ -261,6 +263,8 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
             part.arms.pulls[:k] = known.arms.pulls
             part.arms.sums[:k] = known.arms.sums * weights
             part.learned.rounds[0] = known.learned.rounds[0]
+            if isinstance(part.noise, EstimatedNoise):  # in units of the noise, as the sums
+                part.noise.errors[0] = known.noise.errors[0] * weights[0] ** 2
             refresh(part)
         elif isinstance(part, Posterior):
             part.factor[...] = known.factor
@@ -281,3 +285,4 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
                 f"{policy} cannot be given another option: it keeps {name} beside its estimates"
             )
         array[...] = known_arrays[name]
+    readapt(new.state)

@@ -17,7 +17,7 @@ from sightline.core.estimation.least_squares import LeastSquares, least_squares,
 from sightline.core.estimation.noise import EstimatedNoise
 from sightline.core.model import Model
 from sightline.core.offers import first_largest_offered, restrict_alternatives
-from sightline.jit import compiled, interpreted
+from sightline.jit import compiled, interpreted, parts_of
 from sightline.policies.base import Evidence
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "best_on_offer",
     "compare_to_best",
     "learn",
+    "readapt",
     "report",
     "report_commitment",
     "report_evidence",
@@ -78,6 +79,13 @@ def begin(
     confidence = build(estimate.arms.rewards.shape[1], model.noise_std, ridge_)
     interpreted(adapt)(confidence, estimate)
     return estimate, confidence
+
+
+def readapt(state: Any) -> None:
+    """Let confidence coefficients follow estimates that were filled in."""
+    for part in parts_of(state):
+        if hasattr(part, "estimate") and hasattr(part, "confidence"):
+            interpreted(adapt)(part.confidence, part.estimate)
 
 
 @compiled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sightline.core.likelihood import families
+from sightline.core.unknown import described_fields
 from sightline.problems import games
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.context_instances import (
@@ -115,11 +115,17 @@ def _describe_arms(problem: TableProblem) -> dict[str, Any]:
 
 def _describe_noise_of(problem: TableProblem) -> dict[str, Any]:
     if isinstance(problem, NoisyRewards) and problem.likelihood is not None:
-        family: Any = problem.likelihood
-        return {"rewards": {"type": type(family).__name__, **dataclasses.asdict(family)}}
+        return {"rewards": _describe_family(problem.likelihood)}
+    rewards = {}
+    if isinstance(problem, NoisyRewards) and problem.unknown_noise is not None:
+        rewards = {"rewards": _describe_family(problem.unknown_noise)}
     if isinstance(problem.noise_std, float):
-        return {"noise": _describe_noise(problem.noise)}
-    return {"noise_std": problem.noise_std.tolist()}
+        return {"noise": _describe_noise(problem.noise)} | rewards
+    return {"noise_std": problem.noise_std.tolist()} | rewards
+
+
+def _describe_family(family: families.Likelihood) -> dict[str, Any]:
+    return {"type": type(family).__name__, **described_fields(family)}
 
 
 def _describe_noise(noise: Any) -> dict[str, Any]:

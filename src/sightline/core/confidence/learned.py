@@ -34,11 +34,11 @@ hundredth of the guess make c between 7 and 8 for guesses that are wrong by up t
 |theta - theta-hat|_V / sqrt(least eigenvalue of V), which gives a quadratic inequality for
 sqrt(beta), solved by
 
-    sqrt(beta) = (sqrt(rho) h + sqrt((1 - rho) A + h^2)) / (1 - rho),       h = sqrt(lambda) |theta-hat|
+    sqrt(beta) = (sqrt(rho) h + sqrt((1 - rho) A + h^2)) / (1 - rho),   h = sqrt(lambda) |theta-hat|
 
-once rho < 1: as soon as there are data in all directions.  Before, nothing bounds theta, beta of
-the exploitation test is infinite, and that of gaps and gains, which must be a number, has rho = 1/2.
-Where V is the curvature of another likelihood, this is a statement about its quadratic
+once rho < 1: as soon as there are data in all directions.  Before, nothing bounds theta; beta of
+the exploitation test is infinite, and that of gaps and gains, which must be a number, has rho at
+most 1/2.  Where V is the curvature of another likelihood, this is a statement about its quadratic
 approximation around theta-hat.
 """
 
@@ -54,6 +54,7 @@ from sightline.core.confidence.growth import solve_growth
 from sightline.core.confidence.levels import LOG_2, level_in_round, log_inverse_delta
 from sightline.core.confidence.rules import adapt, register_confidence
 from sightline.core.estimation.noise import WEAK_COUNT, WEAK_SHARE
+from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
 __all__ = ["GivenNorm", "KnownLevel", "LearnedConfidence", "learned_norm", "student_level"]
@@ -72,12 +73,13 @@ class KnownLevel(NamedTuple):
     noise_variance: float
 
 
+@persists()
 class StudentLevel(NamedTuple):
     """sigma is not known: the Gamma prior of 1 / sigma^2, and what follows from the outcomes."""
 
     shape: float  # a
     rate: float  # b
-    count: Array  # (1,): n, at least 1
+    outcomes: Array  # (1,): n, at least 1
     residual: Array  # (1,)
     level: Array  # (1,)
 
@@ -88,6 +90,7 @@ class GivenNorm(NamedTuple):
     square: float  # lambda S^2
 
 
+@persists()
 class LearnedNorm(NamedTuple):
     """|theta| is bounded by the data."""
 
@@ -117,7 +120,7 @@ def learned_norm() -> LearnedNorm:
 
 @generic
 def _excess(noise: Any, log_det: float, log_inverse_delta: float) -> float:
-    """A."""
+    """Find A."""
     raise TypeError(f"no noise level for {type(noise).__name__}")
 
 
@@ -130,7 +133,7 @@ def _known_excess(noise: KnownLevel, log_det: float, log_inverse_delta: float) -
 @_excess.register(StudentLevel)
 @compiled
 def _student_excess(noise: StudentLevel, log_det: float, log_inverse_delta: float) -> float:
-    exponent = noise.level[0] + (2.0 * log_inverse_delta + log_det) / noise.count[0]
+    exponent = noise.level[0] + (2.0 * log_inverse_delta + log_det) / noise.outcomes[0]
     bound: float = math.exp(min(exponent, _LARGEST_LOG)) - noise.residual[0]
     return max(bound, 0.0)
 
@@ -151,7 +154,7 @@ def _known_level_at(noise: KnownLevel, log_det: float, excess: float) -> float:
 @compiled
 def _student_level_at(noise: StudentLevel, log_det: float, excess: float) -> float:
     exponent = math.log(excess + noise.residual[0]) - noise.level[0]
-    level: float = 0.5 * (noise.count[0] * exponent - log_det)
+    level: float = 0.5 * (noise.outcomes[0] * exponent - log_det)
     return level
 
 
@@ -174,7 +177,7 @@ def _beta_learned(norm: LearnedNorm, excess: float, largest_share: float) -> flo
     if share >= 1.0:
         return math.inf
     rest = 1.0 - share
-    radius = (math.sqrt(share) * h + math.sqrt(rest * excess + h * h)) / rest
+    radius: float = (math.sqrt(share) * h + math.sqrt(rest * excess + h * h)) / rest
     return radius * radius
 
 
@@ -195,13 +198,15 @@ def _excess_given(norm: GivenNorm, beta: float) -> float:
 def _excess_learned(norm: LearnedNorm, beta: float) -> float:
     if norm.share[0] >= 1.0:
         return -1.0
-    bias = norm.length[0] + math.sqrt(norm.share[0] * beta)
+    bias: float = norm.length[0] + math.sqrt(norm.share[0] * beta)
     return beta - bias * bias
 
 
 @compiled
 def _local(confidence: LearnedConfidence, log_det: float, s: int) -> float:
-    excess = _excess(confidence.noise, log_det, log_inverse_delta(confidence.delta, s))
+    # before any data all terms but the level are 0, and it would be for s = 1
+    level = log_inverse_delta(confidence.delta, max(s, 2))
+    excess = _excess(confidence.noise, log_det, level)
     return confidence.factor * _beta_of(confidence.norm, excess, _LARGEST_LOCAL_SHARE)
 
 
@@ -244,7 +249,7 @@ def _adapt_level(part: StudentLevel, estimate: Any) -> None:
     residual = estimate.noise.errors[0]
     rate = part.rate + 0.5 * residual
     prior = part.shape * math.log(rate / part.rate) + math.lgamma(part.shape)
-    part.count[0] = n
+    part.outcomes[0] = n
     part.residual[0] = residual
     share = 2.0 * (prior - math.lgamma(part.shape + 0.5 * n)) / n
     part.level[0] = math.log(n) - 1.0 + math.log(rate) + share

@@ -2,8 +2,8 @@
 
     sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S
 
-The paper's coefficient has sigma = lambda = S = 1.  Where sigma or S is not known, the data stand in
-for it: :mod:`sightline.core.confidence.learned`.
+The paper's coefficient has sigma = lambda = S = 1.  Where sigma or S is not known, the data
+stand in for it: :mod:`sightline.core.confidence.learned`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from sightline.core.confidence.learned import (
 )
 from sightline.core.confidence.levels import LEVELS, LOG_2, level_in_round, log_inverse_delta
 from sightline.core.confidence.rules import ConfidenceRule, register_confidence
+from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled
 from sightline.validation import number, one_of, scale
 
 __all__ = ["LogDet"]
+
 
 class LogDetConfidence(NamedTuple):
     """The coefficient for one problem."""
@@ -42,15 +44,15 @@ class LogDet(ConfidenceRule):
 
     ``sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S``.
 
-    Where the noise level is unknown (``Gaussian(std=None)``) a Student form takes its place, which is
-    exact for normal noise (:mod:`sightline.core.confidence.learned`).
+    Where the noise level is unknown (``Gaussian(std=None)``) a Student form takes its place, which
+    is exact for normal noise (:mod:`sightline.core.confidence.learned`).
 
     Parameters
     ----------
     norm_bound : float, optional
         S, a bound on the norm of theta: 0, or between 1e-70 and 1e70.  With None the data bound
         it: nothing is settled before there are data in all directions, and the coefficient is
-        proven whatever theta is.
+        proven whatever theta is.  Files and the command line have ``"unknown"`` for None.
     factor : float
         Multiplies beta: below 1 is optimistic tuning without a guarantee.
     delta : {"1/s^2", "1/(s log s)"}
@@ -63,6 +65,7 @@ class LogDet(ConfidenceRule):
     delta: str = "1/s^2"
 
     def __post_init__(self) -> None:
+        none_if_unknown(self, "norm_bound")
         if self.norm_bound is not None and number("norm_bound", self.norm_bound, at_least=0) != 0.0:
             scale("norm_bound", self.norm_bound)
         scale("factor", self.factor)

@@ -20,8 +20,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from sightline.jit import compiled, generic, interpreted, is_kernel
 from sightline.core.model import Model
+from sightline.jit import compiled, generic, interpreted, is_kernel
 from sightline.validation import LARGEST, number, one_of, scale, shown
 
 __all__ = [
@@ -48,8 +48,8 @@ class ConfidenceRule(ABC):
     """Base of all confidence rules; subclasses are frozen dataclasses.
 
     A rule with a field ``norm_bound`` of its own says what S is, which ``regulariser="matched"``
-    asks for, or None if the data are to say it; for one without, S is 1 wherever else a policy needs
-    it.
+    asks for, or None if the data are to say it; for one without, S is 1 wherever else a policy
+    needs it.
     """
 
     norm_bound: float | None = 1.0

@@ -165,7 +165,7 @@ def least_squares(
 
 
 def _noise_of(model: Model) -> float | EstimatedNoise:
-    """What is known of the noise before any data."""
+    """Take sigma^2 from a model, or begin to learn it."""
     if model.noise_known:
         return model.noise_std**2
     if model.observations_per_round > 1:

@@ -134,17 +134,17 @@ def _caution(guard: float, a: float, separation: float) -> float:
 
 @compiled
 def expected_loss(
-    out: Outlook, view: LeastSquares, noise: Any, guard: float, best: int, offer: Any
+    out: Outlook, view: LeastSquares, guard: float, best: int, offer: Any
 ) -> Prospect:
     """Write the losses of all alternatives on offer; return what they add up to: O(k d)."""
     alternatives = out.alternatives
     restrict_alternatives(offer, alternatives, compare(alternatives, view, best))
-    log_sigma = math.log(noise_level(noise, view))
+    log_sigma = math.log(noise_level(view))
     largest, total, evidence = -math.inf, 0.0, math.inf
     for c in range(blocks_in(alternatives)):
         log_share = log_frequency(out.frequencies, c)
         start, stop = block_start(alternatives, c), block_start(alternatives, c + 1)
-        log_loss, m = _losses_of_block(out, view, noise, guard, log_sigma, log_share, start, stop)
+        log_loss, m = _losses_of_block(out, view, guard, log_sigma, log_share, start, stop)
         evidence = min(evidence, m)
         if log_loss > largest:
             total = total * math.exp(largest - log_loss) + 1.0
@@ -160,7 +160,6 @@ def expected_loss(
 def _losses_of_block(
     out: Outlook,
     view: LeastSquares,
-    noise: Any,
     guard: float,
     log_sigma: float,
     log_share: float,
@@ -176,7 +175,7 @@ def _losses_of_block(
         if alternatives.distances[z] == math.inf:  # x-hat, its twins, what is not on offer
             continue
         log_width = 0.5 * math.log(alternatives.separations[z]) + log_sigma
-        a, slope = score(noise, view, alternatives.shortfalls[z] / math.exp(log_width))
+        a, slope = score(view, alternatives.shortfalls[z] / math.exp(log_width))
         h, mills, log_phi = excess(a), mills_ratio(a), log_density(a)
         out.log_losses[z] = log_width + log_phi + math.log(h)
         caution = _caution(guard, a, alternatives.separations[z])

@@ -24,22 +24,16 @@ from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.foreseen import foreseen
 from sightline.core.estimation.frequencies import frequencies, note_offer
-from sightline.core.estimation.least_squares import observe
+from sightline.core.estimation.noise import estimated_noise
 from sightline.core.estimation.reservoir import SETS_KEPT, remember, reservoir, show_sets
 from sightline.core.information.marginal import marginal
 from sightline.core.information.ratio import Mixture
 from sightline.core.model import Model
 from sightline.core.offers import is_offered
 from sightline.core.posterior.losses import outlook
-from sightline.core.posterior.scores import (
-    EstimatedNoise,
-    KnownNoise,
-    estimated_noise,
-    note_error,
-)
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
-from sightline.policies.reports import begin, best_on_offer, report
+from sightline.policies.reports import begin, best_on_offer, learn, report
 from sightline.policies.stakes.deterministic import Deterministic, choose_surely
 from sightline.policies.stakes.flight import in_flight, land, new_in_flight, take_off
 from sightline.policies.stakes.parts import StakesState, least_price, look_now
@@ -74,7 +68,8 @@ class Stakes(Policy):
         alternatives are, for ever: such runs become as rare as with Thompson sampling also where
         gaps are small beside the noise, and all runs lose about 20 % more.
     noise : {"given", "estimated"}
-        Whether the noise level of the problem is known, or a guess from which it is learned.
+        Whether the noise level of the problem is known, or a guess from which it is learned.  It is
+        learned in any case where the problem does not say it, as with ``Gaussian(std=None)``.
     randomised : bool
         Whether to draw, with known probabilities; else the form without chance.
     context_law : {"known", "estimated"}
@@ -136,7 +131,7 @@ class Stakes(Policy):
         if contexts is not None and not self.randomised:
             model.needs_fixed_arms("deterministic Stakes")
         sigma = model.noise_std
-        known = self.noise == "given"
+        known = self.noise == "given" and model.noise_known
         if not known and model.observations_per_round > 1:
             raise ValueError(
                 'noise="estimated" needs outcomes of one number; this problem shows '
@@ -144,7 +139,9 @@ class Stakes(Policy):
             )
         width = 1.0 if known else _WIDENING
         regulariser = (width * sigma / self.norm_bound) ** 2
-        estimate, confidence = begin(model, regulariser, LogDet(norm_bound=self.norm_bound))
+        noise = None if known else estimated_noise(sigma, _PRIOR_COUNT)
+        rule = LogDet(norm_bound=self.norm_bound)
+        estimate, confidence = begin(model, regulariser, rule, noise=noise)
         k, d = estimate.arms.rewards.shape
         law: Any = frequencies(contexts, self.context_law == "estimated")
         if model.stream:
@@ -154,7 +151,6 @@ class Stakes(Policy):
             estimate=estimate,
             confidence=confidence,
             alternatives=now.alternatives,
-            noise=KnownNoise(sigma) if known else estimated_noise(sigma, _PRIOR_COUNT),
             rule=randomised() if self.randomised else Deterministic(),
             guard=float(self.guard),
             flight=new_in_flight(estimate) if model.stream else in_flight(estimate),
@@ -206,8 +202,7 @@ def choose_stakes(state: StakesState, clock: Clock, offer: Any, rng: np.random.G
 @compiled
 def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an outcome."""
-    note_error(state.noise, state.estimate, arm, outcome)
-    observe(state.estimate, arm, outcome)
+    learn(state, clock, arm, outcome)
     land(state.flight, state.estimate, arm)
     _forget(state.rule)
 
@@ -266,29 +261,10 @@ def law_stakes(
     spread(_law(state.rule, state, clock, offer, rng), probabilities)
 
 
-@generic
-def _report(noise: Any, state: StakesState, clock: Clock, offer: Any) -> Evidence:
-    raise TypeError(f"no report for {type(noise).__name__}")
-
-
-@_report.register(KnownNoise)
-@compiled
-def _report_level(noise: KnownNoise, state: StakesState, clock: Clock, offer: Any) -> Evidence:
-    return report(state, clock, offer)
-
-
-@_report.register(EstimatedNoise)
-@compiled
-def _report_guess(noise: EstimatedNoise, state: StakesState, clock: Clock, offer: Any) -> Evidence:
-    """Report without a threshold: the certificate needs the noise level."""
-    now = report(state, clock, offer)
-    return Evidence(now.best, now.evidence, math.nan, now.wake)
-
-
 @compiled
 def inspect_stakes(state: StakesState, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta / 2, on which the policy itself does not act."""
-    return _report(state.noise, state, clock, offer)
+    return report(state, clock, offer)
 
 
 @compiled
