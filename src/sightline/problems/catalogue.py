@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sightline.core.likelihood import families
-from sightline.core.unknown import described_fields
+from sightline.core.likelihood.families import build_likelihood, describe_likelihood
 from sightline.problems import games
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.context_instances import (
@@ -63,10 +62,6 @@ _NOISES: dict[str, Callable[..., Any]] = {
     cls.__name__: cls for cls in (Bernoulli, Counts, Gaussian, TwoPoint, Uniform)
 }
 
-_FAMILIES: dict[str, Callable[..., Any]] = {
-    cls.__name__: cls for cls in (families.Bernoulli, families.Gaussian, families.Poisson)
-}
-
 
 def describe(problem: AnyProblem) -> dict[str, Any]:
     """Problem as a plain dictionary: by name and parameters if it has them, else in full.
@@ -115,17 +110,13 @@ def _describe_arms(problem: TableProblem) -> dict[str, Any]:
 
 def _describe_noise_of(problem: TableProblem) -> dict[str, Any]:
     if isinstance(problem, NoisyRewards) and problem.likelihood is not None:
-        return {"rewards": _describe_family(problem.likelihood)}
+        return {"rewards": describe_likelihood(problem.likelihood)}
     rewards = {}
     if isinstance(problem, NoisyRewards) and problem.unknown_noise is not None:
-        rewards = {"rewards": _describe_family(problem.unknown_noise)}
+        rewards = {"rewards": describe_likelihood(problem.unknown_noise)}
     if isinstance(problem.noise_std, float):
         return {"noise": _describe_noise(problem.noise)} | rewards
     return {"noise_std": problem.noise_std.tolist()} | rewards
-
-
-def _describe_family(family: families.Likelihood) -> dict[str, Any]:
-    return {"type": type(family).__name__, **described_fields(family)}
 
 
 def _describe_noise(noise: Any) -> dict[str, Any]:
@@ -150,7 +141,7 @@ def build(description: Mapping[str, Any]) -> AnyProblem:
             "from the arrays"
         )
     if isinstance(fields.get("rewards"), Mapping):
-        fields["rewards"] = _build(_FAMILIES, "type of rewards", fields["rewards"])
+        fields["rewards"] = build_likelihood(fields["rewards"])
     if isinstance(fields.get("noise"), Mapping):
         fields["noise"] = _build(_NOISES, "type of noise", fields["noise"])
     problem: AnyProblem = _build(PROBLEMS | _IN_FULL, "type", fields)
