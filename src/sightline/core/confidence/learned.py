@@ -57,7 +57,14 @@ from sightline.core.estimation.noise import WEAK_COUNT, WEAK_SHARE
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
-__all__ = ["GivenNorm", "KnownLevel", "LearnedConfidence", "learned_norm", "student_level"]
+__all__ = [
+    "GivenNorm",
+    "KnownLevel",
+    "LearnedConfidence",
+    "beta_at",
+    "learned_norm",
+    "student_level",
+]
 
 Array = NDArray[np.float64]
 
@@ -211,9 +218,15 @@ def _local(confidence: LearnedConfidence, log_det: float, s: int) -> float:
 
 
 @compiled
-def _overall(confidence: LearnedConfidence, log_det: float, log_t: float) -> float:
-    excess = _excess(confidence.noise, log_det, level_in_round(log_t))
+def beta_at(confidence: LearnedConfidence, log_det: float, log_inverse_delta: float) -> float:
+    """Beta at a level delta that is the same in all rounds."""
+    excess = _excess(confidence.noise, log_det, log_inverse_delta)
     return confidence.factor * _beta_of(confidence.norm, excess, 1.0)
+
+
+@compiled
+def _overall(confidence: LearnedConfidence, log_det: float, log_t: float) -> float:
+    return beta_at(confidence, log_det, level_in_round(log_t))
 
 
 @compiled

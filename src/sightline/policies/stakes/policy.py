@@ -147,7 +147,8 @@ class Stakes(Policy):
         width = 1.0 if known else _WIDENING
         regulariser = (width * sigma / self.norm_bound) ** 2
         noise = None if known else estimated_noise(sigma, _PRIOR_COUNT)
-        rule = LogDet(norm_bound=self.norm_bound)
+        # whoever does not know the noise is not asked to know theta, beyond a first idea
+        rule = LogDet(norm_bound=self.norm_bound if known else None)
         estimate, confidence = begin(model, regulariser, rule, noise=noise)
         k, d = estimate.arms.rewards.shape
         law: Any = frequencies(contexts, self.context_law == "estimated")
