@@ -25,6 +25,7 @@ from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.foreseen import foreseen
 from sightline.core.estimation.frequencies import frequencies, note_offer
+from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.noise import estimated_noise
 from sightline.core.estimation.reservoir import SETS_KEPT, remember, reservoir, show_sets
 from sightline.core.information.marginal import marginal
@@ -61,7 +62,8 @@ class Stakes(Policy):
     Parameters
     ----------
     norm_bound : float
-        S, about the norm of theta: the prior is N(0, S^2 I).  It matters for the first rounds only.
+        S, about the norm of theta: the prior is N(0, S^2 I).  It matters for the first rounds only,
+        and not at all where the problem does not say the noise level.
         With clicks theta is in log odds, with counts in logarithms.
     guard : float
         Caution in [0, 1].  With 1/2, alternatives that only a few outcomes speak against are tried
@@ -137,19 +139,13 @@ class Stakes(Policy):
             contexts = None
         if contexts is not None and not self.randomised:
             model.needs_fixed_arms("deterministic Stakes")
-        sigma = model.noise_std
         known = self.noise == "given" and model.noise_known
         if not known and model.observations_per_round > 1:
             raise ValueError(
                 'noise="estimated" needs outcomes of one number; this problem shows '
                 f"{model.observations_per_round}"
             )
-        width = 1.0 if known else _WIDENING
-        regulariser = (width * sigma / self.norm_bound) ** 2
-        noise = None if known else estimated_noise(sigma, _PRIOR_COUNT)
-        # whoever does not know the noise is not asked to know theta, beyond a first idea
-        rule = LogDet(norm_bound=self.norm_bound if known else None)
-        estimate, confidence = begin(model, regulariser, rule, noise=noise)
+        estimate, confidence = self._begin(model, known)
         k, d = estimate.arms.rewards.shape
         law: Any = frequencies(contexts, self.context_law == "estimated")
         if model.stream:
@@ -167,6 +163,18 @@ class Stakes(Policy):
             space=foreseen(estimate),
             chain=marginal(0 if contexts is None else len(contexts)),
         )
+
+
+    def _begin(self, model: Model, known: bool) -> tuple[LeastSquares, Any]:
+        """Estimates before any data, and the coefficient for reports."""
+        sigma, bound = model.noise_std, self.norm_bound
+        if known:
+            return begin(model, (sigma / bound) ** 2, LogDet(norm_bound=bound))
+        free = LogDet(norm_bound=None)
+        if not model.noise_known:  # then S, in units of the reward, is not known either
+            return begin(model, "matched", free)
+        noise = estimated_noise(sigma, _PRIOR_COUNT)
+        return begin(model, (_WIDENING * sigma / bound) ** 2, free, noise=noise)
 
 
 @generic
