@@ -200,8 +200,8 @@ def tally(
 
 SIGMA = 0.3
 POLICIES: dict[str, Callable[[sl.LogDet], sl.Policy]] = {
-    "LinUCB": lambda rule: sl.LinUCB(confidence=rule),
     "IDS": lambda rule: sl.IDS(confidence=rule),
+    "LinUCB": lambda rule: sl.LinUCB(confidence=rule),
 }
 
 
@@ -229,7 +229,9 @@ def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
         for factor in (0.1, 1.0, 10.0)
     }
     for name, make in PROBLEMS.items():
-        for label, policy in POLICIES.items():
+        yield f"{name}, Stakes, both unknown", make(rewards=sl.Gaussian(std=None)), sl.Stakes()
+    for label, policy in POLICIES.items():
+        for name, make in PROBLEMS.items():
             where = f"{name}, {label}"
             yield f"{where}, sigma and S told", make(), policy(sl.LogDet())
             yield f"{where}, S unknown", make(), policy(sl.LogDet(norm_bound=None))
@@ -237,7 +239,6 @@ def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
                 yield f"{where}, {what}", make(rewards=rewards), policy(sl.LogDet())
             both = make(rewards=sl.Gaussian(std=None))
             yield f"{where}, both unknown", both, policy(sl.LogDet(norm_bound=None))
-        yield f"{name}, Stakes, both unknown", make(rewards=sl.Gaussian(std=None)), sl.Stakes()
 
 
 def _print(cases: Iterator[tuple[str, sl.LinearBandit, sl.Policy]], runs: int) -> None:
@@ -252,7 +253,46 @@ def _print(cases: Iterator[tuple[str, sl.LinearBandit, sl.Policy]], runs: int) -
         print("| " + " | ".join([*cells, f"{1e3 * found.seconds:.1f}"]) + " |", flush=True)
 
 
-PARTS: Parts = {"normal": (lambda runs: _print(coverage(), runs), RUNS)}
+def _regret(runs: int) -> None:
+    """Regret at 10^4 rounds, by what policies are told; rewards of scale 1/100, 1 and 100."""
+    free = sl.LogDet(norm_bound=None)
+    learning: dict[str, sl.Policy] = {
+        "IDS": sl.IDS(confidence=free, regulariser="matched"),
+        "LinUCB": sl.LinUCB(confidence=free, regulariser="matched"),
+        "Stakes": sl.Stakes(),
+    }
+    told: dict[str, sl.Policy] = {
+        "IDS": sl.IDS(regulariser="matched"),
+        "LinUCB": sl.LinUCB(regulariser="matched"),
+        "Stakes": sl.Stakes(),
+    }
+    print("| problem, policy | sigma and S told | neither, x 1/100 | x 1 | x 100 |")
+    print("|---|---|---|---|---|")
+    for name, make in PROBLEMS.items():
+        world = make()
+        for label, policy in told.items():
+            cells = [_mean_regret(world, policy, runs, 1.0)]
+            for c in (0.01, 1.0, 100.0):
+                scaled = sl.LinearBandit(
+                    world.actions,
+                    c * world.theta,
+                    c * np.asarray(world.noise_std) * np.ones(world.k),
+                    rewards=sl.Gaussian(std=None),
+                )
+                cells.append(_mean_regret(scaled, learning[label], runs, c))
+            print(f"| {name}, {label} | " + " | ".join(cells) + " |", flush=True)
+
+
+def _mean_regret(problem: sl.LinearBandit, policy: sl.Policy, runs: int, scale: float) -> str:
+    found = [sl.simulate(problem, policy, 10**4, seed, [10**4]).regret[-1] for seed in range(runs)]
+    error = np.std(found) / math.sqrt(runs)
+    return f"{np.mean(found) / scale:.1f} ± {error / scale:.1f}"
+
+
+PARTS: Parts = {
+    "normal": (lambda runs: _print(coverage(), runs), RUNS),
+    "regret": (_regret, 200),
+}
 
 if __name__ == "__main__":
     run_parts(__doc__, PARTS)

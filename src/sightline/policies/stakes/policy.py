@@ -164,7 +164,6 @@ class Stakes(Policy):
             chain=marginal(0 if contexts is None else len(contexts)),
         )
 
-
     def _begin(self, model: Model, known: bool) -> tuple[LeastSquares, Any]:
         """Estimates before any data, and the coefficient for reports."""
         sigma, bound = model.noise_std, self.norm_bound
