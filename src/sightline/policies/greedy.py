@@ -101,6 +101,11 @@ class EpsilonGreedy(Policy):
         """Whether it can choose among arms that are new in every round."""
         return True
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> RidgeGreedyState:
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self.confidence)
