@@ -8,6 +8,7 @@
 | its first two derivatives in v           | ``slope``, ``curvature`` |
 | d(u, v), divergence of the law at v from that at u | ``divergence`` |
 | Fisher information at u, d''(u, u)       | ``information``   |
+| mu'(u), and the variance of a reward     | ``mean_slope``, ``variance_of`` |
 | E cost(m, v + w Z) - cost(m, v), Z standard normal, or an upper bound | ``excess`` |
 
 Where the predictor is the natural parameter (a logistic or Poisson law) the cost is b(v) - m v with
@@ -37,8 +38,10 @@ __all__ = [
     "excess",
     "information",
     "mean_of",
+    "mean_slope",
     "register_law",
     "slope",
+    "variance_of",
 ]
 
 # Of d(u, v) with a small difference v - u the series is exact, the closed form is not.
@@ -89,6 +92,25 @@ def excess(law: Any, v: float, w: float) -> float:
 def information(law: Any, u: float) -> float:
     """Fisher information of one reward about the predictor u."""
     return curvature(law, mean_of(law, u), u)
+
+
+@compiled
+def _natural_slope(law: Any, u: float) -> float:
+    """Differentiate the natural parameter in u: by how much the cost's slope falls as m grows."""
+    return slope(law, 0.0, u) - slope(law, 1.0, u)
+
+
+@compiled
+def mean_slope(law: Any, u: float) -> float:
+    """Differentiate the mean reward in the predictor u."""
+    return information(law, u) / _natural_slope(law, u)
+
+
+@compiled
+def variance_of(law: Any, u: float) -> float:
+    """Variance of a reward of an arm with predictor u."""
+    per_mean = _natural_slope(law, u)
+    return information(law, u) / (per_mean * per_mean)
 
 
 def register_law(
