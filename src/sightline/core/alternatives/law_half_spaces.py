@@ -38,7 +38,7 @@ from sightline.core.linalg.vectors import inner_product
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = ["LawHalfSpaces", "half_spaces_for"]
+__all__ = ["LawHalfSpaces", "expand_loss", "half_spaces_for", "loss_after"]
 
 Array = NDArray[np.float64]
 
@@ -94,13 +94,13 @@ def _descend(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: 
     """Write nu-hat(z); return 2 L there."""
     nu, step = alternatives.parameters[z], alternatives.step
     _begin(alternatives, estimate, best, z)
-    value = _loss(estimate, nu, step, 0.0)
+    value = loss_after(estimate, nu, step, 0.0)
     for _ in range(_MOST_STEPS):
         squared = _constrained_step(alternatives, estimate, nu)
-        fraction, after = 1.0, _loss(estimate, nu, step, 1.0)
+        fraction, after = 1.0, loss_after(estimate, nu, step, 1.0)
         while after > value and fraction > _LEAST_FRACTION:
             fraction *= 0.5
-            after = _loss(estimate, nu, step, fraction)
+            after = loss_after(estimate, nu, step, fraction)
         if after > value:  # by rounding: nothing is left to gain
             break
         for i in range(nu.shape[0]):
@@ -125,7 +125,7 @@ def _begin(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: in
 
 
 @compiled
-def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> float:
+def loss_after(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> float:
     """L after a part of a step from nu."""
     arms, theta = estimate.arms, estimate.learned.theta
     w = estimate.scratch.direction
@@ -142,28 +142,39 @@ def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> fl
 
 
 @compiled
-def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: Array) -> float:
-    """Write a step of Newton's method along <u, .> = 0; return its squared length in H(nu)."""
+def expand_loss(estimate: LeastSquares, rewards: Array, nu: Array, descent: Array) -> None:
+    """Write -R^-T times the gradient of L at nu, R^T R being its curvature there.
+
+    R is left in the scratch space.  ``rewards`` are the mean rewards at theta-hat.
+    """
     arms, theta, factor = estimate.arms, estimate.learned.theta, estimate.scratch.factor
-    step, u, image = alternatives.step, alternatives.normal, alternatives.image
     hessian, law, d = arms.seen.hessian, arms.seen.law, nu.shape[0]
     for i in range(d):
-        step[i] = -estimate.regulariser * (nu[i] - theta[i])
-        image[i] = u[i]
+        descent[i] = -estimate.regulariser * (nu[i] - theta[i])
         for j in range(i, d):
             hessian[i, j] = estimate.regulariser if i == j else 0.0
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            mean, v = alternatives.rewards[x], inner_product(arms.rewards[x], nu, d)
-            pull, weight = n * slope(law, mean, v), n * curvature(law, mean, v)
+            v = inner_product(arms.rewards[x], nu, d)
+            pull, weight = n * slope(law, rewards[x], v), n * curvature(law, rewards[x], v)
             for i in range(d):
-                step[i] -= pull * arms.rewards[x, i]
+                descent[i] -= pull * arms.rewards[x, i]
                 entry = weight * arms.rewards[x, i]
                 for j in range(i, d):
                     hessian[i, j] += entry * arms.rewards[x, j]
     factorise(hessian, factor)
-    solve_transposed(factor, step)
+    solve_transposed(factor, descent)
+
+
+@compiled
+def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: Array) -> float:
+    """Write a step of Newton's method along <u, .> = 0; return its squared length in H(nu)."""
+    factor, d = estimate.scratch.factor, nu.shape[0]
+    step, u, image = alternatives.step, alternatives.normal, alternatives.image
+    for i in range(d):
+        image[i] = u[i]
+    expand_loss(estimate, alternatives.rewards, nu, step)
     solve_transposed(factor, image)
     along = inner_product(step, image, d) / inner_product(image, image, d)
     squared = 0.0
