@@ -181,7 +181,8 @@ def _radius(rule: Any, state: OFUGLBState, log_t: float) -> float:
 def _radius_of_rule(rule: RadiusOfRule, state: OFUGLBState, log_t: float) -> float:
     log_det = state.estimate.learned.log_det[0]
     beta: float = global_beta(rule.confidence, log_det, log_t)
-    return 0.5 * beta / state.estimate.noise_variance
+    variance: float = state.estimate.noise_variance
+    return 0.5 * beta / variance
 
 
 @_radius.register(PublishedRadius)
@@ -198,7 +199,7 @@ def _published_radius(rule: PublishedRadius, state: OFUGLBState, log_t: float) -
             high = _slope(arms.seen, estimate, arms.sums[x] / n, bound * length)
             steepest += n * length * max(abs(low), abs(high))
     u = max(log_t, _LOG_2)
-    radius = u + math.log(u) + d * math.log(max(math.e, 2.0 * math.e * bound * steepest / d))
+    radius: float = u + math.log(u) + d * math.log(max(math.e, 2.0 * math.e * bound * steepest / d))
     # the likelihood within the ball is at least that of theta-hat, moved into it
     length = norm(theta)
     part = min(1.0, bound / length) if length > 0.0 else 1.0

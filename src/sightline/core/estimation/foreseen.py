@@ -19,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.estimation.seen import SeesLaw, SeesRewards, SeesRow, SeesRows, SeesStream
+from sightline.core.estimation.seen import (
+    SeesLaw,
+    SeesLawStream,
+    SeesRewards,
+    SeesRow,
+    SeesRows,
+    SeesStream,
+)
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products, multiply
 from sightline.core.persistence import computed
@@ -131,8 +138,9 @@ def _foresee_reward(seen: Any, view: LeastSquares, arm: int, count: float) -> No
 
 
 @_foresee.register(SeesLaw)
+@_foresee.register(SeesLawStream)
 @compiled
-def _foresee_law(seen: SeesLaw, view: LeastSquares, arm: int, count: float) -> None:
+def _foresee_law(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
     """Count what a reward tells near theta-hat."""
     arms, root = view.arms, seen.roots[arm]
     _shrink(view, arms.rewards[arm], count * root * root)

@@ -37,6 +37,7 @@ __all__ = [
     "divergence",
     "excess",
     "information",
+    "is_law",
     "mean_of",
     "mean_slope",
     "register_law",
@@ -144,6 +145,11 @@ def register_law(
         _CONTRACT, (mean, cost, slope, curvature, divergence, excess), strict=True
     ):
         function.register(cls)(kernel)
+
+
+def is_law(value: object) -> bool:
+    """Whether something is a named tuple of a registered law."""
+    return mean_of.dispatch(type(value)) is not mean_of.dispatch(object)
 
 
 _CONTRACT: tuple[Any, ...] = (mean_of, cost, slope, curvature, divergence, excess)

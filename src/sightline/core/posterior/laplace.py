@@ -21,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+# Streams are imported for what they register.
+import sightline.core.estimation.law_stream  # noqa: F401
 from sightline.core.estimation.least_squares import (
     LeastSquares,
     least_squares,
