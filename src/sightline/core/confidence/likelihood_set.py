@@ -2,7 +2,7 @@
 
 | symbol                                            | here             | shape  |
 |---------------------------------------------------|------------------|--------|
-| L(nu), fall of the regularised log-likelihood from theta-hat to nu | ``loss_after`` | |
+| L(nu), fall of the regularised log-likelihood from theta-hat to nu | ``loss_at`` | |
 | C = {nu: L(nu) <= r}                              |                  |        |
 | max of <x, nu> over C                             | ``highest_predictor`` | number |
 | nu - theta-hat                                    | ``shift``        | (d,)   |
