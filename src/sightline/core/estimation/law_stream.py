@@ -59,19 +59,21 @@ def implicit_predictor(law: Any, outcome: float, u: float, width: float) -> floa
     """Solve v + width slope(outcome, v) = u."""
     far = u - width * slope(law, outcome, u)  # the slope is less steep on the way there
     low, high = min(u, far), max(u, far)
-    v = u
+    v, last = u, high - low
     for _ in range(_MOST_STEPS):
         error = v - u + width * slope(law, outcome, v)
         if error > 0.0:
             high = v
         else:
             low = v
-        after = v - error / (1.0 + width * curvature(law, outcome, v))
-        if not low <= after <= high:
-            after = 0.5 * (low + high)
-        if abs(after - v) <= _LAST_STEP * (1.0 + abs(v)):
+        step = -error / (1.0 + width * curvature(law, outcome, v))
+        # where the cost bends, Newton's method may go to and fro: halve what is left then
+        if not low <= v + step <= high or abs(step) > 0.5 * last:
+            step = 0.5 * (low + high) - v
+        v += step
+        last = abs(step)
+        if last <= _LAST_STEP * (1.0 + abs(v)):
             break
-        v = after
     return v
 
 
