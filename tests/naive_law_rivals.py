@@ -66,7 +66,7 @@ def _largest(x: Array, constraints: list[Any], start: Array) -> float:
 
 
 def published_bound(law: str, x: Array, xs: Array, ys: Array, radius: float, bound: float) -> float:
-    """Return the largest <x, nu> of the paper's set: a fall from the constrained fit, and a ball."""
+    """Return the largest <x, nu> of the set of the paper: near the constrained fit, in a ball."""
     zero = np.zeros(xs.shape[1])
 
     def cost(nu: Array) -> float:

@@ -26,7 +26,7 @@ S = 3.0
 RULE = sl.LogDet(norm_bound=S)
 TAKING = [
     sl.IDS(confidence=RULE, regulariser="matched"),
-    sl.IDS(information="halfspace-ucb", confidence=RULE),
+    sl.IDS(information="halfspace-ucb", confidence=RULE, contexts="conditional"),
     sl.IDS(information="log-det", sampling="exact"),
     sl.LinUCB(confidence=RULE, regulariser="matched"),
     sl.LinUCB(switch_growth=0.5),
@@ -155,8 +155,7 @@ def test_policies_that_take_no_laws_refuse_them_with_a_sentence() -> None:
     model = bandit_model(np.eye(2), law=LogisticLaw())
     refused = set()
     for entry in CONFIGURATIONS:
-        policy = entry if isinstance(entry, sl.Policy) else entry.values[0]
-        assert isinstance(policy, sl.Policy)
+        policy: Any = getattr(entry, "values", [entry])[0]
         if not policy.takes_laws:
             with pytest.raises(ValueError, match="needs rewards that are <x, theta> and noise"):
                 started(policy, model)

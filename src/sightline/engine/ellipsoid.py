@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.rules import ConfidenceRule, global_beta
 from sightline.core.estimation.least_squares import LeastSquares, least_squares, refresh
-from sightline.core.estimation.seen import SeesStream
+from sightline.core.estimation.seen import SeesLawStream, SeesStream
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
@@ -154,7 +154,9 @@ def ellipsoid_in(
     levels = valid_noise_std(noise_std, len(features))
     sigma = common_noise(levels)
     for part in parts_of(state):
-        if isinstance(part, LeastSquares) and isinstance(part.arms.seen, SeesStream):
+        if isinstance(part, LeastSquares) and isinstance(
+            part.arms.seen, SeesStream | SeesLawStream
+        ):
             bound = number("norm_bound", norm_bound, above=0)
             seen = part.arms.seen
             return Ellipsoid(
