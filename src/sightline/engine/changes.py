@@ -291,6 +291,8 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
     weights = new.weights[:k, 0] / old.weights[:, 0]
     adopted = set()
     for part, known in zip(parts_of(new.state), parts_of(old.state), strict=True):
+        if isinstance(part, LeastSquares) and id(part.learned.theta) in adopted:
+            continue  # a view of what has been adopted, which is filled before it is read
         if isinstance(part, LeastSquares):
             part.arms.pulls[:k] = known.arms.pulls
             part.arms.sums[:k] = known.arms.sums * weights
