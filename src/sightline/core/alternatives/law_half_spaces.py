@@ -45,7 +45,7 @@ from sightline.core.linalg.vectors import inner_product
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = ["LawHalfSpaces", "half_spaces_for"]
+__all__ = ["LawHalfSpaces", "expand_loss", "half_spaces_for"]
 
 Array = NDArray[np.float64]
 
@@ -172,28 +172,39 @@ def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> fl
 
 
 @compiled
-def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: Array) -> float:
-    """Write a step of Newton's method along <u, .> = 0; return its squared length in H(nu)."""
+def expand_loss(estimate: LeastSquares, rewards: Array, nu: Array, descent: Array) -> None:
+    """Write -R^-T times the gradient of L at nu, R^T R being its curvature there.
+
+    R is left in the scratch space.  ``rewards`` are the mean rewards at theta-hat.
+    """
     arms, theta, factor = estimate.arms, estimate.learned.theta, estimate.scratch.factor
-    step, u, image = alternatives.step, alternatives.normal, alternatives.image
     hessian, law, d = arms.seen.hessian, arms.seen.law, nu.shape[0]
     for i in range(d):
-        step[i] = -estimate.regulariser * (nu[i] - theta[i])
-        image[i] = u[i]
+        descent[i] = -estimate.regulariser * (nu[i] - theta[i])
         for j in range(i, d):
             hessian[i, j] = estimate.regulariser if i == j else 0.0
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            mean, v = alternatives.rewards[x], inner_product(arms.rewards[x], nu, d)
-            pull, weight = n * slope(law, mean, v), n * curvature(law, mean, v)
+            v = inner_product(arms.rewards[x], nu, d)
+            pull, weight = n * slope(law, rewards[x], v), n * curvature(law, rewards[x], v)
             for i in range(d):
-                step[i] -= pull * arms.rewards[x, i]
+                descent[i] -= pull * arms.rewards[x, i]
                 entry = weight * arms.rewards[x, i]
                 for j in range(i, d):
                     hessian[i, j] += entry * arms.rewards[x, j]
     factorise(hessian, factor)
-    solve_transposed(factor, step)
+    solve_transposed(factor, descent)
+
+
+@compiled
+def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: Array) -> float:
+    """Write a step of Newton's method along <u, .> = 0; return its squared length in H(nu)."""
+    factor, d = estimate.scratch.factor, nu.shape[0]
+    step, u, image = alternatives.step, alternatives.normal, alternatives.image
+    for i in range(d):
+        image[i] = u[i]
+    expand_loss(estimate, alternatives.rewards, nu, step)
     solve_transposed(factor, image)
     along = inner_product(step, image, d) / inner_product(image, image, d)
     squared = 0.0

@@ -18,8 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.estimation.seen import SeesLaw, SeesRewards, SeesRow, SeesRows, SeesStream
+from sightline.core.estimation.least_squares import LeastSquares, note_worth
+from sightline.core.estimation.seen import (
+    SeesLaw,
+    SeesLawStream,
+    SeesRewards,
+    SeesRow,
+    SeesRows,
+    SeesStream,
+)
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products, multiply
 from sightline.core.persistence import computed
@@ -108,8 +115,8 @@ def foresee(view: LeastSquares, arm: int, count: float) -> None:
 
 
 @compiled
-def foresee_gram(view: LeastSquares, factor: Array, gram: Array) -> None:
-    """Change a view as if V = R^T R had grown by a matrix: O(d^3 + k d^2).
+def foresee_gram(view: LeastSquares, factor: Array, gram: Array, worth: float = 1.0) -> None:
+    """Change a view as if V = R^T R had grown by a matrix, times a number: O(d^3 + k d^2).
 
     For streams, whose rows in flight are in no table.
     """
@@ -118,7 +125,7 @@ def foresee_gram(view: LeastSquares, factor: Array, gram: Array) -> None:
     d = w.shape[0]
     for i in range(d):
         for j in range(d):
-            entry = gram[i, j]
+            entry = worth * gram[i, j]
             for m in range(min(i, j) + 1):
                 entry += factor[m, i] * factor[m, j]
             inverse[i, j] = entry
@@ -132,6 +139,7 @@ def foresee_gram(view: LeastSquares, factor: Array, gram: Array) -> None:
             inverse[i, j] = w[j]
     for x in range(arms.squared_widths.shape[0]):
         arms.squared_widths[x] = multiply(inverse, arms.rewards[x], w, 0.0)
+    note_worth(arms.seen, view, 0, arms.squared_widths.shape[0])
 
 
 @compiled
@@ -160,8 +168,9 @@ def _foresee_reward(seen: Any, view: LeastSquares, arm: int, count: float) -> No
 
 
 @_foresee.register(SeesLaw)
+@_foresee.register(SeesLawStream)
 @compiled
-def _foresee_law(seen: SeesLaw, view: LeastSquares, arm: int, count: float) -> None:
+def _foresee_law(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
     """Count what a reward tells near theta-hat."""
     arms, worth = view.arms, seen.roots[arm] * seen.roots[arm]
     _shrink(view, arms.rewards[arm], count * worth)
