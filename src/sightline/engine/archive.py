@@ -23,7 +23,7 @@ from sightline.engine.options import Options
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
 FORMAT = "sightline-session"
-VERSION = 6
+VERSION = 7
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -111,13 +111,14 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
     snapshot = Snapshot(header, arrays)
     if version == 2:
         return _from_layout_2(snapshot)
-    return _from_layouts_3_to_5(snapshot) if version < VERSION else snapshot
+    return _from_layouts_3_to_6(snapshot) if version < VERSION else snapshot
 
 
-def _from_layouts_3_to_5(old: Snapshot) -> Snapshot:
-    """Read a file from before there were contexts, options new in every round, or games."""
-    options = {"contexts": None, "stream": False} | old.header["options"] | {"items": None}
-    return Snapshot(old.header | {"options": options, "version": VERSION}, old.arrays)
+def _from_layouts_3_to_6(old: Snapshot) -> Snapshot:
+    """Read a file from before there were contexts, options new in every round, games, or laws."""
+    options = {"contexts": None, "stream": False, "items": None} | old.header["options"]
+    header = old.header | {"options": options, "rewards": None, "version": VERSION}
+    return Snapshot(header, old.arrays)
 
 
 def _from_layout_2(old: Snapshot) -> Snapshot:
@@ -157,6 +158,7 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
         "tally": [0] * 4,
         "floor": 0.0,
         "retired": [],
+        "rewards": None,
     }
     kept = {name: header[name] for name in ("format", "state", "policy", "noise_std", "rng")}
     return Snapshot(kept | added | {"version": VERSION}, old.arrays | closed | arrays)

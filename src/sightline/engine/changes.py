@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares, refresh
+from sightline.core.likelihood.families import Likelihood
 from sightline.core.model import (
     ALL_ARMS,
     AllArms,
@@ -73,6 +74,8 @@ class Table(NamedTuple):
         What the policy knows.
     standing : Standing
         Where the session stands.
+    likelihood : Likelihood or None
+        Law of the rewards, if they are no normal ones.
     """
 
     options: Options
@@ -82,6 +85,7 @@ class Table(NamedTuple):
     model: Model
     state: Any
     standing: Standing
+    likelihood: Likelihood | None = None
 
 
 class Change(NamedTuple):
@@ -112,8 +116,16 @@ class Change(NamedTuple):
         return Event(self.sequence, self.kind, self.now, body=json.dumps(self.body))
 
 
-def first_table(options: Options, policy: Policy, noise_std: object, standing: Standing) -> Table:
+def first_table(
+    options: Options,
+    policy: Policy,
+    noise_std: object,
+    standing: Standing,
+    likelihood: Likelihood | None = None,
+) -> Table:
     """Before any data."""
+    if likelihood is not None:
+        return _table_of_law(options, policy, likelihood, standing)
     if options.stream:
         most, d = options.features.shape
         model = stream_model(most, d, scale("noise_std", noise_std))
@@ -132,6 +144,22 @@ def first_table(options: Options, policy: Policy, noise_std: object, standing: S
     if options.contexts is not None:
         model = dataclasses.replace(model, contexts=options.contexts.contexts())
     return Table(options, frozenset(), levels, weights, model, started(policy, model), standing)
+
+
+def _table_of_law(
+    options: Options, policy: Policy, likelihood: Likelihood, standing: Standing
+) -> Table:
+    """Before any data, where rewards are clicks or counts."""
+    if options.stream or options.observations is not None:
+        raise ValueError(
+            f"rewards={likelihood} needs options that stay and show their own rewards; these are "
+            f"{'new in every round' if options.stream else 'those of a game'}"
+        )
+    model = bandit_model(options.features, law=likelihood.law)
+    if options.contexts is not None:
+        model = dataclasses.replace(model, contexts=options.contexts.contexts())
+    weights, state = np.ones((len(options), 1)), started(policy, model)
+    return Table(options, frozenset(), 1.0, weights, model, state, standing, likelihood)
 
 
 def offer_of(
@@ -228,11 +256,14 @@ def grown(
     """Add an option, with what has been learned so far."""
     options = table.options.with_option(name, features, levels)
     k = len(options)
+    if noise_std is not None and table.likelihood is not None:
+        raise ValueError(f"noise_std must be left out where rewards are {table.likelihood}")
     if noise_std is None and not isinstance(table.noise_std, float):
         raise ValueError("noise_std must be given for the new option, as every option has its own")
     before = np.broadcast_to(table.noise_std, k - 1)
     noise: Any = table.noise_std if noise_std is None else np.append(before, noise_std)
-    new = first_table(options, policy, noise, _copied(table.standing, k))
+    standing = _copied(table.standing, k)
+    new = first_table(options, policy, noise, standing, table.likelihood)
     _adopt(new, table, policy)
     return new._replace(retired=table.retired)
 

@@ -14,21 +14,24 @@ With probability at least 1 - delta, at every round |R (theta - theta-hat)| <= s
 (Abbasi-Yadkori, Pal, Szepesvari, 2011).  It assumes linear means, noise that is sub-Gaussian with
 parameter sigma given everything before, a parameter of norm at most S, and that whether and when a
 reward is told does not depend on the reward.  How options were chosen does not matter.
+
+Of clicks and counts V is the curvature of the log-likelihood at its maximum, sigma is 1, and theta
+is in log odds or logarithms of means.  The ellipsoid is then asymptotic.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.rules import ConfidenceRule, global_beta
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.least_squares import LeastSquares, least_squares, refresh
 from sightline.core.estimation.seen import SeesStream
-from sightline.core.model import common_noise, valid_noise_std
+from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
 from sightline.jit import interpreted, parts_of
@@ -37,6 +40,7 @@ from sightline.validation import finite_array, number
 
 __all__ = [
     "Ellipsoid",
+    "ellipsoid_by_law",
     "ellipsoid_in",
     "ellipsoid_of",
     "evidence_of",
@@ -99,6 +103,20 @@ def ellipsoid_of(
     # rotating the rows loses half as many digits as factorising the sum of their squares
     triangle: Array = np.asarray(np.linalg.qr(rows, mode="r"))
     return Ellipsoid(triangle[:d, :d], triangle[:d, d], regulariser, sigma, bound)
+
+
+def ellipsoid_by_law(
+    features: Array, law: Any, pulls: ArrayLike, totals: ArrayLike, norm_bound: float
+) -> Ellipsoid:
+    """Ellipsoid of clicks or counts, from their number and sum per option; lambda is 1 / S^2."""
+    bound = number("norm_bound", norm_bound, above=0)
+    fit = least_squares(bandit_model(features, law=law), bound**-2, reduce=False)
+    fit.arms.pulls[:] = pulls
+    fit.arms.sums[:] = totals
+    fit.learned.rounds[0] = int(fit.arms.pulls.sum())
+    interpreted(refresh)(fit)  # a kernel would be compiled for this alone
+    factor = np.triu(fit.scratch.factor)
+    return Ellipsoid(factor, factor @ fit.learned.theta, fit.regulariser, 1.0, bound)
 
 
 def ellipsoid_in(

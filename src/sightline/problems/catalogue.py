@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from sightline.core.likelihood import families
+from sightline.core.likelihood.families import build_likelihood, describe_likelihood
 from sightline.problems import games
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.context_instances import (
@@ -63,10 +62,6 @@ _NOISES: dict[str, Callable[..., Any]] = {
     cls.__name__: cls for cls in (Bernoulli, Counts, Gaussian, TwoPoint, Uniform)
 }
 
-_FAMILIES: dict[str, Callable[..., Any]] = {
-    cls.__name__: cls for cls in (families.Bernoulli, families.Gaussian, families.Poisson)
-}
-
 
 def describe(problem: AnyProblem) -> dict[str, Any]:
     """Problem as a plain dictionary: by name and parameters if it has them, else in full.
@@ -115,8 +110,7 @@ def _describe_arms(problem: TableProblem) -> dict[str, Any]:
 
 def _describe_noise_of(problem: TableProblem) -> dict[str, Any]:
     if isinstance(problem, NoisyRewards) and problem.likelihood is not None:
-        family: Any = problem.likelihood
-        return {"rewards": {"type": type(family).__name__, **dataclasses.asdict(family)}}
+        return {"rewards": describe_likelihood(problem.likelihood)}
     if isinstance(problem.noise_std, float):
         return {"noise": _describe_noise(problem.noise)}
     return {"noise_std": problem.noise_std.tolist()}
@@ -144,7 +138,7 @@ def build(description: Mapping[str, Any]) -> AnyProblem:
             "from the arrays"
         )
     if isinstance(fields.get("rewards"), Mapping):
-        fields["rewards"] = _build(_FAMILIES, "type of rewards", fields["rewards"])
+        fields["rewards"] = build_likelihood(fields["rewards"])
     if isinstance(fields.get("noise"), Mapping):
         fields["noise"] = _build(_NOISES, "type of noise", fields["noise"])
     problem: AnyProblem = _build(PROBLEMS | _IN_FULL, "type", fields)

@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
+from sightline.core.likelihood.families import Likelihood
 from sightline.engine.effects import Effect, effects
-from sightline.engine.ellipsoid import Ellipsoid, ellipsoid_in, ellipsoid_of, evidence_of
+from sightline.engine.ellipsoid import (
+    Ellipsoid,
+    ellipsoid_by_law,
+    ellipsoid_in,
+    ellipsoid_of,
+    evidence_of,
+)
 from sightline.engine.estimates import Estimates
 from sightline.engine.journal import Event
 from sightline.engine.live import LiveState, weakest
@@ -60,6 +67,8 @@ class View:
         of which least is known.
     learned : Ellipsoid or None
         What the policy has learned, where options are new in every round: nothing else is kept.
+    likelihood : Likelihood or None
+        Law of the rewards, if they are clicks or counts.
     """
 
     options: Options
@@ -73,6 +82,7 @@ class View:
     estimates: Estimates | None
     report: Evidence
     learned: Ellipsoid | None = None
+    likelihood: Likelihood | None = None
 
     @property
     def has_test(self) -> bool:
@@ -117,6 +127,9 @@ class View:
 
     def _data(self, told: Ints, totals: Array, norm_bound: float) -> Ellipsoid:
         """Ellipsoid of what was told."""
+        if self.likelihood is not None:
+            features, law = self.options.features, self.likelihood.law
+            return ellipsoid_by_law(features, law, told, totals, norm_bound)
         k, p = len(self.options), self.options.per_arm
         noise = self.noise_std
         if not isinstance(noise, float):
@@ -145,4 +158,5 @@ def view_of(live: LiveState) -> View:
         estimates=live.estimates(),
         report=live.evidence(),
         learned=learned,
+        likelihood=live.table.likelihood,
     )

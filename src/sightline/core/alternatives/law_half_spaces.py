@@ -43,8 +43,14 @@ __all__ = ["LawHalfSpaces", "half_spaces_for"]
 Array = NDArray[np.float64]
 
 _MOST_STEPS = 50
-_LAST_STEP = 1e-9  # squared, beside the distance
+# Squared lengths of steps beside the distance.  Newton's method squares its error, and the distance
+# does not change to first order: after the last step it is right to ten digits.
+_LAST_STEP, _SHORT_STEP = 1e-5, 1e-2
 _LEAST_FRACTION = 1e-6
+# By the curvature at theta-hat alone distances come out too large, up to this factor where log odds
+# or logarithms of means differ by 30.  What is farther than the nearest by more is left at that,
+# unless it is near by itself: it is not the nearest, and its weight is negligible.
+_FAR, _NEAR = 16.0, 8.0
 
 
 @persists()
@@ -79,13 +85,20 @@ def _compare_laws(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int
     compare_arms(estimate, best, alternatives.separations, alternatives.shortfalls)
     for x in range(arms.means.shape[0]):
         alternatives.rewards[x] = mean_of(arms.seen.law, arms.means[x])
+    far = math.inf
+    for z in range(arms.means.shape[0]):
+        separation, shortfall = alternatives.separations[z], alternatives.shortfalls[z]
+        distance = shortfall * shortfall / separation if separation > 0.0 else math.inf
+        alternatives.distances[z] = distance
+        far = min(far, _FAR * distance)
     least = math.inf
     for z in range(arms.means.shape[0]):
-        distance = math.inf
-        if alternatives.separations[z] > 0.0:
-            distance = _descend(alternatives, estimate, best, z)
-        alternatives.distances[z] = distance
-        least = min(least, distance)
+        if alternatives.distances[z] < math.inf:
+            if alternatives.distances[z] <= max(far, _NEAR):
+                alternatives.distances[z] = _descend(alternatives, estimate, best, z)
+            else:
+                _begin(alternatives, estimate, best, z)
+            least = min(least, alternatives.distances[z])
     return Comparison(best, least)
 
 
@@ -93,27 +106,31 @@ def _compare_laws(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int
 def _descend(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: int) -> float:
     """Write nu-hat(z); return 2 L there."""
     nu, step = alternatives.parameters[z], alternatives.step
-    _begin(alternatives, estimate, best, z)
-    value = _loss(estimate, nu, step, 0.0)
+    scale = _begin(alternatives, estimate, best, z)
     for _ in range(_MOST_STEPS):
         squared = _constrained_step(alternatives, estimate, nu)
-        fraction, after = 1.0, _loss(estimate, nu, step, 1.0)
-        while after > value and fraction > _LEAST_FRACTION:
-            fraction *= 0.5
-            after = _loss(estimate, nu, step, fraction)
-        if after > value:  # by rounding: nothing is left to gain
-            break
+        fraction = 1.0 if squared <= _SHORT_STEP * scale else _affordable(estimate, nu, step)
         for i in range(nu.shape[0]):
             nu[i] += fraction * step[i]
-        value = after
-        if squared * fraction * fraction <= _LAST_STEP * (value + 1e-9):
+        if squared <= _LAST_STEP * scale or fraction == 0.0:
             break
-    return 2.0 * value
+    return 2.0 * _loss(estimate, nu, step, 0.0)
 
 
 @compiled
-def _begin(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: int) -> None:
-    """Write the answer for a normal law with the curvature at theta-hat."""
+def _affordable(estimate: LeastSquares, nu: Array, step: Array) -> float:
+    """Find a part of a long step after which L is smaller; 0 if rounding leaves none."""
+    before, fraction = _loss(estimate, nu, step, 0.0), 1.0
+    while _loss(estimate, nu, step, fraction) > before:
+        fraction *= 0.5
+        if fraction < _LEAST_FRACTION:
+            return 0.0
+    return fraction
+
+
+@compiled
+def _begin(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: int) -> float:
+    """Write the answer for a normal law with the curvature at theta-hat; return L for that."""
     arms, theta = estimate.arms, estimate.learned.theta
     u, nu = alternatives.normal, alternatives.parameters[z]
     d = nu.shape[0]
@@ -122,6 +139,7 @@ def _begin(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: in
     scale = alternatives.shortfalls[z] / alternatives.separations[z]
     for i in range(d):
         nu[i] = theta[i] - scale * inner_product(estimate.learned.gram_inverse[i], u, d)
+    return 0.5 * scale * alternatives.shortfalls[z]
 
 
 @compiled

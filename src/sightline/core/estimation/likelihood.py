@@ -38,7 +38,6 @@ so holds for laws whose ``excess`` is an upper bound: all but that of the identi
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -202,20 +201,21 @@ def check_fit(part: LeastSquares, name: str) -> None:
     within(f"{name}.arms.sums", arms.sums, 0.0, ends=False)
     if not counts and (arms.sums > arms.pulls).any():
         raise ValueError(f"{name}.arms.sums must not exceed the number of rewards of any arm")
-    kept: dict[str, Any] = {
-        "learned.theta": learned.theta.copy(),
-        "learned.gram_inverse": learned.gram_inverse.copy(),
-        "learned.log_det": learned.log_det.copy(),
-        "arms.means": arms.means.copy(),
-        "arms.squared_widths": arms.squared_widths.copy(),
-        "arms.seen_widths": arms.seen_widths.copy(),
-        "arms.seen.roots": arms.seen.roots.copy(),
+    parts = {
+        "learned.theta": learned.theta,
+        "learned.gram_inverse": learned.gram_inverse,
+        "learned.log_det": learned.log_det,
+        "arms.means": arms.means,
+        "arms.squared_widths": arms.squared_widths,
+        "arms.seen_widths": arms.seen_widths,
+        "arms.refreshed_widths": arms.refreshed_widths,
+        "arms.seen.roots": arms.seen.roots,
     }
+    kept = {field: array.copy() for field, array in parts.items()}
     recompute(arms.seen, part)
+    found = {field: array.copy() for field, array in parts.items()}
+    for field, array in parts.items():
+        array[...] = kept[field]
     for field, array in kept.items():
-        holder: Any = part
-        for attribute in field.split("."):
-            holder = getattr(holder, attribute)
-        pair = (np.append(array, 1.0), np.append(holder, 1.0))
+        pair = (np.append(array, 1.0), np.append(found[field], 1.0))
         close(f"{name}.{field}", *pair, "the data", 1e4)
-        holder[...] = array

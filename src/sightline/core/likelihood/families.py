@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sightline.core.likelihood.laws import IdentityLaw, LogisticLaw, PoissonLaw
 from sightline.validation import one_of, scale, shown
 
-__all__ = ["Bernoulli", "Gaussian", "Likelihood", "Poisson", "valid_likelihood"]
+__all__ = [
+    "Bernoulli",
+    "Gaussian",
+    "Likelihood",
+    "Poisson",
+    "build_likelihood",
+    "describe_likelihood",
+    "valid_likelihood",
+]
 
 
 class Likelihood(ABC):
@@ -98,3 +108,26 @@ def valid_likelihood(rewards: object) -> Likelihood:
             f"rewards must be Bernoulli(), Poisson() or Gaussian(0.3), got {shown(rewards)}"
         )
     return rewards
+
+
+_FAMILIES: dict[str, Any] = {cls.__name__: cls for cls in (Bernoulli, Gaussian, Poisson)}
+
+
+def describe_likelihood(likelihood: Likelihood | None) -> dict[str, Any] | None:
+    """Family as a plain dictionary, for files."""
+    if likelihood is None:
+        return None
+    family: Any = likelihood
+    return {"type": type(family).__name__, **dataclasses.asdict(family)}
+
+
+def build_likelihood(description: Mapping[str, Any] | None) -> Likelihood | None:
+    """Inverse of :func:`describe_likelihood`, for what may come from anywhere."""
+    if description is None:
+        return None
+    fields = dict(description)
+    family = _FAMILIES[one_of("type of rewards", fields.pop("type", None), _FAMILIES)]
+    known = [field.name for field in dataclasses.fields(family)]
+    for name in fields:
+        one_of(f"field of {family.__name__}", name, known)
+    return valid_likelihood(family(**fields))

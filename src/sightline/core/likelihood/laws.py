@@ -299,7 +299,8 @@ register_law(
 class IdentityLaw(NamedTuple):
     """Rewards 0 or 1, with mean u; beyond ``edge`` and 1 - ``edge`` the cost is a parabola.
 
-    So estimates are defined whatever the data, and means of arms that were not played may leave
+    Its curvature there is the Fisher information at the edge, so that nothing is gained beyond.
+    Estimates are then defined whatever the data, and means of arms that were not played may leave
     [0, 1]: they are cut where a mean is asked for, not where arms are ordered.
     """
 
@@ -323,14 +324,15 @@ def _identity_slope_inside(m: float, v: float) -> float:
 
 @compiled
 def _identity_curvature(law: IdentityLaw, m: float, v: float) -> float:
-    q = _inside(law, v)
-    return m / (q * q) + (1.0 - m) / ((1.0 - q) * (1.0 - q))
+    if v < law.edge or v > 1.0 - law.edge:
+        return 1.0 / (law.edge * (1.0 - law.edge))
+    return m / (v * v) + (1.0 - m) / ((1.0 - v) * (1.0 - v))
 
 
 @compiled
 def _identity_slope(law: IdentityLaw, m: float, v: float) -> float:
     q = _inside(law, v)
-    return _identity_slope_inside(m, q) + _identity_curvature(law, m, q) * (v - q)
+    return _identity_slope_inside(m, q) + (v - q) / (law.edge * (1.0 - law.edge))
 
 
 @compiled
@@ -338,7 +340,7 @@ def _beyond(law: IdentityLaw, m: float, v: float) -> float:
     """Say by what the cost grows from the edge to v; 0 inside."""
     q = _inside(law, v)
     step = v - q
-    return step * (_identity_slope_inside(m, q) + 0.5 * step * _identity_curvature(law, m, q))
+    return step * (_identity_slope_inside(m, q) + 0.5 * step / (law.edge * (1.0 - law.edge)))
 
 
 @compiled

@@ -31,7 +31,7 @@ class StakesState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: Any  # those of ``now``; for reports
+    alternatives: Any  # for reports: those of ``now``, or by the likelihood of the rewards
     noise: Any  # KnownNoise or EstimatedNoise
     rule: Any  # Randomised or Deterministic
     guard: float

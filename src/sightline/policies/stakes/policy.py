@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.alternatives.law_half_spaces import half_spaces_for
 from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.foreseen import foreseen
@@ -67,6 +68,7 @@ class Stakes(Policy):
     ----------
     norm_bound : float
         S, about the norm of theta: the prior is N(0, S^2 I).  It matters for the first rounds only.
+        With clicks theta is in log odds, with counts in logarithms.
     guard : float
         Caution in [0, 1].  With 1/2, alternatives that only a few outcomes speak against are tried
         as often as by Thompson sampling.  With 0 they are not: runs that stick to a wrong arm for
@@ -119,6 +121,11 @@ class Stakes(Policy):
         """Whether it can choose among arms that are new in every round."""
         return self.randomised
 
+    @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        return self.noise == "given"
+
     def start(self, model: Model) -> StakesState:
         """State before any data."""
         if model.stream:
@@ -148,7 +155,7 @@ class Stakes(Policy):
         return StakesState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=now.alternatives,
+            alternatives=now.alternatives if model.law is None else half_spaces_for(estimate),
             noise=KnownNoise(sigma) if known else estimated_noise(sigma, _PRIOR_COUNT),
             rule=randomised() if self.randomised else Deterministic(),
             guard=float(self.guard),
