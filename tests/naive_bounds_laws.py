@@ -17,6 +17,8 @@ from scipy.optimize import linprog, minimize
 
 from tests.naive import Array
 
+_TIGHT = {"gtol": 1e-10, "maxiter": 200}
+
 
 def mean(law: str, u: Array) -> Array:
     """Mean rewards at predictors u."""
@@ -44,7 +46,8 @@ def lai_robbins(law: str, means: Array) -> float:
 def derivatives(law: str, p: Array, u: Array) -> tuple[Array, Array]:
     """First two derivatives of the divergence in the predictor u."""
     q = mean(law, u)
-    if law == "identity":
+    if law == "identity":  # a trust region asks beyond the limits, too
+        q = np.clip(q, 1e-12, 1.0 - 1e-12)
         return (q - p) / (q * (1.0 - q)), p / q**2 + (1.0 - p) / (1.0 - q) ** 2
     return q - p, q if law == "poisson" else q * (1.0 - q)
 
@@ -87,7 +90,7 @@ def alternatives(law: str, actions: Array, theta: Array, best: int, z: int) -> I
 def nearest(
     law: str, actions: Array, theta: Array, amounts: Array, inner: Inner, t: Array
 ) -> Array:
-    """Least evidence over alternatives of one arm: where it is."""
+    """Least evidence over alternatives of one arm: where it is, from two starts."""
     p, slopes = mean(law, actions @ theta), actions @ inner.directions
     unit = amounts.max()
 
@@ -107,10 +110,13 @@ def nearest(
     if slopes.shape[1] == 0:
         return t
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        found = minimize(
-            evidence, t, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10}
-        )
-    return np.asarray(found.x)
+        ends = [
+            minimize(
+                evidence, one, jac=gradient, hess=hessian, method="trust-exact", options=_TIGHT
+            )
+            for one in (t, np.zeros_like(t))
+        ]
+    return np.asarray(min(ends, key=lambda end: float(end.fun)).x)
 
 
 def lower_bound(law: str, actions: Array, theta: Array) -> Truth:
@@ -147,21 +153,26 @@ def lower_bound(law: str, actions: Array, theta: Array) -> Truth:
         answer: tuple[Array, Array] = cache[a.tobytes()]
         return answer
 
-    result = minimize(
-        np.sum,
-        start / unit,
-        jac=np.ones_like,
-        method="SLSQP",
-        bounds=[(0.0, None)] * (k - 1),
-        constraints={
-            "type": "ineq",
-            "fun": lambda a: at(a)[0] - 1.0,
-            "jac": lambda a: at(a)[1] * unit,
-        },
-        options={"ftol": 1e-13, "maxiter": 500},
-    )
-    shares = np.maximum(result.x, 0.0) * unit
-    shares = shares / evidence(shares)[0].min()  # scaled until it is feasible
+    for _ in range(3):
+        result = minimize(
+            np.sum,
+            start / unit,
+            jac=np.ones_like,
+            method="SLSQP",
+            bounds=[(0.0, None)] * (k - 1),
+            constraints={
+                "type": "ineq",
+                "fun": lambda a: at(a)[0] - 1.0,
+                "jac": lambda a: at(a)[1] * unit,
+            },
+            options={"ftol": 1e-13, "maxiter": 200},
+        )
+        shares = np.maximum(result.x, 1e-9) * unit
+        shares = shares / evidence(shares)[0].min()  # scaled until it is feasible
+        if shares.sum() >= start.sum() * (1 - 1e-9):  # it may stop too early
+            break
+        start = shares
+    shares = min(start, shares, key=np.sum)
     allocation = np.zeros(k)
     allocation[others] = shares / gaps[others]
     return Truth(float(shares.sum()), allocation)

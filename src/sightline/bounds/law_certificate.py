@@ -108,8 +108,9 @@ def law_bracket(
 def _lower(view: LawView, shifts: Array, multipliers: Array) -> float:
     used = np.isfinite(shifts).all(axis=1) & np.isfinite(multipliers) & (multipliers > 0)
     steps = shifts[used] @ view.points.T
-    noise = 4 * _EPS * np.abs(shifts[used]) @ np.abs(view.points.T)
-    reach = np.where(steps > noise, steps / view.leads, 0.0).max(axis=1, initial=0.0)
+    sizes = np.linalg.norm(shifts[used], axis=1)[:, None] * np.linalg.norm(view.points, axis=1)
+    steps = np.where(np.abs(steps) > 4 * _EPS * sizes, steps, 0.0)
+    reach = (steps / view.leads).max(axis=1, initial=0.0)
     divergences = view.terms.divergence(steps / np.where(reach > 0, reach, 1.0)[:, None])
     # an alternative beyond the limits of the law is none
     valid = (reach > 0) & np.isfinite(divergences).all(axis=1)

@@ -289,7 +289,7 @@ class _Identity(Terms):
         p, r, left = self._root(amounts, slopes)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = amounts * (p / (1.0 - left) ** 2 + r / left**2)
-        return np.where(np.isfinite(values), values, 0.0)
+        return np.where(np.isfinite(values), values, amounts * self.information)
 
     def _root(self, amounts: Array, slopes: Array) -> tuple[Array, Array, Array]:
         """Solve |sigma| q (1 - q) = alpha (q - p) for q, upwards or with failures for successes.

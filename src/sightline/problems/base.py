@@ -93,6 +93,9 @@ class Problem(ABC):
         A game has ``rewards``, of shape (k, d), and ``observations``, of shape (k, d) or (k, p, d),
         in place of ``actions``, in JSON and NPZ.
 
+        JSON may say the law of the rewards in place of ``noise_std``: ``"rewards": {"type":
+        "Bernoulli", "link": "logistic"}``, or ``{"type": "Poisson"}``.
+
         A recorded stream has ``actions`` of shape (n, k, d) and ``rewards`` of shape (n, k).
 
         Parameters
