@@ -11,6 +11,7 @@ import numpy as np
 from sightline.core.likelihood.families import build_likelihood, describe_likelihood
 from sightline.problems import games
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.clicks import click_rates, website
 from sightline.problems.context_instances import (
     contextual_end_of_optimism,
     contextual_simple,
@@ -50,6 +51,8 @@ PROBLEMS: dict[str, Callable[..., AnyProblem]] = {
         product_problem,
         spanning_contexts,
         sphere_stream,
+        website,
+        click_rates,
         *(getattr(games, name) for name in games.__all__),
     )
 }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sightline.core.likelihood.families import Likelihood, build_likelihood
+from sightline.core.likelihood.families import build_likelihood
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.contextual import ContextualBandit
 from sightline.problems.game import LinearGame
@@ -23,8 +23,9 @@ __all__ = ["is_problem_file", "read_problem"]
 
 _SUFFIXES = (".json", ".npz", ".csv")
 _MOST_DIGITS = 4000
-_FIELDS = ("actions", "theta", "noise_std", "rewards")
-_FIELDS_WITH_CONTEXTS = ("action_sets", "theta", "probabilities", "noise_std", "rewards")
+_FIELDS = ("actions", "theta", "noise_std")
+_FIELDS_OF_LAWS = ("actions", "theta", "rewards")
+_FIELDS_WITH_CONTEXTS = ("action_sets", "theta", "probabilities", "noise_std")
 _FIELDS_OF_STREAMS = ("actions", "rewards", "noise_std")
 _FIELDS_OF_GAMES = ("rewards", "observations", "theta", "noise_std")
 
@@ -52,8 +53,6 @@ def read_problem(
         raise ValueError(f"{path}: a problem is read from a .json, .npz or .csv file")
     try:
         fields = read(file)
-        if isinstance(fields.get("rewards"), Mapping):
-            fields["rewards"] = build_likelihood(fields["rewards"])
         make, known, needed = _kind(fields)
         for name in fields:
             one_of("field", name, known)
@@ -73,10 +72,11 @@ def read_problem(
 
 def _kind(fields: dict[str, Any]) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
     """Class of a problem by the fields that it has; those it may have, and those it must."""
+    if isinstance(fields.get("rewards"), Mapping):
+        fields["rewards"] = build_likelihood(fields["rewards"])
+        return LinearBandit, _FIELDS_OF_LAWS, _FIELDS_OF_LAWS
     if "action_sets" in fields:
         return ContextualBandit, _FIELDS_WITH_CONTEXTS, ("action_sets", "theta")
-    if isinstance(fields.get("rewards"), Likelihood):
-        return LinearBandit, _FIELDS, ("actions", "theta")
     if "rewards" in fields and "actions" in fields:
         return recorded_stream, _FIELDS_OF_STREAMS, _FIELDS_OF_STREAMS[:2]
     if "rewards" in fields or "observations" in fields:

@@ -139,7 +139,8 @@ def _begin(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: in
     scale = alternatives.shortfalls[z] / alternatives.separations[z]
     for i in range(d):
         nu[i] = theta[i] - scale * inner_product(estimate.learned.gram_inverse[i], u, d)
-    return 0.5 * scale * alternatives.shortfalls[z]
+    value: float = 0.5 * scale * alternatives.shortfalls[z]
+    return value
 
 
 @compiled
