@@ -125,7 +125,9 @@ def terms_of(law: Any, predictors: Array) -> Terms:
         return _Poisson(np.exp(predictors))
     if isinstance(law, IdentityLaw):
         return _Identity(predictors, 1.0 - predictors)
-    raise ValueError(f"a lower bound knows no law {type(law).__name__}")
+    raise ValueError(
+        f"c* is known for Bernoulli, Poisson and normal rewards, got {type(law).__name__}"
+    )
 
 
 @dataclass(frozen=True, eq=False)
