@@ -152,8 +152,9 @@ def fill(url: str, events: int) -> None:
         writer = heart._writer
         make = heart._make("load", Specification.model_validate(PAGE))
         writer._carry_out([Command(Desk.expire, "load", make=make)])
+        question = Question.model_validate({"count": 1000})
         while writer._desks["load"].log.last < events:
-            ask = Command(lambda desk: desk.ask(Question(count=1000), None, ""), "load")
+            ask = Command(lambda desk: desk.ask(question, None, ""), "load")
             writer._carry_out([ask])
             assert isinstance(ask.answer, tuple), ask.answer
             ids = [one["id"] for one in ask.answer[1]["decisions"]]

@@ -24,6 +24,7 @@ __all__ = ["Client", "RemoteDecision", "ServiceError"]
 
 _AGAIN = (429, 502, 503, 504)  # answers after which a request is sent again
 _LONGEST_PAUSE = 5.0
+_COMPILATION = 300.0  # seconds in which a service has compiled any policy
 
 
 class ServiceError(RuntimeError):
@@ -155,7 +156,8 @@ class Client:
             ``factors``, ``options``, ``contexts`` or ``duel``; ``noise_std`` or ``reward``,
             ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``, ``floor``, ``description``.
         """
-        return self._json("PUT", self._path(experiment), specification)
+        patience = max(self._patience, _COMPILATION)
+        return self._json("PUT", self._path(experiment), specification, patience=patience)
 
     def ask(
         self,
@@ -296,17 +298,28 @@ class Client:
         return "/".join(["/v1/experiments", quote(experiment, safe=""), *parts])
 
     def _json(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
     ) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._send(method, path, body, headers))
+        answer: dict[str, Any] = json.loads(self._send(method, path, body, headers, patience))
         return answer
 
     def _send(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
     ) -> bytes:
         """Send a request until it is answered, or patience ends: all of them may be repeated."""
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        deadline, pause = time.monotonic() + self._patience, 0.02
+        deadline = time.monotonic() + (self._patience if patience is None else patience)
+        pause = 0.02
         while True:
             wait = pause * random.uniform(0.5, 1.5)
             trouble: Exception
