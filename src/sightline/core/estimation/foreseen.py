@@ -88,6 +88,7 @@ def _begin_data(seen: Any, view: LeastSquares, estimate: LeastSquares) -> None:
 
 @_begin_data.register(SeesRewards)
 @_begin_data.register(SeesStream)
+@_begin_data.register(SeesLawStream)
 @_begin_data.register(SeesRow)
 @_begin_data.register(SeesRows)
 @compiled
