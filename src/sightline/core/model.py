@@ -356,7 +356,7 @@ def _is_regular(rows: Any) -> bool:
     return True
 
 
-def stream_model(most: int, d: int, noise_std: float = 1.0) -> Model:
+def stream_model(most: int, d: int, noise_std: float = 1.0, law: Any = None) -> Model:
     """Model of arms that are new in every round, at most so many at once.
 
     The table has space for them, and one row more: an outcome that is told when other arms have
@@ -370,7 +370,9 @@ def stream_model(most: int, d: int, noise_std: float = 1.0) -> Model:
         Dimension of the features.
     noise_std : float
         Sub-Gaussian parameter of the rewards.
+    law : named tuple, optional
+        Law of the rewards, in place of noise.
     """
     rewards = np.zeros((most + 1, d))
-    sigma = scale("noise_std", noise_std)
-    return Model(rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=most)
+    sigma = scale("noise_std", noise_std) if law is None else 1.0
+    return Model(rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=most, law=law)

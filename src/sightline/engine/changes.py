@@ -161,12 +161,15 @@ def _table_of_law(
     options: Options, policy: Policy, likelihood: Likelihood, standing: Standing
 ) -> Table:
     """Before any data, where rewards are clicks or counts."""
-    if options.stream or options.observations is not None:
+    if options.observations is not None:
         raise ValueError(
-            f"rewards={likelihood} needs options that stay and show their own rewards; these are "
-            f"{'new in every round' if options.stream else 'those of a game'}"
+            f"rewards={likelihood} needs options that show their own rewards; these are those of a "
+            "game"
         )
     model = bandit_model(options.features, law=likelihood.law)
+    if options.stream:
+        most, d = options.features.shape
+        model = stream_model(most, d, law=likelihood.law)
     if options.contexts is not None:
         model = dataclasses.replace(model, contexts=options.contexts.contexts())
     weights, state = np.ones((len(options), 1)), started(policy, model)
@@ -299,6 +302,8 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
     weights = new.weights[:k, 0] / old.weights[:, 0]
     adopted = set()
     for part, known in zip(parts_of(new.state), parts_of(old.state), strict=True):
+        if isinstance(part, LeastSquares) and id(part.learned.theta) in adopted:
+            continue  # a view of what has been adopted, which is filled before it is read
         if isinstance(part, LeastSquares):
             part.arms.pulls[:k] = known.arms.pulls
             part.arms.sums[:k] = known.arms.sums * weights

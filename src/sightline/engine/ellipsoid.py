@@ -36,7 +36,7 @@ from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, adapt, global_beta, ridge
 from sightline.core.estimation.least_squares import Learned, LeastSquares, least_squares, refresh
 from sightline.core.estimation.noise import EstimatedNoise
-from sightline.core.estimation.seen import SeesStream
+from sightline.core.estimation.seen import SeesLawStream, SeesStream
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
@@ -179,7 +179,9 @@ def ellipsoid_in(
     levels = valid_noise_std(noise_std, len(features))
     sigma = common_noise(levels)
     for part in parts_of(state):
-        if isinstance(part, LeastSquares) and isinstance(part.arms.seen, SeesStream):
+        if isinstance(part, LeastSquares) and isinstance(
+            part.arms.seen, SeesStream | SeesLawStream
+        ):
             factor, target = np.triu(part.arms.seen.factor), part.arms.seen.target.copy()
             found = Ellipsoid(factor, target, part.regulariser, sigma, valid_bound(norm_bound))
             return _with_residuals(found, part)

@@ -14,6 +14,7 @@ from sightline.core.estimation.table import rows_seen
 from sightline.core.likelihood.laws import mean_of
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
+from sightline.core.posterior.laplace import Fitted
 from sightline.jit import interpreted, parts_of
 
 __all__ = ["Estimates", "differences_in", "estimates_in", "mean_outcome_in"]
@@ -52,6 +53,8 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
     They are those of its arms, or of other rows, in the coordinates of the state.
     """
     for part in parts_of(state):
+        if isinstance(part, Posterior) and isinstance(part.seen, Fitted):
+            continue  # what it was fitted to is a part of it
         if isinstance(part, LeastSquares) and rows is not None:
             squared = ((rows @ part.learned.gram_inverse) * rows).sum(axis=1)
             errors = np.sqrt(_variance(part) * np.maximum(squared, 0.0))

@@ -16,6 +16,7 @@ from sightline.policies.base import Policy
 from sightline.policies.e4 import E4 as E4
 from sightline.policies.explore_then_allocate import ExploreThenAllocate as ExploreThenAllocate
 from sightline.policies.gcb import GCB as GCB
+from sightline.policies.glm_ucb import GLMUCB as GLMUCB
 from sightline.policies.greedy import EpsilonGreedy as EpsilonGreedy
 from sightline.policies.ids.bayesian import BayesianIDS as BayesianIDS
 from sightline.policies.ids.policy import IDS as IDS
@@ -24,6 +25,7 @@ from sightline.policies.lin_med import LinMED as LinMED
 from sightline.policies.lin_ucb import LinUCB as LinUCB
 from sightline.policies.maximum_information import MaximumInformation as MaximumInformation
 from sightline.policies.oam import OAM as OAM
+from sightline.policies.ofuglb import OFUGLB as OFUGLB
 from sightline.policies.ossb import OSSB as OSSB
 from sightline.policies.pege import PEGE as PEGE
 from sightline.policies.phased_elimination import PhasedElimination as PhasedElimination

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-# The likelihood is imported for what it registers.
-import sightline.core.estimation.likelihood  # noqa: F401
+# Likelihoods, of arms that stay and of streams, are imported for what they register.
+import sightline.core.estimation.law_stream  # noqa: F401
 from sightline.core.alternatives.comparison import Comparison, compare
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.commitment import next_exploration

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import close, within
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.seen import SeesLaw, SeesStream
+from sightline.core.estimation.seen import SeesLaw, SeesLawStream, SeesStream
 from sightline.core.estimation.table import rows_seen
 from sightline.jit import interpreted
 
@@ -45,7 +45,7 @@ def check_estimates(part: LeastSquares, name: str) -> None:
     check("learned.log_det", learned.log_det, np.array([log_det]), 1.0)
     error = math.sqrt(_variance(part) * np.abs(inverse).max())
     check("learned.theta", learned.theta, theta, error)
-    if isinstance(arms.seen, SeesStream):
+    if isinstance(arms.seen, SeesStream | SeesLawStream):
         return  # arms that were shown are not kept: others will come
     widths = ((arms.rewards @ inverse) * arms.rewards).sum(axis=1)
     error = math.sqrt(_variance(part) * max(widths.max(), 0.0))
@@ -59,7 +59,7 @@ def _from_data(part: LeastSquares) -> tuple[Array, Array, float, float]:
     """V^-1, theta-hat, log det(V / lambda) and the condition of V."""
     arms = part.arms
     root = math.sqrt(part.regulariser)
-    if isinstance(arms.seen, SeesStream):
+    if isinstance(arms.seen, SeesStream | SeesLawStream):
         factor, rotated = np.triu(arms.seen.factor), arms.seen.target
     else:
         factor, rotated = _rotated(part, root)

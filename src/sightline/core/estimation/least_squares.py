@@ -34,6 +34,7 @@ from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.from_data import check_estimates
 from sightline.core.estimation.noise import EstimatedNoise, note_error, weak_guess
 from sightline.core.estimation.seen import (
+    SeesLawStream,
     SeesRewards,
     SeesRow,
     SeesRows,
@@ -54,7 +55,9 @@ __all__ = [
     "absorb",
     "best_arm",
     "invert",
+    "learn_new",
     "least_squares",
+    "note_worth",
     "observe",
     "recompute",
     "recompute_arms",
@@ -158,7 +161,7 @@ def least_squares(
         regulariser=regulariser,
         noise=noise or _noise_of(model),
     )
-    if isinstance(table.seen, SeesStream):
+    if isinstance(table.seen, SeesStream | SeesLawStream):
         np.fill_diagonal(table.seen.factor, math.sqrt(regulariser))
     refresh(state)
     return state
@@ -246,15 +249,22 @@ def _absorb_reward(seen: SeesRewards, state: LeastSquares, arm: int, outcome: fl
 @compiled
 def _absorb_new(seen: SeesStream, state: LeastSquares, arm: int, outcome: float) -> None:
     """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
-    arms, w, row = state.arms, state.scratch.direction, state.arms.rewards[arm]
+    arms = state.arms
+    arms.squared_widths[arm] = learn_new(seen, state, arms.rewards[arm], outcome)
+
+
+@compiled
+def learn_new(seen: Any, state: LeastSquares, row: Array, value: float) -> float:
+    """Learn from a row that is in no table to stay; return its squared width after that."""
+    w = state.scratch.direction
     mean = 0.0
     for i in range(w.shape[0]):
         mean += row[i] * state.learned.theta[i]
-    shrink, _ = _learn(state, row, mean, outcome)
-    arms.squared_widths[arm] = 1.0 - shrink  # (q - 1) / q
+    shrink, _ = _learn(state, row, mean, value)
     for i in range(w.shape[0]):
         w[i] = row[i]
-    rank_one_update(seen.factor, w, seen.target, outcome)
+    rank_one_update(seen.factor, w, seen.target, value)
+    return 1.0 - shrink  # (q - 1) / q
 
 
 @compiled
@@ -301,6 +311,7 @@ def recompute(seen: Any, state: LeastSquares) -> None:
 
 @recompute.register(SeesRewards)
 @recompute.register(SeesStream)
+@recompute.register(SeesLawStream)
 @recompute.register(SeesRow)
 @recompute.register(SeesRows)
 @compiled
@@ -347,8 +358,9 @@ def _refresh_arms(seen: Any, state: LeastSquares) -> None:
 
 
 @_refresh_arms.register(SeesStream)
+@_refresh_arms.register(SeesLawStream)
 @compiled
-def _await_new_arms(seen: SeesStream, state: LeastSquares) -> None:
+def _await_new_arms(seen: Any, state: LeastSquares) -> None:
     pass  # as in an update: others will come
 
 
@@ -418,8 +430,9 @@ def _rotate_rewards(seen: SeesRewards, state: LeastSquares) -> None:
 
 
 @_rotate_data.register(SeesStream)
+@_rotate_data.register(SeesLawStream)
 @compiled
-def _copy_rotated(seen: SeesStream, state: LeastSquares) -> None:
+def _copy_rotated(seen: Any, state: LeastSquares) -> None:
     factor, theta = state.scratch.factor, state.learned.theta
     for i in range(theta.shape[0]):
         theta[i] = seen.target[i]
@@ -474,8 +487,21 @@ def show_arms(state: LeastSquares, rows: Array, start: int, stop: int) -> None:
             mean += value * state.learned.theta[i]
         arms.means[z] = mean
     _widths_of_new(state, start, stop)
+    note_worth(arms.seen, state, start, stop)
     for z in range(start, stop):
-        arms.refreshed_widths[z] = arms.squared_widths[z]
+        arms.refreshed_widths[z] = arms.seen_widths[z]
+
+
+@generic
+def note_worth(seen: Any, state: LeastSquares, start: int, stop: int) -> None:
+    """Take note of what outcomes of new arms are worth, where it is not the same for all."""
+    raise TypeError(f"no new arms are seen by a {type(seen).__name__}")
+
+
+@note_worth.register(SeesStream)
+@compiled
+def _worth_the_same(seen: SeesStream, state: LeastSquares, start: int, stop: int) -> None:
+    pass
 
 
 @compiled

@@ -129,7 +129,7 @@ def least_price(out: Outlook, best: int) -> tuple[int, float]:
     cheapest, price = -1, math.inf
     comparison = Comparison(best, 0.0)
     for x in range(out.gains.shape[0]):
-        gap = out.alternatives.shortfalls[x]
+        gap = out.falls[x]
         other = x != rival_of(out.alternatives, comparison, x)
         if other and out.gains[x] > 0.0 and gap < price * out.gains[x]:
             cheapest, price = x, gap / out.gains[x]

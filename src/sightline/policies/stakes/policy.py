@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.law_half_spaces import half_spaces_for
+from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.foreseen import foreseen
@@ -53,6 +53,8 @@ _NOISE = ("given", "estimated")
 # A guess for the noise counts as one observation, and its prior for theta is wide: either may be
 # wrong by a factor of ten.
 _PRIOR_COUNT, _WIDENING = 1.0, 0.1
+# Alternatives at this many times the least squared distance lose nothing beside the nearest.
+_DECISIVE = 4.0
 
 
 @dataclass(frozen=True)
@@ -150,16 +152,17 @@ class Stakes(Policy):
         law: Any = frequencies(contexts, self.context_law == "estimated")
         if model.stream:
             law = reservoir(model)
-        now = outlook(k, d, contexts, law)
+        by_law = [_by_law(estimate) if contexts is None else None for _ in range(2)]
+        now = outlook(k, d, contexts, law, by_law[0])
         return StakesState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=now.alternatives if model.law is None else half_spaces_for(estimate),
+            alternatives=now.alternatives if by_law[0] is None else half_spaces_for(estimate),
             rule=randomised() if self.randomised else Deterministic(),
             guard=float(self.guard),
             flight=new_in_flight(estimate) if model.stream else in_flight(estimate),
             now=now,
-            ahead=outlook(k, d, contexts, law),
+            ahead=outlook(k, d, contexts, law, by_law[1]),
             space=foreseen(estimate),
             chain=marginal(0 if contexts is None else len(contexts)),
         )
@@ -167,13 +170,21 @@ class Stakes(Policy):
     def _begin(self, model: Model, known: bool) -> tuple[LeastSquares, Any]:
         """Estimates before any data, and the coefficient for reports."""
         sigma, bound = model.noise_std, self.norm_bound
+        free = LogDet(norm_bound=None)
+        if model.law is not None:  # theta is in log odds, of which nobody knows a bound
+            return begin(model, bound**-2, free)
         if known:
             return begin(model, (sigma / bound) ** 2, LogDet(norm_bound=bound))
-        free = LogDet(norm_bound=None)
         if not model.noise_known:  # then S, in units of the reward, is not known either
             return begin(model, "matched", free)
         noise = estimated_noise(sigma, _PRIOR_COUNT)
         return begin(model, (_WIDENING * sigma / bound) ** 2, free, noise=noise)
+
+
+def _by_law(estimate: LeastSquares) -> LawHalfSpaces | None:
+    """Alternatives by likelihood, if rewards have a law; only those that decide are refined."""
+    found = half_spaces_for(estimate, far=_DECISIVE, near=0.0)
+    return found if isinstance(found, LawHalfSpaces) else None
 
 
 @generic
