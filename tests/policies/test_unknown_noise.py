@@ -26,6 +26,7 @@ from sightline.policies.stakes.parts import StakesState
 from sightline.problems.catalogue import build as build_problem
 from sightline.problems.catalogue import describe as describe_problem
 from tests import naive
+from tests.marks import without_compilation
 from tests.naive import Array
 
 FREE = sl.LogDet(norm_bound=None)
@@ -81,6 +82,7 @@ def test_policies_are_not_told_the_level() -> None:
     assert ratios.model.noise_std == 1.0
 
 
+@without_compilation
 @pytest.mark.parametrize("label", LEARNING)
 def test_policies_play_without_it(label: str) -> None:
     run = sl.simulate(problem(), LEARNING[label], 60, seed=1)
@@ -107,6 +109,7 @@ def test_policies_that_need_a_bound_on_theta_say_so(name: str) -> None:
         sl.simulate(known, policy, 10)
 
 
+@without_compilation
 @pytest.mark.parametrize("label", ["IDS S unknown", "LinUCB S unknown", "LinUCB rare", "Stakes"])
 def test_numbers_of_a_run_follow_from_its_data(label: str) -> None:
     state, xs, ys = learned_state(LEARNING[label], problem(), 150)
@@ -121,6 +124,7 @@ def test_numbers_of_a_run_follow_from_its_data(label: str) -> None:
     assert norm.share[0] >= lam / np.linalg.eigvalsh(V).min() * (1.0 - 1e-9)
 
 
+@without_compilation
 @pytest.mark.parametrize("label", ["IDS", "IDS difference"])
 def test_the_law_is_that_of_known_noise_with_the_same_numbers(label: str) -> None:
     state, _, _ = learned_state(LEARNING[label], problem(), 80)
@@ -137,6 +141,7 @@ def test_the_law_is_that_of_known_noise_with_the_same_numbers(label: str) -> Non
     assert found == expected
 
 
+@without_compilation
 def test_linucb_plays_the_largest_bound_by_the_students_form() -> None:
     state, xs, ys = learned_state(sl.LinUCB(), problem(), 80)
     beta = global_beta(state.confidence, float(state.estimate.learned.log_det[0]), math.log(81))
@@ -156,6 +161,7 @@ def test_the_unit_of_the_rewards_changes_nothing(label: str, c: float) -> None:
     np.testing.assert_array_equal(runs[0].pulls, runs[1].pulls)
 
 
+@without_compilation
 def test_without_a_bound_the_widest_arms_come_first() -> None:
     """Nothing bounds theta before all directions were seen, and nothing is settled."""
     world = sl.LinearBandit(np.diag([1.0, 3.0, 2.0]), [1.0, 0.0, 0.0], 0.1)
