@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sightline.core.likelihood.families import build_likelihood, describe_likelihood
+from sightline.core.likelihood.families import Likelihood, build_likelihood, describe_likelihood
 from sightline.problems import games
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.clicks import click_rates, website
@@ -74,8 +74,9 @@ def describe(problem: AnyProblem) -> dict[str, Any]:
     """
     if problem.origin is not None:
         return {
-            name: value.item() if isinstance(value, np.generic) else value
+            name: _plain(value)
             for name, value in problem.origin.items()
+            if name != "rewards" or value is not None  # by default there is no law of rewards
         }
     if isinstance(problem, StreamBandit):
         return {
@@ -83,7 +84,7 @@ def describe(problem: AnyProblem) -> dict[str, Any]:
             "name": problem.name,
             "most": problem.most,
             "d": problem.d,
-            "noise_std": problem.noise.std,
+            **_describe_rewards_of(problem),
             "source": dict(problem.contents),
         }
     return {
@@ -91,6 +92,18 @@ def describe(problem: AnyProblem) -> dict[str, Any]:
         "theta": problem.theta.tolist(),
         **_describe_noise_of(problem),
     }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Likelihood):
+        return describe_likelihood(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _describe_rewards_of(stream: StreamBandit) -> dict[str, Any]:
+    if stream.likelihood is not None:
+        return {"rewards": describe_likelihood(stream.likelihood)}
+    return {"noise_std": stream.noise.std}
 
 
 def _describe_arms(problem: TableProblem) -> dict[str, Any]:
@@ -114,9 +127,12 @@ def _describe_arms(problem: TableProblem) -> dict[str, Any]:
 def _describe_noise_of(problem: TableProblem) -> dict[str, Any]:
     if isinstance(problem, NoisyRewards) and problem.likelihood is not None:
         return {"rewards": describe_likelihood(problem.likelihood)}
+    rewards = {}
+    if isinstance(problem, NoisyRewards) and problem.unknown_noise is not None:
+        rewards = {"rewards": describe_likelihood(problem.unknown_noise)}
     if isinstance(problem.noise_std, float):
-        return {"noise": _describe_noise(problem.noise)}
-    return {"noise_std": problem.noise_std.tolist()}
+        return {"noise": _describe_noise(problem.noise)} | rewards
+    return {"noise_std": problem.noise_std.tolist()} | rewards
 
 
 def _describe_noise(noise: Any) -> dict[str, Any]:

@@ -29,16 +29,23 @@ from sightline.core.alternatives.comparison import (
     locate_alternatives,
     write_shifts,
 )
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives.half_spaces import (
+    HalfSpaces,
+    block_of,
+    block_start,
+    blocks_in,
+    half_spaces,
+    rival_of,
+)
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.seen import SeesLaw
 from sightline.core.likelihood.laws import curvature, divergence, mean_of, slope
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
-from sightline.core.linalg.vectors import inner_product
+from sightline.core.linalg.vectors import equal_rows, inner_product
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = ["LawHalfSpaces", "half_spaces_for"]
+__all__ = ["LawHalfSpaces", "expand_loss", "half_spaces_for"]
 
 Array = NDArray[np.float64]
 
@@ -50,7 +57,7 @@ _LEAST_FRACTION = 1e-6
 # By the curvature at theta-hat alone distances come out too large, up to this factor where log odds
 # or logarithms of means differ by 30.  What is farther than the nearest by more is left at that,
 # unless it is near by itself: it is not the nearest, and its weight is negligible.
-_FAR, _NEAR = 16.0, 8.0
+FAR, NEAR = 16.0, 8.0
 
 
 @persists()
@@ -65,16 +72,20 @@ class LawHalfSpaces(NamedTuple):
     step: Array  # scratch (d,)
     normal: Array  # scratch (d,): x-hat - z
     image: Array  # scratch (d,): its image under H^-1
+    far: float  # what is farther than the nearest by this factor is not refined
+    near: float  # unless its squared distance is less than this
 
 
-def half_spaces_for(estimate: LeastSquares) -> HalfSpaces | LawHalfSpaces:
+def half_spaces_for(
+    estimate: LeastSquares, far: float = FAR, near: float = NEAR
+) -> HalfSpaces | LawHalfSpaces:
     """Half-spaces as the likelihood of the rewards has them."""
     k, d = estimate.arms.rewards.shape
     plain = half_spaces(k)
     if not isinstance(estimate.arms.seen, SeesLaw):
         return plain
     return LawHalfSpaces(
-        *plain, np.zeros((k, d)), np.zeros(k), np.zeros(d), np.zeros(d), np.zeros(d)
+        *plain, np.zeros((k, d)), np.zeros(k), np.zeros(d), np.zeros(d), np.zeros(d), far, near
     )
 
 
@@ -89,12 +100,14 @@ def _compare_laws(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int
     for z in range(arms.means.shape[0]):
         separation, shortfall = alternatives.separations[z], alternatives.shortfalls[z]
         distance = shortfall * shortfall / separation if separation > 0.0 else math.inf
+        if equal_rows(arms.rewards, best, z):  # a twin, whatever rounding says
+            distance = math.inf
         alternatives.distances[z] = distance
-        far = min(far, _FAR * distance)
+        far = min(far, alternatives.far * distance)
     least = math.inf
     for z in range(arms.means.shape[0]):
         if alternatives.distances[z] < math.inf:
-            if alternatives.distances[z] <= max(far, _NEAR):
+            if alternatives.distances[z] <= max(far, alternatives.near):
                 alternatives.distances[z] = _descend(alternatives, estimate, best, z)
             else:
                 _begin(alternatives, estimate, best, z)
@@ -161,28 +174,39 @@ def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> fl
 
 
 @compiled
-def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: Array) -> float:
-    """Write a step of Newton's method along <u, .> = 0; return its squared length in H(nu)."""
+def expand_loss(estimate: LeastSquares, rewards: Array, nu: Array, descent: Array) -> None:
+    """Write -R^-T times the gradient of L at nu, R^T R being its curvature there.
+
+    R is left in the scratch space.  ``rewards`` are the mean rewards at theta-hat.
+    """
     arms, theta, factor = estimate.arms, estimate.learned.theta, estimate.scratch.factor
-    step, u, image = alternatives.step, alternatives.normal, alternatives.image
     hessian, law, d = arms.seen.hessian, arms.seen.law, nu.shape[0]
     for i in range(d):
-        step[i] = -estimate.regulariser * (nu[i] - theta[i])
-        image[i] = u[i]
+        descent[i] = -estimate.regulariser * (nu[i] - theta[i])
         for j in range(i, d):
             hessian[i, j] = estimate.regulariser if i == j else 0.0
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            mean, v = alternatives.rewards[x], inner_product(arms.rewards[x], nu, d)
-            pull, weight = n * slope(law, mean, v), n * curvature(law, mean, v)
+            v = inner_product(arms.rewards[x], nu, d)
+            pull, weight = n * slope(law, rewards[x], v), n * curvature(law, rewards[x], v)
             for i in range(d):
-                step[i] -= pull * arms.rewards[x, i]
+                descent[i] -= pull * arms.rewards[x, i]
                 entry = weight * arms.rewards[x, i]
                 for j in range(i, d):
                     hessian[i, j] += entry * arms.rewards[x, j]
     factorise(hessian, factor)
-    solve_transposed(factor, step)
+    solve_transposed(factor, descent)
+
+
+@compiled
+def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: Array) -> float:
+    """Write a step of Newton's method along <u, .> = 0; return its squared length in H(nu)."""
+    factor, d = estimate.scratch.factor, nu.shape[0]
+    step, u, image = alternatives.step, alternatives.normal, alternatives.image
+    for i in range(d):
+        image[i] = u[i]
+    expand_loss(estimate, alternatives.rewards, nu, step)
     solve_transposed(factor, image)
     along = inner_product(step, image, d) / inner_product(image, image, d)
     squared = 0.0
@@ -191,6 +215,11 @@ def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: A
         squared += step[i] * step[i]
     solve(factor, step)
     return squared
+
+
+# there are no contexts: one block of all arms, as with half-spaces for normal rewards
+for function in (blocks_in, block_start, block_of, rival_of):
+    function.register(LawHalfSpaces)(function.dispatch(HalfSpaces))
 
 
 @locate_alternatives.register(LawHalfSpaces)

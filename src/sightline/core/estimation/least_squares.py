@@ -32,7 +32,9 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.from_data import check_estimates
+from sightline.core.estimation.noise import EstimatedNoise, note_error, weak_guess
 from sightline.core.estimation.seen import (
+    SeesLawStream,
     SeesRewards,
     SeesRow,
     SeesRows,
@@ -53,7 +55,9 @@ __all__ = [
     "absorb",
     "best_arm",
     "invert",
+    "learn_new",
     "least_squares",
+    "note_worth",
     "observe",
     "recompute",
     "recompute_arms",
@@ -99,7 +103,7 @@ class LeastSquares(NamedTuple):
     arms: Arms
     scratch: Scratch
     regulariser: float  # lambda
-    noise_variance: float  # sigma^2
+    noise: Any  # sigma^2, or an EstimatedNoise
 
 
 @invariant(LeastSquares)
@@ -118,7 +122,12 @@ def _check(part: LeastSquares, name: str) -> None:
 
 
 def least_squares(
-    model: Model, regulariser: float, *, reduce: bool = True, arms: Arms | None = None
+    model: Model,
+    regulariser: float,
+    *,
+    reduce: bool = True,
+    arms: Arms | None = None,
+    noise: EstimatedNoise | None = None,
 ) -> LeastSquares:
     """Estimates before any data.
 
@@ -132,6 +141,9 @@ def least_squares(
         Whether arms that do not span R^d are expressed in a basis of their span.
     arms : Arms, optional
         Table in coordinates of one's own, in place of that of the model.
+    noise : EstimatedNoise, optional
+        To learn the noise level from a guess of one's own; by default it is that of the model,
+        or learned where the model does not say it.
     """
     table = arms or table_of_arms(model, reduce)
     check_signal(rows_seen(table), 1.0 / math.sqrt(regulariser), f"regulariser {regulariser:g}")
@@ -147,12 +159,24 @@ def least_squares(
         arms=table,
         scratch=Scratch(np.empty(d), np.empty(k), np.zeros((d, d))),
         regulariser=regulariser,
-        noise_variance=model.noise_std**2,
+        noise=noise or _noise_of(model),
     )
-    if isinstance(table.seen, SeesStream):
+    if isinstance(table.seen, SeesStream | SeesLawStream):
         np.fill_diagonal(table.seen.factor, math.sqrt(regulariser))
     refresh(state)
     return state
+
+
+def _noise_of(model: Model) -> float | EstimatedNoise:
+    """Take sigma^2 from a model, or begin to learn it."""
+    if model.noise_known:
+        return model.noise_std**2
+    if model.observations_per_round > 1:
+        raise ValueError(
+            "the noise level can be learned from outcomes of one number; this problem shows "
+            f"{model.observations_per_round}: say noise_std"
+        )
+    return weak_guess(model.noise_std)
 
 
 @compiled
@@ -204,6 +228,7 @@ def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[
         learned.since_refresh[0] = REFRESH_AFTER_UPDATES
     shrink = 1.0 / q
     step = (value - mean) * shrink
+    note_error(state.noise, (value - mean) * step)
     for i in range(d):
         learned.theta[i] += w[i] * step
         for j in range(d):  # w_i w_j = w_j w_i: symmetric to the last bit
@@ -224,15 +249,22 @@ def _absorb_reward(seen: SeesRewards, state: LeastSquares, arm: int, outcome: fl
 @compiled
 def _absorb_new(seen: SeesStream, state: LeastSquares, arm: int, outcome: float) -> None:
     """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
-    arms, w, row = state.arms, state.scratch.direction, state.arms.rewards[arm]
+    arms = state.arms
+    arms.squared_widths[arm] = learn_new(seen, state, arms.rewards[arm], outcome)
+
+
+@compiled
+def learn_new(seen: Any, state: LeastSquares, row: Array, value: float) -> float:
+    """Learn from a row that is in no table to stay; return its squared width after that."""
+    w = state.scratch.direction
     mean = 0.0
     for i in range(w.shape[0]):
         mean += row[i] * state.learned.theta[i]
-    shrink, _ = _learn(state, row, mean, outcome)
-    arms.squared_widths[arm] = 1.0 - shrink  # (q - 1) / q
+    shrink, _ = _learn(state, row, mean, value)
     for i in range(w.shape[0]):
         w[i] = row[i]
-    rank_one_update(seen.factor, w, seen.target, outcome)
+    rank_one_update(seen.factor, w, seen.target, value)
+    return 1.0 - shrink  # (q - 1) / q
 
 
 @compiled
@@ -279,6 +311,7 @@ def recompute(seen: Any, state: LeastSquares) -> None:
 
 @recompute.register(SeesRewards)
 @recompute.register(SeesStream)
+@recompute.register(SeesLawStream)
 @recompute.register(SeesRow)
 @recompute.register(SeesRows)
 @compiled
@@ -325,8 +358,9 @@ def _refresh_arms(seen: Any, state: LeastSquares) -> None:
 
 
 @_refresh_arms.register(SeesStream)
+@_refresh_arms.register(SeesLawStream)
 @compiled
-def _await_new_arms(seen: SeesStream, state: LeastSquares) -> None:
+def _await_new_arms(seen: Any, state: LeastSquares) -> None:
     pass  # as in an update: others will come
 
 
@@ -396,8 +430,9 @@ def _rotate_rewards(seen: SeesRewards, state: LeastSquares) -> None:
 
 
 @_rotate_data.register(SeesStream)
+@_rotate_data.register(SeesLawStream)
 @compiled
-def _copy_rotated(seen: SeesStream, state: LeastSquares) -> None:
+def _copy_rotated(seen: Any, state: LeastSquares) -> None:
     factor, theta = state.scratch.factor, state.learned.theta
     for i in range(theta.shape[0]):
         theta[i] = seen.target[i]
@@ -452,8 +487,21 @@ def show_arms(state: LeastSquares, rows: Array, start: int, stop: int) -> None:
             mean += value * state.learned.theta[i]
         arms.means[z] = mean
     _widths_of_new(state, start, stop)
+    note_worth(arms.seen, state, start, stop)
     for z in range(start, stop):
-        arms.refreshed_widths[z] = arms.squared_widths[z]
+        arms.refreshed_widths[z] = arms.seen_widths[z]
+
+
+@generic
+def note_worth(seen: Any, state: LeastSquares, start: int, stop: int) -> None:
+    """Take note of what outcomes of new arms are worth, where it is not the same for all."""
+    raise TypeError(f"no new arms are seen by a {type(seen).__name__}")
+
+
+@note_worth.register(SeesStream)
+@compiled
+def _worth_the_same(seen: SeesStream, state: LeastSquares, start: int, stop: int) -> None:
+    pass
 
 
 @compiled

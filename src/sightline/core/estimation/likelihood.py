@@ -38,8 +38,10 @@ so holds for laws whose ``excess`` is an upper bound: all but that of the identi
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sightline.core.consistency import close, within
 from sightline.core.estimation.least_squares import (
@@ -62,9 +64,11 @@ from sightline.core.likelihood.laws import (
 )
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products
-from sightline.jit import compiled
+from sightline.jit import compiled, generic
 
-__all__ = ["check_fit"]
+__all__ = ["check_fit", "write_factor"]
+
+Array = NDArray[np.float64]
 
 _MOST_STEPS = 100
 # Newton's method squares its error: after a step of this squared length, in units of the standard
@@ -80,6 +84,20 @@ _SHRINK, _LEAST_SCALE = 0.25, 1e-5
 def _absorb_reward(seen: SeesLaw, state: LeastSquares, arm: int, outcome: float) -> None:
     state.arms.sums[arm] += outcome
     state.learned.since_refresh[0] = REFRESH_AFTER_UPDATES  # a fit follows, once it is counted
+
+
+@generic
+def write_factor(seen: Any, state: LeastSquares, factor: Array) -> None:
+    """Write the factor of H, right after an outcome was learned."""
+    raise TypeError(f"nothing is fitted to what a {type(seen).__name__} sees")
+
+
+@write_factor.register(SeesLaw)
+@compiled
+def _write_factor_of_fit(seen: SeesLaw, state: LeastSquares, factor: Array) -> None:
+    for i in range(factor.shape[0]):
+        for j in range(i, factor.shape[0]):
+            factor[i, j] = state.scratch.factor[i, j]
 
 
 @recompute.register(SeesLaw)

@@ -24,6 +24,7 @@ from sightline.jit import compiled, generic
 
 __all__ = [
     "SeesLaw",
+    "SeesLawStream",
     "SeesRewards",
     "SeesRow",
     "SeesRows",
@@ -73,6 +74,20 @@ class SeesLaw(NamedTuple):
     hessian: Array  # (d, d): scratch
 
 
+@persists("factor", "target")
+class SeesLawStream(NamedTuple):
+    """An outcome is a click or a count of an arm, and arms are new in every round.
+
+    All data are in R and R^-T sum x r, as if every outcome had been a normal one when it came.
+    """
+
+    law: Any
+    roots: Array  # (k,): of the Fisher information at theta-hat, of arms when they were shown
+    factor: Array  # (d, d)
+    target: Array  # (d,)
+    scaled: Array  # (d,): scratch
+
+
 @persists()
 class SeesRow(NamedTuple):
     """An outcome is one number, with a row of its own for each arm."""
@@ -107,6 +122,7 @@ def is_silent(seen: Any, arm: int) -> bool:
 @is_silent.register(SeesRewards)
 @is_silent.register(SeesStream)
 @is_silent.register(SeesLaw)
+@is_silent.register(SeesLawStream)
 @compiled
 def _shows_reward(seen: Any, arm: int) -> bool:
     return False
@@ -151,8 +167,9 @@ def _rows_along(seen: SeesRows, arms: Any, vector: Array, out: Array) -> None:
 
 
 @seen_along.register(SeesLaw)
+@seen_along.register(SeesLawStream)
 @compiled
-def _law_along(seen: SeesLaw, arms: Any, vector: Array, out: Array) -> None:
+def _law_along(seen: Any, arms: Any, vector: Array, out: Array) -> None:
     inner_products(arms.columns, vector, out)
     for x in range(out.shape[0]):
         out[x] *= seen.roots[x]
@@ -175,8 +192,9 @@ apart.register(SeesRows)(_rows_along)
 
 
 @apart.register(SeesLaw)
+@apart.register(SeesLawStream)
 @compiled
-def _laws_apart(seen: SeesLaw, arms: Any, shift: Array, out: Array) -> None:
+def _laws_apart(seen: Any, arms: Any, shift: Array, out: Array) -> None:
     inner_products(arms.columns, shift, out)
     for x in range(out.shape[0]):
         u = arms.means[x]
@@ -199,9 +217,11 @@ def _reward_itself(seen: Any, predictor: float) -> float:
 
 
 @reward_of.register(SeesLaw)
+@reward_of.register(SeesLawStream)
 @compiled
-def _reward_by_law(seen: SeesLaw, predictor: float) -> float:
-    return mean_of(seen.law, predictor)
+def _reward_by_law(seen: Any, predictor: float) -> float:
+    reward: float = mean_of(seen.law, predictor)
+    return reward
 
 
 @generic
@@ -232,8 +252,9 @@ def _row_by_arm(seen: SeesRow, arms: Any, arm: int, vector: Array) -> float:
 
 
 @seen_by_arm.register(SeesLaw)
+@seen_by_arm.register(SeesLawStream)
 @compiled
-def _law_by_arm(seen: SeesLaw, arms: Any, arm: int, vector: Array) -> float:
+def _law_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
     root: float = seen.roots[arm]
     return root * _inner(arms.rewards, arm, vector)
 
@@ -290,8 +311,9 @@ def _row_forms(seen: SeesRow, arms: Any, form: Array, products: Array, out: Arra
 
 
 @quadratic_forms.register(SeesLaw)
+@quadratic_forms.register(SeesLawStream)
 @compiled
-def _law_forms(seen: SeesLaw, arms: Any, form: Array, products: Array, out: Array) -> None:
+def _law_forms(seen: Any, arms: Any, form: Array, products: Array, out: Array) -> None:
     _add_forms(arms.columns, form, products, out)
     for x in range(out.shape[0]):
         out[x] *= seen.roots[x] * seen.roots[x]

@@ -8,6 +8,7 @@
 | its first two derivatives in v           | ``slope``, ``curvature`` |
 | d(u, v), divergence of the law at v from that at u | ``divergence`` |
 | Fisher information at u, d''(u, u)       | ``information``   |
+| mu'(u), and the variance of a reward     | ``mean_slope``, ``variance_of`` |
 | E cost(m, v + w Z) - cost(m, v), Z standard normal, or an upper bound | ``excess`` |
 
 Where the predictor is the natural parameter (a logistic or Poisson law) the cost is b(v) - m v with
@@ -36,9 +37,12 @@ __all__ = [
     "divergence",
     "excess",
     "information",
+    "is_law",
     "mean_of",
+    "mean_slope",
     "register_law",
     "slope",
+    "variance_of",
 ]
 
 # Of d(u, v) with a small difference v - u the series is exact, the closed form is not.
@@ -91,6 +95,25 @@ def information(law: Any, u: float) -> float:
     return curvature(law, mean_of(law, u), u)
 
 
+@compiled
+def _natural_slope(law: Any, u: float) -> float:
+    """Differentiate the natural parameter in u: by how much the cost's slope falls as m grows."""
+    return slope(law, 0.0, u) - slope(law, 1.0, u)
+
+
+@compiled
+def mean_slope(law: Any, u: float) -> float:
+    """Differentiate the mean reward in the predictor u."""
+    return information(law, u) / _natural_slope(law, u)
+
+
+@compiled
+def variance_of(law: Any, u: float) -> float:
+    """Variance of a reward of an arm with predictor u."""
+    per_mean = _natural_slope(law, u)
+    return information(law, u) / (per_mean * per_mean)
+
+
 def register_law(
     cls: type,
     *,
@@ -122,6 +145,11 @@ def register_law(
         _CONTRACT, (mean, cost, slope, curvature, divergence, excess), strict=True
     ):
         function.register(cls)(kernel)
+
+
+def is_law(value: object) -> bool:
+    """Whether something is a named tuple of a registered law."""
+    return mean_of.dispatch(type(value)) is not mean_of.dispatch(object)
 
 
 _CONTRACT: tuple[Any, ...] = (mean_of, cost, slope, curvature, divergence, excess)
