@@ -206,7 +206,8 @@ def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: A
         image[i] = u[i]
     expand_loss(estimate, alternatives.rewards, nu, step)
     solve_transposed(factor, image)
-    along = inner_product(step, image, d) / inner_product(image, image, d)
+    length = inner_product(image, image, d)
+    along = inner_product(step, image, d) / length if length > 0.0 else 0.0  # 0 for twins of x-hat
     squared = 0.0
     for i in range(d):
         step[i] -= along * image[i]
