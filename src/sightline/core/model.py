@@ -122,6 +122,9 @@ class Model:
         0.  See :func:`stream_model`.
     law : named tuple, optional
         Law of a reward given <x, theta>; None for <x, theta> and noise.
+    noise_known : bool
+        Whether sigma is known.  If not, ``noise_std`` is a guess: outcomes are still in units of
+        the noise of their arm, relative to one another, and must tell the common level.
     """
 
     rewards: Array
@@ -131,6 +134,7 @@ class Model:
     contexts: Contexts | None = None
     stream: int = 0
     law: Any = None
+    noise_known: bool = True
 
     @property
     def shows_rewards(self) -> bool:
@@ -141,6 +145,10 @@ class Model:
     def count(self) -> int:
         """Number of arms, of a stream those that can be on offer at once."""
         return self.stream or len(self.rewards)
+
+    def without_noise_level(self, guess: float) -> Model:
+        """Tell a guess in place of the noise level."""
+        return dataclasses.replace(self, noise_std=guess, noise_known=False)
 
     def with_reservoir(self, sets: int) -> Model:
         """Make space for so many past sets of a stream, each a context of the table."""
@@ -176,6 +184,14 @@ class Model:
             raise ValueError(
                 f"{policy} needs rewards that are <x, theta> and noise; those of this problem "
                 "are clicks or counts"
+            )
+
+    def needs_noise_level(self, policy: str) -> None:
+        """Say that a policy cannot play without a noise level, where none is known."""
+        if not self.noise_known:
+            raise ValueError(
+                f"{policy} needs to know the noise level, which this problem does not say; Stakes, "
+                "IDS and LinUCB learn it"
             )
 
     def needs_fixed_arms(self, policy: str) -> None:

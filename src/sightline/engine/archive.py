@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sightline.core.consistency import check_consistency
 from sightline.core.persistence import State, migrated, persistent_arrays, version_of
 from sightline.engine.options import Options
+from sightline.policies.reports import readapt
 
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
@@ -52,6 +53,7 @@ def unpack(snapshot: Snapshot, state: State) -> None:
         )
     fill(state, migrated(type(state), kind["version"], snapshot.arrays))
     check_consistency(state)
+    readapt(state)
 
 
 def fill(state: State, arrays: Arrays, prefix: str = "state") -> None:

@@ -8,17 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import SeesLaw
 from sightline.core.estimation.table import rows_seen
 from sightline.core.likelihood.laws import mean_of
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
 from sightline.core.posterior.laplace import Fitted
-from sightline.jit import parts_of
+from sightline.jit import interpreted, parts_of
 
 __all__ = ["Estimates", "differences_in", "estimates_in", "mean_outcome_in"]
 
 _STEP = 1e-6  # of a difference in place of a derivative
+
+
+# a kernel would be compiled for this alone
+_variance = interpreted(noise_variance)
 
 
 class Estimates(NamedTuple):
@@ -52,12 +57,12 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
             continue  # what it was fitted to is a part of it
         if isinstance(part, LeastSquares) and rows is not None:
             squared = ((rows @ part.learned.gram_inverse) * rows).sum(axis=1)
-            errors = np.sqrt(part.noise_variance * np.maximum(squared, 0.0))
+            errors = np.sqrt(_variance(part) * np.maximum(squared, 0.0))
             return Estimates(rows @ part.learned.theta, errors)
         if isinstance(part, LeastSquares) and isinstance(part.arms.seen, SeesLaw):
             return _rewards_by_law(part, part.arms.seen.law)
         if isinstance(part, LeastSquares):
-            variances = part.noise_variance * np.maximum(part.arms.squared_widths, 0.0)
+            variances = _variance(part) * np.maximum(part.arms.squared_widths, 0.0)
             return Estimates(part.arms.means.copy(), np.sqrt(variances))
         if isinstance(part, Posterior):
             arms = part.actions if rows is None else rows

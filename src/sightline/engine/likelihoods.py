@@ -21,20 +21,27 @@ _MANY = 100
 def noise_or_law(
     noise_std: float | ArrayLike | None, rewards: object
 ) -> tuple[float | ArrayLike, Likelihood | None]:
-    """Noise level, and the law of the rewards if they are no normal ones."""
+    """Noise level, and the law of the rewards if they are no normal ones of that level.
+
+    Where the level is not known, those that are given are relative to one another.
+    """
     if rewards is None:
         return 1.0 if noise_std is None else noise_std, None
     likelihood = valid_likelihood(rewards)
+    if isinstance(likelihood, Gaussian) and likelihood.std is None:
+        return 1.0 if noise_std is None else noise_std, likelihood
     if noise_std is not None:
         raise ValueError("give noise_std or rewards, not both")
     if isinstance(likelihood, Gaussian):
+        assert likelihood.std is not None
         return likelihood.std, None
     return 1.0, likelihood
 
 
 def default_policy(likelihood: Likelihood | None) -> Policy:
     """Policy of a session that was given none."""
-    return Stakes() if likelihood is None else Stakes(norm_bound=_PRIOR_OF_LAWS)
+    normal = likelihood is None or likelihood.law is None
+    return Stakes() if normal else Stakes(norm_bound=_PRIOR_OF_LAWS)
 
 
 def check_support(likelihood: Likelihood, what: str, reward: float) -> None:

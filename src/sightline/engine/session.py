@@ -341,7 +341,7 @@ class Session(StoredSession):
 
     def _advice(self) -> str:
         live = self._live
-        if live.table.likelihood is not None or live.options.told != "reward":
+        if live.table.model.law is not None or live.options.told != "reward":
             return ""
         if looks_like_clicks(live.standing.told, live.standing.totals):
             return "All rewards are 0 or 1: rewards=Bernoulli() would learn from them faster."

@@ -25,7 +25,7 @@ from sightline.jit import callable_for
 from sightline.policies.base import Evidence, Policy, inspect
 from sightline.problems.bandit import LinearBandit
 
-__all__ = ["Settling", "rule_of", "settle"]
+__all__ = ["Settling", "bound_of", "rule_of", "settle"]
 
 _STEP = 1.05
 # Questions per call of the compiled loop: between calls a stop is noticed.
@@ -101,6 +101,11 @@ def rule_of(policy: Policy) -> ConfidenceRule:
     """Confidence rule of a policy, ``LogDet()`` if it has none."""
     rule = getattr(policy, "confidence", None)
     return rule if isinstance(rule, ConfidenceRule) else LogDet()
+
+
+def bound_of(rule: ConfidenceRule) -> float | None:
+    """S of a rule as the prior of an ellipsoid, for which 0 is too little; None if not known."""
+    return None if rule.norm_bound is None else rule.norm_bound or 1.0
 
 
 def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -> Evidence:

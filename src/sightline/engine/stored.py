@@ -235,7 +235,8 @@ class StoredSession:
         tables = {"features": arrays["actions"], "observations": arrays.get("observations")}
         options = Options.build(header["options"] | tables)
         likelihood = build_likelihood(header["rewards"])
-        noise = None if likelihood is not None else header["noise_std"]
+        by_law = likelihood is not None and likelihood.law is not None
+        noise = None if by_law else header["noise_std"]
         session = cls(
             options,
             policy or build(saved),

@@ -148,6 +148,11 @@ class Policy(ABC):
         """Whether it can choose, where there are contexts, among some arms of one only."""
         return False
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return False
+
     @abstractmethod
     def start(self, model: Model) -> Any:
         """State before any data, for the arms, observations and noise of a model."""
@@ -283,6 +288,8 @@ def started(policy: Policy, model: Model) -> Any:
         model.needs_noise(type(policy).__name__)
     if model.contexts is not None and not policy.takes_contexts:
         model.needs_fixed_arms(type(policy).__name__)
+    if not policy.takes_unknown_noise:
+        model.needs_noise_level(type(policy).__name__)
     state = policy.start(model)
     if model.contexts is not None and policy.commits:
         known = [part.dispatch(type(state)) is not part.dispatch(object) for part in _ON_BESTS]

@@ -11,6 +11,7 @@ from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.log_log import LogLog
+from sightline.core.unknown import described_fields
 from sightline.policies.base import Policy
 from sightline.policies.e4 import E4 as E4
 from sightline.policies.explore_then_allocate import ExploreThenAllocate as ExploreThenAllocate
@@ -52,8 +53,9 @@ PARTS: dict[str, type] = {
 
 def describe(part: Any) -> dict[str, Any]:
     """Policy or part of one as a plain dictionary: its class under ``"type"``, then its fields."""
-    fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-    return {"type": type(part).__name__} | {name: _plain(value) for name, value in fields.items()}
+    return {"type": type(part).__name__} | {
+        name: _plain(value) for name, value in described_fields(part).items()
+    }
 
 
 def descriptions(policy: Policy, *, game: bool) -> list[dict[str, Any]]:

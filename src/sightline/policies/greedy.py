@@ -105,6 +105,11 @@ class EpsilonGreedy(Policy):
         return True
 
     @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
+    @property
     def takes_laws(self) -> bool:
         """Whether it can learn from clicks and counts, by their own likelihood."""
         return True

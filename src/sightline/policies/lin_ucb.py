@@ -33,12 +33,12 @@ from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
-    global_beta,
+    acting_beta,
     valid_regulariser,
     valid_rule,
 )
 from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.jit import compiled
@@ -122,6 +122,11 @@ class LinUCB(Policy):
         """Whether it can learn from clicks and counts, by their own likelihood."""
         return True
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""
         if self.switch_growth is not None:
@@ -148,7 +153,7 @@ def choose_lin_ucb(
 ) -> Choice:
     """Largest upper confidence bound."""
     estimate = state.estimate
-    beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
+    beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
     return Choice(optimistic_arm(estimate, beta, offer), 1.0, clock)
 
 
@@ -172,7 +177,7 @@ register_policy(LinUCBState, choose=choose_lin_ucb, update=learn, inspect=report
 @compiled
 def update_rarely(state: RareState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round."""
-    observe(state.always.estimate, arm, outcome)
+    learn(state.always, clock, arm, outcome)
 
 
 @compiled

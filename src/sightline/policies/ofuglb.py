@@ -58,6 +58,7 @@ from sightline.core.confidence.rules import (
     valid_rule,
 )
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import SeesLaw, SeesRewards
 from sightline.core.likelihood.laws import slope
 from sightline.core.linalg.vectors import norm
@@ -181,7 +182,7 @@ def _radius(rule: Any, state: OFUGLBState, log_t: float) -> float:
 def _radius_of_rule(rule: RadiusOfRule, state: OFUGLBState, log_t: float) -> float:
     log_det = state.estimate.learned.log_det[0]
     beta: float = global_beta(rule.confidence, log_det, log_t)
-    variance: float = state.estimate.noise_variance
+    variance: float = noise_variance(state.estimate)
     return 0.5 * beta / variance
 
 
@@ -206,7 +207,7 @@ def _published_radius(rule: PublishedRadius, state: OFUGLBState, log_t: float) -
     for i in range(d):
         search.shift[i] = (part - 1.0) * theta[i]
     ball = bound * bound - part * part * length * length
-    radius += 0.5 * estimate.regulariser / estimate.noise_variance * max(ball, 0.0)
+    radius += 0.5 * estimate.regulariser / noise_variance(estimate) * max(ball, 0.0)
     if part < 1.0:
         radius += loss_at(arms.seen, search, estimate, search.shift)
     return radius
@@ -221,7 +222,7 @@ def _slope(seen: Any, estimate: LeastSquares, m: float, v: float) -> float:
 @_slope.register(SeesRewards)
 @compiled
 def _slope_of_square(seen: SeesRewards, estimate: LeastSquares, m: float, v: float) -> float:
-    return (v - m) / estimate.noise_variance
+    return (v - m) / noise_variance(estimate)
 
 
 @_slope.register(SeesLaw)

@@ -33,7 +33,12 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, global_beta, valid_rule
+from sightline.core.confidence.rules import (
+    ConfidenceRule,
+    global_beta,
+    needs_norm_bound,
+    valid_rule,
+)
 from sightline.core.estimation.coordinates import spanning_coordinates
 from sightline.core.model import Model
 from sightline.core.persistence import persists
@@ -187,6 +192,7 @@ class ThompsonSampling(Policy):
         if self.inflation == "agrawal-goyal":
             return AgrawalGoyal(float(d))
         regulariser = (model.noise_std / self.prior_std) ** 2
+        needs_norm_bound(self.confidence, "ThompsonSampling with its confidence")
         confidence = self.confidence.build(d, model.noise_std, regulariser)
         return AbeilleLazaric(confidence, float(self.prior_std), model.noise_std**2)
 

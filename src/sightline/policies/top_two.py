@@ -37,9 +37,15 @@ from sightline.core.alternatives.half_spaces import HalfSpaces
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.confidence.rules import (
+    ConfidenceRule,
+    adapt,
+    valid_regulariser,
+    valid_rule,
+)
 from sightline.core.consistency import close, invariant
 from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
 from sightline.core.persistence import persists
@@ -52,7 +58,7 @@ from sightline.core.posterior.gaussian import (
     gaussian_posterior,
 )
 from sightline.core.posterior.laplace import Fitted, posterior_of_fit
-from sightline.jit import compiled, generic
+from sightline.jit import compiled, generic, interpreted
 from sightline.policies.base import Choice, Policy, put_all_on, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.policies.reports import (
@@ -91,7 +97,7 @@ def _check(state: TopTwoState, name: str) -> None:
     """Check that the posterior is that of the estimate: N(theta-hat, sigma^2 V^-1)."""
     learned, posterior = state.estimate.learned, state.posterior
     inverse = np.linalg.inv(posterior.factor)
-    covariance = state.estimate.noise_variance * learned.gram_inverse
+    covariance = interpreted(noise_variance)(state.estimate) * learned.gram_inverse
     what, condition = "the estimate", float(np.linalg.cond(inverse)) ** 2
     close(f"{name}.posterior.factor", inverse @ inverse.T, covariance, what, condition)
     error = math.sqrt(np.abs(covariance).max())
@@ -201,7 +207,7 @@ def _leader_or_challenger(
     """Play the leader or look for a challenger; all draws are made in one place, compiled once."""
     # P(another arm than x-hat is best) <= sum_z P(<x-hat - z, theta> < 0) <= k/2 exp(-least/2)
     best = comparison.best
-    units = comparison.least / state.estimate.noise_variance
+    units = comparison.least / noise_variance(state.estimate)
     differ = 0.5 * state.estimate.arms.means.shape[0] * math.exp(-0.5 * units) * state.redraws
     leader = -1
     for _ in range(state.redraws + 1):
@@ -234,6 +240,7 @@ def choose_top_two(
 def update_top_two(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an exploration round; exploitation rounds are never told."""
     _learn(state.posterior.seen, state, arm, outcome)
+    adapt(state.confidence, state.estimate)
 
 
 @generic

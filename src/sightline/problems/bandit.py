@@ -32,6 +32,8 @@ class LinearBandit(NoisyRewards):
         Another reward distribution of :mod:`sightline.problems`.
     rewards : Bernoulli, Poisson or Gaussian, optional
         Law of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
+        ``Gaussian(std=None)`` is allowed beside these: policies are then told ratios of noise
+        levels at most, and a guess.
     name : str
         How results refer to the problem.
 
@@ -63,7 +65,7 @@ class LinearBandit(NoisyRewards):
         self.best: int = int(self.means.argmax())
         self.gaps = self.means[self.best] - self.means
         self.gaps.setflags(write=False)
-        self.model = bandit_model(self.actions, self.noise_std, self.law)
+        self.model = self.told(bandit_model(self.actions, self.noise_std, self.law))
 
     def member(self, replication: int) -> LinearBandit:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
@@ -73,4 +75,6 @@ class LinearBandit(NoisyRewards):
         if self.likelihood is not None:
             return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, {self.likelihood})"
         noise = self.noise if isinstance(self.noise_std, float) else f"{self.k} levels"
+        if self.unknown_noise is not None:
+            noise = f"{noise}, not told"
         return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, noise={noise})"

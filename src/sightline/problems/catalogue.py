@@ -127,9 +127,12 @@ def _describe_arms(problem: TableProblem) -> dict[str, Any]:
 def _describe_noise_of(problem: TableProblem) -> dict[str, Any]:
     if isinstance(problem, NoisyRewards) and problem.likelihood is not None:
         return {"rewards": describe_likelihood(problem.likelihood)}
+    rewards = {}
+    if isinstance(problem, NoisyRewards) and problem.unknown_noise is not None:
+        rewards = {"rewards": describe_likelihood(problem.unknown_noise)}
     if isinstance(problem.noise_std, float):
-        return {"noise": _describe_noise(problem.noise)}
-    return {"noise_std": problem.noise_std.tolist()}
+        return {"noise": _describe_noise(problem.noise)} | rewards
+    return {"noise_std": problem.noise_std.tolist()} | rewards
 
 
 def _describe_noise(noise: Any) -> dict[str, Any]:

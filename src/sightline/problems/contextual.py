@@ -79,7 +79,7 @@ class ContextualBandit(NoisyRewards):
         sizes = np.diff(self.starts)
         self.gaps = np.repeat(self.means[self.best], sizes) - self.means
         self.model = dataclasses.replace(
-            bandit_model(self.actions, self.noise_std, self.law),
+            self.told(bandit_model(self.actions, self.noise_std, self.law)),
             contexts=Contexts(self.starts, self.probabilities),
         )
         for array in (self.starts, self.probabilities, self.best, self.gaps):

@@ -14,7 +14,7 @@ from sightline.core.likelihood.families import (
     valid_likelihood,
 )
 from sightline.core.likelihood.laws import IdentityLaw, mean_of
-from sightline.core.model import common_noise, valid_noise_std
+from sightline.core.model import Model, common_noise, valid_noise_std
 from sightline.problems import noise as noises
 from sightline.problems.base import OneNumber
 from sightline.problems.table import TableProblem
@@ -31,6 +31,8 @@ class NoisyRewards(TableProblem):
         Law of the rewards, if they are not <x, theta> + noise.
     noise_std : float or ndarray, shape (k,)
         Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
+    unknown_noise : Gaussian or None
+        ``Gaussian(std=None)``, if policies are not told the noise level.
     """
 
     def __init__(
@@ -44,6 +46,9 @@ class NoisyRewards(TableProblem):
     ) -> None:
         super().__init__(actions, theta, name)
         self.likelihood: Likelihood | None = None
+        self.unknown_noise: Gaussian | None = None
+        if isinstance(rewards, Gaussian) and rewards.std is None:
+            self.unknown_noise, rewards = rewards, None
         given = [name for name, value in _named(noise_std, noise, rewards) if value is not None]
         if len(given) > 1:
             raise ValueError(f"give {' or '.join(given)}, not both")
@@ -73,13 +78,19 @@ class NoisyRewards(TableProblem):
         """Law of the rewards given <x, theta>; None for <x, theta> + noise."""
         return None if self.likelihood is None else self.likelihood.law
 
+    def told(self, model: Model) -> Model:
+        """Keep the noise level from policies, where they are to learn it."""
+        if self.unknown_noise is None:
+            return model
+        return model.without_noise_level(self.unknown_noise.guess)
+
     def world(self) -> OneNumber:
         """Make what answers a policy in one run: rewards, in units of the noise of their arm."""
         assert self.model.weights is not None
         return OneNumber(self.model.weights * self.means, self.noise, self.arrivals())
 
     def _value(self) -> tuple[object, ...]:
-        return (*super()._value(), self.likelihood)
+        return (*super()._value(), self.likelihood, self.unknown_noise)
 
 
 def _named(noise_std: object, noise: object, rewards: object) -> list[tuple[str, object]]:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives.law_half_spaces import expand_loss
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import SeesLaw, SeesRewards, reward_of
 from sightline.core.likelihood.laws import divergence, slope
 from sightline.core.linalg.cholesky import solve, solve_transposed
@@ -92,7 +93,7 @@ def loss_at(seen: Any, part: LikelihoodSet, estimate: LeastSquares, shift: Array
 def _highest_of_ellipsoid(
     seen: SeesRewards, part: LikelihoodSet, estimate: LeastSquares, arm: int, radius: float
 ) -> float:
-    beta = 2.0 * radius * estimate.noise_variance
+    beta = 2.0 * radius * noise_variance(estimate)
     optimism = math.sqrt(beta * max(estimate.arms.squared_widths[arm], 0.0))
     highest: float = estimate.arms.means[arm] + optimism
     return highest
@@ -108,7 +109,7 @@ def _squares_at(
     inner_products(arms.columns, shift, part.predictors)
     for x in range(part.predictors.shape[0]):
         total += 0.5 * arms.pulls[x] * part.predictors[x] * part.predictors[x]
-    return total / estimate.noise_variance
+    return total / noise_variance(estimate)
 
 
 @loss_at.register(SeesLaw)

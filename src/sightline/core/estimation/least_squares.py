@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.from_data import check_estimates
+from sightline.core.estimation.noise import EstimatedNoise, note_error, weak_guess
 from sightline.core.estimation.seen import (
     SeesLawStream,
     SeesRewards,
@@ -102,7 +103,7 @@ class LeastSquares(NamedTuple):
     arms: Arms
     scratch: Scratch
     regulariser: float  # lambda
-    noise_variance: float  # sigma^2
+    noise: Any  # sigma^2, or an EstimatedNoise
 
 
 @invariant(LeastSquares)
@@ -121,7 +122,12 @@ def _check(part: LeastSquares, name: str) -> None:
 
 
 def least_squares(
-    model: Model, regulariser: float, *, reduce: bool = True, arms: Arms | None = None
+    model: Model,
+    regulariser: float,
+    *,
+    reduce: bool = True,
+    arms: Arms | None = None,
+    noise: EstimatedNoise | None = None,
 ) -> LeastSquares:
     """Estimates before any data.
 
@@ -135,6 +141,9 @@ def least_squares(
         Whether arms that do not span R^d are expressed in a basis of their span.
     arms : Arms, optional
         Table in coordinates of one's own, in place of that of the model.
+    noise : EstimatedNoise, optional
+        To learn the noise level from a guess of one's own; by default it is that of the model,
+        or learned where the model does not say it.
     """
     table = arms or table_of_arms(model, reduce)
     check_signal(rows_seen(table), 1.0 / math.sqrt(regulariser), f"regulariser {regulariser:g}")
@@ -150,12 +159,24 @@ def least_squares(
         arms=table,
         scratch=Scratch(np.empty(d), np.empty(k), np.zeros((d, d))),
         regulariser=regulariser,
-        noise_variance=model.noise_std**2,
+        noise=noise or _noise_of(model),
     )
     if isinstance(table.seen, SeesStream | SeesLawStream):
         np.fill_diagonal(table.seen.factor, math.sqrt(regulariser))
     refresh(state)
     return state
+
+
+def _noise_of(model: Model) -> float | EstimatedNoise:
+    """Take sigma^2 from a model, or begin to learn it."""
+    if model.noise_known:
+        return model.noise_std**2
+    if model.observations_per_round > 1:
+        raise ValueError(
+            "the noise level can be learned from outcomes of one number; this problem shows "
+            f"{model.observations_per_round}: say noise_std"
+        )
+    return weak_guess(model.noise_std)
 
 
 @compiled
@@ -207,6 +228,7 @@ def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[
         learned.since_refresh[0] = REFRESH_AFTER_UPDATES
     shrink = 1.0 / q
     step = (value - mean) * shrink
+    note_error(state.noise, (value - mean) * step)
     for i in range(d):
         learned.theta[i] += w[i] * step
         for j in range(d):  # w_i w_j = w_j w_i: symmetric to the last bit

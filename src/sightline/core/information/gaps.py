@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import reward_of
 from sightline.core.information.round import Round
 from sightline.core.linalg.vectors import inner_products, multiply
@@ -103,7 +104,7 @@ def optimistic_arm(estimate: LeastSquares, beta: float, offer: Any) -> int:
 def _least_error(round_: Round) -> float:
     """Sigma / sqrt(s)."""
     estimate = round_.estimate
-    return math.sqrt(estimate.noise_variance / (estimate.learned.rounds[0] + 1))
+    return math.sqrt(noise_variance(estimate) / (estimate.learned.rounds[0] + 1))
 
 
 @compiled

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sightline.core.likelihood.laws import IdentityLaw, LogisticLaw, PoissonLaw
+from sightline.core.unknown import described_fields, none_if_unknown
 from sightline.validation import one_of, scale, shown
 
 __all__ = [
@@ -41,14 +42,23 @@ class Gaussian(Likelihood):
 
     Parameters
     ----------
-    std : float
-        Standard deviation of the noise.
+    std : float, optional
+        Standard deviation of the noise.  With None policies are not told, and learn it; where it
+        differs between arms, they are told the ratios.  What they say of confidence is then exact
+        for normal noise, and not proven for other (:mod:`sightline.core.confidence.learned`).
+        Files and the command line have ``"unknown"`` for None.
+    guess : float
+        Used with None only: where to begin.  It may be wrong by a factor of 1000.
     """
 
-    std: float = 1.0
+    std: float | None = 1.0
+    guess: float = 1.0
 
     def __post_init__(self) -> None:
-        scale("std", self.std)
+        none_if_unknown(self, "std")
+        if self.std is not None:
+            scale("std", self.std)
+        scale("guess", self.guess)
 
     @property
     def law(self) -> None:
@@ -117,8 +127,7 @@ def describe_likelihood(likelihood: Likelihood | None) -> dict[str, Any] | None:
     """Family as a plain dictionary, for files."""
     if likelihood is None:
         return None
-    family: Any = likelihood
-    return {"type": type(family).__name__, **dataclasses.asdict(family)}
+    return {"type": type(likelihood).__name__, **described_fields(likelihood)}
 
 
 def build_likelihood(description: Mapping[str, Any] | None) -> Likelihood | None:

@@ -151,18 +151,18 @@ def _caution(guard: float, a: float, separation: float) -> float:
 
 @compiled
 def expected_loss(
-    out: Outlook, view: LeastSquares, noise: Any, guard: float, best: int, offer: Any
+    out: Outlook, view: LeastSquares, guard: float, best: int, offer: Any
 ) -> Prospect:
     """Write the losses of all alternatives on offer; return what they add up to: O(k d)."""
     alternatives = out.alternatives
     restrict_alternatives(offer, alternatives, compare(alternatives, view, best))
     _measure_falls(alternatives, out, view, best)
-    log_sigma = math.log(noise_level(noise, view))
+    log_sigma = math.log(noise_level(view))
     largest, total, evidence = -math.inf, 0.0, math.inf
     for c in range(blocks_in(alternatives)):
         log_share = log_frequency(out.frequencies, c)
         start, stop = block_start(alternatives, c), block_start(alternatives, c + 1)
-        log_loss, m = _losses_of_block(out, view, noise, guard, log_sigma, log_share, start, stop)
+        log_loss, m = _losses_of_block(out, view, guard, log_sigma, log_share, start, stop)
         evidence = min(evidence, m)
         if log_loss > largest:
             total = total * math.exp(largest - log_loss) + 1.0
@@ -226,7 +226,6 @@ def _likelihood_standing(
 def _losses_of_block(
     out: Outlook,
     view: LeastSquares,
-    noise: Any,
     guard: float,
     log_sigma: float,
     log_share: float,
@@ -243,7 +242,7 @@ def _losses_of_block(
             continue
         log_width = 0.5 * math.log(alternatives.separations[z]) + log_sigma
         standing, log_slope = _standing_of(alternatives, out, z, log_width)
-        a, slope = score(noise, view, standing)
+        a, slope = score(view, standing)
         log_width += log_slope
         h, mills, log_phi = excess(a), mills_ratio(a), log_density(a)
         out.log_losses[z] = log_width + log_phi + math.log(h)

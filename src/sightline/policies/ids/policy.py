@@ -172,6 +172,11 @@ class IDS(Policy):
         cells = self.parameter_set is not None or INFORMATION[self.information].cells
         return not cells and self.gaps in ("auto", "value")
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> Any:
         """State before any data: an IDSState, or a ContextIDSState."""
         if model.law is not None and model.contexts is not None:
