@@ -1,10 +1,16 @@
 """Runs before all tests."""
 
+from __future__ import annotations
+
 import os
 import signal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.scheduling import ByKernels
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: the tests of
 # interruption would then wait for ever.
@@ -16,13 +22,9 @@ settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByKernels:
     """Keep tests together that need the same kernels: each is then compiled by one worker only."""
-    for item in items:
-        group = str(item.path)
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if "contracts" in item.path.parts and "policy" in parameters:
-            policy = parameters["policy"]
-            name = type(policy).__name__
-            group += f": {policy if name == 'IDS' else name}"  # kernels of IDS differ by option
-        item.add_marker(pytest.mark.xdist_group(group))
+    from tests.scheduling import ByKernels
+
+    return ByKernels(config, log)
