@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-if TYPE_CHECKING:
-    from tests.scheduling import ByKernels
+from tests.marks import without_compilation
+from tests.scheduling import ByKernels, place_of
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: the tests of
 # interruption would then wait for ever.
@@ -22,9 +22,15 @@ settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse tests that would never run; begin with those that take longest."""
+    for item in items:
+        if item.get_closest_marker("slow") and without_compilation.mark in item.iter_markers():
+            raise pytest.UsageError(f"{item.nodeid} is left out with compilation and without")
+    items.sort(key=lambda item: place_of(item.nodeid))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByKernels:
     """Keep tests together that need the same kernels: each is then compiled by one worker only."""
-    from tests.scheduling import ByKernels
-
     return ByKernels(config, log)

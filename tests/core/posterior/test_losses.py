@@ -15,8 +15,11 @@ from sightline.core.posterior.losses import (
 )
 from sightline.core.posterior.scores import KnownNoise
 from tests.core.helpers import Fed, random_fed
+from tests.marks import without_compilation
 from tests.naive import Array
 from tests.naive_stakes import look
+
+pytestmark = without_compilation
 
 
 def seen(
