@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import close, within
-from sightline.core.estimation.seen import SeesStream
+from sightline.core.estimation.seen import SeesRows, SeesStream
 from sightline.core.estimation.table import rows_seen
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def check_estimates(part: LeastSquares, name: str) -> None:
     error = math.sqrt(part.noise_variance * max(widths.max(), 0.0))
     check("arms.means", arms.means, arms.rewards @ theta, error)
     check("arms.squared_widths", arms.squared_widths, widths)
+    if isinstance(arms.seen, SeesRows):
+        return  # widths of several numbers do not follow the data: see ``update_seen_widths``
     seen = ((rows @ inverse) * rows).sum(axis=1).reshape(len(arms.seen_widths), -1).sum(axis=1)
     check("arms.seen_widths", arms.seen_widths, seen)
 

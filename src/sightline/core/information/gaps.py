@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.information.round import Round
-from sightline.core.linalg.vectors import inner_products, multiply
+from sightline.core.linalg.vectors import inner_products, multiply_symmetric
 from sightline.core.offers import first_largest_offered
 from sightline.jit import compiled, generic
 
@@ -156,7 +156,7 @@ def _difference_gaps(rule: DifferenceGaps, round_: Round, gaps: Array) -> None:
     arms, scratch = estimate.arms, estimate.scratch
     k = gaps.shape[0]
     for x in range(k):
-        multiply(estimate.learned.gram_inverse, arms.rewards[x], scratch.direction, 0.0)
+        multiply_symmetric(estimate.learned.gram_inverse, arms.rewards[x], scratch.direction, 0.0)
         gaps[x] = 0.0
         inner_products(arms.columns, scratch.direction, scratch.products)
         for z in range(k):

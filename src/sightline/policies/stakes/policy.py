@@ -38,6 +38,7 @@ from sightline.core.posterior.scores import (
     note_error,
 )
 from sightline.jit import compiled, generic
+from sightline.policies.appointments import cancel
 from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
 from sightline.policies.reports import begin, best_on_offer, report
 from sightline.policies.stakes.deterministic import Deterministic, choose_surely
@@ -181,7 +182,7 @@ def _forget(rule: Any) -> None:
 @_forget.register(Randomised)
 @compiled
 def _cancel(rule: Randomised) -> None:
-    rule.due.t[0] = 0  # a geometric time has no memory: drawing anew is the same law
+    cancel(rule.due)
 
 
 @_forget.register(Deterministic)
