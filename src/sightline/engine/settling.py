@@ -113,6 +113,7 @@ def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -
     report = callable_for(inspect, state)(state, clock, ALL_ARMS)
     if not math.isnan(report.threshold):
         return report
+    problem.model.needs_noise("evidence on data of a policy that reports none")
     ellipsoid = ellipsoid_in(state, policy, problem.actions, problem.noise_std)
     if ellipsoid is None:
         return report
