@@ -1,11 +1,13 @@
 """Every policy that learns from clicks and counts: python -m benchmarks.likelihoods COMMAND.
 
-- ``regret [STORE]``: mean regret ± standard error after 10^4 and 10^5 rounds over 20 seeds, on
-  clicks at 2 to 10 %, the website of eight pages at 3 to 12 %, and counts.  Results are kept in
-  the store, and an interrupted run goes on from there.
+- ``regret [STORE] [LAST]``: mean regret ± standard error after 10^4 rounds, and after 10^5 unless
+  LAST is 4, over 20 seeds, on the website of eight pages at 3 to 12 %, clicks at 2 to 10 %, and
+  counts.  Results are kept in the store, and an interrupted run goes on from there.
 - ``time``: microseconds per round from which a policy learns, with clicks and with normal rewards.
 - ``others DIR``: the same clicks played by a published implementation in Python, a checkout of
   github.com/nick-jhlee/logistic_bandit in DIR; and by ours, in the same sitting.
+
+Times are those of the processor, on one thread: the machine may be busy.  Set OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from benchmarks.others.logistic import PUBLISHED, play
 from benchmarks.timing import fastest
 
 SEEDS = 20
-MARKS = [10**4, 10**5]
+SHORT, LONG = 10**4, 10**5
 S = 4.0  # a bound on the norm of theta in all problems here
 RULE = sl.LogDet(norm_bound=S)
 SIZES = [(8, 4), (50, 5), (200, 10)]
@@ -62,8 +64,8 @@ def counts(k: int, d: int) -> sl.LinearBandit:
 
 
 PROBLEMS = {
-    "clicks at 2 to 10 %, k = 12, d = 4": clicks(12, 4),
     "website, 8 pages at 3 to 12 %": sl.problems.website(),
+    "clicks at 2 to 10 %, k = 12, d = 4": clicks(12, 4),
     "counts with means 0.2 to 2, k = 12, d = 4": counts(12, 4),
 }
 POLICIES: dict[str, sl.Policy] = {
@@ -88,23 +90,25 @@ POLICIES: dict[str, sl.Policy] = {
 NOT_FOR_COUNTS = ("GLMUCB, proven width",)
 
 
-def regret(store: Path) -> None:
+def regret(store: Path, last: int) -> None:
     """Print regret, time per run and rounds learned from."""
+    marks = [SHORT] if last == SHORT else [SHORT, LONG]
     for name, problem in PROBLEMS.items():
         policies: Mapping[str, sl.Policy] = {
             label: policy
             for label, policy in POLICIES.items()
             if not (label in NOT_FOR_COUNTS and isinstance(problem.likelihood, sl.Poisson))
         }
-        experiment = sl.Experiment({name: problem}, policies, MARKS[-1], SEEDS, checkpoints=MARKS)
-        results = sl.run(experiment, store / problem.name)
-        summary = results.summary(MARKS).set_index(["problem", "policy", "t"])
+        experiment = sl.Experiment({name: problem}, policies, last, SEEDS, checkpoints=marks)
+        results = sl.run(experiment, store / f"{problem.name}-{last}")
+        summary = results.summary(marks).set_index(["problem", "policy", "t"])
         frame = results.frame
-        explored = frame[frame.t == MARKS[-1]].groupby("policy", observed=True).explorations.mean()
-        print(f"\n| {name} | 10^4 | 10^5 | ms per run | learned from |")
-        print("|---|---|---|---|---|", flush=True)
+        explored = frame[frame.t == last].groupby("policy", observed=True).explorations.mean()
+        heads = [f"10^{round(math.log10(mark))}" for mark in marks]
+        print(f"\n| {name} | {' | '.join(heads)} | ms per run | learned from |")
+        print("|---|---|---|" + "---|" * len(marks), flush=True)
         for cell in results.plan.cells:
-            rows = [summary.loc[(name, cell.policy, t)] for t in MARKS]
+            rows = [summary.loc[(name, cell.policy, t)] for t in marks]
             cells = [f"{row['mean']:.1f} ± {row['standard_error']:.1f}" for row in rows]
             milliseconds = 1e3 * results.seconds[cell] / SEEDS
             count = explored[cell.policy]
@@ -117,7 +121,8 @@ TIMED = ("IDS", "LinUCB", "ThompsonSampling", "GLMUCB", "OFUGLB", "Stakes")
 def microseconds(problem: sl.LinearBandit, policy: sl.Policy, horizon: int) -> float:
     """Per round that is learned from, the fastest of three runs."""
     explored = sl.simulate(problem, policy, horizon, seed=1).explorations[-1]
-    (seconds,) = fastest([lambda: sl.simulate(problem, policy, horizon, seed=1)], 3)
+    runs = [lambda: sl.simulate(problem, policy, horizon, seed=1)]
+    (seconds,) = fastest(runs, 3, time.process_time)
     return 1e6 * seconds / int(explored)
 
 
@@ -152,9 +157,9 @@ def others(checkout: Path, rounds: int = 1000) -> None:
         for k, d in SIZES:
             problem, short = clicks(k, d), rounds if k < 50 else max(rounds // 10, 30)
             run = sl.simulate(problem, POLICIES[label], short, seed=1)
-            began = time.perf_counter()
+            began = time.process_time()
             sl.simulate(problem, POLICIES[label], short, seed=1)
-            spent = time.perf_counter() - began
+            spent = time.process_time() - began
             cells.append(f"{1e6 * spent / short:.0f} us, regret {run.regret[-1]:.1f} of {short}")
         print(f"| {label}, ours | {' | '.join(cells)} |", flush=True)
 
@@ -163,7 +168,7 @@ def main() -> None:
     """Do what the command line says."""
     command, *rest = sys.argv[1:] or ["regret"]
     if command == "regret":
-        regret(Path(rest[0] if rest else "results"))
+        regret(Path(rest[0] if rest else "results"), 10 ** int(rest[1]) if rest[1:] else LONG)
     elif command == "time":
         times()
     elif command == "others" and rest:

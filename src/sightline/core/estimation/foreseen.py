@@ -88,6 +88,7 @@ def _begin_data(seen: Any, view: LeastSquares, estimate: LeastSquares) -> None:
 
 @_begin_data.register(SeesRewards)
 @_begin_data.register(SeesStream)
+@_begin_data.register(SeesLawStream)
 @_begin_data.register(SeesRow)
 @_begin_data.register(SeesRows)
 @compiled
@@ -168,13 +169,19 @@ def _foresee_reward(seen: Any, view: LeastSquares, arm: int, count: float) -> No
 
 
 @_foresee.register(SeesLaw)
+@compiled
+def _foresee_law(seen: SeesLaw, view: LeastSquares, arm: int, count: float) -> None:
+    """Count what a reward tells near theta-hat."""
+    _foresee_new_law(seen, view, arm, count)
+    view.arms.pulls[arm] += min(count, _PERFECT / (seen.roots[arm] * seen.roots[arm]))
+
+
 @_foresee.register(SeesLawStream)
 @compiled
-def _foresee_law(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
-    """Count what a reward tells near theta-hat."""
+def _foresee_new_law(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
+    """Do the same for an arm that does not stay, and of which nothing is counted."""
     arms, worth = view.arms, seen.roots[arm] * seen.roots[arm]
     _shrink(view, arms.rewards[arm], count * worth)
-    arms.pulls[arm] += min(count, _PERFECT / worth)
     for x in range(arms.seen_widths.shape[0]):
         arms.seen_widths[x] = seen.roots[x] * seen.roots[x] * arms.squared_widths[x]
 
