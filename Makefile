@@ -15,12 +15,12 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/pytest -n auto --dist loadgroup
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n auto --dist loadgroup -m "not slow"
+	$(BIN)/pytest -n auto
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n auto -m "not slow"
 
 # Property tests on examples never drawn before; what fails becomes an @example.
 explore: $(VENV)/.installed-dev
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n auto --dist loadgroup
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n auto
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve

@@ -1,10 +1,16 @@
 """Runs before all tests."""
 
+from __future__ import annotations
+
 import os
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.marks import without_compilation
+from tests.scheduling import ByKernels, place_of
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: the tests of
 # interruption would then wait for ever.
@@ -17,12 +23,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests together that need the same kernels: each is then compiled by one worker only."""
+    """Refuse tests that would never run; begin with those that take longest."""
     for item in items:
-        group = str(item.path)
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if "contracts" in item.path.parts and "policy" in parameters:
-            policy = parameters["policy"]
-            name = type(policy).__name__
-            group += f": {policy if name == 'IDS' else name}"  # kernels of IDS differ by option
-        item.add_marker(pytest.mark.xdist_group(group))
+        if item.get_closest_marker("slow") and without_compilation.mark in item.iter_markers():
+            raise pytest.UsageError(f"{item.nodeid} is left out with compilation and without")
+    items.sort(key=lambda item: place_of(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByKernels:
+    """Keep tests together that need the same kernels: each is then compiled by one worker only."""
+    return ByKernels(config, log)

@@ -26,7 +26,6 @@ CONFIGURATIONS = [
     *(cls() for cls in ANYTIME if cls is not sl.BayesianIDS),
     sl.BayesianIDS(samples=500),
     sl.BayesianIDS(samples=200, information="mutual-information", sampling="exact"),
-    pytest.param(sl.BayesianIDS(), marks=pytest.mark.slow, id="BayesianIDS()"),
     sl.IDS(information="halfspace-ucb"),
     sl.IDS(sampling="exact", learning_rate="algorithm"),
     sl.IDS(confidence=sl.LogLog(factor=0.5), regulariser=0.1),
@@ -84,7 +83,9 @@ CONFIGURATIONS = [
     sl.OAM(horizon=300),
     sl.OAM(horizon=30, constant=0.1, forced_exploration=0.01, determinant_growth=0.0),
 ]
-every_policy = pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
+LARGE = pytest.param(sl.BayesianIDS(), marks=pytest.mark.slow, id="BayesianIDS()")
+every_policy = pytest.mark.parametrize("policy", [*CONFIGURATIONS, LARGE], ids=str)
+every_small_policy = pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
 
 PROBLEMS = {
     "plain": sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3),
@@ -132,7 +133,7 @@ def test_regret_is_sublinear(policy: sl.Policy) -> None:
 
 
 @without_compilation
-@every_policy
+@every_small_policy
 def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) -> None:
     problem = PROBLEMS["plain"]
     state = policy.start(problem.model)
@@ -154,7 +155,7 @@ def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) ->
 
 
 @without_compilation
-@every_policy
+@every_small_policy
 def test_stated_probabilities_are_those_of_the_draws(policy: sl.Policy) -> None:
     """Inverse probabilities average to one per possible arm: within 4 standard errors."""
     problem = PROBLEMS["plain"]

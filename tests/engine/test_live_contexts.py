@@ -22,6 +22,7 @@ from sightline.engine.options import Options
 from sightline.jit import callable_for
 from sightline.policies.base import best_of, choose, law, update
 from tests.engine.test_journal import crash, everything
+from tests.marks import without_compilation
 from tests.naive_contexts import contexts_drawn
 
 DATA = Path(__file__).parents[1] / "data"
@@ -81,6 +82,7 @@ def by_hand(
     return played
 
 
+@without_compilation
 @every_policy
 @pytest.mark.parametrize("delay", [0, 6])
 def test_a_session_decides_as_the_loop_does(policy: sl.Policy, delay: int) -> None:
@@ -589,6 +591,7 @@ def test_a_policy_in_plain_python(tmp_path: Path) -> None:
         sl.simulate(PROBLEM, Greedy(silent=True), 10)
 
 
+@without_compilation
 def test_probabilities_are_those_of_the_law_in_every_context() -> None:
     """Also while Stakes is committed, with an exploration ahead in one context only."""
     arms = sl.problems.end_of_optimism(epsilon=0.1).actions

@@ -26,6 +26,7 @@ from sightline.policies.base import Choice, choose, decided, register_policy, sh
 from sightline.problems.streams import draw_arms, sphere_stream
 from tests import naive
 from tests.engine.test_journal import crash, everything
+from tests.marks import without_compilation
 from tests.naive import Array
 
 DATA = Path(__file__).parents[1] / "data"
@@ -81,6 +82,7 @@ def by_hand(policy: sl.Policy, sets: list[Array], errors: Array, delay: int) -> 
     return played
 
 
+@without_compilation
 @every_policy
 @pytest.mark.parametrize("delay", [0, 5])
 def test_a_session_decides_as_the_formulas_do(policy: sl.Policy, delay: int) -> None:

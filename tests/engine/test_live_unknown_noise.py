@@ -9,6 +9,7 @@ import pytest
 
 import sightline as sl
 from sightline.engine.estimates import Estimates
+from tests.marks import without_compilation
 
 UNKNOWN = sl.Gaussian(std=None)
 OPTIONS = sl.factorial({"picture": ["large", "small"], "text": ["short", "long"]})
@@ -29,6 +30,7 @@ def estimates(session: sl.Session) -> Estimates:
     return found
 
 
+@without_compilation
 @pytest.mark.parametrize("policy", [None, sl.IDS(), sl.IDS(confidence=sl.LogDet(norm_bound=None))])
 def test_neither_number_is_needed(policy: sl.Policy | None) -> None:
     session = sl.Session(OPTIONS, policy, rewards=UNKNOWN, seed=1)
@@ -42,6 +44,7 @@ def test_neither_number_is_needed(policy: sl.Policy | None) -> None:
     assert 5.0 < estimates(session).standard_errors.min() < 100.0  # of noise 200
 
 
+@without_compilation
 def test_effects_hold_without_either() -> None:
     session = sl.Session(OPTIONS, rewards=UNKNOWN, seed=1)
     run(session, 300)
@@ -68,6 +71,7 @@ def test_files_keep_what_was_learned(tmp_path: Path) -> None:
     )
 
 
+@without_compilation
 def test_levels_are_ratios(tmp_path: Path) -> None:
     """Twice the numbers say the same, and the policy learns the common level."""
     sessions = [
@@ -82,6 +86,7 @@ def test_levels_are_ratios(tmp_path: Path) -> None:
     assert sl.Session.load(tmp_path / "b.npz").status() == sessions[0].status()
 
 
+@without_compilation
 def test_options_that_come_keep_the_level() -> None:
     session = sl.Session(np.eye(3), sl.IDS(), [1.0, 1.0, 0.5], rewards=UNKNOWN, seed=1)
     rng = np.random.default_rng(0)
@@ -96,6 +101,7 @@ def test_options_that_come_keep_the_level() -> None:
     assert np.isfinite(session.status().threshold)
 
 
+@without_compilation
 def test_streams_learn_the_level_too() -> None:
     session = sl.Session(sl.stream(2, most=3), sl.LinUCB(), rewards=UNKNOWN, seed=1)
     rng = np.random.default_rng(0)
@@ -116,6 +122,7 @@ def test_a_level_beside_one_that_is_known_is_refused() -> None:
         sl.Session(OPTIONS, sl.ThompsonSampling(), rewards=UNKNOWN)
 
 
+@without_compilation
 def test_a_plan_takes_a_policy_without_a_bound() -> None:
     plan = sl.plan(
         OPTIONS,

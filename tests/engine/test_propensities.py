@@ -12,6 +12,7 @@ from sightline.core.clock import clock_at
 from sightline.core.model import ALL_ARMS, SomeArms
 from sightline.jit import callable_for
 from sightline.policies.base import choose, law
+from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy
 
 ACTIONS = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-0.6, 0.8]])
@@ -49,7 +50,14 @@ every_policy = pytest.mark.parametrize(
 )
 
 
-@every_policy
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(policy, marks=pytest.mark.slow if policy in BY_DRAWS else without_compilation)
+        for policy in POLICIES
+    ],
+    ids=str,
+)
 def test_the_law_is_that_of_the_choices(policy: sl.Policy) -> None:
     state = told(policy)._live.state
     rng, clock = np.random.default_rng(1), clock_at(13)

@@ -16,6 +16,7 @@ import pytest
 import sightline as sl
 from sightline.engine.loop import streams
 from sightline.jit import interpreted
+from tests.marks import without_compilation
 from tests.own_policies import REWARDS, EpsilonGreedy, Restless, Stubborn, arms_played
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
@@ -35,6 +36,7 @@ def identical(one: sl.Run, other: sl.Run) -> bool:
     )
 
 
+@without_compilation
 @pytest.mark.parametrize("policy", VARIANTS, ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_jump_equals_the_rounds_it_skips(policy: sl.IDS, seed: int) -> None:

@@ -8,11 +8,13 @@ import pytest
 import sightline as sl
 from sightline.engine.loop import streams
 from sightline.engine.trajectory import information_ratios
+from tests.marks import without_compilation
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
 NAMES = ["halfspace", "halfspace-ucb", "cell", "cell-ucb", "laplace", "log-det", "directed"]
 
 
+@without_compilation
 def test_gains_sum_to_one_at_every_checkpoint() -> None:
     result = sl.information_gains(EOO, NAMES, 300, seed=1, checkpoints=[1, 10, 100, 300])
     assert result.names == tuple(NAMES)

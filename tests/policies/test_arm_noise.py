@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from sightline.engine.tape import blank_tape
 from sightline.jit import interpreted
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.noise import register_noise
+from tests.marks import without_compilation
 from tests.naive import Array
 
 ACTIONS = np.array(
@@ -41,11 +42,12 @@ def every_round(problem: sl.LinearBandit, policy: sl.Policy, rounds: int, seed: 
 
 # --- every policy ---------------------------------------------------------------------------------
 
-# the interpreter needs a minute for some of these
-PLAYED = [
-    pytest.param(name, marks=pytest.mark.slow) if name in {"OAM", "OSSB", "BayesianIDS"} else name
-    for name in POLICIES
-]
+# the interpreter needs a minute for some of these; the compiler needs long for others
+MARKS: dict[str, Any] = {
+    **dict.fromkeys(["OAM", "OSSB", "BayesianIDS"], pytest.mark.slow),
+    **dict.fromkeys(["E4", "ExploreThenAllocate", "LinMED", "SOLID"], without_compilation),
+}
+PLAYED = [pytest.param(name, marks=MARKS.get(name, ())) for name in POLICIES]
 
 
 @pytest.mark.parametrize("name", PLAYED)

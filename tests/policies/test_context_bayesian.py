@@ -11,6 +11,7 @@ import sightline as sl
 from sightline.core.clock import clock_at
 from sightline.core.model import ALL_ARMS, OneContext, bandit_model, stream_model
 from sightline.policies.base import choose, law, show, update
+from tests.marks import without_compilation
 from tests.naive import Array
 
 SETS = [
@@ -26,6 +27,7 @@ def _law(state: Any, offer: Any, k: int) -> Array:
     return probabilities
 
 
+@without_compilation
 @pytest.mark.parametrize("sampling", ["pair", "exact"])
 @pytest.mark.parametrize("information", ["variance", "mutual-information"])
 def test_the_law_is_that_of_the_arms_on_offer_alone(information: str, sampling: str) -> None:

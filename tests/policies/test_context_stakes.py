@@ -98,6 +98,7 @@ def test_jumps_and_single_rounds_agree_in_law(rare: float) -> None:
         assert first.mean() == pytest.approx(second.mean(), abs=4 * error + 1e-9)
 
 
+@without_compilation
 def test_an_exploration_waits_for_its_context() -> None:
     world = two_optimisms(0.2)
     assert world.model.contexts is not None

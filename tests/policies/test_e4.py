@@ -15,6 +15,7 @@ from sightline.policies.e4 import E4State
 from sightline.problems import end_of_optimism, unit_sphere
 from tests import naive
 from tests import naive_allocation_policies as truth
+from tests.marks import without_compilation
 from tests.policies.helpers import assert_same_rounds, every_round
 from tests.policies.test_oam import PROBLEMS
 
@@ -61,6 +62,7 @@ def played(problem: LinearBandit, policy: E4, rounds: int, seed: int) -> E4State
     return state
 
 
+@without_compilation
 def test_these_runs_see_every_kind_of_batch() -> None:
     """The comparisons above cover the test of batch 2 as well as elimination."""
     tested = played(PROBLEMS["large gaps"], E4(2000), 2000, seed=4)
@@ -70,6 +72,7 @@ def test_these_runs_see_every_kind_of_batch() -> None:
     assert 0.0 < dropped.remaining.mean() < 1.0
 
 
+@without_compilation
 def test_a_settled_arm_is_reported_and_kept() -> None:
     problem = PROBLEMS["large gaps"]
     state = played(problem, E4(2000), 2000, seed=4)
@@ -115,6 +118,7 @@ def test_equal_arms_are_settled_from_the_start() -> None:
     assert run.explorations[0] == 0
 
 
+@without_compilation
 def test_only_what_was_told_counts() -> None:
     """Questions without answers repeat the arm; answers beyond the plan are data like others."""
     problem = PROBLEMS["plane"]

@@ -15,6 +15,7 @@ from sightline.policies.explore_then_allocate import ExploreThenAllocateState
 from sightline.problems import unit_sphere
 from tests import naive
 from tests import naive_allocation_policies as truth
+from tests.marks import without_compilation
 from tests.policies.helpers import assert_same_rounds, every_round
 from tests.policies.test_oam import PROBLEMS
 
@@ -53,6 +54,7 @@ def played(
     return state, phases
 
 
+@without_compilation
 def test_these_runs_see_every_phase() -> None:
     """The comparison above covers warm-up, allocation, recovery and commitment."""
     seen = set()
@@ -73,6 +75,7 @@ def test_the_warm_up_plays_a_spanner() -> None:
     assert sorted(state.estimate.arms.pulls)[-2:] == [4.0, 5.0]
 
 
+@without_compilation
 def test_recovery_starts_from_nothing() -> None:
     """Means that jump are not trusted: all data go, also those of the jump."""
     policy = ExploreThenAllocate(10**4)

@@ -131,7 +131,7 @@ def test_a_jump_equals_the_rounds_it_skips(game: Any, policy: sl.Policy) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", COMMITTING, ids=str)
+@pytest.mark.parametrize("policy", [GCB(), PEGE("logarithmic"), MaximumInformation()], ids=str)
 def test_a_jump_equals_the_rounds_it_skips_for_long(policy: sl.Policy) -> None:
     assert_jumps_are_rounds(ONE_NUMBER, policy, 30_000)
 

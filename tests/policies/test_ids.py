@@ -19,6 +19,7 @@ from sightline.policies.ids.policy import IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_family
+from tests.marks import without_compilation
 from tests.naive import Array, Ints
 
 
@@ -146,17 +147,22 @@ def assert_same_arms(problem: LinearBandit, policy: IDS, rounds: int, seed: int)
     return trace
 
 
+@without_compilation
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_same_arms_as_algorithm_1(problem: LinearBandit, policy: IDS) -> None:
     assert_same_arms(problem, policy, 120, seed=5)
 
 
+# each takes seconds to compile: one per kind of confidence, gap and gain
+FOR_LONG = ["paper", "ucb", "exact", "log-log", "fixed", "thresholded", "difference", "directed"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("name", FOR_LONG)
 @pytest.mark.parametrize(("problem", "seed"), [("large gaps", 0), ("plane", 1)])
-def test_same_arms_as_algorithm_1_for_long(problem: str, seed: int, policy: IDS) -> None:
-    trace = assert_same_arms(PROBLEMS[problem], policy, 2000, seed)
+def test_same_arms_as_algorithm_1_for_long(problem: str, seed: int, name: str) -> None:
+    trace = assert_same_arms(PROBLEMS[problem], POLICIES[name], 2000, seed)
     assert trace.explored.any()
 
 
@@ -169,6 +175,7 @@ def test_the_long_runs_explore_exploit_and_return() -> None:
     assert returns > 2
 
 
+@without_compilation
 @pytest.mark.parametrize("policy", [IDS(), POLICIES["scaled"]], ids=["paper", "scaled"])
 @pytest.mark.parametrize("problem", ["plane", "space"])
 def test_same_estimate_as_algorithm_1(problem: str, policy: IDS) -> None:
@@ -182,6 +189,7 @@ def test_same_estimate_as_algorithm_1(problem: str, policy: IDS) -> None:
     np.testing.assert_allclose(result.ratios, trace.ratios, rtol=1e-9)
 
 
+@without_compilation
 @pytest.mark.parametrize("information", ["halfspace", "halfspace-ucb"])
 @pytest.mark.parametrize("sampling", ["pair", "exact"])
 @pytest.mark.parametrize("seed", range(2))

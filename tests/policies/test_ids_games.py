@@ -14,6 +14,7 @@ from sightline.core.persistence import persistent_arrays
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, law, update
 from tests.engine.test_simulate import identical
+from tests.marks import without_compilation
 from tests.own_policies import Restless
 
 LABELS = sl.problems.label_efficient()
@@ -25,6 +26,7 @@ def kept(state: Any) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in persistent_arrays(state)}
 
 
+@without_compilation
 @pytest.mark.parametrize("policy", [sl.IDS(), sl.LinUCB(), sl.Stakes()], ids=str)
 def test_an_arm_that_shows_nothing_teaches_nothing(policy: sl.Policy) -> None:
     state = policy.start(LABELS.model)
@@ -39,6 +41,7 @@ def test_an_arm_that_shows_nothing_teaches_nothing(policy: sl.Policy) -> None:
     assert all(name.startswith(("due.", "rule.due.")) for name in changed)
 
 
+@without_compilation
 @pytest.mark.parametrize("game", [LABELS, DUELING, STAR], ids=lambda game: game.name)
 @pytest.mark.parametrize(
     "policy",
@@ -53,6 +56,7 @@ def test_a_jump_over_silent_rounds_equals_them(game: sl.LinearGame, policy: sl.P
     assert identical(jumping, walking)
 
 
+@without_compilation
 def test_silent_rounds_are_drawn_with_the_law_that_is_told() -> None:
     """The chance that the first silent stretch ends at once, in 4000 draws from one state."""
     policy = sl.IDS()
@@ -152,7 +156,14 @@ def test_regret_over_the_bound(
     assert least < ratio < most
 
 
-@pytest.mark.parametrize("delay", [5, "geometric:20", "batches:10"])
+@pytest.mark.parametrize(
+    "delay",
+    [
+        "geometric:20",
+        pytest.param(5, marks=without_compilation),
+        pytest.param("batches:10", marks=without_compilation),
+    ],
+)
 @pytest.mark.parametrize("policy", [sl.IDS(), sl.Stakes()], ids=str)
 def test_outcomes_of_games_may_come_late(policy: sl.Policy, delay: int | str) -> None:
     run = sl.simulate(LABELS, policy, 400, 1, [400], delay=delay)

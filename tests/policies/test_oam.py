@@ -14,6 +14,7 @@ from sightline.engine.loop import streams
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from tests import naive
 from tests import naive_allocation_policies as truth
+from tests.marks import without_compilation
 from tests.policies.helpers import arms_with_few_told, assert_same_rounds, every_round
 
 PROBLEMS = {
@@ -58,6 +59,7 @@ def test_same_arms_as_all_data_at_once_for_long(problem: str, configuration: str
     compare(PROBLEMS[problem], configuration, rounds=1500, seed=1)
 
 
+@without_compilation
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 @pytest.mark.parametrize("problem", ["end of optimism", "duplicates"])
 def test_the_round_is_that_of_the_clock_where_rewards_do_not_come(
@@ -71,6 +73,7 @@ def test_the_round_is_that_of_the_clock_where_rewards_do_not_come(
     np.testing.assert_array_equal(arms_with_few_told(world, policy, 700, 7, seed=4), expected)
 
 
+@without_compilation
 def test_the_rate_is_that_of_the_round_of_the_clock() -> None:
     """1 / log log t is below 1/3, the share of three arms played in turn, after 5e8 rounds only."""
     problem = PROBLEMS["end of optimism"]

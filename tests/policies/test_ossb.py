@@ -14,6 +14,7 @@ from sightline.engine.loop import streams
 from sightline.problems import end_of_optimism, unit_sphere
 from tests import naive
 from tests import naive_allocation_policies as truth
+from tests.marks import without_compilation
 from tests.policies.helpers import arms_with_few_told, assert_same_rounds, every_round
 from tests.policies.test_oam import PROBLEMS
 
@@ -43,6 +44,7 @@ def test_same_arms_as_all_data_at_once_for_long(problem: str, policy: OSSB) -> N
     compare(PROBLEMS[problem], policy, rounds=1500, seed=1)
 
 
+@without_compilation
 def test_exploitation_is_where_the_report_says_so() -> None:
     """The best arm is planned exactly while evidence suffices, after every arm was played once."""
     problem = PROBLEMS["large gaps"]
@@ -64,6 +66,7 @@ def test_exploitation_is_where_the_report_says_so() -> None:
     assert state.explorations[0] == 499 - problem.k - exploited
 
 
+@without_compilation
 @pytest.mark.parametrize("problem", ["end of optimism", "large gaps", "duplicates"])
 def test_the_round_is_that_of_the_clock_where_rewards_do_not_come(problem: str) -> None:
     """t is not the number of rewards told: only every seventh is."""
@@ -73,6 +76,7 @@ def test_the_round_is_that_of_the_clock_where_rewards_do_not_come(problem: str) 
     np.testing.assert_array_equal(arms_with_few_told(world, OSSB(), 700, 7, seed=4), expected)
 
 
+@without_compilation
 def test_the_level_is_that_of_the_round_where_rewards_are_told_late() -> None:
     """t is the round of the clock, not the number of rewards told."""
     problem = PROBLEMS["large gaps"]

@@ -12,6 +12,7 @@ from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_variants
+from tests.marks import without_compilation
 
 
 def gaussian_arms(k: int, d: int, noise_std: float, seed: int) -> LinearBandit:
@@ -67,6 +68,7 @@ def assert_same_arms(problem: LinearBandit, name: str, rounds: int, seed: int) -
     return trace
 
 
+@without_compilation
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_same_arms_as_all_data_at_once(problem: LinearBandit, name: str) -> None:

@@ -18,6 +18,7 @@ from sightline.policies.base import Evidence, choose, inspect, update
 from sightline.policies.solid.policy import SOLIDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from tests import naive, naive_rivals_solid
+from tests.marks import without_compilation
 from tests.naive import Array
 from tests.naive_rivals_solid import Constants, SolidTrace
 
@@ -118,6 +119,7 @@ def compare(problem: LinearBandit, configuration: str, rounds: int, seed: int) -
     return actual
 
 
+@without_compilation
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_same_rounds_as_brute_force(problem: LinearBandit, configuration: str) -> None:
@@ -132,6 +134,7 @@ def test_same_rounds_as_brute_force_through_phases(configuration: str, seed: int
     compare(end_of_optimism(0.1, 4.0, 0.1), configuration, rounds=1200, seed=seed)
 
 
+@without_compilation
 def test_the_multiplier_and_the_exploitation_test_are_in_play() -> None:
     """What the comparisons compare: multipliers that move, and rounds of both kinds."""
     trace = played(PROBLEMS["circle"], CONFIGURATIONS["SOLID++"][0], 400, seed=4)
@@ -169,6 +172,7 @@ def test_the_bound_on_the_multiplier_holds() -> None:
     assert trace.multipliers[1:].max() == pytest.approx(2.0 * longest * math.e)
 
 
+@without_compilation
 def test_asking_and_inspecting_do_not_learn() -> None:
     problem = PROBLEMS["circle"]
     state = started(problem, SOLID(reset=False))
@@ -205,6 +209,7 @@ def test_inspection_tells_when_the_settled_arm_will_be_questioned() -> None:
     assert choose(state, clock_at(first), ALL_ARMS, rng).probability < 1.0
 
 
+@without_compilation
 def test_a_late_reward_moves_the_weights_if_its_round_would_explore() -> None:
     """Whether it would is judged by the round of the decision, on what is known now."""
     problem = PROBLEMS["circle"]
@@ -216,6 +221,7 @@ def test_a_late_reward_moves_the_weights_if_its_round_would_explore() -> None:
         assert state.estimate.learned.rounds[0] == told + 1, "it learns in either case"
 
 
+@without_compilation
 @pytest.mark.parametrize("reset", [True, False])
 def test_rewards_told_late_and_in_any_order(reset: bool) -> None:
     """Answers between two rewards come from one distribution, and the best arm is found."""

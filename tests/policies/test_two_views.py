@@ -8,6 +8,7 @@ import pytest
 
 import sightline as sl
 from sightline import IDS, LinUCB
+from sightline.core.estimation.least_squares import update_seen_widths
 from sightline.engine.loop import walk
 from sightline.policies.catalogue import POLICIES
 from sightline.problems import end_of_optimism
@@ -66,6 +67,7 @@ def test_estimates_are_least_squares_of_both_numbers(
         np.testing.assert_allclose(arms.means, actions @ theta, rtol=1e-9, atol=1e-12)
         widths = [naive.squared_norm(x, V) for x in actions]
         np.testing.assert_allclose(arms.squared_widths, widths, rtol=1e-9)
+        update_seen_widths(state.estimate)
         seen = [sum(naive.squared_norm(y, V) for y in both) for both in views]
         np.testing.assert_allclose(arms.seen_widths, seen, rtol=1e-9)
         log_det = np.linalg.slogdet(V / 0.5)[1]

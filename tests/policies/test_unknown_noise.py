@@ -15,7 +15,8 @@ from sightline.core.confidence.fixed_beta import FixedConfidence
 from sightline.core.confidence.rules import global_beta, local_beta
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.model import ALL_ARMS
-from sightline.core.persistence import migrated
+from sightline.core.persistence import migrated, persistent_arrays
+from sightline.engine.archive import Snapshot, unpack
 from sightline.engine.loop import walk
 from sightline.lab.specification import from_toml, to_toml
 from sightline.policies.base import choose, started
@@ -26,6 +27,7 @@ from sightline.policies.stakes.parts import StakesState
 from sightline.problems.catalogue import build as build_problem
 from sightline.problems.catalogue import describe as describe_problem
 from tests import naive
+from tests.marks import without_compilation
 from tests.naive import Array
 
 FREE = sl.LogDet(norm_bound=None)
@@ -81,6 +83,7 @@ def test_policies_are_not_told_the_level() -> None:
     assert ratios.model.noise_std == 1.0
 
 
+@without_compilation
 @pytest.mark.parametrize("label", LEARNING)
 def test_policies_play_without_it(label: str) -> None:
     run = sl.simulate(problem(), LEARNING[label], 60, seed=1)
@@ -107,6 +110,7 @@ def test_policies_that_need_a_bound_on_theta_say_so(name: str) -> None:
         sl.simulate(known, policy, 10)
 
 
+@without_compilation
 @pytest.mark.parametrize("label", ["IDS S unknown", "LinUCB S unknown", "LinUCB rare", "Stakes"])
 def test_numbers_of_a_run_follow_from_its_data(label: str) -> None:
     state, xs, ys = learned_state(LEARNING[label], problem(), 150)
@@ -121,6 +125,7 @@ def test_numbers_of_a_run_follow_from_its_data(label: str) -> None:
     assert norm.share[0] >= lam / np.linalg.eigvalsh(V).min() * (1.0 - 1e-9)
 
 
+@without_compilation
 @pytest.mark.parametrize("label", ["IDS", "IDS difference"])
 def test_the_law_is_that_of_known_noise_with_the_same_numbers(label: str) -> None:
     state, _, _ = learned_state(LEARNING[label], problem(), 80)
@@ -137,6 +142,7 @@ def test_the_law_is_that_of_known_noise_with_the_same_numbers(label: str) -> Non
     assert found == expected
 
 
+@without_compilation
 def test_linucb_plays_the_largest_bound_by_the_students_form() -> None:
     state, xs, ys = learned_state(sl.LinUCB(), problem(), 80)
     beta = global_beta(state.confidence, float(state.estimate.learned.log_det[0]), math.log(81))
@@ -156,6 +162,7 @@ def test_the_unit_of_the_rewards_changes_nothing(label: str, c: float) -> None:
     np.testing.assert_array_equal(runs[0].pulls, runs[1].pulls)
 
 
+@without_compilation
 def test_without_a_bound_the_widest_arms_come_first() -> None:
     """Nothing bounds theta before all directions were seen, and nothing is settled."""
     world = sl.LinearBandit(np.diag([1.0, 3.0, 2.0]), [1.0, 0.0, 0.0], 0.1)
@@ -189,9 +196,29 @@ def test_levels_that_are_none_are_refused(std: Any, guess: float) -> None:
         sl.Gaussian(std, guess)
 
 
+@without_compilation
 def test_stakes_reads_what_it_kept_beside_the_estimate_before() -> None:
-    arrays: dict[str, Array] = {"state.noise.errors": np.ones(1), "state.guard": np.zeros(1)}
-    assert set(migrated(StakesState, 1, arrays)) == {"state.estimate.noise.errors", "state.guard"}
+    """A file of the layout before; its threshold is computed from what it kept."""
+    state, _, _ = learned_state(sl.Stakes(), problem(), 30)
+    arrays: dict[str, Array] = dict(persistent_arrays(state))
+    old = {name: array for name, array in arrays.items() if "confidence" not in name}
+    old["state.noise.errors"] = old.pop("state.estimate.noise.errors")
+    again = started(sl.Stakes(), problem().model)
+    header = {"state": {"class": "StakesState", "version": 1}}
+    unpack(Snapshot(header, old), again)
+    for name, array in persistent_arrays(again):
+        np.testing.assert_allclose(array, arrays[name], rtol=1e-12)
+    assert migrated(StakesState, 1, {"state.guard": np.ones(1)}) == {"state.guard": np.ones(1)}
+
+
+@without_compilation
+def test_numbers_that_do_not_follow_are_refused() -> None:
+    state, _, _ = learned_state(sl.LinUCB(confidence=FREE), problem(), 30)
+    arrays = {name: array.copy() for name, array in persistent_arrays(state)}
+    arrays["state.confidence.noise.level"] += 0.1
+    header = {"state": {"class": "LinUCBState", "version": 1}}
+    with pytest.raises(ValueError, match="level must follow from the estimate"):
+        unpack(Snapshot(header, arrays), started(sl.LinUCB(confidence=FREE), problem().model))
 
 
 @pytest.mark.slow
@@ -213,4 +240,4 @@ def test_a_set_that_is_too_small_is_found_out(told: bool) -> None:
     rule = sl.LogDet(norm_bound=None, factor=0.1)
     world = sl.LinearBandit(problem().actions, problem().theta, 0.3) if told else problem()
     found = coverage.tally(world, sl.LinUCB(confidence=rule), 30, horizon=2000, levels=(0.05,))
-    assert found.missed[0.05] > 15
+    assert found.missed[0.05] > 5

@@ -21,7 +21,7 @@ from sightline.core.persistence import migration, state_version
 from sightline.jit import compiled
 from sightline.policies.base import Choice
 
-__all__ = ["Appointment", "appoint", "keep", "no_appointment"]
+__all__ = ["Appointment", "appoint", "cancel", "keep", "no_appointment"]
 
 
 @state_version(2)
@@ -61,6 +61,12 @@ def no_appointment() -> Appointment:
     """Nothing is due."""
     t, arm = (np.zeros(1, dtype=np.int64) for _ in range(2))
     return Appointment(t, np.zeros(1), arm, np.zeros(1))
+
+
+@compiled
+def cancel(due: Appointment) -> None:
+    """Drop what was drawn on grounds that have changed."""
+    due.t[0] = 0
 
 
 @compiled

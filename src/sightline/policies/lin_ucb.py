@@ -4,7 +4,9 @@ Guarantees: regret O(d sqrt(n) log n) in the worst case (Abbasi-Yadkori, Pal, Sz
 NeurIPS 2011).  Not asymptotically optimal: on the end-of-optimism problem its regret per log n
 exceeds c* without bound (Lattimore, Szepesvari, AISTATS 2017).  In a game, where what an arm shows
 is not what it pays, there is no guarantee: an optimistic arm that shows nothing stays optimistic,
-and regret grows linearly.
+and regret grows linearly.  Or it is lucky: of silent arms that are equally wide it plays the one
+listed first for ever, and where that is the best one, as in some named games, its regret is 0.
+List the arms in another order before reading anything into that.
 
 With clicks and counts the ellipsoid is that of the curvature at the maximum of the likelihood, and
 the arm with the largest bound on <x, theta> has the largest bound on its mean: GLM-UCB with local
@@ -74,6 +76,9 @@ def _check(state: RareState, name: str) -> None:
 @dataclass(frozen=True)
 class LinUCB(Policy):
     """Optimism in the face of uncertainty.
+
+    In games it plays an arm that shows nothing for ever, unseen, if that arm looks best at first:
+    regret is then linear, or 0 by luck where the arm listed first is the best.
 
     Parameters
     ----------

@@ -20,7 +20,10 @@ from sightline.core.estimation.least_squares import LeastSquares, observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.model import ALL_ARMS, Contexts, OneContext, bandit_model
 from tests import naive, naive_bounds_contexts
+from tests.marks import without_compilation
 from tests.naive import Array
+
+pytestmark = without_compilation
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -14,8 +14,11 @@ from sightline.core.alternatives.projections import Projections, projections
 from sightline.core.estimation.least_squares import LeastSquares, best_arm
 from tests import naive
 from tests.core.helpers import Fed, compare_to_best, fed, random_data, random_fed, shifts_of
+from tests.marks import without_compilation
 from tests.naive import Array
 from tests.naive_projection import nearest_alternative
+
+pytestmark = without_compilation
 
 seeds = st.integers(0, 2**32 - 1)
 FREE = (np.zeros((0, 2)), np.zeros(0))

@@ -12,6 +12,7 @@ from sightline.core.estimation.least_squares import (
     REFRESH_AFTER_UPDATES,
     least_squares,
     refresh,
+    update_seen_widths,
 )
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
@@ -40,6 +41,7 @@ def assert_agrees(case: Told, tolerance: float) -> None:
     assert_close(arms.means, arms.rewards @ theta, tolerance)
     widths = np.array([naive.squared_norm(x, V) for x in arms.rewards])
     np.testing.assert_allclose(arms.squared_widths, widths, rtol=tolerance)
+    update_seen_widths(estimate)
     seen = naive_observations.seen_widths(observations, V)
     np.testing.assert_allclose(arms.seen_widths, seen, rtol=tolerance)
     log_det = naive.log_det_ratio(V, estimate.regulariser)
@@ -95,6 +97,7 @@ def test_agrees_after_ten_thousand_updates(per_arm: int, regulariser: float) -> 
 def test_refresh_changes_nothing_but_rounding(per_arm: int) -> None:
     case = random_told(11, 6, 4, 1500, per_arm)
     estimate = case.estimate
+    update_seen_widths(estimate)
     before = [estimate.learned.theta.copy(), estimate.arms.seen_widths.copy()]
     refresh(estimate)
     np.testing.assert_allclose(estimate.learned.theta, before[0], rtol=1e-10)
@@ -117,6 +120,7 @@ def test_rows_that_do_not_span_the_space(per_arm: int) -> None:
     np.testing.assert_allclose(estimate.arms.means, flat.rewards @ plain.theta, rtol=1e-10)
     widths = [naive.squared_norm(x, plain.V) for x in flat.rewards]
     np.testing.assert_allclose(estimate.arms.squared_widths, widths, rtol=1e-10)
+    update_seen_widths(estimate)
     seen = naive_observations.seen_widths(flat.observations, plain.V)
     np.testing.assert_allclose(estimate.arms.seen_widths, seen, rtol=1e-10)
     log_det = naive.log_det_ratio(plain.V, 0.5)
@@ -147,6 +151,7 @@ def test_one_row_per_arm_is_the_case_p_1_of_several() -> None:
     single = told(one, 1.0, arms, outcomes).estimate
     several = told(both, 1.0, arms, np.hstack([outcomes, noise])).estimate
     np.testing.assert_allclose(several.learned.theta, single.learned.theta, rtol=1e-12)
+    update_seen_widths(several)
     np.testing.assert_allclose(several.arms.seen_widths, single.arms.seen_widths, rtol=1e-12)
     assert several.learned.log_det[0] == pytest.approx(single.learned.log_det[0], rel=1e-12)
 

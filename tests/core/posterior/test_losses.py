@@ -14,8 +14,11 @@ from sightline.core.posterior.losses import (
     outlook,
 )
 from tests.core.helpers import Fed, random_fed
+from tests.marks import without_compilation
 from tests.naive import Array
 from tests.naive_stakes import look
+
+pytestmark = without_compilation
 
 
 def seen(

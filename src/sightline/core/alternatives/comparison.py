@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.linalg.vectors import inner_products, multiply
+from sightline.core.linalg.vectors import inner_products, multiply_symmetric
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
@@ -106,7 +106,7 @@ def write_shifts(
 def compare_arms(estimate: LeastSquares, best: int, separations: Array, shortfalls: Array) -> None:
     """Write |x-hat - z|^2 in V^-1 and <x-hat - z, theta-hat> for all arms z: O(k d)."""
     arms, w = estimate.arms, estimate.scratch.direction
-    own = multiply(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
+    own = multiply_symmetric(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
     inner_products(arms.columns, w, estimate.scratch.products)
     _compare_range(estimate, best, own, 0, separations.shape[0], separations, shortfalls)
 
@@ -122,7 +122,7 @@ def compare_block(
 ) -> None:
     """Write the same for a block of arms, of which ``best`` is one."""
     arms, w, products = estimate.arms, estimate.scratch.direction, estimate.scratch.products
-    own = multiply(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
+    own = multiply_symmetric(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
     inner_products(arms.columns[:, start:stop], w, products[start:stop])
     _compare_range(estimate, best, own, start, stop, separations, shortfalls)
 

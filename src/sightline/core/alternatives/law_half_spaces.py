@@ -41,7 +41,7 @@ from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.seen import SeesLaw
 from sightline.core.likelihood.laws import curvature, divergence, mean_of, slope
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
-from sightline.core.linalg.vectors import inner_product
+from sightline.core.linalg.vectors import equal_rows, inner_product
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
@@ -100,6 +100,8 @@ def _compare_laws(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int
     for z in range(arms.means.shape[0]):
         separation, shortfall = alternatives.separations[z], alternatives.shortfalls[z]
         distance = shortfall * shortfall / separation if separation > 0.0 else math.inf
+        if equal_rows(arms.rewards, best, z):  # a twin, whatever rounding says
+            distance = math.inf
         alternatives.distances[z] = distance
         far = min(far, alternatives.far * distance)
     least = math.inf
@@ -206,8 +208,7 @@ def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: A
         image[i] = u[i]
     expand_loss(estimate, alternatives.rewards, nu, step)
     solve_transposed(factor, image)
-    length = inner_product(image, image, d)
-    along = inner_product(step, image, d) / length if length > 0.0 else 0.0  # 0 for twins of x-hat
+    along = inner_product(step, image, d) / inner_product(image, image, d)
     squared = 0.0
     for i in range(d):
         step[i] -= along * image[i]

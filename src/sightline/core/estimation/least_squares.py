@@ -34,16 +34,23 @@ from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.from_data import check_estimates
 from sightline.core.estimation.noise import EstimatedNoise, note_error, weak_guess
 from sightline.core.estimation.seen import (
+    SeesLaw,
     SeesLawStream,
     SeesRewards,
     SeesRow,
     SeesRows,
     SeesStream,
+    inner,
     is_silent,
 )
 from sightline.core.estimation.table import Arms, rows_seen, table_of_arms
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
-from sightline.core.linalg.vectors import first_largest, inner_products, multiply
+from sightline.core.linalg.vectors import (
+    first_largest,
+    inner_products,
+    multiply_symmetric,
+    squared_norms,
+)
 from sightline.core.model import Model, check_signal
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
@@ -63,6 +70,7 @@ __all__ = [
     "recompute_arms",
     "refresh",
     "show_arms",
+    "update_seen_widths",
 ]
 
 Array = NDArray[np.float64]
@@ -222,7 +230,7 @@ def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[
     """Move what has been learned; return 1 / q, and the error of the mean over q."""
     learned, w = state.learned, state.scratch.direction
     d = w.shape[0]
-    q = multiply(learned.gram_inverse, row, w, 1.0)
+    q = multiply_symmetric(learned.gram_inverse, row, w, 1.0)
     if q < 1.0:  # V^-1 has lost all digits along this row: recompute from the data
         q = 1.0
         learned.since_refresh[0] = REFRESH_AFTER_UPDATES
@@ -267,33 +275,41 @@ def learn_new(seen: Any, state: LeastSquares, row: Array, value: float) -> float
     return 1.0 - shrink  # (q - 1) / q
 
 
-@compiled
-def _absorb_row(seen: Any, state: LeastSquares, arm: int, n: int, value: float) -> None:
-    """Learn from one value, seen along row n of one arm."""
-    learned, arms, products = state.learned, state.arms, seen.products
-    row, p = seen.rows[n], seen.per_arm
-    mean = 0.0
-    for j in range(row.shape[0]):
-        mean += row[j] * learned.theta[j]
-    shrink = _move(state, row, mean, value)
-    arms.sums[n] += value
-    inner_products(seen.columns, state.scratch.direction, products)
-    for z in range(arms.seen_widths.shape[0]):
-        for i in range(z * p, z * p + p):
-            arms.seen_widths[z] -= products[i] * products[i] * shrink
-
-
 @absorb.register(SeesRow)
 @compiled
 def _absorb_number(seen: SeesRow, state: LeastSquares, arm: int, outcome: float) -> None:
-    _absorb_row(seen, state, arm, arm, outcome)
+    arms, products = state.arms, seen.products
+    shrink = _move(state, seen.rows[arm], inner(seen.rows, arm, state.learned.theta), outcome)
+    arms.sums[arm] += outcome
+    inner_products(seen.columns, state.scratch.direction, products)
+    for z in range(products.shape[0]):
+        arms.seen_widths[z] -= products[z] * products[z] * shrink
 
 
 @absorb.register(SeesRows)
 @compiled
 def _absorb_array(seen: SeesRows, state: LeastSquares, arm: int, outcome: Array) -> None:
-    for i in range(seen.per_arm):
-        _absorb_row(seen, state, arm, arm * seen.per_arm + i, outcome[i])
+    """Learn row by row, then move all arms at once; rows of zeros show nothing."""
+    arms, learned, w = state.arms, state.learned, state.scratch.direction
+    count, width = 0, 0.0
+    for n in range(arm * seen.per_arm, (arm + 1) * seen.per_arm):
+        if seen.blank[n]:
+            continue
+        value = outcome[n - arm * seen.per_arm]
+        shrink, _ = _learn(state, seen.rows[n], inner(seen.rows, n, learned.theta), value)
+        arms.sums[n] += value
+        width += 1.0 - shrink  # (q - 1) / q, which the rows to come can only reduce
+        root = math.sqrt(shrink)
+        for i in range(w.shape[0]):
+            seen.directions[count, i] = root * w[i]
+        count += 1
+    inner_products(arms.columns, learned.theta, arms.means)
+    products = state.scratch.products
+    for m in range(count):
+        inner_products(arms.columns, seen.directions[m], products)
+        for z in range(products.shape[0]):
+            arms.squared_widths[z] -= products[z] * products[z]
+    arms.seen_widths[arm] = width
 
 
 @compiled
@@ -463,15 +479,54 @@ def _refresh_nothing(seen: Any, state: LeastSquares) -> None:
 
 
 @_refresh_seen_widths.register(SeesRow)
+@compiled
+def _refresh_rows(seen: SeesRow, state: LeastSquares) -> None:
+    for z in range(seen.rows.shape[0]):
+        state.arms.seen_widths[z] = _squared_width(state, seen.rows[z])
+
+
 @_refresh_seen_widths.register(SeesRows)
 @compiled
-def _refresh_rows(seen: Any, state: LeastSquares) -> None:
-    arms, p = state.arms, seen.per_arm
-    for z in range(arms.seen_widths.shape[0]):
+def _refresh_several_rows(seen: SeesRows, state: LeastSquares) -> None:
+    update_seen_widths(state)
+
+
+@compiled
+def update_seen_widths(state: LeastSquares) -> None:
+    """Bring the widths of what is seen up to date: O(k p d^2) where arms show p > 1 numbers.
+
+    To follow every number would cost O(k p d) for each of p, and most policies do not need them;
+    so after an update only that of the arm played is there, as an upper bound.
+    """
+    _update_seen_widths(state.arms.seen, state)
+
+
+@generic
+def _update_seen_widths(seen: Any, state: LeastSquares) -> None:
+    """Do so for one way of seeing."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@_update_seen_widths.register(SeesRewards)
+@_update_seen_widths.register(SeesStream)
+@_update_seen_widths.register(SeesLaw)
+@_update_seen_widths.register(SeesLawStream)
+@_update_seen_widths.register(SeesRow)
+@compiled
+def _follow_data(seen: Any, state: LeastSquares) -> None:
+    pass  # these follow every observation
+
+
+@_update_seen_widths.register(SeesRows)
+@compiled
+def _sum_widths(seen: SeesRows, state: LeastSquares) -> None:
+    p, inverse = seen.per_arm, state.learned.gram_inverse
+    squared_norms(seen.columns, inverse, 0, seen.widths.shape[0], seen.products, seen.widths)
+    for z in range(state.arms.seen_widths.shape[0]):
         width = 0.0
-        for i in range(p):
-            width += _squared_width(state, seen.rows[z * p + i])
-        arms.seen_widths[z] = width
+        for n in range(z * p, z * p + p):
+            width += seen.widths[n]
+        state.arms.seen_widths[z] = width
 
 
 @compiled
@@ -506,28 +561,14 @@ def _worth_the_same(seen: SeesStream, state: LeastSquares, start: int, stop: int
 
 @compiled
 def _widths_of_new(state: LeastSquares, start: int, stop: int) -> None:
-    """Write x^T V^-1 x: by one triangle of V^-1, its diagonal halved, for all arms side by side.
-
-    The inner loops run over arms and become vector code; a few arms are better off one by one.
-    """
+    """Write x^T V^-1 x, for a few arms one by one and otherwise side by side."""
     arms, inverse, products = state.arms, state.learned.gram_inverse, state.scratch.products
-    widths, columns, d = arms.squared_widths, arms.columns, inverse.shape[0]
-    if stop - start < _SIDE_BY_SIDE:
-        for z in range(start, stop):
-            widths[z] = multiply(inverse, arms.rewards[z], state.scratch.direction, 0.0)
+    if stop - start >= _SIDE_BY_SIDE:
+        squared_norms(arms.columns, inverse, start, stop, products, arms.squared_widths)
         return
     for z in range(start, stop):
-        widths[z] = 0.0
-    for i in range(d):
-        half = 0.5 * inverse[i, i]
-        for z in range(start, stop):
-            products[z] = half * columns[i, z]
-        for j in range(i + 1, d):
-            factor = inverse[i, j]
-            for z in range(start, stop):
-                products[z] += factor * columns[j, z]
-        for z in range(start, stop):
-            widths[z] += 2.0 * columns[i, z] * products[z]
+        width = multiply_symmetric(inverse, arms.rewards[z], state.scratch.direction, 0.0)
+        arms.squared_widths[z] = width
 
 
 @compiled

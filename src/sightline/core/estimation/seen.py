@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.likelihood.laws import divergence, mean_of
-from sightline.core.linalg.cholesky import factorise
-from sightline.core.linalg.vectors import inner_products, multiply
+from sightline.core.linalg.vectors import inner_products
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
@@ -31,11 +30,13 @@ __all__ = [
     "SeesStream",
     "apart",
     "factorise_seen",
+    "inner",
     "is_silent",
     "quadratic_forms",
     "reward_of",
     "seen_along",
     "seen_by_arm",
+    "whiten_seen",
 ]
 
 Array = NDArray[np.float64]
@@ -108,9 +109,12 @@ class SeesRows(NamedTuple):
     products: Array  # (k p,): scratch
     silent: Bools  # (k,): arms that show nothing
     per_arm: int  # p
-    image: Array  # (d,): scratch
-    matrix: Array  # (p, p): scratch
-    factor: Array  # (p, p): scratch
+    blank: Bools  # (k p,): rows of zeros
+    directions: Array  # (p, d): scratch
+    widths: Array  # (k p,): scratch
+    slots: Array  # (d, p k): columns of the first row of every arm, then of the second, and so on
+    images: Array  # (p k,): scratch
+    factors: Array  # (p, p, k): scratch
 
 
 @generic
@@ -231,7 +235,8 @@ def seen_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
 
 
 @compiled
-def _inner(rows: Array, n: int, vector: Array) -> float:
+def inner(rows: Array, n: int, vector: Array) -> float:
+    """Inner product of one row and a vector."""
     total = 0.0
     for i in range(vector.shape[0]):
         total += rows[n, i] * vector[i]
@@ -242,13 +247,13 @@ def _inner(rows: Array, n: int, vector: Array) -> float:
 @seen_by_arm.register(SeesStream)
 @compiled
 def _reward_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
-    return _inner(arms.rewards, arm, vector)
+    return inner(arms.rewards, arm, vector)
 
 
 @seen_by_arm.register(SeesRow)
 @compiled
 def _row_by_arm(seen: SeesRow, arms: Any, arm: int, vector: Array) -> float:
-    return _inner(seen.rows, arm, vector)
+    return inner(seen.rows, arm, vector)
 
 
 @seen_by_arm.register(SeesLaw)
@@ -256,7 +261,7 @@ def _row_by_arm(seen: SeesRow, arms: Any, arm: int, vector: Array) -> float:
 @compiled
 def _law_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
     root: float = seen.roots[arm]
-    return root * _inner(arms.rewards, arm, vector)
+    return root * inner(arms.rewards, arm, vector)
 
 
 @seen_by_arm.register(SeesRows)
@@ -264,21 +269,54 @@ def _law_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
 def _rows_by_arm(seen: SeesRows, arms: Any, arm: int, vector: Array) -> float:
     total = 0.0
     for n in range(arm * seen.per_arm, (arm + 1) * seen.per_arm):
-        value = _inner(seen.rows, n, vector)
+        value = inner(seen.rows, n, vector)
         total += value * value
     return math.sqrt(total)
 
 
 @compiled
-def factorise_seen(seen: SeesRows, inverse: Array, arm: int) -> None:
-    """Write the Cholesky factor of I + Y_x V^-1 Y_x^T for one arm x: O(p d^2 + p^2 d + p^3)."""
-    p, first = seen.per_arm, arm * seen.per_arm
-    for i in range(p):
-        excess = multiply(inverse, seen.rows[first + i], seen.image, 0.0)
-        seen.matrix[i, i] = 1.0 + max(excess, 0.0)
-        for j in range(i):
-            seen.matrix[j, i] = _inner(seen.rows, first + j, seen.image)
-    factorise(seen.matrix, seen.factor)
+def factorise_seen(seen: SeesRows, inverse: Array) -> None:
+    """Write the Cholesky factors of I + Y_x V^-1 Y_x^T: O(p d^2 + p^2 d + p^3) for each arm x.
+
+    Inner loops run over arms: the matrices are too small to be worth one.
+    """
+    factors, slots, images = seen.factors, seen.slots, seen.images
+    p, _, k = factors.shape
+    for a in range(p):
+        for b in range(a, p):
+            for x in range(k):
+                factors[a, b, x] = 1.0 if a == b else 0.0
+    for i in range(slots.shape[0]):
+        inner_products(slots, inverse[i], images)
+        for a in range(p):
+            for b in range(a, p):
+                for x in range(k):
+                    factors[a, b, x] += slots[i, a * k + x] * images[b * k + x]
+    for a in range(p):
+        for b in range(a, p):
+            for m in range(a):
+                for x in range(k):
+                    factors[a, b, x] -= factors[m, a, x] * factors[m, b, x]
+            if a == b:
+                for x in range(k):  # at least 1, but for rounding
+                    factors[a, a, x] = math.sqrt(max(factors[a, a, x], 1.0))
+                continue
+            for x in range(k):
+                factors[a, b, x] /= factors[a, a, x]
+
+
+@compiled
+def whiten_seen(seen: SeesRows, vector: Array) -> None:
+    """Write R^-T Y_x vector into ``images`` for all arms x, R the factor of each: O(p d + p^2)."""
+    factors, images = seen.factors, seen.images
+    p, _, k = factors.shape
+    inner_products(seen.slots, vector, images)
+    for a in range(p):
+        for m in range(a):
+            for x in range(k):
+                images[a * k + x] -= factors[m, a, x] * images[m * k + x]
+        for x in range(k):
+            images[a * k + x] /= factors[a, a, x]
 
 
 @generic
@@ -326,4 +364,4 @@ def _rows_forms(seen: SeesRows, arms: Any, form: Array, products: Array, out: Ar
         out[x] = 0.0
         for n in range(x * seen.per_arm, (x + 1) * seen.per_arm):
             for i in range(form.shape[0]):
-                out[x] += 0.5 * seen.rows[n, i] * _inner(form, i, seen.rows[n])
+                out[x] += 0.5 * seen.rows[n, i] * inner(form, i, seen.rows[n])

@@ -9,6 +9,8 @@
 | sum of the squared norms of the rows of Y_x in V_s^-1 | ``seen_widths`` | (k,) |
 | pulls of x, sum of the outcomes of x | ``pulls``, ``sums`` | (k,), (k p,) |
 
+Where p > 1, ``seen_widths`` are up to date after ``update_seen_widths`` only.
+
 In a bandit Y is X: then ``seen`` says so by its class, ``SeesRewards``, and ``seen_widths`` are
 ``squared_widths``.
 """
@@ -110,8 +112,17 @@ def _sees(rows: Array, per_arm: int) -> SeesRow | SeesRows:
     parts = rows, np.ascontiguousarray(rows.T), np.empty(len(rows)), np.logical_not(shows)
     if per_arm == 1:
         return SeesRow(*parts)
-    square = (per_arm, per_arm)
-    return SeesRows(*parts, per_arm, np.zeros(rows.shape[1]), np.zeros(square), np.zeros(square))
+    k, d = len(rows) // per_arm, rows.shape[1]
+    return SeesRows(
+        *parts,
+        per_arm,
+        blank=np.logical_not(rows.any(axis=1)),
+        directions=np.zeros((per_arm, d)),
+        widths=np.zeros(len(rows)),
+        slots=np.ascontiguousarray(rows.reshape(k, per_arm, d).transpose(2, 1, 0)).reshape(d, -1),
+        images=np.zeros(len(rows)),
+        factors=np.zeros((per_arm, per_arm, k)),
+    )
 
 
 def _table(rewards: Array, seen: Any, per_arm: int) -> Arms:

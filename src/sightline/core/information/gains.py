@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.confidence.rules import local_beta
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.least_squares import LeastSquares, update_seen_widths
 from sightline.core.estimation.seen import (
     SeesLaw,
     SeesLawStream,
@@ -128,12 +128,11 @@ def _log_det_of_one(seen: Any, estimate: LeastSquares, gains: Array) -> None:
 @_log_det_gains.register(SeesRows)
 @compiled
 def _log_det_of_several(seen: SeesRows, estimate: LeastSquares, gains: Array) -> None:
+    factorise_seen(seen, estimate.learned.gram_inverse)
     for x in range(gains.shape[0]):
-        factorise_seen(seen, estimate.learned.gram_inverse, x)
-        total = 0.0
-        for i in range(seen.per_arm):
-            total += 2.0 * math.log(seen.factor[i, i])
-        gains[x] = max(total, 0.0)
+        gains[x] = 0.0
+        for a in range(seen.per_arm):
+            gains[x] += 2.0 * math.log(seen.factors[a, a, x])
 
 
 @compiled
@@ -151,6 +150,7 @@ def gains_on_offer(rule: Any, round_: Round, offer: Any) -> None:
     Where nothing is to be learned under this gain, as before any data, whatever can be learned.
     """
     gains = round_.work.gains
+    update_seen_widths(round_.estimate)
     information_gains(rule, round_, gains)
     withhold(offer, gains, 0.0)
     if _is_zero(gains):

@@ -23,11 +23,11 @@ from sightline.core.estimation.seen import (
     SeesStream,
     factorise_seen,
     seen_along,
+    whiten_seen,
 )
 from sightline.core.information.gains import log_det_gains, register_information
 from sightline.core.information.round import Round
-from sightline.core.linalg.cholesky import solve_transposed
-from sightline.core.linalg.vectors import inner_products, multiply
+from sightline.core.linalg.vectors import multiply_symmetric
 from sightline.jit import compiled, generic
 
 __all__ = ["gains_along", "write_widest"]
@@ -54,7 +54,8 @@ def gains_along(estimate: LeastSquares, direction: Array, gains: Array) -> None:
     For u the direction, b = Y_x V^-1 u and G = Y_x V^-1 Y_x^T it is -log(1 - b^T (I + G)^-1 b /
     |u|^2), the norm taken in V^-1; for p > 1 rows per arm that costs O(k p d^2).
     """
-    norm = multiply(estimate.learned.gram_inverse, direction, estimate.scratch.direction, 0.0)
+    inverse, image = estimate.learned.gram_inverse, estimate.scratch.direction
+    norm = multiply_symmetric(inverse, direction, image, 0.0)
     if norm > 0.0:
         _write_shares(estimate.arms.seen, estimate, norm, gains)
     for x in range(gains.shape[0]):
@@ -84,16 +85,14 @@ def _shares_of_one(seen: Any, estimate: LeastSquares, norm: float, shares: Array
 @_write_shares.register(SeesRows)
 @compiled
 def _shares_of_several(seen: SeesRows, estimate: LeastSquares, norm: float, shares: Array) -> None:
-    p = seen.per_arm
-    inner_products(seen.columns, estimate.scratch.direction, seen.products)
-    for x in range(shares.shape[0]):
-        factorise_seen(seen, estimate.learned.gram_inverse, x)
-        b = seen.products[x * p : (x + 1) * p]
-        solve_transposed(seen.factor, b)
-        total = 0.0
-        for i in range(p):
-            total += b[i] * b[i]
-        shares[x] = total / norm
+    k = shares.shape[0]
+    factorise_seen(seen, estimate.learned.gram_inverse)
+    whiten_seen(seen, estimate.scratch.direction)
+    for x in range(k):
+        shares[x] = 0.0
+    for a in range(seen.per_arm):
+        for x in range(k):
+            shares[x] += seen.images[a * k + x] * seen.images[a * k + x] / norm
 
 
 class UCBDirectedGain(NamedTuple):

@@ -29,7 +29,7 @@ from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import reward_of
 from sightline.core.information.round import Round
-from sightline.core.linalg.vectors import inner_products, multiply
+from sightline.core.linalg.vectors import inner_products, multiply_symmetric
 from sightline.core.offers import first_largest_offered
 from sightline.jit import compiled, generic
 
@@ -159,7 +159,7 @@ def _difference_gaps(rule: DifferenceGaps, round_: Round, gaps: Array) -> None:
     arms, scratch = estimate.arms, estimate.scratch
     k = gaps.shape[0]
     for x in range(k):
-        multiply(estimate.learned.gram_inverse, arms.rewards[x], scratch.direction, 0.0)
+        multiply_symmetric(estimate.learned.gram_inverse, arms.rewards[x], scratch.direction, 0.0)
         gaps[x] = 0.0
         inner_products(arms.columns, scratch.direction, scratch.products)
         for z in range(k):

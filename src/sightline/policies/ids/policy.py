@@ -52,7 +52,7 @@ from sightline.core.information.weights import learning_rate_rule
 from sightline.core.model import Model
 from sightline.core.offers import is_usual
 from sightline.jit import compiled, generic
-from sightline.policies.appointments import Appointment, appoint, keep, no_appointment
+from sightline.policies.appointments import Appointment, appoint, cancel, keep, no_appointment
 from sightline.policies.base import Choice, Policy, choose_from, put_all_on, register_policy, spread
 from sightline.policies.ids.contextual import ACROSS, in_contexts
 from sightline.policies.ids.state import IDSState, Never, Rules, ids_distribution
@@ -325,10 +325,7 @@ def _cancel_nothing(due: Never) -> None:
     pass
 
 
-@_cancel.register(Appointment)
-@compiled
-def _cancel_appointment(due: Appointment) -> None:
-    due.t[0] = 0
+_cancel.register(Appointment)(cancel)
 
 
 @compiled

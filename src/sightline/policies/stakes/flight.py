@@ -19,7 +19,7 @@ from sightline.core.estimation.foreseen import (
     foresee_gram,
     foreseen,
 )
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.least_squares import LeastSquares, update_seen_widths
 from sightline.core.estimation.seen import SeesLawStream, SeesStream
 from sightline.core.likelihood.laws import information
 from sightline.core.persistence import persists
@@ -139,6 +139,7 @@ def see_all_landed(flight: Any, estimate: LeastSquares) -> None:
 @compiled
 def _see_landed(flight: InFlight, estimate: LeastSquares) -> None:
     view = flight.space.estimate
+    update_seen_widths(estimate)
     begin_now(view, estimate)
     for x in range(flight.pulls.shape[0]):
         if flight.pulls[x] > 0.0:

@@ -34,6 +34,7 @@ from sightline.core.model import Model
 from sightline.core.offers import is_offered
 from sightline.core.posterior.losses import outlook
 from sightline.jit import compiled, generic
+from sightline.policies.appointments import cancel
 from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
 from sightline.policies.reports import begin, best_on_offer, learn, report
 from sightline.policies.stakes.deterministic import Deterministic, choose_surely
@@ -208,7 +209,7 @@ def _forget(rule: Any) -> None:
 @_forget.register(Randomised)
 @compiled
 def _cancel(rule: Randomised) -> None:
-    rule.due.t[0] = 0  # a geometric time has no memory: drawing anew is the same law
+    cancel(rule.due)
 
 
 @_forget.register(Deterministic)
