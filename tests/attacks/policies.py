@@ -172,7 +172,9 @@ def _rules() -> list[Attack]:
         (sl.FixedBeta, "value"),
     ]
     attacks = _fields(rules[1:], NO_NUMBERS | BEYOND)
-    attacks += _fields(rules[:1], NO_NUMBERS | BEYOND, "zero")
+    attacks += _fields(rules[:1], NO_NUMBERS | BEYOND, "zero", "none")
+    attacks += _fields([(sl.Gaussian, "std")], NO_NUMBERS | BEYOND, "none")
+    attacks += _fields([(sl.Gaussian, "guess")], NO_NUMBERS | BEYOND)
     attacks += _fields([(sl.LogDet, "delta")], NO_TEXTS)
     attacks.append(refused("LogDet delta: unknown", lambda: sl.LogDet(delta="1/s"), "delta", "1/s"))
     for cls in WITH_REGULARISER:
@@ -189,6 +191,8 @@ def _rules() -> list[Attack]:
         )
     attacks += [
         accepted("no S is needed without matched", lambda: sl.IDS(confidence=sl.LogLog())),
+        accepted("S by the data", lambda: sl.LogDet(norm_bound=None)),
+        accepted("sigma by the data", lambda: sl.Gaussian(std=None)),
         accepted("S = 0", lambda: sl.LogDet(norm_bound=0)),
         accepted("the largest S", lambda: sl.LogDet(norm_bound=1e70)),
         accepted("the smallest S", lambda: sl.LogDet(norm_bound=1e-70)),

@@ -257,7 +257,7 @@ def test_a_saved_file_is_plain_data(tmp_path: Path) -> None:
     with np.load(tmp_path / "state", allow_pickle=False) as archive:
         header = json.loads(archive["header"].tobytes())
         assert not any(archive[name].dtype.hasobject for name in archive.files)
-    assert (header["format"], header["version"]) == ("sightline-session", 6)
+    assert (header["format"], header["version"]) == ("sightline-session", 7)
     assert header["policy"]["type"] == "IDS"
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
@@ -384,7 +384,7 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "its format is 'other'"),
-        ({"version": 7}, "its version 7 is later than 6"),
+        ({"version": 8}, "its version 8 is later than 7"),
         ({"version": 1}, "its version 1 is older than 2"),
         ({"state": {"class": "IDSState", "version": 2}}, "IDSState has version 2, later than 1"),
         ({"state": {"class": "LinUCBState", "version": 1}}, "it holds a LinUCBState"),

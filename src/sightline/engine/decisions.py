@@ -139,6 +139,8 @@ class Status:
     bests : mapping of str to int
         Empirically best arm of every context, by its name; empty without contexts, or if the policy
         does not report any.
+    advice : str
+        What would make the experiment better, in a sentence; mostly nothing.
     """
 
     best: int | None
@@ -156,6 +158,7 @@ class Status:
     expected_loss: float
     price: float
     bests: Mapping[str, int] = field(default_factory=dict)
+    advice: str = ""
 
     def at_stake(self, decisions: int) -> str:
         """Say in words whether it is worth to go on exploring.

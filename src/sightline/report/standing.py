@@ -11,15 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
+from sightline.core.likelihood.families import Gaussian, Likelihood
 from sightline.engine.effects import Effect, effects
-from sightline.engine.ellipsoid import Ellipsoid, ellipsoid_in, ellipsoid_of, evidence_of
+from sightline.engine.ellipsoid import (
+    Ellipsoid,
+    ellipsoid_by_law,
+    ellipsoid_in,
+    ellipsoid_of,
+    evidence_of,
+    valid_bound,
+)
 from sightline.engine.estimates import Estimates
 from sightline.engine.journal import Event
 from sightline.engine.live import LiveState, weakest
 from sightline.engine.options import Options
-from sightline.engine.settling import rule_of
+from sightline.engine.settling import bound_of, rule_of
 from sightline.policies.base import Evidence, Policy
-from sightline.validation import number
 
 __all__ = ["Record", "View", "view_of"]
 
@@ -59,7 +66,10 @@ class View:
         Of the policy; its threshold is nan if the policy has no test.  With contexts, on the one
         of which least is known.
     learned : Ellipsoid or None
-        What the policy has learned, where options are new in every round: nothing else is kept.
+        What the policy has learned, where options are new in every round or the noise level is not
+        known: of other data not enough is kept.
+    likelihood : Likelihood or None
+        Law of the rewards, if they are no normal ones of a known level.
     """
 
     options: Options
@@ -73,6 +83,7 @@ class View:
     estimates: Estimates | None
     report: Evidence
     learned: Ellipsoid | None = None
+    likelihood: Likelihood | None = None
 
     @property
     def has_test(self) -> bool:
@@ -95,7 +106,7 @@ class View:
         """
         rule = rule_of(self.policy)
         features = self.options.features
-        data = self._data(told, totals, rule.norm_bound or 1.0)
+        data = self._data(told, totals, bound_of(rule))
         blocks = self.options.contexts
         together = [np.flatnonzero(offered)] if blocks is None else map(np.array, blocks.blocks())
         reports = []
@@ -106,17 +117,26 @@ class View:
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Effects with intervals; see :meth:`sightline.Session.effects`."""
-        bound = rule_of(self.policy).norm_bound or 1.0 if norm_bound is None else norm_bound
-        if self.options.stream:
-            if self.learned is None:
-                raise ValueError(f"{self.policy} keeps no estimates, from which effects are found")
-            data = self.learned._replace(norm_bound=number("norm_bound", bound, above=0))
+        bound = self._bound() if norm_bound is None else valid_bound(norm_bound)
+        if self.learned is not None:
+            data = self.learned._replace(norm_bound=bound)
+        elif self.options.stream:
+            raise ValueError(f"{self.policy} keeps no estimates, from which effects are found")
         else:
             data = self._data(self.told, self.totals, bound)
         return effects(self.options, data, delta)
 
-    def _data(self, told: Ints, totals: Array, norm_bound: float) -> Ellipsoid:
+    def _bound(self) -> float | None:
+        """S of the policy; who leaves the noise to the data and has no S leaves that as well."""
+        if isinstance(self.likelihood, Gaussian) and not hasattr(self.policy, "confidence"):
+            return None
+        return bound_of(rule_of(self.policy))
+
+    def _data(self, told: Ints, totals: Array, norm_bound: float | None) -> Ellipsoid:
         """Ellipsoid of what was told."""
+        if self.likelihood is not None:
+            features, law = self.options.features, self.likelihood.law
+            return ellipsoid_by_law(features, law, told, totals, norm_bound)
         k, p = len(self.options), self.options.per_arm
         noise = self.noise_std
         if not isinstance(noise, float):
@@ -129,10 +149,6 @@ def view_of(live: LiveState) -> View:
     standing = live.standing
     offered = np.ones(len(live.options), dtype=np.bool_)
     offered[list(live.table.retired)] = False
-    learned = None
-    if live.options.stream:
-        noise, features = live.table.noise_std, live.options.features
-        learned = ellipsoid_in(live.state, live.policy, features, noise)
     return View(
         options=live.options,
         offered=offered,
@@ -144,5 +160,16 @@ def view_of(live: LiveState) -> View:
         totals=standing.totals.copy(),
         estimates=live.estimates(),
         report=live.evidence(),
-        learned=learned,
+        learned=_learned(live),
+        likelihood=live.table.likelihood,
     )
+
+
+def _learned(live: LiveState) -> Ellipsoid | None:
+    """Ellipsoid of what the policy has learned, where nothing else tells as much."""
+    table = live.table
+    if not live.options.stream and table.model.noise_known:
+        return None
+    rows = live.options.features if live.options.stream else live.options.seen
+    found = ellipsoid_in(live.state, live.policy, rows, table.noise_std)
+    return None if found is None else found._replace(noise_std=table.model.noise_std)
