@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sightline.core.consistency import check_consistency
 from sightline.core.persistence import State, migrated, persistent_arrays, version_of
 from sightline.engine.options import Options
-from sightline.policies.reports import readapt
+from sightline.policies.reports import check_adapted, readapt
 
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
@@ -53,7 +53,10 @@ def unpack(snapshot: Snapshot, state: State) -> None:
         )
     fill(state, migrated(type(state), kind["version"], snapshot.arrays))
     check_consistency(state)
-    readapt(state)
+    if kind["version"] == version_of(type(state)):
+        check_adapted(state)
+    else:  # an older state may have kept less
+        readapt(state)
 
 
 def fill(state: State, arrays: Arrays, prefix: str = "state") -> None:

@@ -54,7 +54,6 @@ from sightline.core.confidence.growth import solve_growth
 from sightline.core.confidence.levels import LOG_2, level_in_round, log_inverse_delta
 from sightline.core.confidence.rules import adapt, register_confidence
 from sightline.core.estimation.noise import WEAK_COUNT, WEAK_SHARE
-from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
 __all__ = [
@@ -80,7 +79,6 @@ class KnownLevel(NamedTuple):
     noise_variance: float
 
 
-@persists()
 class StudentLevel(NamedTuple):
     """sigma is not known: the Gamma prior of 1 / sigma^2, and what follows from the outcomes."""
 
@@ -97,7 +95,6 @@ class GivenNorm(NamedTuple):
     square: float  # lambda S^2
 
 
-@persists()
 class LearnedNorm(NamedTuple):
     """|theta| is bounded by the data."""
 

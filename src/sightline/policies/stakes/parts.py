@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import block_start, blocks_in, rival_of
 from sightline.core.estimation.foreseen import Foreseen, begin_now, foresee
@@ -45,9 +47,17 @@ class StakesState(NamedTuple):
 
 @migration(StakesState, 1)
 def _errors_in_the_estimate(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Read a file in which Stakes kept what it had learned of the noise beside the estimate."""
+    """Read a file in which Stakes kept what it had learned of the noise beside the estimate.
+
+    It had no threshold then; the numbers of its coefficient are computed after loading.
+    """
+    if "state.noise.errors" not in arrays:
+        return arrays
     moved = {"state.noise.errors": "state.estimate.noise.errors"}
-    return {moved.get(name, name): array for name, array in arrays.items()}
+    numbers = ("noise.outcomes", "noise.residual", "noise.level", "norm.length", "norm.share")
+    return {moved.get(name, name): array for name, array in arrays.items()} | {
+        f"state.confidence.{name}": np.zeros(1) for name in numbers
+    }
 
 
 @generic
