@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
-from sightline.engine.effects import Effect, effects
+from sightline.engine.effects import Effect, effects, intervals
 from sightline.engine.ellipsoid import Ellipsoid, ellipsoid_in, ellipsoid_of, evidence_of
 from sightline.engine.estimates import Estimates
 from sightline.engine.journal import Event
@@ -114,6 +114,38 @@ class View:
         else:
             data = self._data(self.told, self.totals, bound)
         return effects(self.options, data, delta)
+
+    def intervals(self, delta: float) -> tuple[Array, Array, Array]:
+        """Mean reward of every option, with intervals that hold at all rounds at once.
+
+        From all rewards, whichever of them the policy has learned from.  In a duel: the mean
+        outcome of every item against the best so far.
+
+        Parameters
+        ----------
+        delta : float
+            Probability of any miss at any time, between 0 and 1.
+
+        Returns
+        -------
+        estimates, lower, upper : ndarray, shape (k,), or of as many numbers as there are items
+            Estimates, nan where no data could tell, and the ends of their intervals.
+
+        Raises
+        ------
+        ValueError
+            If options are new in every round.
+        """
+        options = self.options
+        if options.stream:
+            raise ValueError("options that are new in every round have no intervals of their own")
+        vectors = options.features
+        if options.items is not None:  # the first rows pay their item twice
+            alone = vectors[: len(options.items)]
+            vectors = 0.5 * (alone - alone[self.evidence.best])
+        bound = rule_of(self.policy).norm_bound or 1.0
+        data = self._data(self.told, self.totals, bound)
+        return intervals(options.seen, vectors, data, delta)
 
     def _data(self, told: Ints, totals: Array, norm_bound: float) -> Ellipsoid:
         """Ellipsoid of what was told."""
