@@ -23,6 +23,11 @@ from sightline.core.confidence.rules import register_confidence as register_conf
 from sightline.core.information.gains import register_information as register_information
 from sightline.core.information.gaps import register_gaps as register_gaps
 from sightline.core.information.round import Round as Round
+from sightline.core.likelihood.families import Bernoulli as Bernoulli
+from sightline.core.likelihood.families import Gaussian as Gaussian
+from sightline.core.likelihood.families import Likelihood as Likelihood
+from sightline.core.likelihood.families import Poisson as Poisson
+from sightline.core.likelihood.laws import register_law as register_law
 from sightline.core.model import Model as Model
 from sightline.engine.contexts import contexts as contexts
 from sightline.engine.decisions import ClosedDecisionError as ClosedDecisionError
@@ -67,4 +72,7 @@ from sightline.report.run import run as run
 from sightline.report.scoreboard import Scoreboard as Scoreboard
 from sightline.report.scoreboard import scoreboard as scoreboard
 from sightline.report.session import Session as Session
+from sightline.service.client import Client as Client
+from sightline.service.client import RemoteDecision as RemoteDecision
+from sightline.service.client import ServiceError as ServiceError
 from sightline.version import __version__ as __version__

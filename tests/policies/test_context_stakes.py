@@ -75,7 +75,7 @@ def test_losses_gains_and_law_by_their_formulas(seed: int, rounds: int) -> None:
         law(state, clock_at(rounds + 1), offer, np.random.default_rng(0), probabilities)
         mu.append(probabilities[offer.start : offer.stop])
         assert mu[-1].sum() == pytest.approx(1.0)
-    now = expected_loss(state.now, estimate, state.noise, 0.5, 0, ALL_ARMS)
+    now = expected_loss(state.now, estimate, 0.5, 0, ALL_ARMS)
     assert math.exp(now.log_loss) == pytest.approx(truth.loss, rel=1e-6)
     assert now.evidence == pytest.approx(truth.evidence, rel=1e-6)
     gaps = [gap + KAPPA * truth.loss for gap in truth.gaps]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, choose, simulate, update
 from sightline.core.clock import clock_at, is_before
-from sightline.core.confidence.rules import ConfidenceRule
+from sightline.core.confidence.rules import ConfidenceRule, needs_norm_bound
 from sightline.core.model import ALL_ARMS
 from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
@@ -67,7 +67,7 @@ POLICIES = {
 
 def beta_of(policy: IDS, noise_std: float) -> naive.Beta:
     rule = policy.confidence
-    norm_bound = rule.norm_bound if isinstance(rule, LogDet) else 1.0
+    norm_bound = needs_norm_bound(rule, "this test")
     matched = (noise_std / norm_bound) ** 2
     regulariser = matched if isinstance(policy.regulariser, str) else policy.regulariser
     if isinstance(rule, LogDet):
@@ -237,7 +237,7 @@ def test_relabelling_the_arms_relabels_the_pulls(policy: IDS, seed: int) -> None
 def scaled_rule(rule: ConfidenceRule, c: float) -> ConfidenceRule:
     """Return the same rule for rewards c times as large."""
     if isinstance(rule, LogDet):
-        return dataclasses.replace(rule, norm_bound=c * rule.norm_bound)
+        return dataclasses.replace(rule, norm_bound=c * needs_norm_bound(rule, "this test"))
     return FixedBeta(c * c * rule.value) if isinstance(rule, FixedBeta) else rule
 
 
@@ -261,7 +261,7 @@ def test_the_unit_of_the_features_changes_nothing(policy: IDS, seed: int, c: flo
     other = LinearBandit(c * problem.actions, problem.theta / c, 0.25)
     rule = policy.confidence
     if isinstance(rule, LogDet):
-        rule = dataclasses.replace(rule, norm_bound=rule.norm_bound / c)
+        rule = dataclasses.replace(rule, norm_bound=needs_norm_bound(rule, "this test") / c)
     ridge = policy.regulariser
     if not isinstance(ridge, str):  # else it follows the bound
         ridge = c * c * ridge

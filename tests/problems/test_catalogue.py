@@ -69,6 +69,9 @@ def test_problems_are_equal_if_their_contents_are() -> None:
         sl.LinearBandit(np.eye(2), [0.5, 0.2], 0.4, name="mine"),
         sl.LinearBandit(np.eye(2), [0.5, 0.2], 0.3, name="yours"),
         sl.LinearBandit(np.eye(2), [0.5, 0.2], noise=TwoPoint(0.3), name="mine"),
+        sl.LinearBandit(np.eye(2), [0.5, 0.2], rewards=sl.Bernoulli("identity"), name="clicks"),
+        sl.LinearBandit(np.eye(2), [0.5, 0.2], rewards=sl.Poisson()),
+        sl.ContextualBandit([np.eye(2), [[1.0, 1.0]]], [0.5, 0.2], rewards=sl.Bernoulli()),
         sl.LinearBandit([[1.0], [0.0]], [0.5], 0.3, name="mine"),
     ]
     assert len(set(different)) == len(different)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.likelihood.laws import LogisticLaw
 from sightline.problems import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
-from sightline.problems.noise import draw
+from sightline.problems.noise import Counts, draw
+from tests.marks import without_compilation
 
 
 def test_end_of_optimism() -> None:
@@ -144,3 +148,40 @@ def test_a_sampler_that_returns_no_number_ends_the_run() -> None:
 def test_bad_instances(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@without_compilation
+@pytest.mark.parametrize("mean", [0.02, 0.7, 9.0, 11.0, 400.0])
+def test_counts_are_from_a_poisson_law(mean: float) -> None:
+    """Mean, variance and the distribution function, within 5 standard errors."""
+    from scipy.stats import poisson
+
+    rng, n = np.random.default_rng(1), 20_000
+    counts = np.array([draw(Counts(), mean, rng) for _ in range(n)])
+    assert abs(counts.mean() - mean) < 5 * math.sqrt(mean / n)
+    assert abs(counts.var() / mean - 1.0) < 5 * math.sqrt((2.0 + 1.0 / mean) / n)
+    for c in np.unique(np.quantile(counts, [0.01, 0.25, 0.5, 0.75, 0.99])):
+        p = float(poisson.cdf(c, mean))
+        assert abs((counts <= c).mean() - p) < 5 * math.sqrt(p * (1.0 - p) / n) + 1e-9
+
+
+@pytest.mark.parametrize("link", ["logistic", "identity"])
+def test_clicks(link: str) -> None:
+    pages = sl.problems.website(link)
+    assert (pages.k, pages.d, pages.best) == (8, 4, 7)
+    assert [pages.means.min(), pages.means.max()] == pytest.approx([0.03, 0.12])
+    rates = sl.problems.click_rates((0.2, 0.1), link)
+    assert rates.means == pytest.approx([0.2, 0.1])
+    assert rates.gaps == pytest.approx([0.0, 0.1])
+
+
+def test_clicks_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "clicks.json"
+    fields = {"actions": [[1.0], [2.0]], "theta": [-1.0], "rewards": {"type": "Bernoulli"}}
+    file.write_text(json.dumps(fields))
+    assert sl.LinearBandit.load(file).law == LogisticLaw()
+    file.write_text(json.dumps(fields | {"rewards": {"type": "Bernouli"}}))
+    with pytest.raises(ValueError, match="did you mean 'Bernoulli'"):
+        sl.LinearBandit.load(file)
+    with pytest.raises(ValueError, match="rates must be between 0 and 1"):
+        sl.problems.click_rates((0.2, 1.0))

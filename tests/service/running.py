@@ -61,7 +61,7 @@ class Service:
         if token is not None:
             sent["Authorization"] = f"Bearer {token}"
         content = body if isinstance(body, bytes | None) else json.dumps(body)
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             connection.request(method, path, content, sent)
             response = connection.getresponse()

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_a_stranger_gets_nothing(closed: Closed) -> None:
 )
 def test_roles(closed: Closed, method: str, path: str, least: str) -> None:
     for role in ROLES:
-        body = None if method == "GET" or path.endswith(("retire", "pause", "resume")) else {}
+        body: Any = None if method == "GET" or path.endswith(("retire", "pause", "resume")) else {}
         answer = closed.service(method, path, body, token=closed.tokens[role])
         allowed = ROLES.index(role) >= ROLES.index(least)
         assert (answer.status != 403) == allowed, (role, answer)

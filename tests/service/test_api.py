@@ -220,6 +220,24 @@ def test_an_export_can_be_audited(service: Service, tmp_path: Path) -> None:
     assert found.decisions == 7 + 2 * 13 + 1
 
 
+def test_clicks(service: Service, tmp_path: Path) -> None:
+    """Rewards by their law; all that can be looked at can be looked at."""
+    spec = {"options": SPECIFICATION["options"], "reward": {"kind": "bernoulli"}, "policy": "IDS"}
+    assert service("PUT", "/v1/experiments/clicks", spec).status == 201
+    path = "/v1/experiments/clicks"
+    for i in range(12):
+        made = service("POST", f"{path}/decisions", {}).body["id"]
+        assert tell(service, made, 0.5).status == 422
+        assert tell(service, made, float(i % 3 == 0)).status == 200
+    for view in ("status", "estimates", "effects", "history", "pending", "events"):
+        assert service("GET", f"{path}/{view}").status == 200, view
+    (tmp_path / "x.parquet").write_bytes(service("GET", f"{path}/export.parquet").body)
+    assert audit(tmp_path / "x.parquet").well
+    for reward in ({"kind": "poisson", "std": 1.0}, {"kind": "bernoulli", "low": 0.0}):
+        refused = service("PUT", "/v1/experiments/no", {**spec, "reward": reward})
+        assert "reward has no" in refused.body["detail"]
+
+
 def test_contexts_and_duels(service: Service) -> None:
     contexts = {"m": {"x": [1.0, 0.0], "y": [0.0, 1.0]}, "d": {"x": [1.0, 0.5], "y": [0.5, 1.0]}}
     spec = {"contexts": contexts, "reward": {"kind": "bounded", "low": 0, "high": 1}}

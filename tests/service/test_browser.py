@@ -56,7 +56,7 @@ def create(page: Page, service: Service, name: str, options: str) -> None:
     page.get_by_label("Name").fill(name)
     page.get_by_label("Options, one in each line").fill(options)
     page.get_by_label("Numbers with noise").check()
-    page.get_by_label("Standard deviation of the noise").fill("0.1")
+    page.get_by_label("Standard deviation of the noise (optional)").fill("0.1")
     page.get_by_label("Seed (optional)").fill("1")
     page.get_by_role("button", name="Create experiment").click()
     page.wait_for_url(f"**/experiments/{name}")

@@ -26,7 +26,8 @@ PAGE = "/v1/experiments/page"
 def busy(service: Service, seed: int, requests: int = 60) -> None:
     """Do everything that can be done to an experiment."""
     rng = random.Random(seed)
-    path, waiting = PAGE, []
+    path = PAGE
+    waiting: list[str] = []
     for i in range(requests):
         dice = rng.random()
         if dice < 0.5 or not waiting:

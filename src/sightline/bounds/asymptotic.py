@@ -17,6 +17,9 @@ at which it does.
 In a game (Kirschner, Lattimore, Krause, 2020) an arm shows Y_x theta and noise, and V(alpha) is the
 sum of alpha(x) Y_x^T Y_x / sigma^2.  Alternatives agree with theta on what the optimal arms show.
 Where a parameter under which another arm is best shows the same as theta, c* is infinite.
+
+Clicks and counts (:mod:`sightline.bounds.of_laws`) have divergences d(<x, theta>, <x, nu>) in place
+of the squared norm, and gaps of mean rewards.  Half-spaces stay, since means grow with <x, nu>.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ from sightline.bounds.geometry import (
     scaled,
     view_of,
 )
+from sightline.bounds.law_certificate import law_bracket
 from sightline.bounds.of_games import solve_game
+from sightline.bounds.of_laws import law_certificate
 from sightline.bounds.within_polytope import solve_within
 from sightline.core.allocation.program import MOST_STEPS, optimal_shares
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
@@ -78,6 +83,11 @@ class LowerBound:
     witness : ndarray, shape (d,), or None
         Where c* is infinite, a parameter under which another arm is best and which shows the same
         as theta, whatever is played.
+    slopes : ndarray, shape (k, k), or None
+        For clicks and counts, sigma_zx: what the allocation learns from arm x, per unit of <x, nu>,
+        at the nearest alternative that makes z best.  They prove the upper side
+        (:mod:`sightline.bounds.law_certificate`).  The lower side then has divergences
+        d(<x, theta>, <x, nu_j>) in place of <nu_j - theta, x>^2 / (2 sigma_x^2).
     """
 
     problem: TableProblem
@@ -89,6 +99,7 @@ class LowerBound:
     upper: float
     tolerance: float
     witness: Array | None = None
+    slopes: Array | None = None
 
     @property
     def value(self) -> float:
@@ -112,14 +123,10 @@ class LowerBound:
 
     def verify(self) -> Bracket:
         """Recompute both sides from the certificate alone, by plain arithmetic."""
-        return bracket(
-            self.problem,
-            self.allocation,
-            self.alternatives,
-            self.multipliers,
-            self.parameter_set,
-            self.witness,
-        )
+        certificate = (self.allocation, self.alternatives, self.multipliers)
+        if self.slopes is not None:
+            return law_bracket(self.problem, *certificate, self.slopes)
+        return bracket(self.problem, *certificate, self.parameter_set, self.witness)
 
     def at(self, horizon: int) -> HorizonBound:
         """Compute the program at a horizon, until which each context comes n p_c times.
@@ -150,6 +157,11 @@ class LowerBound:
             return None
         if len(self.optimal_arms) == self.problem.k:
             return "Every arm is optimal: there is nothing to find out."
+        if self.slopes is not None and self.slopes.any():
+            return (
+                "No parameter that leaves all means in [0, 1] makes another arm best: regret need "
+                "not grow like log n."
+            )
         of_contexts = "" if self.problem.model.contexts is None else " of the contexts"
         within = "" if self.parameter_set is None else ", within the parameter set"
         return (
@@ -176,9 +188,11 @@ def lower_bound(
     Parameters
     ----------
     problem : LinearBandit, ContextualBandit or LinearGame
-        Arms, parameter and noise; c* is proportional to the noise variance.
+        Arms, parameter and noise; c* is proportional to the noise variance.  Or arms, parameter and
+        the law of clicks or counts; where their mean is linear, it is in [0, 1] for all arms under
+        every parameter.
     parameter_set : Polytope, optional
-        M, a polytope that contains theta; all of R^d by default.
+        M, a polytope that contains theta; all of R^d by default.  Not for clicks and counts.
     tolerance : float
         Relative gap between the two sides at which to stop.
 
@@ -195,6 +209,8 @@ def lower_bound(
             f"{type(problem).__name__}"
         )
     number("tolerance", tolerance, above=0)
+    if problem.model.law is not None:
+        return _of_law(problem, parameter_set, tolerance)
     free, own = optimal_arms(problem), scaled(problem)
     allocation = np.where(free, np.inf, 0.0)
     if problem.model.weights is None and parameter_set is None:
@@ -217,13 +233,28 @@ def lower_bound(
                 points, levels, rows @ functionals, slack, tolerance
             )
     allocation[arms] = own.price / own.unit * shares / gaps
-    order = np.argsort(multipliers)
-    negligible = _NEGLIGIBLE * min(tolerance, 1e-6) * multipliers.sum()
-    kept = order[np.cumsum(multipliers[order]) > negligible]
+    kept = _that_matter(multipliers, tolerance)
     alternatives = problem.theta + shifts[kept] @ functionals.T * own.unit / own.units
     certificate = (allocation, alternatives, own.price * multipliers[kept])
     lower, upper = bracket(problem, *certificate, parameter_set)
     return LowerBound(problem, parameter_set, *certificate, lower, upper, tolerance)
+
+
+def _that_matter(multipliers: Array, tolerance: float) -> NDArray[np.int64]:
+    order = np.argsort(multipliers)
+    negligible = _NEGLIGIBLE * min(tolerance, 1e-6) * multipliers.sum()
+    kept: NDArray[np.int64] = order[np.cumsum(multipliers[order]) > negligible]
+    return kept
+
+
+def _of_law(problem: TableProblem, parameter_set: Polytope | None, tolerance: float) -> LowerBound:
+    if parameter_set is not None:
+        problem.model.needs_noise("a parameter_set")
+    allocation, alternatives, multipliers, slopes = law_certificate(problem, tolerance)
+    kept = _that_matter(multipliers, tolerance)
+    certificate = (allocation, alternatives[kept], multipliers[kept])
+    lower, upper = law_bracket(problem, *certificate, slopes)
+    return LowerBound(problem, None, *certificate, lower, upper, tolerance, None, slopes)
 
 
 def _witness(problem: TableProblem, own: Scaled, view: ProblemView) -> Array:

@@ -116,6 +116,7 @@ def bound_at(bound: LowerBound, horizon: int) -> HorizonBound:
         raise ValueError("a bound at a horizon is for all of R^d, this one has a parameter_set")
     problem, own = bound.problem, scaled(bound.problem)
     problem.model.needs_weights("a bound at a horizon")
+    problem.model.needs_noise("a bound at a horizon")
     # Newton's equations have two unknowns per arm, and are copied a few times
     affordable(f"a bound at a horizon for k = {problem.k} arms", 3 * 8 * (2 * problem.k) ** 2)
     view = budgeted(problem, n, own)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.table import TableProblem
 
-__all__ = ["ProblemView", "Scaled", "favoured_arm", "optimal_arms", "scaled", "view_of"]
+__all__ = ["ProblemView", "Scaled", "favoured_arm", "leads", "optimal_arms", "scaled", "view_of"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -55,10 +55,19 @@ class Scaled(NamedTuple):
     price: float  # c* of the problem is so many times c* in these units
 
 
+def leads(problem: TableProblem) -> Array:
+    """<x*_c - x, theta> of every arm: gaps, unless the mean is another function of <x, theta>."""
+    if problem.model.law is None:
+        return problem.gaps
+    predictors = problem.actions @ problem.theta
+    lead: Array = predictors[problem.best_rows] - predictors
+    return lead
+
+
 def optimal_arms(problem: TableProblem) -> Mask:
-    """Arms whose gap is zero up to rounding: means are known to roundings of |x| |theta|."""
+    """Arms whose lead is zero up to rounding: it is known to roundings of |x| |theta|."""
     sizes = np.abs(problem.actions) @ np.abs(problem.theta)
-    optimal: Mask = problem.gaps <= 4 * _EPS * (sizes + sizes[problem.best_rows])
+    optimal: Mask = leads(problem) <= 4 * _EPS * (sizes + sizes[problem.best_rows])
     return optimal
 
 

@@ -196,6 +196,7 @@ def observability(game: TableProblem, parameter_set: Polytope | None = None) -> 
     """
     instance("game", game, TableProblem, "a LinearGame or a LinearBandit")
     game.model.needs_fixed_arms("observability")
+    game.model.needs_noise("observability")
     if parameter_set is not None:
         instance("parameter_set", parameter_set, Polytope, "a Polytope or None")
     rewards, seen = game.model.rewards, game.model.observations

@@ -4,6 +4,7 @@
 |----------------------------------------------|--------------------|--------|
 | Delta(x)                                     | ``gaps``           | (k,)   |
 | h_j(x) = |Y_x (nu_j - theta)|^2 / (2 sigma^2)| ``constraints``    | (l, k) |
+| of clicks and counts: d(<x, theta>, <x, nu_j>)|                   |        |
 | q_t                                          | ``weights``        | (l,)   |
 | I_t = sum_j q_t(j) h_j                       | ``gains``          | (k,)   |
 | alpha_n = sum_t mu_t                         | ``allocation``     | (k,)   |
@@ -30,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.bounds.asymptotic import LowerBound
+from sightline.bounds.law_terms import terms_of
 from sightline.bounds.within_polytope import cover
 from sightline.core.information.ratio import AllMixtures, cheapest_arm, exact_mixture
 from sightline.jit import compiled_apart
@@ -78,7 +80,10 @@ class CoveringProgram:
         gaps = problem.gaps.copy()
         gaps[bound.optimal_arms] = 0.0
         shifts = bound.alternatives - problem.theta
-        if problem.model.weights is None:
+        if problem.model.law is not None:
+            terms = terms_of(problem.model.law, problem.actions @ problem.theta)
+            evidence = terms.divergence(shifts @ problem.actions.T)
+        elif problem.model.weights is None:
             shown = (problem.model.observations @ shifts.T).transpose(2, 0, 1)
             evidence = (shown**2).sum(axis=2) / (2.0 * problem.model.noise_std**2)
         else:

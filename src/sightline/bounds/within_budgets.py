@@ -24,7 +24,8 @@ the same method finds the largest evidence that the budgets allow, and multiplie
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ from sightline.bounds.finite_certificate import (
     weighted_rows,
 )
 
-__all__ = ["Solution", "solve_within_budgets"]
+__all__ = ["Solution", "longest_step", "solve_within_budgets"]
 
 Array = NDArray[np.float64]
 
@@ -326,13 +327,17 @@ def _direction(system: _System, iterate: _Iterate, targets: Array, elastic: bool
 
 def _lengths(iterate: _Iterate, change: _Iterate, reach: float) -> tuple[float, float]:
     """Lengths of the primal and the dual step, at most 1, that keep everything positive."""
+    return (
+        longest_step(iterate[:3], change[:3], reach),
+        longest_step(iterate[3:6], change[3:6], reach),
+    )
 
-    def longest(now: tuple[Array, ...], by: tuple[Array, ...]) -> float:
-        values, changes = np.concatenate(now), np.concatenate(by)
-        falling = changes < 0
-        return float(min((-reach * values[falling] / changes[falling]).min(initial=1.0), 1.0))
 
-    return longest(iterate[:3], change[:3]), longest(iterate[3:6], change[3:6])
+def longest_step(now: Sequence[Any], by: Sequence[Any], reach: float) -> float:
+    """Length of a step, at most 1, that goes a part of the way to where something vanishes."""
+    values, changes = np.concatenate(now), np.concatenate(by)
+    falling = changes < 0
+    return float(min((-reach * values[falling] / changes[falling]).min(initial=1.0), 1.0))
 
 
 def _step(iterate: _Iterate, change: _Iterate, reach: float) -> _Iterate:

@@ -153,6 +153,8 @@ def _plain(found: LowerBound) -> dict[str, Any]:
         "alternatives": found.alternatives.tolist(),
         "multipliers": found.multipliers.tolist(),
         "witness": None if found.witness is None else found.witness.tolist(),
+        # for clicks and counts: the proof of the upper side
+        "slopes": None if found.slopes is None else found.slopes.tolist(),
     }
 
 

@@ -140,6 +140,7 @@ def _from_problem(text: str) -> dict[str, Any]:
     from sightline.cli.arguments import parse_bandit
 
     problem = parse_bandit(text)
+    problem.model.needs_noise("a plan")
     supposed = {"options": problem.actions, "means": problem.means}
     if isinstance(problem.noise_std, float):
         return {**supposed, "noise": problem.noise}

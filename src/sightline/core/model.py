@@ -6,11 +6,15 @@
 | Y, what playing it shows        | ``observations``  | (k, p, d) |
 | sigma                           | ``noise_std``     | number    |
 | rho_x, where Y_x = rho_x x      | ``weights``       | (k,)      |
+| law of a reward given <x, theta> | ``law``          |           |
 
 Playing arm x shows the outcome Y_x theta + sigma xi, with p entries of independent noise xi of
 unit scale.  In a bandit the outcome is the reward: Y is X, the same memory.  With noise sigma_x
 that differs from arm to arm, the reward is divided by sigma_x / sigma: Y_x = rho_x x with rho_x =
 sigma / sigma_x, and all outcomes have the noise sigma.
+
+Clicks and counts have a law of their own in place of the noise (:mod:`sightline.core.likelihood`):
+then an arm pays mu(<x, theta>) in the mean, and sigma is 1.
 
 In a round only some rows of the table are on offer.  An offer is a class, on which kernels
 dispatch: :class:`AllArms` costs nothing, :class:`OneContext` is a block of rows,
@@ -116,6 +120,11 @@ class Model:
     stream : int
         Where the arms of the table are replaced in every round, how many there are at most; else
         0.  See :func:`stream_model`.
+    law : named tuple, optional
+        Law of a reward given <x, theta>; None for <x, theta> and noise.
+    noise_known : bool
+        Whether sigma is known.  If not, ``noise_std`` is a guess: outcomes are still in units of
+        the noise of their arm, relative to one another, and must tell the common level.
     """
 
     rewards: Array
@@ -124,6 +133,8 @@ class Model:
     weights: Array | None
     contexts: Contexts | None = None
     stream: int = 0
+    law: Any = None
+    noise_known: bool = True
 
     @property
     def shows_rewards(self) -> bool:
@@ -134,6 +145,10 @@ class Model:
     def count(self) -> int:
         """Number of arms, of a stream those that can be on offer at once."""
         return self.stream or len(self.rewards)
+
+    def without_noise_level(self, guess: float) -> Model:
+        """Tell a guess in place of the noise level."""
+        return dataclasses.replace(self, noise_std=guess, noise_known=False)
 
     def with_reservoir(self, sets: int) -> Model:
         """Make space for so many past sets of a stream, each a context of the table."""
@@ -162,6 +177,22 @@ class Model:
                 "shows something else"
             )
         return self.weights
+
+    def needs_noise(self, policy: str) -> None:
+        """Say that a policy cannot learn from clicks or counts, where rewards are such."""
+        if self.law is not None:
+            raise ValueError(
+                f"{policy} needs rewards that are <x, theta> and noise; those of this problem "
+                "are clicks or counts"
+            )
+
+    def needs_noise_level(self, policy: str) -> None:
+        """Say that a policy cannot play without a noise level, where none is known."""
+        if not self.noise_known:
+            raise ValueError(
+                f"{policy} needs to know the noise level, which this problem does not say; Stakes, "
+                "IDS and LinUCB learn it"
+            )
 
     def needs_fixed_arms(self, policy: str) -> None:
         """Say that a policy cannot play contexts or a stream, where there are any."""
@@ -238,7 +269,7 @@ def check_signal(rows: Array, prior: float, what: str) -> None:
         )
 
 
-def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0) -> Model:
+def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0, law: Any = None) -> Model:
     """Model of a bandit: the outcome is the reward, in units of the noise of its arm.
 
     Parameters
@@ -247,9 +278,13 @@ def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0) -> Mode
         One arm per row.
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, or of those of each arm; between 1e-70 and 1e70.
+    law : named tuple, optional
+        Law of the rewards, in place of noise.
     """
     rewards = action_set(actions)
     k = len(rewards)
+    if law is not None:
+        return Model(rewards, rewards[:, None, :], 1.0, np.ones(k), law=law)
     levels = valid_noise_std(noise_std, k)
     sigma = common_noise(levels)
     if isinstance(levels, float):
@@ -321,7 +356,7 @@ def _is_regular(rows: Any) -> bool:
     return True
 
 
-def stream_model(most: int, d: int, noise_std: float = 1.0) -> Model:
+def stream_model(most: int, d: int, noise_std: float = 1.0, law: Any = None) -> Model:
     """Model of arms that are new in every round, at most so many at once.
 
     The table has space for them, and one row more: an outcome that is told when other arms have
@@ -335,7 +370,9 @@ def stream_model(most: int, d: int, noise_std: float = 1.0) -> Model:
         Dimension of the features.
     noise_std : float
         Sub-Gaussian parameter of the rewards.
+    law : named tuple, optional
+        Law of the rewards, in place of noise.
     """
     rewards = np.zeros((most + 1, d))
-    sigma = scale("noise_std", noise_std)
-    return Model(rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=most)
+    sigma = scale("noise_std", noise_std) if law is None else 1.0
+    return Model(rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=most, law=law)

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from sightline.core.consistency import check_consistency
 from sightline.core.persistence import State, migrated, persistent_arrays, version_of
 from sightline.engine.options import Options
+from sightline.policies.reports import readapt
 
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
 FORMAT = "sightline-session"
-VERSION = 6
+VERSION = 7
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -52,6 +53,7 @@ def unpack(snapshot: Snapshot, state: State) -> None:
         )
     fill(state, migrated(type(state), kind["version"], snapshot.arrays))
     check_consistency(state)
+    readapt(state)
 
 
 def fill(state: State, arrays: Arrays, prefix: str = "state") -> None:
@@ -111,13 +113,14 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
     snapshot = Snapshot(header, arrays)
     if version == 2:
         return _from_layout_2(snapshot)
-    return _from_layouts_3_to_5(snapshot) if version < VERSION else snapshot
+    return _from_layouts_3_to_6(snapshot) if version < VERSION else snapshot
 
 
-def _from_layouts_3_to_5(old: Snapshot) -> Snapshot:
-    """Read a file from before there were contexts, options new in every round, or games."""
-    options = {"contexts": None, "stream": False} | old.header["options"] | {"items": None}
-    return Snapshot(old.header | {"options": options, "version": VERSION}, old.arrays)
+def _from_layouts_3_to_6(old: Snapshot) -> Snapshot:
+    """Read a file from before there were contexts, options new in every round, games, or laws."""
+    options = {"contexts": None, "stream": False, "items": None} | old.header["options"]
+    header = old.header | {"options": options, "rewards": None, "version": VERSION}
+    return Snapshot(header, old.arrays)
 
 
 def _from_layout_2(old: Snapshot) -> Snapshot:
@@ -157,6 +160,7 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
         "tally": [0] * 4,
         "floor": 0.0,
         "retired": [],
+        "rewards": None,
     }
     kept = {name: header[name] for name in ("format", "state", "policy", "noise_std", "rng")}
     return Snapshot(kept | added | {"version": VERSION}, old.arrays | closed | arrays)

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares, refresh
+from sightline.core.estimation.noise import EstimatedNoise
+from sightline.core.likelihood.families import Gaussian, Likelihood
 from sightline.core.model import (
     ALL_ARMS,
     AllArms,
@@ -34,6 +36,7 @@ from sightline.engine.turns import Standing
 from sightline.jit import parts_of
 from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
+from sightline.policies.reports import readapt
 from sightline.policies.stakes.flight import InFlight
 from sightline.validation import number, scale
 
@@ -73,6 +76,8 @@ class Table(NamedTuple):
         What the policy knows.
     standing : Standing
         Where the session stands.
+    likelihood : Likelihood or None
+        Law of the rewards, if they are no normal ones of a known level.
     """
 
     options: Options
@@ -82,6 +87,7 @@ class Table(NamedTuple):
     model: Model
     state: Any
     standing: Standing
+    likelihood: Likelihood | None = None
 
 
 class Change(NamedTuple):
@@ -112,14 +118,22 @@ class Change(NamedTuple):
         return Event(self.sequence, self.kind, self.now, body=json.dumps(self.body))
 
 
-def first_table(options: Options, policy: Policy, noise_std: object, standing: Standing) -> Table:
+def first_table(
+    options: Options,
+    policy: Policy,
+    noise_std: object,
+    standing: Standing,
+    likelihood: Likelihood | None = None,
+) -> Table:
     """Before any data."""
+    if likelihood is not None and likelihood.law is not None:
+        return _table_of_law(options, policy, likelihood, standing)
     if options.stream:
         most, d = options.features.shape
-        model = stream_model(most, d, scale("noise_std", noise_std))
-        state = started(policy, model)
-        weights = np.ones((most, 1))
-        return Table(options, frozenset(), model.noise_std, weights, model, state, standing)
+        levels: Any = scale("noise_std", noise_std)
+        model = _told(stream_model(most, d, levels), likelihood)
+        state, weights = started(policy, model), np.ones((most, 1))
+        return Table(options, frozenset(), levels, weights, model, state, standing, likelihood)
     k, p = len(options), options.per_arm
     levels = valid_noise_std(noise_std, k, p)
     # one level for all, one per option, or one per number that it shows
@@ -131,7 +145,35 @@ def first_table(options: Options, policy: Policy, noise_std: object, standing: S
         model = bandit_model(options.features, levels)
     if options.contexts is not None:
         model = dataclasses.replace(model, contexts=options.contexts.contexts())
-    return Table(options, frozenset(), levels, weights, model, started(policy, model), standing)
+    model = _told(model, likelihood)
+    state = started(policy, model)
+    return Table(options, frozenset(), levels, weights, model, state, standing, likelihood)
+
+
+def _told(model: Model, likelihood: Likelihood | None) -> Model:
+    """Tell a guess in place of a noise level that is not known."""
+    return (
+        model.without_noise_level(likelihood.guess) if isinstance(likelihood, Gaussian) else model
+    )
+
+
+def _table_of_law(
+    options: Options, policy: Policy, likelihood: Likelihood, standing: Standing
+) -> Table:
+    """Before any data, where rewards are clicks or counts."""
+    if options.observations is not None:
+        raise ValueError(
+            f"rewards={likelihood} needs options that show their own rewards; these are those of a "
+            "game"
+        )
+    model = bandit_model(options.features, law=likelihood.law)
+    if options.stream:
+        most, d = options.features.shape
+        model = stream_model(most, d, law=likelihood.law)
+    if options.contexts is not None:
+        model = dataclasses.replace(model, contexts=options.contexts.contexts())
+    weights, state = np.ones((len(options), 1)), started(policy, model)
+    return Table(options, frozenset(), 1.0, weights, model, state, standing, likelihood)
 
 
 def offer_of(
@@ -228,11 +270,14 @@ def grown(
     """Add an option, with what has been learned so far."""
     options = table.options.with_option(name, features, levels)
     k = len(options)
+    if noise_std is not None and table.model.law is not None:
+        raise ValueError(f"noise_std must be left out where rewards are {table.likelihood}")
     if noise_std is None and not isinstance(table.noise_std, float):
         raise ValueError("noise_std must be given for the new option, as every option has its own")
     before = np.broadcast_to(table.noise_std, k - 1)
     noise: Any = table.noise_std if noise_std is None else np.append(before, noise_std)
-    new = first_table(options, policy, noise, _copied(table.standing, k))
+    standing = _copied(table.standing, k)
+    new = first_table(options, policy, noise, standing, table.likelihood)
     _adopt(new, table, policy)
     return new._replace(retired=table.retired)
 
@@ -257,10 +302,14 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
     weights = new.weights[:k, 0] / old.weights[:, 0]
     adopted = set()
     for part, known in zip(parts_of(new.state), parts_of(old.state), strict=True):
+        if isinstance(part, LeastSquares) and id(part.learned.theta) in adopted:
+            continue  # a view of what has been adopted, which is filled before it is read
         if isinstance(part, LeastSquares):
             part.arms.pulls[:k] = known.arms.pulls
             part.arms.sums[:k] = known.arms.sums * weights
             part.learned.rounds[0] = known.learned.rounds[0]
+            if isinstance(part.noise, EstimatedNoise):  # in units of the noise, as the sums
+                part.noise.errors[0] = known.noise.errors[0] * weights[0] ** 2
             refresh(part)
         elif isinstance(part, Posterior):
             part.factor[...] = known.factor
@@ -281,3 +330,4 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
                 f"{policy} cannot be given another option: it keeps {name} beside its estimates"
             )
         array[...] = known_arrays[name]
+    readapt(new.state)

@@ -121,7 +121,8 @@ class Status:
     round : int
         The next question.
     next_exploration : int or None
-        First round at which the policy would learn again if nothing more is told; None: never.
+        First round at which the policy would learn again if nothing more is told; None: never,
+        or beyond 10^4000.
         Where arms are new in every round, the next one: it may.
     explorations : int
         Rewards learned from.
@@ -139,6 +140,8 @@ class Status:
     bests : mapping of str to int
         Empirically best arm of every context, by its name; empty without contexts, or if the policy
         does not report any.
+    advice : str
+        What would make the experiment better, in a sentence; mostly nothing.
     """
 
     best: int | None
@@ -156,6 +159,7 @@ class Status:
     expected_loss: float
     price: float
     bests: Mapping[str, int] = field(default_factory=dict)
+    advice: str = ""
 
     def at_stake(self, decisions: int) -> str:
         """Say in words whether it is worth to go on exploring.

@@ -14,21 +14,30 @@ With probability at least 1 - delta, at every round |R (theta - theta-hat)| <= s
 (Abbasi-Yadkori, Pal, Szepesvari, 2011).  It assumes linear means, noise that is sub-Gaussian with
 parameter sigma given everything before, a parameter of norm at most S, and that whether and when a
 reward is told does not depend on the reward.  How options were chosen does not matter.
+
+Where sigma or S is not known, beta is that of :mod:`sightline.core.confidence.learned`: without S
+it holds for every theta, without sigma for normal noise.
+
+Of clicks and counts V is the curvature of the log-likelihood at its maximum, sigma is 1, and theta
+is in log odds or logarithms of means.  The ellipsoid is then asymptotic.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.rules import ConfidenceRule, global_beta
-from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.estimation.seen import SeesStream
-from sightline.core.model import common_noise, valid_noise_std
+from sightline.core.confidence.learned import beta_at
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule, adapt, global_beta, ridge
+from sightline.core.estimation.least_squares import Learned, LeastSquares, least_squares, refresh
+from sightline.core.estimation.noise import EstimatedNoise
+from sightline.core.estimation.seen import SeesLawStream, SeesStream
+from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
 from sightline.jit import interpreted, parts_of
@@ -37,15 +46,25 @@ from sightline.validation import finite_array, number
 
 __all__ = [
     "Ellipsoid",
+    "Residuals",
+    "ellipsoid_by_law",
     "ellipsoid_in",
     "ellipsoid_of",
     "evidence_of",
     "log_det",
     "radius",
+    "valid_bound",
     "whiten",
 ]
 
 Array = NDArray[np.float64]
+
+
+class Residuals(NamedTuple):
+    """What tells an unknown noise level: RSS, and from how many outcomes."""
+
+    errors: float
+    outcomes: int
 
 
 class Ellipsoid(NamedTuple):
@@ -54,8 +73,9 @@ class Ellipsoid(NamedTuple):
     factor: Array
     whitened: Array
     regulariser: float
-    noise_std: float
-    norm_bound: float
+    noise_std: float  # a guess, where it is not known
+    norm_bound: float | None
+    residuals: Residuals | None = None  # where the noise level is not known
 
 
 def ellipsoid_of(
@@ -63,7 +83,8 @@ def ellipsoid_of(
     pulls: ArrayLike,
     totals: ArrayLike,
     noise_std: float | ArrayLike,
-    norm_bound: float = 1.0,
+    norm_bound: float | None = 1.0,
+    regulariser: float | None = None,
 ) -> Ellipsoid:
     """Ellipsoid from how often each option was played and told, and the sum of its rewards.
 
@@ -75,18 +96,21 @@ def ellipsoid_of(
         Rewards told of each option, and their sum.
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, or of those of each option.
-    norm_bound : float
-        S; lambda is sigma^2 / S^2.
+    norm_bound : float, optional
+        S; lambda is sigma^2 / S^2.  None if it is not known.
+    regulariser : float, optional
+        Another lambda.
     """
     k, d = features.shape
     count = finite_array("pulls", pulls, (k,))
     total = finite_array("totals", totals, (k,))
     if (count < 0.0).any():
         raise ValueError(f"pulls must be >= 0, got {count.min():g}")
-    bound = number("norm_bound", norm_bound, above=0)
+    rule = LogDet(norm_bound=valid_bound(norm_bound))
     levels = valid_noise_std(noise_std, k)
     sigma = common_noise(levels)
-    regulariser = (sigma / bound) ** 2
+    if regulariser is None:
+        regulariser = ridge("matched", rule, bandit_model(features, levels))
     played = count > 0.0
     weights = np.sqrt(count) * (sigma / levels)
     targets = np.divide(total * (sigma / levels), np.sqrt(count), where=played, out=np.zeros(k))
@@ -98,7 +122,26 @@ def ellipsoid_of(
     )
     # rotating the rows loses half as many digits as factorising the sum of their squares
     triangle: Array = np.asarray(np.linalg.qr(rows, mode="r"))
-    return Ellipsoid(triangle[:d, :d], triangle[:d, d], regulariser, sigma, bound)
+    return Ellipsoid(triangle[:d, :d], triangle[:d, d], regulariser, sigma, rule.norm_bound)
+
+
+def valid_bound(norm_bound: object) -> float | None:
+    """Return S > 0, or None if it is not known."""
+    return None if norm_bound is None else number("norm_bound", norm_bound, above=0)
+
+
+def ellipsoid_by_law(
+    features: Array, law: Any, pulls: ArrayLike, totals: ArrayLike, norm_bound: float | None
+) -> Ellipsoid:
+    """Ellipsoid of clicks or counts, from their number and sum per option; lambda is 1 / S^2."""
+    bound, model = valid_bound(norm_bound), bandit_model(features, law=law)
+    fit = least_squares(model, ridge("matched", LogDet(norm_bound=bound), model), reduce=False)
+    fit.arms.pulls[:] = pulls
+    fit.arms.sums[:] = totals
+    fit.learned.rounds[0] = int(fit.arms.pulls.sum())
+    interpreted(refresh)(fit)  # a kernel would be compiled for this alone
+    factor = np.triu(fit.scratch.factor)
+    return Ellipsoid(factor, factor @ fit.learned.theta, fit.regulariser, 1.0, bound)
 
 
 def ellipsoid_in(
@@ -106,7 +149,7 @@ def ellipsoid_in(
     policy: Policy,
     features: Array,
     noise_std: float | ArrayLike,
-    norm_bound: float = 1.0,
+    norm_bound: float | None = 1.0,
 ) -> Ellipsoid | None:
     """Ellipsoid from the data that a policy keeps, in the coordinates of the features.
 
@@ -124,7 +167,7 @@ def ellipsoid_in(
         One option per row, as the policy was given them.
     noise_std : float or array_like, shape (k,)
         As the policy was told.
-    norm_bound : float
+    norm_bound : float, optional
         S; for policies with a Gaussian posterior lambda is sigma^2 over the variance of the prior,
         and that of the policy where arms are new in every round.
 
@@ -136,22 +179,34 @@ def ellipsoid_in(
     levels = valid_noise_std(noise_std, len(features))
     sigma = common_noise(levels)
     for part in parts_of(state):
-        if isinstance(part, LeastSquares) and isinstance(part.arms.seen, SeesStream):
-            bound = number("norm_bound", norm_bound, above=0)
-            seen = part.arms.seen
-            return Ellipsoid(
-                np.triu(seen.factor), seen.target.copy(), part.regulariser, sigma, bound
-            )
+        if isinstance(part, LeastSquares) and isinstance(
+            part.arms.seen, SeesStream | SeesLawStream
+        ):
+            factor, target = np.triu(part.arms.seen.factor), part.arms.seen.target.copy()
+            found = Ellipsoid(factor, target, part.regulariser, sigma, valid_bound(norm_bound))
+            return _with_residuals(found, part)
         if isinstance(part, LeastSquares):  # its coordinates may be others, its data are not
             arms = part.arms
             totals = arms.sums * (levels / sigma)
-            return ellipsoid_of(features, arms.pulls, totals, noise_std, norm_bound)
+            # RSS is that of the policy's own lambda
+            own = part.regulariser if isinstance(part.noise, EstimatedNoise) else None
+            found = ellipsoid_of(features, arms.pulls, totals, noise_std, norm_bound, own)
+            return _with_residuals(found, part)
         if isinstance(part, Posterior):
-            bound = number("norm_bound", norm_bound, above=0)
+            bound = valid_bound(norm_bound)
             prior_std = float(policy.prior_std)  # type: ignore[attr-defined]
             factor, whitened = sigma * part.factor, sigma * part.whitened
             return Ellipsoid(factor, whitened, (sigma / prior_std) ** 2, sigma, bound)
     return None
+
+
+def _with_residuals(ellipsoid: Ellipsoid, estimate: LeastSquares) -> Ellipsoid:
+    """Add what an estimate has learned of the noise, if it does."""
+    noise = estimate.noise
+    if not isinstance(noise, EstimatedNoise):
+        return ellipsoid
+    residuals = Residuals(float(noise.errors[0]), int(estimate.learned.rounds[0]))
+    return ellipsoid._replace(residuals=residuals)
 
 
 def log_det(ellipsoid: Ellipsoid) -> float:
@@ -162,8 +217,39 @@ def log_det(ellipsoid: Ellipsoid) -> float:
 
 def radius(ellipsoid: Ellipsoid, log_inverse_delta: float) -> float:
     """sqrt(beta): how far theta can be from theta-hat, in the norm of V."""
+    if ellipsoid.norm_bound is None or ellipsoid.residuals is not None:
+        confidence = _confidence(ellipsoid, LogDet(norm_bound=ellipsoid.norm_bound))
+        return math.sqrt(interpreted(beta_at)(confidence, log_det(ellipsoid), log_inverse_delta))
     noise = ellipsoid.noise_std * math.sqrt(2.0 * log_inverse_delta + log_det(ellipsoid))
     return noise + math.sqrt(ellipsoid.regulariser) * ellipsoid.norm_bound
+
+
+def _confidence(ellipsoid: Ellipsoid, rule: ConfidenceRule) -> Any:
+    """Coefficient of a rule, for what these data say of noise and norm."""
+    unknown = ellipsoid.residuals
+    build = rule.build if unknown is None else rule.build_without_noise
+    confidence = build(len(ellipsoid.whitened), ellipsoid.noise_std, ellipsoid.regulariser)
+    inverse = np.linalg.inv(ellipsoid.factor)
+    learned = Learned(
+        gram_inverse=inverse @ inverse.T,
+        theta=inverse @ ellipsoid.whitened,
+        log_det=np.array([log_det(ellipsoid)]),
+        rounds=np.array([0 if unknown is None else unknown.outcomes]),
+        since_refresh=np.zeros(1, dtype=np.int64),
+    )
+    noise: Any = ellipsoid.noise_std**2
+    if unknown is not None:
+        noise = EstimatedNoise(ellipsoid.noise_std, 0.0, np.array([unknown.errors]))
+    interpreted(adapt)(confidence, _Estimate(learned, noise, ellipsoid.regulariser))
+    return confidence
+
+
+class _Estimate(NamedTuple):
+    """As much of least squares as a confidence rule looks at."""
+
+    learned: Learned
+    noise: Any
+    regulariser: float
 
 
 def whiten(ellipsoid: Ellipsoid, vectors: Array) -> Array:
@@ -183,7 +269,7 @@ def evidence_of(
     squared = ((whitened[best] - whitened) ** 2).sum(axis=1)
     twins = squared <= 1e-24 * (whitened**2).sum(axis=1).max()  # of the best option: no rivals
     distances = np.divide(gaps**2, squared, where=~twins, out=np.full(len(means), np.inf))
-    confidence = rule.build(features.shape[1], ellipsoid.noise_std, ellipsoid.regulariser)
     # interpreted: a kernel would be compiled for this alone
+    confidence = _confidence(ellipsoid, rule)
     beta = interpreted(global_beta)(confidence, log_det(ellipsoid), log_round(clock))
     return Evidence(best, 0.5 * float(distances.min()), 0.5 * float(beta), clock)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.noise import noise_variance
+from sightline.core.estimation.seen import SeesLaw
 from sightline.core.estimation.table import rows_seen
+from sightline.core.likelihood.laws import mean_of
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
-from sightline.jit import parts_of
+from sightline.core.posterior.laplace import Fitted
+from sightline.jit import interpreted, parts_of
 
 __all__ = ["Estimates", "differences_in", "estimates_in", "mean_outcome_in"]
+
+_STEP = 1e-6  # of a difference in place of a derivative
+
+
+# a kernel would be compiled for this alone
+_variance = interpreted(noise_variance)
 
 
 class Estimates(NamedTuple):
@@ -28,8 +38,9 @@ class Estimates(NamedTuple):
         2 P(it wins) - 1, and 0 for the best itself.
     standard_errors : ndarray, shape (k,)
         sigma times the norm of the arm in V^-1: standard deviations under the prior that the
-        regulariser stands for.  No confidence bounds: data were collected adaptively.  Where arms
-        are pairs, those of the differences: 0 for the best so far.
+        regulariser stands for.  Of clicks and counts, those of the mean reward.  No confidence
+        bounds: data were collected adaptively.  Where arms are pairs, those of the differences: 0
+        for the best so far.
     """
 
     means: NDArray[np.float64]
@@ -42,12 +53,16 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
     They are those of its arms, or of other rows, in the coordinates of the state.
     """
     for part in parts_of(state):
+        if isinstance(part, Posterior) and isinstance(part.seen, Fitted):
+            continue  # what it was fitted to is a part of it
         if isinstance(part, LeastSquares) and rows is not None:
             squared = ((rows @ part.learned.gram_inverse) * rows).sum(axis=1)
-            errors = np.sqrt(part.noise_variance * np.maximum(squared, 0.0))
+            errors = np.sqrt(_variance(part) * np.maximum(squared, 0.0))
             return Estimates(rows @ part.learned.theta, errors)
+        if isinstance(part, LeastSquares) and isinstance(part.arms.seen, SeesLaw):
+            return _rewards_by_law(part, part.arms.seen.law)
         if isinstance(part, LeastSquares):
-            variances = part.noise_variance * np.maximum(part.arms.squared_widths, 0.0)
+            variances = _variance(part) * np.maximum(part.arms.squared_widths, 0.0)
             return Estimates(part.arms.means.copy(), np.sqrt(variances))
         if isinstance(part, Posterior):
             arms = part.actions if rows is None else rows
@@ -55,6 +70,14 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
             means = whitened.T @ part.whitened
             return Estimates(means, np.sqrt((whitened**2).sum(axis=0)))
     return None
+
+
+def _rewards_by_law(part: LeastSquares, law: Any) -> Estimates:
+    """Mean rewards, and their standard errors by the slope of the mean."""
+    predictors = part.arms.means
+    means = np.array([mean_of(law, u) for u in predictors])
+    slopes = [(mean_of(law, u + _STEP) - mean_of(law, u - _STEP)) / (2 * _STEP) for u in predictors]
+    return Estimates(means, np.array(slopes) * np.sqrt(np.maximum(part.arms.squared_widths, 0.0)))
 
 
 def differences_in(state: State, n: int) -> Estimates | None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
 from sightline.core.consistency import check_consistency
+from sightline.core.likelihood.families import Likelihood, describe_likelihood
 from sightline.core.model import OneContext, check_signal
 from sightline.core.persistence import persistent_arrays
 from sightline.engine.archive import Snapshot, fill, pack, unpack, write_snapshot
@@ -78,12 +79,12 @@ class LiveState:
         seed: int,
         window: Window,
         floor: float = 0.0,
+        likelihood: Likelihood | None = None,
     ) -> None:
         instance("policy", policy, Policy, "a Policy such as IDS()")
         self.policy = policy
-        self.table = first_table(
-            options, policy, noise_std, first_standing(len(options), options.per_arm)
-        )
+        standing = first_standing(len(options), options.per_arm)
+        self.table = first_table(options, policy, noise_std, standing, likelihood)
         self.seed = integer("seed", seed, at_least=0)
         self.rng, _ = streams(self.seed)
         self._compiled = registered(self.state).compiled
@@ -342,6 +343,7 @@ class LiveState:
         return {
             "policy": describe(self.policy),
             "noise_std": levels if isinstance(levels, float) else levels.tolist(),
+            "rewards": describe_likelihood(self.table.likelihood),
             "seed": self.seed,
             "options": self.options.describe_labels(),
             "window": list(self.ledger.window),

@@ -23,12 +23,16 @@ from sightline.engine.games import outcome_value, several_numbers
 from sightline.engine.guard import exclusive
 from sightline.engine.labels import Level
 from sightline.engine.ledger import Closing, Told, date_of, new_ids, refusal, reward_value, unknown
+from sightline.engine.likelihoods import check_support, looks_like_clicks
 from sightline.engine.live import weakest
 from sightline.engine.stored import StoredSession
 from sightline.policies.base import Evidence
 from sightline.validation import integer, shown
 
 __all__ = ["Session"]
+
+#: Digits of a round beyond which it is called never: Python does not write such numbers down.
+_MOST_DIGITS = 4_000.0
 
 Available = Iterable[str | int] | None
 Context = str | int | None
@@ -57,8 +61,13 @@ class Session(StoredSession):
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, the same for all options or one for each: their
         standard deviation if Gaussian, half their range if bounded.  In a game, of the outcomes.
+        1 by default.  Not allowed beside ``rewards``.
     seed : int
         Same seed and same rewards, same decisions (but other ids).
+    rewards : Bernoulli, Poisson or Gaussian, optional
+        Law of the rewards: clicks, counts or normal ones.  Where it says more than a noise level,
+        far fewer rewards settle the answer: at a rate of 2 % a twelfth of what ``noise_std=0.5``
+        needs.  Features then add up to the log odds of a click, or to the log of a mean count.
     reward_window : float, timedelta or str, optional
         How long to wait for a reward: seconds, or a text such as ``"2 hours"`` or ``"500 rounds"``.
         A reward that comes later is refused.
@@ -267,7 +276,10 @@ class Session(StoredSession):
         if options.per_arm > 1:
             return id_, several_numbers(told, options.per_arm)
         if options.items is None:
-            return id_, reward_value(options.told, told)
+            value, likelihood = reward_value(options.told, told), self._live.table.likelihood
+            if likelihood is not None:
+                check_support(likelihood, "reward", value)
+            return id_, value
         made = self._live.ledger.open.get(id_)
         if made is None:
             closing = self._closing(id_)
@@ -368,8 +380,17 @@ class Session(StoredSession):
             expected_loss=loss,
             price=price,
             bests={} if blocks is None else _bests(blocks.names, reports),
+            advice=self._advice(),
             **live.ledger.tally._asdict(),
         )
+
+    def _advice(self) -> str:
+        live = self._live
+        if live.table.model.law is not None or live.options.told != "reward":
+            return ""
+        if looks_like_clicks(live.standing.told, live.standing.totals):
+            return "All rewards are 0 or 1: rewards=Bernoulli() would learn from them faster."
+        return ""
 
     @exclusive
     def pending(self) -> list[Pending]:
@@ -440,4 +461,5 @@ def _round_of(clock: Clock) -> int | None:
     """Round as a Python integer; to 15 digits where only its logarithm is known."""
     if clock.t < FAR:
         return int(clock.t)
-    return None if math.isinf(clock.log_t) else power_of_ten(clock.log_t / math.log(10.0))
+    digits = clock.log_t / math.log(10.0)
+    return power_of_ten(digits) if digits <= _MOST_DIGITS else None

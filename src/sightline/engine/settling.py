@@ -25,7 +25,7 @@ from sightline.jit import callable_for
 from sightline.policies.base import Evidence, Policy, inspect
 from sightline.problems.bandit import LinearBandit
 
-__all__ = ["Settling", "rule_of", "settle"]
+__all__ = ["Settling", "bound_of", "rule_of", "settle"]
 
 _STEP = 1.05
 # Questions per call of the compiled loop: between calls a stop is noticed.
@@ -103,11 +103,17 @@ def rule_of(policy: Policy) -> ConfidenceRule:
     return rule if isinstance(rule, ConfidenceRule) else LogDet()
 
 
+def bound_of(rule: ConfidenceRule) -> float | None:
+    """S of a rule as the prior of an ellipsoid, for which 0 is too little; None if not known."""
+    return None if rule.norm_bound is None else rule.norm_bound or 1.0
+
+
 def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -> Evidence:
     """Evidence as the policy reports it, or as IDS would on its data."""
     report = callable_for(inspect, state)(state, clock, ALL_ARMS)
     if not math.isnan(report.threshold):
         return report
+    problem.model.needs_noise("evidence on data of a policy that reports none")
     ellipsoid = ellipsoid_in(state, policy, problem.actions, problem.noise_std)
     if ellipsoid is None:
         return report

@@ -13,11 +13,13 @@ from typing import Any, NoReturn, Self
 
 from numpy.typing import ArrayLike
 
+from sightline.core.likelihood.families import Likelihood, build_likelihood
 from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
 from sightline.engine.games import check_window, outcome_value
 from sightline.engine.guard import Guard, exclusive
 from sightline.engine.journal import Event, Journal
 from sightline.engine.ledger import valid_window, window
+from sightline.engine.likelihoods import check_support, default_policy, noise_or_law
 from sightline.engine.live import LiveState
 from sightline.engine.log import Log
 from sightline.engine.options import Options, as_options
@@ -25,7 +27,6 @@ from sightline.engine.replay import check_beginning, replay
 from sightline.files import write_atomically
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES, build, describe, descriptions
-from sightline.policies.stakes.policy import Stakes
 from sightline.validation import file_path, integer
 
 __all__ = ["OptionsLike", "StoredSession"]
@@ -40,20 +41,25 @@ class StoredSession:
         self,
         actions: OptionsLike,
         policy: Policy | None = None,
-        noise_std: float | ArrayLike = 1.0,
+        noise_std: float | ArrayLike | None = None,
         seed: int = 0,
         *,
+        rewards: Likelihood | None = None,
         reward_window: float | timedelta | str | None = None,
         on_timeout: str | float = "ignore",
         floor: float = 0.0,
         now: Callable[[], float] = time.time,
     ) -> None:
         options = as_options(actions)
+        noise, likelihood = noise_or_law(noise_std, rewards)
         limits = check_window(window(reward_window, on_timeout), options)
         if limits.reward is not None:
             limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, options))
-        chosen = Stakes() if policy is None else policy
-        self._live = LiveState(options, chosen, noise_std, seed, limits, floor)
+        if limits.reward is not None and likelihood is not None:
+            check_support(likelihood, "on_timeout", limits.reward)
+        self._live = LiveState(
+            options, policy or default_policy(likelihood), noise, seed, limits, floor, likelihood
+        )
         self._now = now
         self._guard = Guard()
 
@@ -63,9 +69,10 @@ class StoredSession:
         path: str | PathLike[str],
         actions: OptionsLike | None = None,
         policy: Policy | None = None,
-        noise_std: float | ArrayLike = 1.0,
+        noise_std: float | ArrayLike | None = None,
         seed: int = 0,
         *,
+        rewards: Likelihood | None = None,
         reward_window: float | timedelta | str | None = None,
         on_timeout: str | float = "ignore",
         floor: float = 0.0,
@@ -80,7 +87,7 @@ class StoredSession:
         ----------
         path : path
             The journal, one SQLite file; it is made if it does not exist.
-        actions, policy, noise_std, seed, reward_window, on_timeout, floor, now
+        actions, policy, noise_std, seed, rewards, reward_window, on_timeout, floor, now
             As of :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options are
             given, all must be as when the session began.  A policy that is not part of the library
             must be given again.
@@ -95,7 +102,9 @@ class StoredSession:
             if actions is None:
                 raise ValueError(f"{os.fspath(path)} is new: give actions")
             limits: dict[str, Any] = {"reward_window": reward_window, "on_timeout": on_timeout}
-            return cls(actions, policy, noise_std, seed, **limits, floor=floor, now=now)
+            return cls(
+                actions, policy, noise_std, seed, rewards=rewards, **limits, floor=floor, now=now
+            )
 
         journal = Journal(file_path("path", path))
         try:
@@ -143,12 +152,14 @@ class StoredSession:
         levels = live.table.noise_std
         blocks = live.options.contexts
         where = "" if blocks is None else f"{len(blocks)} contexts and "
-        noise = f"{levels:g}" if isinstance(levels, float) else f"{k} levels"
+        noise = f"noise_std={levels:g}" if isinstance(levels, float) else f"{k} noise levels"
+        if live.table.likelihood is not None:
+            noise = f"rewards={live.table.likelihood}"
         arms = f"at most {k} new arms per round" if live.options.stream else f"{k} arms"
         if live.options.items is not None:
             arms = f"{k} pairs of {len(live.options.items)} options"
         return (
-            f"Session({arms} in {where}{d} dimensions, {live.policy}, noise_std={noise}, "
+            f"Session({arms} in {where}{d} dimensions, {live.policy}, {noise}, "
             f"next round {live.clock.t}, {int(live.standing.explorations[0])} "
             f"{live.options.told}s learned from, {len(live.ledger.open)} decisions open)"
         )
@@ -224,8 +235,17 @@ class StoredSession:
         arrays = snapshot.arrays
         tables = {"features": arrays["actions"], "observations": arrays.get("observations")}
         options = Options.build(header["options"] | tables)
-        settings = header["noise_std"], header["seed"] or 0
-        session = cls(options, policy or build(saved), *settings, floor=header["floor"])
+        likelihood = build_likelihood(header["rewards"])
+        by_law = likelihood is not None and likelihood.law is not None
+        noise = None if by_law else header["noise_std"]
+        session = cls(
+            options,
+            policy or build(saved),
+            noise,
+            header["seed"] or 0,
+            rewards=likelihood,
+            floor=header["floor"],
+        )
         session._live.ledger.window = check_window(valid_window(*header["window"]), options)
         session._live.fill(snapshot)
         return session

@@ -86,6 +86,8 @@ def information_gains(
     _check(problem, "driver", driver)
     gains_wanted = entries("names", names, "a list of names of gains")
     rounds = valid_checkpoints(checkpoints, integer("horizon", horizon, at_least=1))
+    if not set(BAYESIAN_INFORMATION).isdisjoint(gains_wanted):
+        problem.model.needs_noise("a gain of BayesianIDS")
     state = driver.start(problem.model)
     probes = [_probe(name, driver, problem, state) for name in gains_wanted]
     table = np.zeros((len(probes), len(rounds), problem.k))

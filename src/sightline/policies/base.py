@@ -139,8 +139,18 @@ class Policy(ABC):
         return False
 
     @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        return False
+
+    @property
     def takes_part_of_context(self) -> bool:
         """Whether it can choose, where there are contexts, among some arms of one only."""
+        return False
+
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
         return False
 
     @abstractmethod
@@ -274,8 +284,12 @@ def started(policy: Policy, model: Model) -> Any:
     """
     if not policy.takes_streams:
         model.needs_lasting_arms(type(policy).__name__)
+    if not policy.takes_laws:
+        model.needs_noise(type(policy).__name__)
     if model.contexts is not None and not policy.takes_contexts:
         model.needs_fixed_arms(type(policy).__name__)
+    if not policy.takes_unknown_noise:
+        model.needs_noise_level(type(policy).__name__)
     state = policy.start(model)
     if model.contexts is not None and policy.commits:
         known = [part.dispatch(type(state)) is not part.dispatch(object) for part in _ON_BESTS]

@@ -11,10 +11,12 @@ from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.log_log import LogLog
+from sightline.core.unknown import described_fields
 from sightline.policies.base import Policy
 from sightline.policies.e4 import E4 as E4
 from sightline.policies.explore_then_allocate import ExploreThenAllocate as ExploreThenAllocate
 from sightline.policies.gcb import GCB as GCB
+from sightline.policies.glm_ucb import GLMUCB as GLMUCB
 from sightline.policies.greedy import EpsilonGreedy as EpsilonGreedy
 from sightline.policies.ids.bayesian import BayesianIDS as BayesianIDS
 from sightline.policies.ids.policy import IDS as IDS
@@ -23,6 +25,7 @@ from sightline.policies.lin_med import LinMED as LinMED
 from sightline.policies.lin_ucb import LinUCB as LinUCB
 from sightline.policies.maximum_information import MaximumInformation as MaximumInformation
 from sightline.policies.oam import OAM as OAM
+from sightline.policies.ofuglb import OFUGLB as OFUGLB
 from sightline.policies.ossb import OSSB as OSSB
 from sightline.policies.pege import PEGE as PEGE
 from sightline.policies.phased_elimination import PhasedElimination as PhasedElimination
@@ -50,8 +53,9 @@ PARTS: dict[str, type] = {
 
 def describe(part: Any) -> dict[str, Any]:
     """Policy or part of one as a plain dictionary: its class under ``"type"``, then its fields."""
-    fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-    return {"type": type(part).__name__} | {name: _plain(value) for name, value in fields.items()}
+    return {"type": type(part).__name__} | {
+        name: _plain(value) for name, value in described_fields(part).items()
+    }
 
 
 def descriptions(policy: Policy, *, game: bool) -> list[dict[str, Any]]:

@@ -14,6 +14,8 @@ smallest gap.  With a fixed epsilon > 0 regret grows as epsilon n times the mean
 settle on a wrong arm for ever; where contexts are diverse enough, so that the best arms show
 everything, it is rate-optimal (Bastani, Bayati, Khosravi, Management Science 2021).
 
+With clicks and counts the estimate is that of maximum likelihood.
+
 Cost per round: O(k d + d^2).  It learns from every round and never commits.
 """
 
@@ -26,7 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives.half_spaces import HalfSpaces
+from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
@@ -52,7 +55,7 @@ class RidgeGreedyState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any  # for reports only
-    alternatives: HalfSpaces  # for reports only
+    alternatives: HalfSpaces | LawHalfSpaces  # for reports only
     epsilon: float
     falls: bool
     probabilities: Array  # scratch (k,)
@@ -101,13 +104,23 @@ class EpsilonGreedy(Policy):
         """Whether it can choose among arms that are new in every round."""
         return True
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
+    @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        return True
+
     def start(self, model: Model) -> RidgeGreedyState:
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         return RidgeGreedyState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=half_spaces(len(estimate.arms.rewards)),
+            alternatives=half_spaces_for(estimate),
             epsilon=float(self.epsilon),
             falls=self.schedule == "1/t",
             probabilities=np.zeros(len(estimate.arms.rewards)),

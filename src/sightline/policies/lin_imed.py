@@ -29,7 +29,7 @@ from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
-    global_beta,
+    acting_beta,
     valid_regulariser,
     valid_rule,
 )
@@ -90,6 +90,11 @@ class LinIMED(Policy):
         """Whether choices are drawn at random given the state and the round."""
         return False
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> LinIMEDState:
         """State before any data."""
         model.needs_fixed_arms("LinIMED")
@@ -109,7 +114,7 @@ def choose_lin_imed(
 ) -> Choice:
     """Least index; the first one among equals."""
     estimate = state.estimate
-    beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
+    beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
     by_bounds = state.by_bounds
     leader = optimistic_arm(estimate, beta, AllArms(0)) if by_bounds else best_arm(estimate)
     arm = leader

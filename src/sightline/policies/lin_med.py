@@ -132,6 +132,11 @@ class LinMED(Policy):
         """Whether it can choose when only some arms are on offer."""
         return True
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> LinMEDState:
         """State before any data."""
         model.needs_lasting_arms("LinMED")

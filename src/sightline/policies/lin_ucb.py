@@ -6,6 +6,10 @@ exceeds c* without bound (Lattimore, Szepesvari, AISTATS 2017).  In a game, wher
 is not what it pays, there is no guarantee: an optimistic arm that shows nothing stays optimistic,
 and regret grows linearly.
 
+With clicks and counts the ellipsoid is that of the curvature at the maximum of the likelihood, and
+the arm with the largest bound on <x, theta> has the largest bound on its mean: GLM-UCB with local
+curvature.  The ellipsoid is asymptotic.
+
 Cost per round: O(k d + d^2).  It learns from every round and never commits.
 
 Rarely switching (``switch_growth`` = C, from the same paper): the arm is computed anew
@@ -23,17 +27,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives.half_spaces import HalfSpaces
+from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
-    global_beta,
+    acting_beta,
     valid_regulariser,
     valid_rule,
 )
 from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.jit import compiled
@@ -49,7 +54,7 @@ class LinUCBState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: HalfSpaces  # for reports only
+    alternatives: HalfSpaces | LawHalfSpaces  # for reports only
 
 
 class RareState(NamedTuple):
@@ -112,6 +117,16 @@ class LinUCB(Policy):
         """Whether it can choose, where there are contexts, among some arms of one only."""
         return True
 
+    @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        return True
+
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""
         if self.switch_growth is not None:
@@ -120,7 +135,7 @@ class LinUCB(Policy):
         always = LinUCBState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=half_spaces(len(estimate.arms.rewards)),
+            alternatives=half_spaces_for(estimate),
         )
         if self.switch_growth is None:
             return always
@@ -138,7 +153,7 @@ def choose_lin_ucb(
 ) -> Choice:
     """Largest upper confidence bound."""
     estimate = state.estimate
-    beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
+    beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
     return Choice(optimistic_arm(estimate, beta, offer), 1.0, clock)
 
 
@@ -162,7 +177,7 @@ register_policy(LinUCBState, choose=choose_lin_ucb, update=learn, inspect=report
 @compiled
 def update_rarely(state: RareState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round."""
-    observe(state.always.estimate, arm, outcome)
+    learn(state.always, clock, arm, outcome)
 
 
 @compiled

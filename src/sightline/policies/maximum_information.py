@@ -33,7 +33,7 @@ from sightline.core.clock import Clock, is_before, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
-    global_beta,
+    acting_beta,
     valid_regulariser,
     valid_rule,
 )
@@ -102,6 +102,11 @@ class MaximumInformation(Policy):
         """Whether choices are drawn at random given the state and the round."""
         return False
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> MaximumInformationState:
         """State before any data."""
         model.needs_fixed_arms("MaximumInformation")
@@ -120,7 +125,7 @@ class MaximumInformation(Policy):
 def _most_telling(state: MaximumInformationState, comparison: Comparison, clock: Clock) -> int:
     """Arm that tells most about the widest difference; of all, if nothing does; else x-hat."""
     estimate, gains = state.estimate, state.gains
-    beta = global_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
+    beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
     write_widest(estimate, state.alternatives, comparison, beta, state.direction)
     gains_along(estimate, state.direction, gains)
     arm = first_largest(gains)

@@ -136,6 +136,11 @@ class PrimalDual(Policy):
                 "empirical gap is zero, would be explored for ever"
             )
 
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> PrimalDualState:
         """State before any data."""
         model.needs_fixed_arms("PrimalDual")

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+# Likelihoods, of arms that stay and of streams, are imported for what they register.
+import sightline.core.estimation.law_stream  # noqa: F401
 from sightline.core.alternatives.comparison import Comparison, compare
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.commitment import next_exploration
-from sightline.core.confidence.rules import ConfidenceRule, global_beta, ridge
+from sightline.core.confidence.rules import ConfidenceRule, adapt, global_beta, ridge
 from sightline.core.estimation.least_squares import LeastSquares, least_squares, observe
+from sightline.core.estimation.noise import EstimatedNoise
 from sightline.core.model import Model
 from sightline.core.offers import first_largest_offered, restrict_alternatives
-from sightline.jit import compiled
+from sightline.jit import compiled, interpreted, parts_of
 from sightline.policies.base import Evidence
 
 __all__ = [
     "StateWithAlternatives",
+    "StateWithConfidence",
     "StateWithEstimate",
     "begin",
     "best_on_offer",
     "compare_to_best",
     "learn",
+    "readapt",
     "report",
     "report_commitment",
     "report_evidence",
@@ -39,12 +44,16 @@ class StateWithEstimate(Protocol):
         """What the data say."""
 
 
-class StateWithAlternatives(StateWithEstimate, Protocol):
-    """A state that can run the exploitation test of IDS."""
+class StateWithConfidence(StateWithEstimate, Protocol):
+    """A state that keeps a confidence coefficient beside it."""
 
     @property
     def confidence(self) -> Any:
         """Named tuple of a confidence rule."""
+
+
+class StateWithAlternatives(StateWithConfidence, Protocol):
+    """A state that can run the exploitation test of IDS."""
 
     @property
     def alternatives(self) -> Any:
@@ -52,19 +61,38 @@ class StateWithAlternatives(StateWithEstimate, Protocol):
 
 
 def begin(
-    model: Model, regulariser: float | str, rule: ConfidenceRule, *, reduce: bool = True
+    model: Model,
+    regulariser: float | str,
+    rule: ConfidenceRule,
+    *,
+    reduce: bool = True,
+    noise: EstimatedNoise | None = None,
 ) -> tuple[LeastSquares, Any]:
-    """Estimates before any data, and the confidence coefficient that goes with them."""
-    ridge_ = ridge(regulariser, rule, model.noise_std)
-    estimate = least_squares(model, ridge_, reduce=reduce)
-    d = estimate.arms.rewards.shape[1]
-    return estimate, rule.build(d, model.noise_std, ridge_)
+    """Estimates before any data, and the confidence coefficient that goes with them.
+
+    What they are made of is said at :func:`~sightline.core.estimation.least_squares.least_squares`.
+    """
+    ridge_ = ridge(regulariser, rule, model)
+    estimate = least_squares(model, ridge_, reduce=reduce, noise=noise)
+    learns = isinstance(estimate.noise, EstimatedNoise)
+    build = rule.build_without_noise if learns else rule.build
+    confidence = build(estimate.arms.rewards.shape[1], model.noise_std, ridge_)
+    interpreted(adapt)(confidence, estimate)
+    return estimate, confidence
+
+
+def readapt(state: Any) -> None:
+    """Let confidence coefficients follow estimates that were filled in."""
+    for part in parts_of(state):
+        if hasattr(part, "estimate") and hasattr(part, "confidence"):
+            interpreted(adapt)(part.confidence, part.estimate)
 
 
 @compiled
-def learn(state: StateWithEstimate, clock: Clock, arm: int, outcome: Any) -> None:
+def learn(state: StateWithConfidence, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round that is told."""
     observe(state.estimate, arm, outcome)
+    adapt(state.confidence, state.estimate)
 
 
 @compiled

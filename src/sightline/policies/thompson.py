@@ -11,8 +11,15 @@ sqrt(beta) / sigma (Abeille, Lazaric, AISTATS 2017).  Both papers fix delta; her
 end-of-optimism problem.  In a game, where what an arm shows is not what it pays, there is no
 guarantee: regret grows linearly where arms that may be best show nothing that tells them apart.
 
-Cost per round: O(k d + p d^2), p the numbers that an arm shows.  It learns from every round and
-never commits.  The posterior and its symbols: :mod:`sightline.core.posterior.gaussian`.
+Clicks and counts: draws are from the Laplace approximation N(theta-hat, v^2 H^-1), theta-hat being
+the maximum of likelihood times prior and H the curvature there (Chapelle, Li, NeurIPS 2011, who
+kept the diagonal of H only).  The best arm of a draw is that of its mean rewards.  The bounds above
+are for normal rewards.
+
+Cost per round: O(k d + p d^2), p the numbers that an arm shows, and with clicks or counts a few
+steps of Newton's method, O(k d^2 + d^3) each.  It learns from every round and
+never commits.  The posterior and its symbols: :mod:`sightline.core.posterior.gaussian` and, of
+clicks and counts, :mod:`sightline.core.posterior.laplace`.
 """
 
 from __future__ import annotations
@@ -26,7 +33,12 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, global_beta, valid_rule
+from sightline.core.confidence.rules import (
+    ConfidenceRule,
+    global_beta,
+    needs_norm_bound,
+    valid_rule,
+)
 from sightline.core.estimation.coordinates import spanning_coordinates
 from sightline.core.model import Model
 from sightline.core.persistence import persists
@@ -35,11 +47,11 @@ from sightline.core.posterior.gaussian import (
     absorb,
     best_under,
     draw_parameter,
-    gaussian_posterior,
     log_det_ratio,
     posterior_mean,
     show_rows,
 )
+from sightline.core.posterior.laplace import posterior_for
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
@@ -154,18 +166,19 @@ class ThompsonSampling(Policy):
         return True
 
     @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        return True
+
+    @property
     def takes_part_of_context(self) -> bool:
         """Whether it can choose, where there are contexts, among some arms of one only."""
         return True
 
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""
-        actions, rows = model.rewards, model.observations
-        if model.stream:  # arms of its own, which are replaced
-            actions = actions.copy()
-            rows = actions
-        posterior = gaussian_posterior(actions, rows, model.noise_std, self.prior_std)
-        return ThompsonState(posterior, self._inflation(model), np.zeros(actions.shape[1]))
+        posterior = posterior_for(model, self.prior_std)
+        return ThompsonState(posterior, self._inflation(model), np.zeros(model.rewards.shape[1]))
 
     def _inflation(self, model: Model) -> FixedInflation | AgrawalGoyal | AbeilleLazaric:
         """Rule for v, with the numbers of one problem."""
@@ -179,6 +192,7 @@ class ThompsonSampling(Policy):
         if self.inflation == "agrawal-goyal":
             return AgrawalGoyal(float(d))
         regulariser = (model.noise_std / self.prior_std) ** 2
+        needs_norm_bound(self.confidence, "ThompsonSampling with its confidence")
         confidence = self.confidence.build(d, model.noise_std, regulariser)
         return AbeilleLazaric(confidence, float(self.prior_std), model.noise_std**2)
 

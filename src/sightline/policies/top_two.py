@@ -17,6 +17,9 @@ share 1 - p of all rounds until the test succeeds: regret grows linearly until t
 played even if a third arm tells the two apart better.  On the end-of-optimism problem the cost
 per log n is 1 / (p epsilon slope^2) times c*: 50 times at p = 1/2, epsilon = 0.01, slope 2.
 
+Clicks and counts: draws are from the Laplace approximation of the posterior, and the test, like
+the nearest alternative, is that of their likelihood.
+
 Cost per exploration round: O(k d + d^2) per draw.  A stretch of exploitation costs one test.
 """
 
@@ -30,23 +33,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives.half_spaces import HalfSpaces
+from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.confidence.rules import (
+    ConfidenceRule,
+    adapt,
+    valid_regulariser,
+    valid_rule,
+)
 from sightline.core.consistency import close, invariant
 from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
+    OneNumber,
     Posterior,
     absorb,
     best_under,
     draw_parameter,
     gaussian_posterior,
 )
-from sightline.jit import compiled
+from sightline.core.posterior.laplace import Fitted, posterior_of_fit
+from sightline.jit import compiled, generic, interpreted
 from sightline.policies.base import Choice, Policy, put_all_on, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.policies.reports import (
@@ -73,7 +85,7 @@ class TopTwoState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: HalfSpaces
+    alternatives: HalfSpaces | LawHalfSpaces
     posterior: Posterior
     leader_probability: float
     redraws: int
@@ -85,7 +97,7 @@ def _check(state: TopTwoState, name: str) -> None:
     """Check that the posterior is that of the estimate: N(theta-hat, sigma^2 V^-1)."""
     learned, posterior = state.estimate.learned, state.posterior
     inverse = np.linalg.inv(posterior.factor)
-    covariance = state.estimate.noise_variance * learned.gram_inverse
+    covariance = interpreted(noise_variance)(state.estimate) * learned.gram_inverse
     what, condition = "the estimate", float(np.linalg.cond(inverse)) ** 2
     close(f"{name}.posterior.factor", inverse @ inverse.T, covariance, what, condition)
     error = math.sqrt(np.abs(covariance).max())
@@ -148,24 +160,34 @@ class TopTwo(Policy):
         """No: its test looks at what is on offer, and a commitment holds in all contexts."""
         return False
 
+    @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        return True
+
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
         model.needs_weights("TopTwo")
         model.needs_fixed_arms("TopTwo")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
-        actions = estimate.arms.rewards
-        k, d = actions.shape
-        rows = rows_seen(estimate.arms)
-        prior_std = model.noise_std / math.sqrt(estimate.regulariser)  # posterior mean = theta-hat
         return TopTwoState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=half_spaces(k),
-            posterior=gaussian_posterior(actions, rows, model.noise_std, prior_std),
+            alternatives=half_spaces_for(estimate),
+            posterior=_posterior(model, estimate),
             leader_probability=float(self.leader_probability),
             redraws=int(self.redraws),
-            draw=np.zeros(d),
+            draw=np.zeros(estimate.arms.rewards.shape[1]),
         )
+
+
+def _posterior(model: Model, estimate: LeastSquares) -> Posterior:
+    """Prior whose posterior has the mean theta-hat."""
+    if model.law is not None:
+        return posterior_of_fit(estimate)
+    arms = estimate.arms
+    prior_std = model.noise_std / math.sqrt(estimate.regulariser)
+    return gaussian_posterior(arms.rewards, rows_seen(arms), model.noise_std, prior_std)
 
 
 @compiled
@@ -185,7 +207,7 @@ def _leader_or_challenger(
     """Play the leader or look for a challenger; all draws are made in one place, compiled once."""
     # P(another arm than x-hat is best) <= sum_z P(<x-hat - z, theta> < 0) <= k/2 exp(-least/2)
     best = comparison.best
-    units = comparison.least / state.estimate.noise_variance
+    units = comparison.least / noise_variance(state.estimate)
     differ = 0.5 * state.estimate.arms.means.shape[0] * math.exp(-0.5 * units) * state.redraws
     leader = -1
     for _ in range(state.redraws + 1):
@@ -217,8 +239,27 @@ def choose_top_two(
 @compiled
 def update_top_two(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an exploration round; exploitation rounds are never told."""
+    _learn(state.posterior.seen, state, arm, outcome)
+    adapt(state.confidence, state.estimate)
+
+
+@generic
+def _learn(seen: Any, state: TopTwoState, arm: int, outcome: Any) -> None:
+    """Let the estimate and the posterior learn."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@_learn.register(OneNumber)
+@compiled
+def _learn_twice(seen: OneNumber, state: TopTwoState, arm: int, outcome: float) -> None:
     observe(state.estimate, arm, outcome)
     absorb(state.posterior, arm, outcome)
+
+
+@_learn.register(Fitted)
+@compiled
+def _learn_once(seen: Fitted, state: TopTwoState, arm: int, outcome: float) -> None:
+    absorb(state.posterior, arm, outcome)  # it keeps the very estimate
 
 
 @compiled

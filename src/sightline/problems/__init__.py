@@ -1,6 +1,7 @@
 """The world: linear bandits with their true parameter and noise.  Policies never import it."""
 
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.clicks import click_rates, website
 from sightline.problems.context_instances import (
     contextual_end_of_optimism,
     contextual_simple,
@@ -32,12 +33,13 @@ from sightline.problems.instances import (
     unit_sphere,
     unit_spheres,
 )
-from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.noise import Bernoulli, Counts, Gaussian, Sampler, TwoPoint, Uniform
 from sightline.problems.streams import StreamBandit, recorded_stream, sphere_stream
 
 __all__ = [
     "Bernoulli",
     "ContextualBandit",
+    "Counts",
     "Gaussian",
     "LinearBandit",
     "LinearGame",
@@ -46,6 +48,7 @@ __all__ = [
     "TwoPoint",
     "Uniform",
     "apple_tasting",
+    "click_rates",
     "contextual_end_of_optimism",
     "contextual_simple",
     "dueling",
@@ -70,4 +73,5 @@ __all__ = [
     "transductive",
     "unit_sphere",
     "unit_spheres",
+    "website",
 ]

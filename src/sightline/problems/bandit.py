@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from sightline.core.likelihood.families import Likelihood
 from sightline.core.model import bandit_model
 from sightline.problems.rewards import NoisyRewards
 from sightline.validation import action_set
@@ -15,6 +16,8 @@ __all__ = ["LinearBandit"]
 
 class LinearBandit(NoisyRewards):
     """Arms x with rewards <x, theta> + noise: a value, equal to another with the same contents.
+
+    Clicks and counts have the mean mu(<x, theta>) instead, and no noise beside their law.
 
     Parameters
     ----------
@@ -27,6 +30,10 @@ class LinearBandit(NoisyRewards):
         beside ``noise``.
     noise : distribution, optional
         Another reward distribution of :mod:`sightline.problems`.
+    rewards : Bernoulli, Poisson or Gaussian, optional
+        Law of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
+        ``Gaussian(std=None)`` is allowed beside these: policies are then told ratios of noise
+        levels at most, and a guess.
     name : str
         How results refer to the problem.
 
@@ -51,18 +58,23 @@ class LinearBandit(NoisyRewards):
         noise_std: float | ArrayLike | None = None,
         *,
         noise: Any = None,
+        rewards: Likelihood | None = None,
         name: str = "linear-bandit",
     ) -> None:
-        super().__init__(action_set(actions), theta, noise_std, noise, name)
+        super().__init__(action_set(actions), theta, noise_std, noise, rewards, name)
         self.best: int = int(self.means.argmax())
         self.gaps = self.means[self.best] - self.means
         self.gaps.setflags(write=False)
-        self.model = bandit_model(self.actions, self.noise_std)
+        self.model = self.told(bandit_model(self.actions, self.noise_std, self.law))
 
     def member(self, replication: int) -> LinearBandit:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
         return self
 
     def __repr__(self) -> str:
+        if self.likelihood is not None:
+            return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, {self.likelihood})"
         noise = self.noise if isinstance(self.noise_std, float) else f"{self.k} levels"
+        if self.unknown_noise is not None:
+            noise = f"{noise}, not told"
         return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, noise={noise})"

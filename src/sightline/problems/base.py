@@ -86,6 +86,9 @@ class Problem(ABC):
         JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
         names; CSV: a name and d numbers per row, the row named ``theta`` being the parameter.
 
+        Clicks and counts have ``rewards`` in place of ``noise_std``, in JSON: an object such as
+        ``{"type": "Bernoulli", "link": "logistic"}``.
+
         With contexts, JSON has ``action_sets``, a list of the arms of every context, in place of
         ``actions``, and perhaps ``probabilities``.  NPZ has the same, ``action_sets`` being an
         array of shape (C, k, d); or ``actions`` and ``starts``, where contexts differ in size.

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from sightline.core.likelihood.families import Likelihood, build_likelihood, describe_likelihood
 from sightline.problems import games
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.clicks import click_rates, website
 from sightline.problems.context_instances import (
     contextual_end_of_optimism,
     contextual_simple,
@@ -25,7 +27,8 @@ from sightline.problems.instances import (
     unit_sphere,
     unit_spheres,
 )
-from sightline.problems.noise import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.noise import Bernoulli, Counts, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.rewards import NoisyRewards
 from sightline.problems.streams import StreamBandit, sphere_stream
 from sightline.problems.table import TableProblem
 from sightline.validation import one_of
@@ -48,6 +51,8 @@ PROBLEMS: dict[str, Callable[..., AnyProblem]] = {
         product_problem,
         spanning_contexts,
         sphere_stream,
+        website,
+        click_rates,
         *(getattr(games, name) for name in games.__all__),
     )
 }
@@ -57,7 +62,7 @@ _IN_FULL: dict[str, Callable[..., TableProblem]] = {
 }
 
 _NOISES: dict[str, Callable[..., Any]] = {
-    cls.__name__: cls for cls in (Bernoulli, Gaussian, TwoPoint, Uniform)
+    cls.__name__: cls for cls in (Bernoulli, Counts, Gaussian, TwoPoint, Uniform)
 }
 
 
@@ -69,8 +74,9 @@ def describe(problem: AnyProblem) -> dict[str, Any]:
     """
     if problem.origin is not None:
         return {
-            name: value.item() if isinstance(value, np.generic) else value
+            name: _plain(value)
             for name, value in problem.origin.items()
+            if name != "rewards" or value is not None  # by default there is no law of rewards
         }
     if isinstance(problem, StreamBandit):
         return {
@@ -78,7 +84,7 @@ def describe(problem: AnyProblem) -> dict[str, Any]:
             "name": problem.name,
             "most": problem.most,
             "d": problem.d,
-            "noise_std": problem.noise.std,
+            **_describe_rewards_of(problem),
             "source": dict(problem.contents),
         }
     return {
@@ -86,6 +92,18 @@ def describe(problem: AnyProblem) -> dict[str, Any]:
         "theta": problem.theta.tolist(),
         **_describe_noise_of(problem),
     }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Likelihood):
+        return describe_likelihood(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _describe_rewards_of(stream: StreamBandit) -> dict[str, Any]:
+    if stream.likelihood is not None:
+        return {"rewards": describe_likelihood(stream.likelihood)}
+    return {"noise_std": stream.noise.std}
 
 
 def _describe_arms(problem: TableProblem) -> dict[str, Any]:
@@ -107,9 +125,14 @@ def _describe_arms(problem: TableProblem) -> dict[str, Any]:
 
 
 def _describe_noise_of(problem: TableProblem) -> dict[str, Any]:
+    if isinstance(problem, NoisyRewards) and problem.likelihood is not None:
+        return {"rewards": describe_likelihood(problem.likelihood)}
+    rewards = {}
+    if isinstance(problem, NoisyRewards) and problem.unknown_noise is not None:
+        rewards = {"rewards": describe_likelihood(problem.unknown_noise)}
     if isinstance(problem.noise_std, float):
-        return {"noise": _describe_noise(problem.noise)}
-    return {"noise_std": problem.noise_std.tolist()}
+        return {"noise": _describe_noise(problem.noise)} | rewards
+    return {"noise_std": problem.noise_std.tolist()} | rewards
 
 
 def _describe_noise(noise: Any) -> dict[str, Any]:
@@ -133,6 +156,8 @@ def build(description: Mapping[str, Any]) -> AnyProblem:
             "of a stream only checksums are written down, and no arrays: make the experiment again "
             "from the arrays"
         )
+    if isinstance(fields.get("rewards"), Mapping):
+        fields["rewards"] = build_likelihood(fields["rewards"])
     if isinstance(fields.get("noise"), Mapping):
         fields["noise"] = _build(_NOISES, "type of noise", fields["noise"])
     problem: AnyProblem = _build(PROBLEMS | _IN_FULL, "type", fields)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sightline.core.likelihood.families import Likelihood
 from sightline.core.model import Contexts, bandit_model
 from sightline.problems.base import Arrivals, FixedArms
 from sightline.problems.rewards import NoisyRewards
@@ -40,6 +41,8 @@ class ContextualBandit(NoisyRewards):
         then of the second, and so on.  Not allowed beside ``noise``.
     noise : distribution, optional
         Another reward distribution of :mod:`sightline.problems`.
+    rewards : Bernoulli, Poisson or Gaussian, optional
+        Law of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
     name : str
         How results refer to the problem.
 
@@ -63,10 +66,11 @@ class ContextualBandit(NoisyRewards):
         noise_std: float | ArrayLike | None = None,
         *,
         noise: Any = None,
+        rewards: Likelihood | None = None,
         name: str = "contextual-bandit",
     ) -> None:
         actions, self.starts = blocks_of(action_sets)
-        super().__init__(actions, theta, noise_std, noise, name)
+        super().__init__(actions, theta, noise_std, noise, rewards, name)
         contexts = len(self.starts) - 1
         self.probabilities = valid_probabilities(probabilities, contexts)
         blocks = list(zip(self.starts[:-1], self.starts[1:], strict=True))
@@ -75,7 +79,7 @@ class ContextualBandit(NoisyRewards):
         sizes = np.diff(self.starts)
         self.gaps = np.repeat(self.means[self.best], sizes) - self.means
         self.model = dataclasses.replace(
-            bandit_model(self.actions, self.noise_std),
+            self.told(bandit_model(self.actions, self.noise_std, self.law)),
             contexts=Contexts(self.starts, self.probabilities),
         )
         for array in (self.starts, self.probabilities, self.best, self.gaps):
@@ -101,7 +105,7 @@ class ContextualBandit(NoisyRewards):
     def __repr__(self) -> str:
         return (
             f"ContextualBandit({self.name!r}, contexts={len(self.probabilities)}, k={self.k}, "
-            f"d={self.d}, noise={self.noise})"
+            f"d={self.d}, {self.likelihood or f'noise={self.noise}'})"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sightline.core.likelihood.families import build_likelihood
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.contextual import ContextualBandit
 from sightline.problems.game import LinearGame
@@ -22,6 +24,7 @@ __all__ = ["is_problem_file", "read_problem"]
 _SUFFIXES = (".json", ".npz", ".csv")
 _MOST_DIGITS = 4000
 _FIELDS = ("actions", "theta", "noise_std")
+_FIELDS_OF_LAWS = ("actions", "theta", "rewards")
 _FIELDS_WITH_CONTEXTS = ("action_sets", "theta", "probabilities", "noise_std")
 _FIELDS_OF_STREAMS = ("actions", "rewards", "noise_std")
 _FIELDS_OF_GAMES = ("rewards", "observations", "theta", "noise_std")
@@ -69,6 +72,9 @@ def read_problem(
 
 def _kind(fields: dict[str, Any]) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
     """Class of a problem by the fields that it has; those it may have, and those it must."""
+    if isinstance(fields.get("rewards"), Mapping):
+        fields["rewards"] = build_likelihood(fields["rewards"])
+        return LinearBandit, _FIELDS_OF_LAWS, _FIELDS_OF_LAWS
     if "action_sets" in fields:
         return ContextualBandit, _FIELDS_WITH_CONTEXTS, ("action_sets", "theta")
     if "rewards" in fields and "actions" in fields:

@@ -19,6 +19,7 @@ from sightline.validation import LARGEST, number, scale, shown
 
 __all__ = [
     "Bernoulli",
+    "Counts",
     "Gaussian",
     "Sampler",
     "TwoPoint",
@@ -59,6 +60,15 @@ class Bernoulli(NamedTuple):
     """
 
     std: float = 0.5
+
+
+class Counts(NamedTuple):
+    """Counts from a Poisson law with that mean; means must be >= 0.
+
+    They are not sub-Gaussian.  ``std`` is what a policy is told that takes them for normal.
+    """
+
+    std: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -137,6 +147,45 @@ def _draw_bernoulli(noise: Bernoulli, mean: float, rng: np.random.Generator) -> 
     return 1.0 if rng.random() < mean else 0.0
 
 
+# Below this mean a count is drawn by multiplying uniform numbers, which takes as many as it counts.
+_LARGE_MEAN = 10.0
+
+
+@register_noise(Counts)
+@compiled
+def _draw_count(noise: Counts, mean: float, rng: np.random.Generator) -> float:
+    """Draw from a Poisson law; written out, as numba's own does not work in kernels like ours."""
+    if mean >= _LARGE_MEAN:
+        return _draw_large_count(mean, rng)
+    least, product, count = math.exp(-mean), rng.random(), 0.0
+    while product > least:
+        product *= rng.random()
+        count += 1.0
+    return count
+
+
+@compiled
+def _draw_large_count(mean: float, rng: np.random.Generator) -> float:
+    """Draw by transformed rejection with squeeze (Hoermann, 1993, algorithm PTRS)."""
+    b = 0.931 + 2.53 * math.sqrt(mean)
+    a = -0.059 + 0.02483 * b
+    log_scale = math.log(1.1239 + 1.1328 / (b - 3.4))
+    squeeze = 0.9277 - 3.6224 / (b - 2.0)
+    while True:
+        u, v = rng.random() - 0.5, rng.random()
+        inside = 0.5 - abs(u)
+        if inside <= 0.0 or v <= 0.0:
+            continue
+        count = math.floor((2.0 * a / inside + b) * u + mean + 0.43)
+        if inside >= 0.07 and v <= squeeze:
+            return float(count)
+        if count < 0.0 or (inside < 0.013 and v > inside):
+            continue
+        proposed = math.log(v) + log_scale - math.log(a / (inside * inside) + b)
+        if proposed <= count * math.log(mean) - mean - math.lgamma(count + 1.0):
+            return float(count)
+
+
 @register_noise(Sampler)
 def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> float:
     return number("a reward drawn by the Sampler", noise.draw(mean, rng), size=LARGEST)
@@ -152,6 +201,8 @@ def valid_noise(noise: Any, means: np.ndarray) -> Any:
         raise ValueError(
             f"Bernoulli rewards need means in [0, 1], got {means.min():g} to {means.max():g}"
         )
+    if isinstance(noise, Counts) and means.min() < 0.0:
+        raise ValueError(f"counts need means >= 0, got {means.min():g}")
     if isinstance(noise, tuple):
         fields = noise._asdict()  # type: ignore[attr-defined]
         return type(noise)(**{name: scale(name, value) for name, value in fields.items()})

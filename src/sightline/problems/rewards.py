@@ -1,4 +1,4 @@
-"""Problems whose outcomes are noisy rewards: what bandits with and without contexts share."""
+"""Problems whose outcomes are rewards: what bandits with and without contexts share."""
 
 from __future__ import annotations
 
@@ -7,21 +7,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.core.model import common_noise, valid_noise_std
+from sightline.core.likelihood.families import (
+    Bernoulli,
+    Gaussian,
+    Likelihood,
+    valid_likelihood,
+)
+from sightline.core.likelihood.laws import IdentityLaw, mean_of
+from sightline.core.model import Model, common_noise, valid_noise_std
+from sightline.problems import noise as noises
 from sightline.problems.base import OneNumber
-from sightline.problems.noise import Gaussian, valid_noise
 from sightline.problems.table import TableProblem
 
 __all__ = ["NoisyRewards"]
 
 
 class NoisyRewards(TableProblem):
-    """Arms x with rewards <x, theta> + noise.
+    """Arms x with rewards <x, theta> + noise, or clicks or counts with mean mu(<x, theta>).
 
     Attributes
     ----------
+    likelihood : Likelihood or None
+        Law of the rewards, if they are not <x, theta> + noise.
     noise_std : float or ndarray, shape (k,)
         Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
+    unknown_noise : Gaussian or None
+        ``Gaussian(std=None)``, if policies are not told the noise level.
     """
 
     def __init__(
@@ -30,19 +41,57 @@ class NoisyRewards(TableProblem):
         theta: ArrayLike,
         noise_std: float | ArrayLike | None,
         noise: Any,
+        rewards: Likelihood | None,
         name: str,
     ) -> None:
         super().__init__(actions, theta, name)
-        if noise is not None and noise_std is not None:
-            raise ValueError("give noise_std or noise, not both")
+        self.likelihood: Likelihood | None = None
+        self.unknown_noise: Gaussian | None = None
+        if isinstance(rewards, Gaussian) and rewards.std is None:
+            self.unknown_noise, rewards = rewards, None
+        given = [name for name, value in _named(noise_std, noise, rewards) if value is not None]
+        if len(given) > 1:
+            raise ValueError(f"give {' or '.join(given)}, not both")
+        if rewards is not None:
+            noise_std, noise = self._follow(valid_likelihood(rewards))
         if noise is None:
             self.noise_std = valid_noise_std(1.0 if noise_std is None else noise_std, self.k)
-            self.noise = Gaussian(common_noise(self.noise_std))
+            self.noise = noises.Gaussian(common_noise(self.noise_std))
         else:
-            self.noise = valid_noise(noise, self.means)
+            self.noise = noises.valid_noise(noise, self.means)
             self.noise_std = float(self.noise.std)
+
+    def _follow(self, rewards: Likelihood) -> tuple[float | None, Any]:
+        """Let means follow from a law; return the noise level or the distribution around them."""
+        if isinstance(rewards, Gaussian):
+            return rewards.std, None
+        self.likelihood, law = rewards, rewards.law
+        if not isinstance(law, IdentityLaw):  # whose predictor is the mean, to the last bit
+            self.means = np.array([mean_of(law, u) for u in self.means])
+            self.means.setflags(write=False)
+        if isinstance(rewards, Bernoulli):
+            return None, noises.Bernoulli()
+        return None, noises.Counts(float(np.sqrt(self.means.max())))
+
+    @property
+    def law(self) -> Any:
+        """Law of the rewards given <x, theta>; None for <x, theta> + noise."""
+        return None if self.likelihood is None else self.likelihood.law
+
+    def told(self, model: Model) -> Model:
+        """Keep the noise level from policies, where they are to learn it."""
+        if self.unknown_noise is None:
+            return model
+        return model.without_noise_level(self.unknown_noise.guess)
 
     def world(self) -> OneNumber:
         """Make what answers a policy in one run: rewards, in units of the noise of their arm."""
         assert self.model.weights is not None
         return OneNumber(self.model.weights * self.means, self.noise, self.arrivals())
+
+    def _value(self) -> tuple[object, ...]:
+        return (*super()._value(), self.likelihood, self.unknown_noise)
+
+
+def _named(noise_std: object, noise: object, rewards: object) -> list[tuple[str, object]]:
+    return [("noise_std", noise_std), ("noise", noise), ("rewards", rewards)]

@@ -11,17 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sightline.core.likelihood import families
+from sightline.core.likelihood.laws import is_law, mean_of
 from sightline.core.model import stream_model
 from sightline.jit import compiled, generic
+from sightline.problems import noise as noises
 from sightline.problems.base import OneNumber, Problem
 from sightline.problems.named import deviation, named
-from sightline.problems.noise import Gaussian
 from sightline.validation import affordable, finite_array, integer, scale, shown, text
 
 __all__ = [
     "NewArms",
     "RecordedArms",
     "SphereArms",
+    "SphereClicks",
     "StreamBandit",
     "draw_arms",
     "recorded_stream",
@@ -79,6 +82,23 @@ def _draw_from_sphere(
     return source.per_round
 
 
+class SphereClicks(NamedTuple):
+    """Arms drawn uniformly from a sphere; their mean rewards follow from a law."""
+
+    theta: Array  # (d,)
+    per_round: int
+    law: Any
+
+
+@draw_arms.register(SphereClicks)
+@compiled
+def _draw_by_law(source: SphereClicks, rng: np.random.Generator, rows: Array, means: Array) -> int:
+    _draw_from_sphere(SphereArms(source.theta, source.per_round), rng, rows, means)
+    for x in range(source.per_round):
+        means[x] = mean_of(source.law, means[x])
+    return source.per_round
+
+
 class RecordedArms(NamedTuple):
     """Rounds of a data set in random order; once all have come, in another one."""
 
@@ -124,19 +144,30 @@ class StreamBandit(Problem):
         Largest number of arms of a round.
     d : int
         Dimension of the features.
-    noise_std : float
-        Standard deviation of Gaussian noise.
+    noise_std : float, optional
+        Standard deviation of Gaussian noise; 1 by default.
+    rewards : Bernoulli, Poisson or Gaussian, optional
+        Law of the rewards around the means that the source says, in place of ``noise_std``.
+        Policies are told it, and take the means for those of <x, theta> under that law.
     name : str
         How results refer to the problem.
     """
 
     def __init__(
-        self, source: Any, most: int, d: int, noise_std: float = 1.0, *, name: str = "stream"
+        self,
+        source: Any,
+        most: int,
+        d: int,
+        noise_std: float | None = None,
+        *,
+        rewards: families.Likelihood | None = None,
+        name: str = "stream",
     ) -> None:
         self.source = _copied(_valid_source(source))
         self.most, self.d = integer("most", most, at_least=1), integer("d", d, at_least=1)
-        self.noise = Gaussian(scale("noise_std", noise_std))
-        self.model = stream_model(self.most, self.d, self.noise.std)
+        self.likelihood, self.noise = _law_and_noise(noise_std, rewards)
+        law = None if self.likelihood is None else self.likelihood.law
+        self.model = stream_model(self.most, self.d, self.noise.std, law)
         self.gaps = np.zeros(self.most + 1)
         self.name = text("name", name)
 
@@ -162,10 +193,28 @@ class StreamBandit(Problem):
         return hash(self._value())
 
     def _value(self) -> tuple[object, ...]:
-        return (self.name, self.most, self.d, self.noise, *self.contents.items())
+        return (
+            *(self.name, self.most, self.d, self.noise, self.likelihood),
+            *self.contents.items(),
+        )
 
     def __repr__(self) -> str:
-        return f"StreamBandit({self.name!r}, most={self.most}, d={self.d}, noise={self.noise})"
+        kind = f"noise={self.noise}" if self.likelihood is None else str(self.likelihood)
+        return f"StreamBandit({self.name!r}, most={self.most}, d={self.d}, {kind})"
+
+
+def _law_and_noise(
+    noise_std: float | None, rewards: families.Likelihood | None
+) -> tuple[families.Likelihood | None, Any]:
+    """Return what policies are told of the rewards, None if it is noise, and what draws them."""
+    if rewards is None:
+        return None, noises.Gaussian(scale("noise_std", 1.0 if noise_std is None else noise_std))
+    if noise_std is not None:
+        raise ValueError("give noise_std or the law of the rewards, not both")
+    if isinstance(families.valid_likelihood(rewards), families.Gaussian):
+        return None, noises.Gaussian(scale("std", rewards.std))  # type: ignore[attr-defined]
+    clicks = isinstance(rewards, families.Bernoulli)
+    return rewards, noises.Bernoulli() if clicks else noises.Counts()
 
 
 def _valid_source(source: Any) -> Any:
@@ -178,6 +227,8 @@ def _valid_source(source: Any) -> Any:
         )
     for name, value in zip(source._fields, source, strict=True):
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            continue
+        if is_law(value):
             continue
         if not isinstance(value, bool | int | float | str | np.number | np.bool_):
             raise ValueError(
@@ -200,11 +251,18 @@ def _plain(value: Any) -> Any:
         return (
             f"{value.dtype.str} {value.shape} sha256:{hashlib.sha256(value.tobytes()).hexdigest()}"
         )
+    if is_law(value):
+        return {"type": type(value).__name__, **value._asdict()}
     return value.item() if isinstance(value, np.generic) else value
 
 
 @named
-def sphere_stream(k: int = 10, d: int = 5, noise_variance: float = 1.0) -> StreamBandit:
+def sphere_stream(
+    k: int = 10,
+    d: int = 5,
+    noise_variance: float = 1.0,
+    rewards: families.Likelihood | None = None,
+) -> StreamBandit:
     """Arms drawn uniformly from the unit sphere in every round; theta = e_1.
 
     Parameters
@@ -213,15 +271,25 @@ def sphere_stream(k: int = 10, d: int = 5, noise_variance: float = 1.0) -> Strea
         Number of arms per round, and dimension.
     noise_variance : float
         Variance of the Gaussian noise.
+    rewards : Bernoulli or Poisson, optional
+        Law of the rewards given <x, theta>, in place of noise.
     """
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
     affordable(f"k = {shown(k)} arms in d = {shown(d)} dimensions", 8 * (k * d + d * d))
-    source, std = SphereArms(np.eye(d)[0], k), deviation(noise_variance)
-    return StreamBandit(source, k, d, std, name=f"sphere-stream-{k}-{d}")
+    name, theta, std = f"sphere-stream-{k}-{d}", np.eye(d)[0], deviation(noise_variance)
+    law = None if rewards is None else families.valid_likelihood(rewards).law
+    if law is None:
+        return StreamBandit(SphereArms(theta, k), k, d, std, name=name)
+    return StreamBandit(SphereClicks(theta, k, law), k, d, rewards=rewards, name=name)
 
 
 def recorded_stream(
-    actions: ArrayLike, rewards: ArrayLike, noise_std: float = 1.0, *, name: str = "recorded"
+    actions: ArrayLike,
+    rewards: ArrayLike,
+    noise_std: float | None = None,
+    *,
+    likelihood: families.Likelihood | None = None,
+    name: str = "recorded",
 ) -> StreamBandit:
     """Replay a data set: the arms of every round, and what each of them would have paid.
 
@@ -231,15 +299,19 @@ def recorded_stream(
         Features of the arms of n rounds.
     rewards : array_like, shape (n, k)
         Their mean rewards.
-    noise_std : float
-        Standard deviation of the noise around them, which policies are told as well.
+    noise_std : float, optional
+        Standard deviation of the noise around them, which policies are told as well; 1 by default.
+    likelihood : Bernoulli, Poisson or Gaussian, optional
+        Law of the rewards around these means, in place of ``noise_std``.
     name : str
         How results refer to the problem.
     """
     sets = finite_array("actions", actions, (None, None, None))
     n, k, d = sets.shape
     paid = finite_array("rewards", rewards, (n, k), hint=", one reward per round and arm")
+    if likelihood is not None:
+        noises.valid_noise(_law_and_noise(noise_std, likelihood)[1], paid)
     for array in (sets, paid):  # large, and the same for all runs
         array.setflags(write=False)
     source = RecordedArms(sets, paid, np.arange(n), np.zeros(1, dtype=np.int64))
-    return StreamBandit(source, k, d, noise_std, name=name)
+    return StreamBandit(source, k, d, noise_std, rewards=likelihood, name=name)

@@ -15,7 +15,7 @@ from sightline.core.clock import FAR, clock_at
 from sightline.core.confidence.rules import ConfidenceRule
 from sightline.engine.ellipsoid import ellipsoid_of, evidence_of
 from sightline.engine.options import Options, as_options
-from sightline.engine.settling import rule_of
+from sightline.engine.settling import bound_of, rule_of
 from sightline.lab.experiment import Experiment, label_of
 from sightline.lab.settling import settle_all
 from sightline.policies.base import Policy
@@ -214,7 +214,7 @@ def _equal_split(problem: LinearBandit, rule: ConfidenceRule) -> float:
         report = evidence_of(ellipsoid, problem.actions, clock_at(int(visitors) + 1), rule)
         return report.evidence >= report.threshold
 
-    bound = rule.norm_bound or 1.0
+    bound = bound_of(rule)
     low, high = 1.0, 2.0
     while not is_settled(high):
         low, high = high, 2.0 * high

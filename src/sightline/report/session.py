@@ -37,7 +37,8 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         ``on_timeout`` put in place of missing ones.  Where options are new in every round, those
         count that the policy has learned from.  In a game, all outcomes count, and effects are
         those on the mean reward, as far as outcomes can tell; in a duel, those on the value of an
-        item, in units of 2 P(it wins) - 1.
+        item, in units of 2 P(it wins) - 1.  Of clicks they are those on the log odds, of counts on
+        the logarithm of the mean, and intervals are asymptotic.
 
         The guarantee assumes that mean rewards are linear in the features, with noise of the given
         level and a parameter of norm at most S; and that whether and when a reward is told does not

@@ -11,18 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
+from sightline.core.likelihood.families import Gaussian, Likelihood
+from sightline.core.likelihood.laws import mean_of
 from sightline.engine.effects import Effect, effects, intervals
-from sightline.engine.ellipsoid import Ellipsoid, ellipsoid_in, ellipsoid_of, evidence_of
+from sightline.engine.ellipsoid import (
+    Ellipsoid,
+    ellipsoid_by_law,
+    ellipsoid_in,
+    ellipsoid_of,
+    evidence_of,
+    valid_bound,
+)
 from sightline.engine.estimates import Estimates
 from sightline.engine.journal import Event
 from sightline.engine.live import LiveState, weakest
 from sightline.engine.options import Options
-from sightline.engine.settling import rule_of
+from sightline.engine.settling import bound_of, rule_of
+from sightline.jit import interpreted
 from sightline.policies.base import Evidence, Policy
-from sightline.validation import number
 
 __all__ = ["Record", "View", "view_of"]
 
+_FARTHEST = 700.0  # of which exp is a number still
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -59,7 +69,10 @@ class View:
         Of the policy; its threshold is nan if the policy has no test.  With contexts, on the one
         of which least is known.
     learned : Ellipsoid or None
-        What the policy has learned, where options are new in every round: nothing else is kept.
+        What the policy has learned, where options are new in every round or the noise level is not
+        known: of other data not enough is kept.
+    likelihood : Likelihood or None
+        Law of the rewards, if they are no normal ones of a known level.
     """
 
     options: Options
@@ -73,6 +86,7 @@ class View:
     estimates: Estimates | None
     report: Evidence
     learned: Ellipsoid | None = None
+    likelihood: Likelihood | None = None
 
     @property
     def has_test(self) -> bool:
@@ -95,7 +109,7 @@ class View:
         """
         rule = rule_of(self.policy)
         features = self.options.features
-        data = self._data(told, totals, rule.norm_bound or 1.0)
+        data = self._data(told, totals, bound_of(rule))
         blocks = self.options.contexts
         together = [np.flatnonzero(offered)] if blocks is None else map(np.array, blocks.blocks())
         reports = []
@@ -106,11 +120,11 @@ class View:
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Effects with intervals; see :meth:`sightline.Session.effects`."""
-        bound = rule_of(self.policy).norm_bound or 1.0 if norm_bound is None else norm_bound
-        if self.options.stream:
-            if self.learned is None:
-                raise ValueError(f"{self.policy} keeps no estimates, from which effects are found")
-            data = self.learned._replace(norm_bound=number("norm_bound", bound, above=0))
+        bound = self._bound() if norm_bound is None else valid_bound(norm_bound)
+        if self.learned is not None:
+            data = self.learned._replace(norm_bound=bound)
+        elif self.options.stream:
+            raise ValueError(f"{self.policy} keeps no estimates, from which effects are found")
         else:
             data = self._data(self.told, self.totals, bound)
         return effects(self.options, data, delta)
@@ -118,8 +132,9 @@ class View:
     def intervals(self, delta: float) -> tuple[Array, Array, Array]:
         """Mean reward of every option, with intervals that hold at all rounds at once.
 
-        From all rewards, whichever of them the policy has learned from.  In a duel: the mean
-        outcome of every item against the best so far.
+        From all rewards, whichever of them the policy has learned from, where the noise is known.
+        In a duel: the mean outcome of every item against the best so far.  Of clicks and counts
+        the guarantee is asymptotic, as that of :meth:`effects` is.
 
         Parameters
         ----------
@@ -143,12 +158,27 @@ class View:
         if options.items is not None:  # the first rows pay their item twice
             alone = vectors[: len(options.items)]
             vectors = 0.5 * (alone - alone[self.evidence.best])
-        bound = rule_of(self.policy).norm_bound or 1.0
-        data = self._data(self.told, self.totals, bound)
-        return intervals(options.seen, vectors, data, delta)
+        data = self.learned
+        if data is None:
+            data = self._data(self.told, self.totals, self._bound())
+        found = intervals(options.seen, vectors, data, delta)
+        law = None if self.likelihood is None else self.likelihood.law
+        if law is None:
+            return found
+        values, lower, upper = (_rewards_of(law, predictors) for predictors in found)
+        return values, lower, upper
 
-    def _data(self, told: Ints, totals: Array, norm_bound: float) -> Ellipsoid:
+    def _bound(self) -> float | None:
+        """S of the policy; who leaves the noise to the data and has no S leaves that as well."""
+        if isinstance(self.likelihood, Gaussian) and not hasattr(self.policy, "confidence"):
+            return None
+        return bound_of(rule_of(self.policy))
+
+    def _data(self, told: Ints, totals: Array, norm_bound: float | None) -> Ellipsoid:
         """Ellipsoid of what was told."""
+        if self.likelihood is not None:
+            features, law = self.options.features, self.likelihood.law
+            return ellipsoid_by_law(features, law, told, totals, norm_bound)
         k, p = len(self.options), self.options.per_arm
         noise = self.noise_std
         if not isinstance(noise, float):
@@ -156,15 +186,17 @@ class View:
         return ellipsoid_of(self.options.seen, np.repeat(told, p), totals, noise, norm_bound)
 
 
+def _rewards_of(law: Any, predictors: Array) -> Array:
+    """Mean rewards by their law; ends that are infinite become the largest that numbers allow."""
+    kept = np.clip(predictors, -_FARTHEST, _FARTHEST)
+    return np.array([interpreted(mean_of)(law, float(u)) for u in kept])
+
+
 def view_of(live: LiveState) -> View:
     """Copy what is needed; the session may go on meanwhile."""
     standing = live.standing
     offered = np.ones(len(live.options), dtype=np.bool_)
     offered[list(live.table.retired)] = False
-    learned = None
-    if live.options.stream:
-        noise, features = live.table.noise_std, live.options.features
-        learned = ellipsoid_in(live.state, live.policy, features, noise)
     return View(
         options=live.options,
         offered=offered,
@@ -176,5 +208,16 @@ def view_of(live: LiveState) -> View:
         totals=standing.totals.copy(),
         estimates=live.estimates(),
         report=live.evidence(),
-        learned=learned,
+        learned=_learned(live),
+        likelihood=live.table.likelihood,
     )
+
+
+def _learned(live: LiveState) -> Ellipsoid | None:
+    """Ellipsoid of what the policy has learned, where nothing else tells as much."""
+    table = live.table
+    if not live.options.stream and table.model.noise_known:
+        return None
+    rows = live.options.features if live.options.stream else live.options.seen
+    found = ellipsoid_in(live.state, live.policy, rows, table.noise_std)
+    return None if found is None else found._replace(noise_std=table.model.noise_std)

@@ -108,6 +108,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # pages that would fetch scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,
         default_response_class=_JSON,
         responses={
             "default": {"description": "A refusal.", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
@@ -253,8 +254,7 @@ async def _settle(request: Request, decision: str, verb: Any) -> Response:
 
 def _digest(body: Question) -> str:
     """Tell requests apart: the same question has the same digest."""
-    written = json.dumps(body.model_dump(), sort_keys=True)
-    return hashlib.sha256(written.encode()).hexdigest()[:32]
+    return hashlib.sha256(body.model_dump_json().encode()).hexdigest()[:32]
 
 
 def _add_views(app: FastAPI) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+from sightline.core.likelihood.families import Bernoulli, Gaussian, Likelihood, Poisson
 from sightline.engine.contexts import contexts
 from sightline.engine.factorial import factorial
 from sightline.engine.games import duel
@@ -30,12 +31,13 @@ def begin(wanted: Specification, most_options: int) -> Hosted:
     options = _options(wanted)
     if len(options) > most_options:
         raise ValueError(f"there may be {most_options} options at most, got {len(options)}")
-    noise = _noise(wanted)
+    noise, law = _noise(wanted)
     try:
         return Hosted(
             options,
             _policy(wanted.policy),
-            **({} if noise is None else {"noise_std": noise}),
+            noise_std=noise,
+            rewards=law,
             seed=secrets.randbits(62) if wanted.seed is None else wanted.seed,
             reward_window=wanted.reward_deadline,
             on_timeout=wanted.on_timeout,
@@ -70,30 +72,40 @@ def _policy(wanted: str | dict[str, Any] | None) -> Policy | None:
     return made
 
 
-def _noise(wanted: Specification) -> float | list[float] | None:
-    if wanted.reward is None:
-        return wanted.noise_std
+#: What each kind of reward says of itself; all else must be left out.
+_FIELDS = {
+    "gaussian": ("std",),
+    "bounded": ("low", "high"),
+    "bernoulli": ("link",),
+    "poisson": (),
+}
+
+
+def _noise(wanted: Specification) -> tuple[float | list[float] | None, Likelihood | None]:
+    """Noise level, or the law of the rewards."""
+    rewards = wanted.reward
+    if rewards is None:
+        return wanted.noise_std, None
     if wanted.noise_std is not None:
         raise ValueError("give reward or noise_std, not both")
-    rewards = wanted.reward
+    allowed = _FIELDS[rewards.kind]
+    for name in ("std", "link", "low", "high"):
+        if name not in allowed and getattr(rewards, name) is not None:
+            raise ValueError(f"a {rewards.kind} reward has no {name}")
     if rewards.kind == "gaussian":
-        if rewards.std is None or rewards.low is not None or rewards.high is not None:
-            raise ValueError("a gaussian reward has a std, and neither low nor high")
-        return rewards.std
+        return None, Gaussian(rewards.std)
+    if rewards.kind == "bernoulli":
+        return None, Bernoulli(rewards.link or "logistic")
+    if rewards.kind == "poisson":
+        return None, Poisson()
     low, high = bounds_of(rewards) or (0.0, 0.0)
-    return 0.5 * (high - low)  # the sub-Gaussian parameter of anything between
+    return 0.5 * (high - low), None  # the sub-Gaussian parameter of anything between
 
 
 def bounds_of(rewards: Reward | None) -> tuple[float, float] | None:
-    """Least and largest reward, where rewards have bounds."""
-    if rewards is None or rewards.kind == "gaussian":
+    """Least and largest reward, where rewards have bounds; laws refuse by themselves."""
+    if rewards is None or rewards.kind != "bounded":
         return None
-    if rewards.std is not None:
-        raise ValueError(f"a {rewards.kind} reward has no std: its bounds say all")
-    if rewards.kind == "bernoulli":
-        if rewards.low is not None or rewards.high is not None:
-            raise ValueError("a bernoulli reward is 0 or 1: it has neither low nor high")
-        return 0.0, 1.0
     if rewards.low is None or rewards.high is None or not rewards.low < rewards.high:
         raise ValueError(
             f"a bounded reward needs low below high, got {rewards.low} and {rewards.high}"

@@ -20,10 +20,15 @@ class _Body(BaseModel):
 
 
 class Reward(_Body):
-    """What rewards are: of a known noise level, within bounds, or 0 and 1."""
+    """What rewards are: normal, within bounds, 0 or 1, or counts."""
 
-    kind: Literal["gaussian", "bounded", "bernoulli"]
-    std: float | None = Field(None, gt=0, le=LARGEST, description="Of Gaussian rewards.")
+    kind: Literal["gaussian", "bounded", "bernoulli", "poisson"]
+    std: float | None = Field(
+        None, gt=0, le=LARGEST, description="Of Gaussian rewards; none if it is to be learned."
+    )
+    link: Literal["logistic", "identity"] | None = Field(
+        None, description="Of Bernoulli rewards: logistic by default."
+    )
     low: float | None = Field(None, description="Least reward, of bounded ones.")
     high: float | None = Field(None, description="Largest reward, of bounded ones.")
 

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from sightline.version import __version__
@@ -24,6 +24,7 @@ __all__ = ["Client", "RemoteDecision", "ServiceError"]
 
 _AGAIN = (429, 502, 503, 504)  # answers after which a request is sent again
 _LONGEST_PAUSE = 5.0
+_COMPILATION = 300.0  # seconds in which a service has compiled any policy
 
 
 class ServiceError(RuntimeError):
@@ -155,7 +156,8 @@ class Client:
             ``factors``, ``options``, ``contexts`` or ``duel``; ``noise_std`` or ``reward``,
             ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``, ``floor``, ``description``.
         """
-        return self._json("PUT", self._path(experiment), specification)
+        patience = max(self._patience, _COMPILATION)
+        return self._json("PUT", self._path(experiment), specification, patience=patience)
 
     def ask(
         self,
@@ -279,6 +281,12 @@ class Client:
         with open(path, "wb") as file:
             file.write(content)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the connection of this thread."""
         connection = getattr(self._own, "connection", None)
@@ -290,28 +298,43 @@ class Client:
         return "/".join(["/v1/experiments", quote(experiment, safe=""), *parts])
 
     def _json(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
     ) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._send(method, path, body, headers))
+        answer: dict[str, Any] = json.loads(self._send(method, path, body, headers, patience))
         return answer
 
     def _send(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
     ) -> bytes:
         """Send a request until it is answered, or patience ends: all of them may be repeated."""
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        deadline, pause = time.monotonic() + self._patience, 0.02
+        deadline = time.monotonic() + (self._patience if patience is None else patience)
+        pause = 0.02
         while True:
             wait = pause * random.uniform(0.5, 1.5)
+            trouble: Exception
             try:
                 status, answer, later = self._try(method, path, content, headers or {})
-                if status not in _AGAIN:
-                    return answer if status < 400 else _raise(status, answer)
-                wait = max(wait, min(later, _LONGEST_PAUSE))
-                trouble: Exception = _error(status, answer)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 trouble = ServiceError(f"{self._address.geturl()} does not answer: {error!r}")
+            else:
+                if status < 400:
+                    return answer
+                trouble = _error(status, answer)
+                if status not in _AGAIN:
+                    raise trouble
+                wait = max(wait, min(later, _LONGEST_PAUSE))
             if time.monotonic() + wait > deadline:
                 raise trouble
             time.sleep(wait)
@@ -374,7 +397,3 @@ def _error(status: int, answer: bytes) -> Exception:
     if status == 422:
         return ValueError(detail)
     return ServiceError(detail, status, kind)
-
-
-def _raise(status: int, answer: bytes) -> Any:
-    raise _error(status, answer)

@@ -19,6 +19,12 @@ __all__ = ["ENGINE_KINDS", "Entry", "entry_of", "row_of"]
 ENGINE_KINDS = frozenset({"asked", "told", "expired", "given up", "late", "added", "retired"})
 #: Fields of an event that have no column of their own.
 _FIELDS = ("round", "arm", "probability", "exploring", "reward", "questions", "body", "context")
+_FIRST = Event._fields.index("round")
+_LAST = _FIRST + len(_FIELDS)
+assert Event._fields[_FIRST:_LAST] == _FIELDS
+
+
+_written = json.JSONEncoder(separators=(",", ":")).encode  # made once
 
 
 class Entry(NamedTuple):
@@ -46,9 +52,11 @@ class Entry(NamedTuple):
 def row_of(experiment: str, entry: Entry) -> dict[str, Any]:
     """Write an entry as a row: floats to the last bit, as Python's JSON does."""
     event = entry.event
+    values = event[_FIRST:_LAST]  # faster than by name, and every decision pays for it
     payload = {
-        name: value for name in _FIELDS if (value := getattr(event, name)) is not None
-    } | dict(entry.extra)
+        name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None
+    }
+    payload.update(entry.extra)
     if event.actions is not None:
         payload["actions"] = base64.b64encode(event.actions).decode()
     return {
@@ -58,7 +66,7 @@ def row_of(experiment: str, entry: Entry) -> dict[str, Any]:
         "decision": event.decision,
         "key": entry.key,
         "unit": entry.unit,
-        "payload": json.dumps(payload, separators=(",", ":")),
+        "payload": _written(payload),
         "created": event.time,
     }
 

@@ -60,5 +60,5 @@ def warm(content: bytes) -> None:
     blocks = copy.options.contexts
     made = copy.ask(context=None if blocks is None else blocks.names[0])
     shown = copy.options.per_arm
-    copy.tell(made, 0.5 if shown == 1 else [0.5] * shown)
+    copy.tell(made, 1.0 if shown == 1 else [1.0] * shown)  # which all laws can give
     copy.status()

@@ -87,6 +87,7 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
             "expected_loss": plain(status.expected_loss),
             "price": plain(status.price),
             "at_stake": status.at_stake(max(status.round - 1, 1)),
+            "advice": status.advice,
             "model_version": session.notes.version,
             "sequence": follower.last,
             "next": _next(follower, status, looks),

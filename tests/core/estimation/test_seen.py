@@ -13,6 +13,7 @@ from sightline.core.estimation.least_squares import (
     least_squares,
     refresh,
 )
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
 from sightline.core.estimation.table import table_of_arms, weighted_table
 from sightline.core.model import Model, bandit_model
@@ -213,4 +214,4 @@ def test_noise_levels_weigh_the_data_like_weighted_least_squares() -> None:
         model.noise_std / levels,
         rtol=1e-12,
     )
-    assert math.sqrt(estimate.noise_variance) == pytest.approx(model.noise_std, rel=1e-15)
+    assert math.sqrt(noise_variance(estimate)) == pytest.approx(model.noise_std, rel=1e-15)

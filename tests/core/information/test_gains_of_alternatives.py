@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sightline.core.alternatives.comparison import BLOCK
 from sightline.core.alternatives.projections import projections
 from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.information.gains import INFORMATION, information_gains
 from sightline.core.information.gains_of_alternatives import NEGLIGIBLE_WEIGHT, PlainGain
 from sightline.core.information.gaps import optimistic_arm
@@ -145,7 +146,7 @@ def alternatives_of(case: Told, xhat: int, cells: bool) -> tuple[Array, Array]:
 
 def gains_of(case: Told, beta: float, information: str, cells: bool) -> Array:
     """Return the gains by their formula, from the data."""
-    rewards, noise_std = case.estimate.arms.rewards, math.sqrt(case.estimate.noise_variance)
+    rewards, noise_std = case.estimate.arms.rewards, math.sqrt(noise_variance(case.estimate))
     shifts, distances = alternatives_of(case, int(np.argmax(rewards @ case.theta)), cells)
     optimism = np.sqrt(beta * naive_observations.seen_widths(case.observations, case.V))
     if information in ("halfspace-ucb", "cell-ucb"):

@@ -13,7 +13,6 @@ from sightline.core.posterior.losses import (
     loss_gains,
     outlook,
 )
-from sightline.core.posterior.scores import KnownNoise
 from tests.core.helpers import Fed, random_fed
 from tests.naive import Array
 from tests.naive_stakes import look
@@ -22,10 +21,10 @@ from tests.naive_stakes import look
 def seen(
     data: Fed, sigma: float, guard: float, offer: object = ALL_ARMS
 ) -> tuple[Outlook, Prospect]:
-    estimate = data.estimate
+    estimate = data.estimate._replace(noise=sigma**2)
     out = outlook(*estimate.arms.rewards.shape)
     best = int(estimate.arms.means.argmax())
-    prospect = expected_loss(out, estimate, KnownNoise(sigma), guard, best, offer)
+    prospect = expected_loss(out, estimate, guard, best, offer)
     loss_gains(out, estimate, prospect, offer)
     return out, prospect
 

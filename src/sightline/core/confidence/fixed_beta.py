@@ -38,6 +38,10 @@ class FixedBeta(ConfidenceRule):
         """Coefficient for one problem."""
         return FixedConfidence(float(self.value))
 
+    def build_without_noise(self, d: int, guess: float, regulariser: float) -> FixedConfidence:
+        """Coefficient for one problem whose noise level is not known: the same."""
+        return self.build(d, guess, regulariser)
+
 
 @compiled
 def _beta(confidence: FixedConfidence, log_det: float, time: Any) -> float:

@@ -2,7 +2,8 @@
 
     sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S
 
-The paper's coefficient has sigma = lambda = S = 1.
+The paper's coefficient has sigma = lambda = S = 1.  Where sigma or S is not known, the data
+stand in for it: :mod:`sightline.core.confidence.learned`.
 """
 
 from __future__ import annotations
@@ -12,47 +13,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sightline.core.confidence.growth import solve_growth
+from sightline.core.confidence.learned import (
+    GivenNorm,
+    KnownLevel,
+    LearnedConfidence,
+    learned_norm,
+    student_level,
+)
+from sightline.core.confidence.levels import LEVELS, LOG_2, level_in_round, log_inverse_delta
 from sightline.core.confidence.rules import ConfidenceRule, register_confidence
-from sightline.jit import compiled, generic
+from sightline.core.unknown import none_if_unknown
+from sightline.jit import compiled
 from sightline.validation import number, one_of, scale
 
 __all__ = ["LogDet"]
-
-_LOG_2 = math.log(2.0)
-
-
-class _SquareLevel(NamedTuple):
-    """delta = 1/s^2."""
-
-    code: int = 0
-
-
-class _SlowLevel(NamedTuple):
-    """delta = 1/(s log s)."""
-
-    code: int = 0
-
-
-_LEVELS = {"1/s^2": _SquareLevel(), "1/(s log s)": _SlowLevel()}
-
-
-@generic
-def _log_inverse_delta(level: Any, s: int) -> float:
-    """log(1/delta) at local time s."""
-    raise TypeError(f"{type(level).__name__} is no level")
-
-
-@_log_inverse_delta.register(_SquareLevel)
-@compiled
-def _square(level: _SquareLevel, s: int) -> float:
-    return 2.0 * math.log(s)
-
-
-@_log_inverse_delta.register(_SlowLevel)
-@compiled
-def _slow(level: _SlowLevel, s: int) -> float:
-    u = math.log(max(s, 2))
-    return u + math.log(u)
 
 
 class LogDetConfidence(NamedTuple):
@@ -70,10 +44,15 @@ class LogDet(ConfidenceRule):
 
     ``sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S``.
 
+    Where the noise level is unknown (``Gaussian(std=None)``) a Student form takes its place, which
+    is exact for normal noise (:mod:`sightline.core.confidence.learned`).
+
     Parameters
     ----------
-    norm_bound : float
-        S, a bound on the norm of theta: 0, or between 1e-70 and 1e70.
+    norm_bound : float, optional
+        S, a bound on the norm of theta: 0, or between 1e-70 and 1e70.  With None the data bound
+        it: nothing is settled before there are data in all directions, and the coefficient is
+        proven whatever theta is.  Files and the command line have ``"unknown"`` for None.
     factor : float
         Multiplies beta: below 1 is optimistic tuning without a guarantee.
     delta : {"1/s^2", "1/(s log s)"}
@@ -81,38 +60,51 @@ class LogDet(ConfidenceRule):
         experiments, which keeps the theory and halves the leading term.
     """
 
-    norm_bound: float = 1.0
+    norm_bound: float | None = 1.0
     factor: float = 1.0
     delta: str = "1/s^2"
 
     def __post_init__(self) -> None:
-        if number("norm_bound", self.norm_bound, at_least=0) != 0.0:
+        none_if_unknown(self, "norm_bound")
+        if self.norm_bound is not None and number("norm_bound", self.norm_bound, at_least=0) != 0.0:
             scale("norm_bound", self.norm_bound)
         scale("factor", self.factor)
-        one_of("delta", self.delta, _LEVELS)
+        one_of("delta", self.delta, LEVELS)
 
-    def build(self, d: int, noise_std: float, regulariser: float) -> LogDetConfidence:
+    def build(
+        self, d: int, noise_std: float, regulariser: float
+    ) -> LogDetConfidence | LearnedConfidence:
         """Coefficient for one problem."""
+        if self.norm_bound is None:
+            return self._learned(KnownLevel(noise_std**2), regulariser)
         radius = math.sqrt(regulariser) * self.norm_bound
-        return LogDetConfidence(_LEVELS[self.delta], float(self.factor), noise_std**2, radius)
+        return LogDetConfidence(LEVELS[self.delta], float(self.factor), noise_std**2, radius)
+
+    def build_without_noise(self, d: int, guess: float, regulariser: float) -> LearnedConfidence:
+        """Coefficient for one problem whose noise level is not known."""
+        return self._learned(student_level(guess), regulariser)
+
+    def _learned(self, noise: Any, regulariser: float) -> LearnedConfidence:
+        bound = self.norm_bound
+        norm = learned_norm() if bound is None else GivenNorm(regulariser * bound * bound)
+        return LearnedConfidence(LEVELS[self.delta], float(self.factor), noise, norm)
 
 
 @compiled
-def _beta(confidence: LogDetConfidence, log_det: float, log_inverse_delta: float) -> float:
-    noise = math.sqrt(confidence.noise_variance * (2.0 * log_inverse_delta + log_det))
+def _beta(confidence: LogDetConfidence, log_det: float, level: float) -> float:
+    noise = math.sqrt(confidence.noise_variance * (2.0 * level + log_det))
     radius = noise + confidence.prior_radius
     return confidence.factor * radius * radius
 
 
 @compiled
 def _local(confidence: LogDetConfidence, log_det: float, s: int) -> float:
-    return _beta(confidence, log_det, _log_inverse_delta(confidence.level, s))
+    return _beta(confidence, log_det, log_inverse_delta(confidence.level, s))
 
 
 @compiled
 def _overall(confidence: LogDetConfidence, log_det: float, log_t: float) -> float:
-    u = max(log_t, _LOG_2)  # at t = 1 the value of t = 2, where t log t is not yet 0
-    return _beta(confidence, log_det, u + math.log(u))
+    return _beta(confidence, log_det, level_in_round(log_t))
 
 
 @compiled
@@ -123,7 +115,7 @@ def _settled(confidence: LogDetConfidence, log_det: float, evidence: float) -> f
     if radius <= 0.0:
         return -math.inf
     level = 0.5 * (radius * radius / confidence.noise_variance - log_det)
-    return solve_growth(1.0, 1.0, level, _LOG_2)
+    return solve_growth(1.0, 1.0, level, LOG_2)
 
 
 register_confidence(LogDetConfidence, local=_local, overall=_overall, settled=_settled)

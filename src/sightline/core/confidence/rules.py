@@ -6,6 +6,7 @@
 | beta_{s, t log t} | ``global_beta``  | for the exploitation test, delta = 1/(t log t) |
 | largest log t at which evidence suffices | ``settled_until`` |                       |
 | S                 | ``norm_bound``   | bound on the norm of theta                     |
+| sigma or S, from the data | ``adapt`` |                                               |
 
 A rule is a frozen configuration whose ``build`` makes a small named tuple for one problem; the
 kernels are registered for the class of that tuple.  beta is in squared units of the reward, as
@@ -19,13 +20,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from sightline.core.model import Model
 from sightline.jit import compiled, generic, interpreted, is_kernel
-from sightline.validation import number, one_of, scale, shown
+from sightline.validation import LARGEST, number, one_of, scale, shown
 
 __all__ = [
     "ConfidenceRule",
+    "acting_beta",
+    "adapt",
     "global_beta",
     "local_beta",
+    "needs_norm_bound",
     "register_confidence",
     "ridge",
     "settled_until",
@@ -35,20 +40,27 @@ __all__ = [
 
 # Where log t is so large, evidence that still suffices is taken to suffice for ever.
 _LARGEST_LOG_T = 1e15
+_WIDEST = LARGEST * LARGEST
+_PRIOR_NOISE = 0.1  # noise over what one outcome shows, where neither is known
 
 
 class ConfidenceRule(ABC):
     """Base of all confidence rules; subclasses are frozen dataclasses.
 
     A rule with a field ``norm_bound`` of its own says what S is, which ``regulariser="matched"``
-    asks for; for one without, S is 1 wherever else a policy needs it.
+    asks for, or None if the data are to say it; for one without, S is 1 wherever else a policy
+    needs it.
     """
 
-    norm_bound: float = 1.0
+    norm_bound: float | None = 1.0
 
     @abstractmethod
     def build(self, d: int, noise_std: float, regulariser: float) -> Any:
         """Named tuple for d dimensions, this noise and this lambda, with registered kernels."""
+
+    def build_without_noise(self, d: int, guess: float, regulariser: float) -> Any:
+        """Named tuple for d dimensions and a noise level that must be learned; optional."""
+        raise ValueError(f"{self} needs to know the noise level; LogDet() does without")
 
 
 @generic
@@ -63,10 +75,22 @@ def global_beta(confidence: Any, log_det: float, log_t: float) -> float:
     raise TypeError(f"no confidence rule is registered for {type(confidence).__name__}")
 
 
+@compiled
+def acting_beta(confidence: Any, log_det: float, log_t: float) -> float:
+    """beta_{s, t log t} as a number to act on: where it is infinite, the widest arm is played."""
+    return min(global_beta(confidence, log_det, log_t), _WIDEST)
+
+
 @generic
 def settled_until(confidence: Any, log_det: float, evidence: float) -> float:
     """Largest log t with evidence >= beta_{s, t log t}; -inf for none, inf for all."""
     raise TypeError(f"no confidence rule is registered for {type(confidence).__name__}")
+
+
+@generic
+@compiled
+def adapt(confidence: Any, estimate: Any) -> None:
+    """Follow an estimate after it has learned; optional, for rules whose numbers the data tell."""
 
 
 @compiled
@@ -127,6 +151,13 @@ def valid_rule(value: object) -> None:
         )
 
 
+def needs_norm_bound(rule: ConfidenceRule, policy: str) -> float:
+    """Return S, or say that a policy needs it."""
+    if rule.norm_bound is None:
+        raise ValueError(f"{policy} needs a bound S on the norm of theta: LogDet(norm_bound=1.0)")
+    return rule.norm_bound
+
+
 def valid_regulariser(value: object, rule: ConfidenceRule) -> None:
     """Refuse what is neither a positive number nor ``"matched"`` to the S of a rule."""
     if not isinstance(value, str):
@@ -149,12 +180,19 @@ def _has_norm_bound(rule: ConfidenceRule) -> bool:
     return any("norm_bound" in vars(owner) for owner in (rule, *classes))
 
 
-def ridge(regulariser: float | str, rule: ConfidenceRule, noise_std: float) -> float:
+def ridge(regulariser: float | str, rule: ConfidenceRule, model: Model) -> float:
     """Find lambda of least squares; ``"matched"`` is sigma^2 / S^2.
 
     Then the two parts of the log-det coefficient shrink together with the noise, where at
     lambda = 1 the part sqrt(lambda) S stays and dominates for small noise.
+
+    Where sigma or S is left to the data, theta is taken to be of the order of 10 sigma over the
+    largest feature: rather too large, since a prior that is too wide costs its logarithm only.
     """
-    if isinstance(regulariser, str):
-        return (noise_std / number("norm_bound", rule.norm_bound, above=0)) ** 2
-    return float(regulariser)
+    if not isinstance(regulariser, str):
+        return float(regulariser)
+    if model.noise_known and rule.norm_bound is not None:
+        return (model.noise_std / number("norm_bound", rule.norm_bound, above=0)) ** 2
+    rows = model.observations.reshape(-1, model.observations.shape[-1])
+    largest = math.sqrt(float((rows * rows).sum(axis=1).max()))
+    return (_PRIOR_NOISE * (largest or 1.0)) ** 2  # features of a stream are still to come

@@ -18,8 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows, SeesStream
+from sightline.core.estimation.least_squares import LeastSquares, note_worth
+from sightline.core.estimation.seen import (
+    SeesLaw,
+    SeesLawStream,
+    SeesRewards,
+    SeesRow,
+    SeesRows,
+    SeesStream,
+)
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products, multiply
 from sightline.core.persistence import computed
@@ -28,6 +35,9 @@ from sightline.jit import compiled, generic
 __all__ = ["Foreseen", "begin_now", "foresee", "foresee_gram", "foreseen"]
 
 Array = NDArray[np.float64]
+
+# Information that stands for all there is, where a likelihood has to be computed with it.
+_PERFECT = 1e9
 
 
 @computed
@@ -41,6 +51,7 @@ def foreseen(estimate: LeastSquares) -> Foreseen:
     """View of an estimate, to be filled by :func:`begin_now`; every kernel can read it."""
     arms = estimate.arms
     widths = np.zeros_like(arms.squared_widths)
+    by_law = isinstance(arms.seen, SeesLaw)  # whose likelihood needs the data themselves
     shared = arms.seen_widths is arms.squared_widths
     return Foreseen(
         estimate._replace(
@@ -48,7 +59,9 @@ def foreseen(estimate: LeastSquares) -> Foreseen:
                 gram_inverse=np.zeros_like(estimate.learned.gram_inverse)
             ),
             arms=arms._replace(
-                squared_widths=widths, seen_widths=widths if shared else np.zeros_like(widths)
+                squared_widths=widths,
+                seen_widths=widths if shared else np.zeros_like(widths),
+                pulls=np.zeros_like(widths) if by_law else arms.pulls,
             ),
         )
     )
@@ -64,6 +77,29 @@ def begin_now(view: LeastSquares, estimate: LeastSquares) -> None:
     for x in range(view.arms.squared_widths.shape[0]):
         view.arms.squared_widths[x] = estimate.arms.squared_widths[x]
         view.arms.seen_widths[x] = estimate.arms.seen_widths[x]
+    _begin_data(view.arms.seen, view, estimate)
+
+
+@generic
+def _begin_data(seen: Any, view: LeastSquares, estimate: LeastSquares) -> None:
+    """Let a view have the data of an estimate, where it has its own."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@_begin_data.register(SeesRewards)
+@_begin_data.register(SeesStream)
+@_begin_data.register(SeesRow)
+@_begin_data.register(SeesRows)
+@compiled
+def _data_are_shared(seen: Any, view: LeastSquares, estimate: LeastSquares) -> None:
+    pass
+
+
+@_begin_data.register(SeesLaw)
+@compiled
+def _copy_pulls(seen: SeesLaw, view: LeastSquares, estimate: LeastSquares) -> None:
+    for x in range(view.arms.pulls.shape[0]):
+        view.arms.pulls[x] = estimate.arms.pulls[x]
 
 
 @generic
@@ -79,8 +115,8 @@ def foresee(view: LeastSquares, arm: int, count: float) -> None:
 
 
 @compiled
-def foresee_gram(view: LeastSquares, factor: Array, gram: Array) -> None:
-    """Change a view as if V = R^T R had grown by a matrix: O(d^3 + k d^2).
+def foresee_gram(view: LeastSquares, factor: Array, gram: Array, worth: float = 1.0) -> None:
+    """Change a view as if V = R^T R had grown by a matrix, times a number: O(d^3 + k d^2).
 
     For streams, whose rows in flight are in no table.
     """
@@ -89,7 +125,7 @@ def foresee_gram(view: LeastSquares, factor: Array, gram: Array) -> None:
     d = w.shape[0]
     for i in range(d):
         for j in range(d):
-            entry = gram[i, j]
+            entry = worth * gram[i, j]
             for m in range(min(i, j) + 1):
                 entry += factor[m, i] * factor[m, j]
             inverse[i, j] = entry
@@ -103,6 +139,7 @@ def foresee_gram(view: LeastSquares, factor: Array, gram: Array) -> None:
             inverse[i, j] = w[j]
     for x in range(arms.squared_widths.shape[0]):
         arms.squared_widths[x] = multiply(inverse, arms.rewards[x], w, 0.0)
+    note_worth(arms.seen, view, 0, arms.squared_widths.shape[0])
 
 
 @compiled
@@ -128,6 +165,18 @@ def _shrink(view: LeastSquares, row: Array, count: float) -> float:
 @compiled
 def _foresee_reward(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
     _shrink(view, view.arms.rewards[arm], count)
+
+
+@_foresee.register(SeesLaw)
+@_foresee.register(SeesLawStream)
+@compiled
+def _foresee_law(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
+    """Count what a reward tells near theta-hat."""
+    arms, worth = view.arms, seen.roots[arm] * seen.roots[arm]
+    _shrink(view, arms.rewards[arm], count * worth)
+    arms.pulls[arm] += min(count, _PERFECT / worth)
+    for x in range(arms.seen_widths.shape[0]):
+        arms.seen_widths[x] = seen.roots[x] * seen.roots[x] * arms.squared_widths[x]
 
 
 @_foresee.register(SeesRow)

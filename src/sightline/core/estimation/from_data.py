@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import close, within
-from sightline.core.estimation.seen import SeesStream
+from sightline.core.estimation.noise import noise_variance
+from sightline.core.estimation.seen import SeesLaw, SeesLawStream, SeesStream
 from sightline.core.estimation.table import rows_seen
+from sightline.jit import interpreted
 
 if TYPE_CHECKING:
     from sightline.core.estimation.least_squares import LeastSquares
@@ -19,9 +21,16 @@ __all__ = ["check_estimates"]
 
 Array = NDArray[np.float64]
 
+_variance = interpreted(noise_variance)  # a kernel would be compiled for this alone
+
 
 def check_estimates(part: LeastSquares, name: str) -> None:
     """Refuse least squares whose estimates do not follow from its counts and sums."""
+    if isinstance(part.arms.seen, SeesLaw):
+        from sightline.core.estimation.likelihood import check_fit  # it imports least squares
+
+        check_fit(part, name)
+        return
     learned, arms, rows = part.learned, part.arms, rows_seen(part.arms)
     for field in ("gram_inverse", "theta"):
         within(f"{name}.learned.{field}", getattr(learned, field), ends=False)
@@ -34,12 +43,12 @@ def check_estimates(part: LeastSquares, name: str) -> None:
 
     check("learned.gram_inverse", learned.gram_inverse, inverse)
     check("learned.log_det", learned.log_det, np.array([log_det]), 1.0)
-    error = math.sqrt(part.noise_variance * np.abs(inverse).max())
+    error = math.sqrt(_variance(part) * np.abs(inverse).max())
     check("learned.theta", learned.theta, theta, error)
-    if isinstance(arms.seen, SeesStream):
+    if isinstance(arms.seen, SeesStream | SeesLawStream):
         return  # arms that were shown are not kept: others will come
     widths = ((arms.rewards @ inverse) * arms.rewards).sum(axis=1)
-    error = math.sqrt(part.noise_variance * max(widths.max(), 0.0))
+    error = math.sqrt(_variance(part) * max(widths.max(), 0.0))
     check("arms.means", arms.means, arms.rewards @ theta, error)
     check("arms.squared_widths", arms.squared_widths, widths)
     seen = ((rows @ inverse) * rows).sum(axis=1).reshape(len(arms.seen_widths), -1).sum(axis=1)
@@ -50,7 +59,7 @@ def _from_data(part: LeastSquares) -> tuple[Array, Array, float, float]:
     """V^-1, theta-hat, log det(V / lambda) and the condition of V."""
     arms = part.arms
     root = math.sqrt(part.regulariser)
-    if isinstance(arms.seen, SeesStream):
+    if isinstance(arms.seen, SeesStream | SeesLawStream):
         factor, rotated = np.triu(arms.seen.factor), arms.seen.target
     else:
         factor, rotated = _rotated(part, root)

@@ -32,7 +32,9 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.from_data import check_estimates
+from sightline.core.estimation.noise import EstimatedNoise, note_error, weak_guess
 from sightline.core.estimation.seen import (
+    SeesLawStream,
     SeesRewards,
     SeesRow,
     SeesRows,
@@ -47,11 +49,18 @@ from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
 __all__ = [
+    "REFRESH_AFTER_UPDATES",
     "Learned",
     "LeastSquares",
+    "absorb",
     "best_arm",
+    "invert",
+    "learn_new",
     "least_squares",
+    "note_worth",
     "observe",
+    "recompute",
+    "recompute_arms",
     "refresh",
     "show_arms",
 ]
@@ -94,7 +103,7 @@ class LeastSquares(NamedTuple):
     arms: Arms
     scratch: Scratch
     regulariser: float  # lambda
-    noise_variance: float  # sigma^2
+    noise: Any  # sigma^2, or an EstimatedNoise
 
 
 @invariant(LeastSquares)
@@ -113,7 +122,12 @@ def _check(part: LeastSquares, name: str) -> None:
 
 
 def least_squares(
-    model: Model, regulariser: float, *, reduce: bool = True, arms: Arms | None = None
+    model: Model,
+    regulariser: float,
+    *,
+    reduce: bool = True,
+    arms: Arms | None = None,
+    noise: EstimatedNoise | None = None,
 ) -> LeastSquares:
     """Estimates before any data.
 
@@ -127,6 +141,9 @@ def least_squares(
         Whether arms that do not span R^d are expressed in a basis of their span.
     arms : Arms, optional
         Table in coordinates of one's own, in place of that of the model.
+    noise : EstimatedNoise, optional
+        To learn the noise level from a guess of one's own; by default it is that of the model,
+        or learned where the model does not say it.
     """
     table = arms or table_of_arms(model, reduce)
     check_signal(rows_seen(table), 1.0 / math.sqrt(regulariser), f"regulariser {regulariser:g}")
@@ -142,12 +159,24 @@ def least_squares(
         arms=table,
         scratch=Scratch(np.empty(d), np.empty(k), np.zeros((d, d))),
         regulariser=regulariser,
-        noise_variance=model.noise_std**2,
+        noise=noise or _noise_of(model),
     )
-    if isinstance(table.seen, SeesStream):
+    if isinstance(table.seen, SeesStream | SeesLawStream):
         np.fill_diagonal(table.seen.factor, math.sqrt(regulariser))
     refresh(state)
     return state
+
+
+def _noise_of(model: Model) -> float | EstimatedNoise:
+    """Take sigma^2 from a model, or begin to learn it."""
+    if model.noise_known:
+        return model.noise_std**2
+    if model.observations_per_round > 1:
+        raise ValueError(
+            "the noise level can be learned from outcomes of one number; this problem shows "
+            f"{model.observations_per_round}: say noise_std"
+        )
+    return weak_guess(model.noise_std)
 
 
 @compiled
@@ -159,7 +188,7 @@ def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
     arms, learned = state.arms, state.learned
     if is_silent(arms.seen, arm):
         return
-    _absorb(arms.seen, state, arm, outcome)
+    absorb(arms.seen, state, arm, outcome)
     arms.pulls[arm] += 1.0
     learned.rounds[0] += 1
     learned.since_refresh[0] += 1
@@ -171,7 +200,7 @@ def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
 
 
 @generic
-def _absorb(seen: Any, state: LeastSquares, arm: int, outcome: Any) -> None:
+def absorb(seen: Any, state: LeastSquares, arm: int, outcome: Any) -> None:
     """Move every estimate by one outcome."""
     raise TypeError(f"nothing is seen by a {type(seen).__name__}")
 
@@ -199,6 +228,7 @@ def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[
         learned.since_refresh[0] = REFRESH_AFTER_UPDATES
     shrink = 1.0 / q
     step = (value - mean) * shrink
+    note_error(state.noise, (value - mean) * step)
     for i in range(d):
         learned.theta[i] += w[i] * step
         for j in range(d):  # w_i w_j = w_j w_i: symmetric to the last bit
@@ -207,7 +237,7 @@ def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[
     return shrink, step
 
 
-@_absorb.register(SeesRewards)
+@absorb.register(SeesRewards)
 @compiled
 def _absorb_reward(seen: SeesRewards, state: LeastSquares, arm: int, outcome: float) -> None:
     arms = state.arms
@@ -215,19 +245,26 @@ def _absorb_reward(seen: SeesRewards, state: LeastSquares, arm: int, outcome: fl
     arms.sums[arm] += outcome
 
 
-@_absorb.register(SeesStream)
+@absorb.register(SeesStream)
 @compiled
 def _absorb_new(seen: SeesStream, state: LeastSquares, arm: int, outcome: float) -> None:
     """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
-    arms, w, row = state.arms, state.scratch.direction, state.arms.rewards[arm]
+    arms = state.arms
+    arms.squared_widths[arm] = learn_new(seen, state, arms.rewards[arm], outcome)
+
+
+@compiled
+def learn_new(seen: Any, state: LeastSquares, row: Array, value: float) -> float:
+    """Learn from a row that is in no table to stay; return its squared width after that."""
+    w = state.scratch.direction
     mean = 0.0
     for i in range(w.shape[0]):
         mean += row[i] * state.learned.theta[i]
-    shrink, _ = _learn(state, row, mean, outcome)
-    arms.squared_widths[arm] = 1.0 - shrink  # (q - 1) / q
+    shrink, _ = _learn(state, row, mean, value)
     for i in range(w.shape[0]):
         w[i] = row[i]
-    rank_one_update(seen.factor, w, seen.target, outcome)
+    rank_one_update(seen.factor, w, seen.target, value)
+    return 1.0 - shrink  # (q - 1) / q
 
 
 @compiled
@@ -246,13 +283,13 @@ def _absorb_row(seen: Any, state: LeastSquares, arm: int, n: int, value: float) 
             arms.seen_widths[z] -= products[i] * products[i] * shrink
 
 
-@_absorb.register(SeesRow)
+@absorb.register(SeesRow)
 @compiled
 def _absorb_number(seen: SeesRow, state: LeastSquares, arm: int, outcome: float) -> None:
     _absorb_row(seen, state, arm, arm, outcome)
 
 
-@_absorb.register(SeesRows)
+@absorb.register(SeesRows)
 @compiled
 def _absorb_array(seen: SeesRows, state: LeastSquares, arm: int, outcome: Array) -> None:
     for i in range(seen.per_arm):
@@ -261,16 +298,45 @@ def _absorb_array(seen: SeesRows, state: LeastSquares, arm: int, outcome: Array)
 
 @compiled
 def refresh(state: LeastSquares) -> None:
-    """Recompute every estimate from the data, through a Cholesky factor of V."""
-    learned, arms = state.learned, state.arms
-    factor, w = state.scratch.factor, state.scratch.direction
-    d = w.shape[0]
+    """Recompute every estimate from the data."""
+    recompute(state.arms.seen, state)
+    state.learned.since_refresh[0] = 0
+
+
+@generic
+def recompute(seen: Any, state: LeastSquares) -> None:
+    """Recompute every estimate from what has been seen."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@recompute.register(SeesRewards)
+@recompute.register(SeesStream)
+@recompute.register(SeesLawStream)
+@recompute.register(SeesRow)
+@recompute.register(SeesRows)
+@compiled
+def _recompute_linear(seen: Any, state: LeastSquares) -> None:
+    """Solve the normal equations, through a Cholesky factor of V."""
+    learned, factor = state.learned, state.scratch.factor
+    d = factor.shape[0]
     root = math.sqrt(state.regulariser)
     for i in range(d):
         learned.theta[i] = 0.0
         for j in range(d):
             factor[i, j] = root if i == j else 0.0
-    _rotate_data(arms.seen, state)
+    _rotate_data(seen, state)
+    log_det = invert(state)
+    solve(factor, learned.theta)
+    _refresh_arms(seen, state)
+    learned.log_det[0] = log_det
+
+
+@compiled
+def invert(state: LeastSquares) -> float:
+    """Write V^-1 from the factor of V in the scratch space; return log det(V / lambda)."""
+    learned, factor, w = state.learned, state.scratch.factor, state.scratch.direction
+    d = w.shape[0]
+    root = math.sqrt(state.regulariser)
     log_det = 0.0
     for i in range(d):
         # rotations never shorten the diagonal: not a rounding below 0, and 0 before any data
@@ -282,10 +348,7 @@ def refresh(state: LeastSquares) -> None:
         for j in range(i + 1):  # one triangle, mirrored: symmetric to the last bit
             learned.gram_inverse[i, j] = w[j]
             learned.gram_inverse[j, i] = w[j]
-    solve(factor, learned.theta)
-    _refresh_arms(arms.seen, state)
-    learned.log_det[0] = log_det
-    learned.since_refresh[0] = 0
+    return log_det
 
 
 @generic
@@ -295,16 +358,15 @@ def _refresh_arms(seen: Any, state: LeastSquares) -> None:
 
 
 @_refresh_arms.register(SeesStream)
+@_refresh_arms.register(SeesLawStream)
 @compiled
-def _await_new_arms(seen: SeesStream, state: LeastSquares) -> None:
+def _await_new_arms(seen: Any, state: LeastSquares) -> None:
     pass  # as in an update: others will come
 
 
-@_refresh_arms.register(SeesRewards)
-@_refresh_arms.register(SeesRow)
-@_refresh_arms.register(SeesRows)
 @compiled
-def _refresh_lasting_arms(seen: Any, state: LeastSquares) -> None:
+def recompute_arms(state: LeastSquares) -> None:
+    """Write means and widths of all arms, from theta-hat and the factor of V."""
     arms, theta = state.arms, state.learned.theta
     for z in range(arms.rewards.shape[0]):
         mean = 0.0
@@ -312,6 +374,15 @@ def _refresh_lasting_arms(seen: Any, state: LeastSquares) -> None:
             mean += arms.rewards[z, i] * theta[i]
         arms.means[z] = mean
         arms.squared_widths[z] = _squared_width(state, arms.rewards[z])
+
+
+@_refresh_arms.register(SeesRewards)
+@_refresh_arms.register(SeesRow)
+@_refresh_arms.register(SeesRows)
+@compiled
+def _refresh_lasting_arms(seen: Any, state: LeastSquares) -> None:
+    arms = state.arms
+    recompute_arms(state)
     _refresh_seen_widths(seen, state)
     for z in range(arms.rewards.shape[0]):
         arms.refreshed_widths[z] = arms.seen_widths[z]
@@ -359,8 +430,9 @@ def _rotate_rewards(seen: SeesRewards, state: LeastSquares) -> None:
 
 
 @_rotate_data.register(SeesStream)
+@_rotate_data.register(SeesLawStream)
 @compiled
-def _copy_rotated(seen: SeesStream, state: LeastSquares) -> None:
+def _copy_rotated(seen: Any, state: LeastSquares) -> None:
     factor, theta = state.scratch.factor, state.learned.theta
     for i in range(theta.shape[0]):
         theta[i] = seen.target[i]
@@ -415,8 +487,21 @@ def show_arms(state: LeastSquares, rows: Array, start: int, stop: int) -> None:
             mean += value * state.learned.theta[i]
         arms.means[z] = mean
     _widths_of_new(state, start, stop)
+    note_worth(arms.seen, state, start, stop)
     for z in range(start, stop):
-        arms.refreshed_widths[z] = arms.squared_widths[z]
+        arms.refreshed_widths[z] = arms.seen_widths[z]
+
+
+@generic
+def note_worth(seen: Any, state: LeastSquares, start: int, stop: int) -> None:
+    """Take note of what outcomes of new arms are worth, where it is not the same for all."""
+    raise TypeError(f"no new arms are seen by a {type(seen).__name__}")
+
+
+@note_worth.register(SeesStream)
+@compiled
+def _worth_the_same(seen: SeesStream, state: LeastSquares, start: int, stop: int) -> None:
+    pass
 
 
 @compiled

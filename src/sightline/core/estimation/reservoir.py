@@ -28,7 +28,7 @@ from sightline.core.estimation.frequencies import (
     note_nothing,
     note_offer,
 )
-from sightline.core.estimation.least_squares import LeastSquares, show_arms
+from sightline.core.estimation.least_squares import LeastSquares, note_worth, show_arms
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
@@ -76,6 +76,7 @@ def _repeat_first(estimate: LeastSquares, z: int) -> None:
         arms.columns[i, z] = arms.columns[i, 0]
     arms.means[z] = arms.means[0]
     arms.squared_widths[z] = arms.squared_widths[0]
+    note_worth(arms.seen, estimate, z, z + 1)
     arms.refreshed_widths[z] = arms.refreshed_widths[0]
 
 

@@ -16,19 +16,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.likelihood.laws import divergence, mean_of
 from sightline.core.linalg.cholesky import factorise
 from sightline.core.linalg.vectors import inner_products, multiply
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
 __all__ = [
+    "SeesLaw",
+    "SeesLawStream",
     "SeesRewards",
     "SeesRow",
     "SeesRows",
     "SeesStream",
+    "apart",
     "factorise_seen",
     "is_silent",
     "quadratic_forms",
+    "reward_of",
     "seen_along",
     "seen_by_arm",
 ]
@@ -53,6 +58,34 @@ class SeesStream(NamedTuple):
 
     factor: Array  # (d, d)
     target: Array  # (d,)
+
+
+@persists("roots")
+class SeesLaw(NamedTuple):
+    """An outcome is the reward of the arm, a click or a count.
+
+    Near theta-hat it tells as much about <x, theta> as a normal outcome along roots_x x.
+    """
+
+    law: Any
+    roots: Array  # (k,): of the Fisher information at theta-hat
+    predictors: Array  # (k,): scratch
+    gradient: Array  # (d,): scratch
+    hessian: Array  # (d, d): scratch
+
+
+@persists("factor", "target")
+class SeesLawStream(NamedTuple):
+    """An outcome is a click or a count of an arm, and arms are new in every round.
+
+    All data are in R and R^-T sum x r, as if every outcome had been a normal one when it came.
+    """
+
+    law: Any
+    roots: Array  # (k,): of the Fisher information at theta-hat, of arms when they were shown
+    factor: Array  # (d, d)
+    target: Array  # (d,)
+    scaled: Array  # (d,): scratch
 
 
 @persists()
@@ -88,6 +121,8 @@ def is_silent(seen: Any, arm: int) -> bool:
 
 @is_silent.register(SeesRewards)
 @is_silent.register(SeesStream)
+@is_silent.register(SeesLaw)
+@is_silent.register(SeesLawStream)
 @compiled
 def _shows_reward(seen: Any, arm: int) -> bool:
     return False
@@ -131,6 +166,64 @@ def _rows_along(seen: SeesRows, arms: Any, vector: Array, out: Array) -> None:
         out[x] = math.sqrt(total)
 
 
+@seen_along.register(SeesLaw)
+@seen_along.register(SeesLawStream)
+@compiled
+def _law_along(seen: Any, arms: Any, vector: Array, out: Array) -> None:
+    inner_products(arms.columns, vector, out)
+    for x in range(out.shape[0]):
+        out[x] *= seen.roots[x]
+
+
+@generic
+def apart(seen: Any, arms: Any, shift: Array, out: Array) -> None:
+    """Write how far apart theta-hat and theta-hat + shift are in what each arm shows.
+
+    The root of twice the divergence of the two laws, in units of the noise.  For normal outcomes
+    |Y_x shift|, where p = 1 up to its sign.
+    """
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+apart.register(SeesRewards)(_rewards_along)
+apart.register(SeesStream)(_rewards_along)
+apart.register(SeesRow)(_row_along)
+apart.register(SeesRows)(_rows_along)
+
+
+@apart.register(SeesLaw)
+@apart.register(SeesLawStream)
+@compiled
+def _laws_apart(seen: Any, arms: Any, shift: Array, out: Array) -> None:
+    inner_products(arms.columns, shift, out)
+    for x in range(out.shape[0]):
+        u = arms.means[x]
+        out[x] = math.sqrt(2.0 * divergence(seen.law, u, u + out[x]))
+
+
+@generic
+def reward_of(seen: Any, predictor: float) -> float:
+    """Mean reward of an arm x from <x, theta>."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@reward_of.register(SeesRewards)
+@reward_of.register(SeesStream)
+@reward_of.register(SeesRow)
+@reward_of.register(SeesRows)
+@compiled
+def _reward_itself(seen: Any, predictor: float) -> float:
+    return predictor
+
+
+@reward_of.register(SeesLaw)
+@reward_of.register(SeesLawStream)
+@compiled
+def _reward_by_law(seen: Any, predictor: float) -> float:
+    reward: float = mean_of(seen.law, predictor)
+    return reward
+
+
 @generic
 def seen_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
     """|Y_x vector| for one arm x; where p = 1, up to its sign."""
@@ -156,6 +249,14 @@ def _reward_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
 @compiled
 def _row_by_arm(seen: SeesRow, arms: Any, arm: int, vector: Array) -> float:
     return _inner(seen.rows, arm, vector)
+
+
+@seen_by_arm.register(SeesLaw)
+@seen_by_arm.register(SeesLawStream)
+@compiled
+def _law_by_arm(seen: Any, arms: Any, arm: int, vector: Array) -> float:
+    root: float = seen.roots[arm]
+    return root * _inner(arms.rewards, arm, vector)
 
 
 @seen_by_arm.register(SeesRows)
@@ -207,6 +308,15 @@ def _reward_forms(seen: Any, arms: Any, form: Array, products: Array, out: Array
 @compiled
 def _row_forms(seen: SeesRow, arms: Any, form: Array, products: Array, out: Array) -> None:
     _add_forms(seen.columns, form, products, out)
+
+
+@quadratic_forms.register(SeesLaw)
+@quadratic_forms.register(SeesLawStream)
+@compiled
+def _law_forms(seen: Any, arms: Any, form: Array, products: Array, out: Array) -> None:
+    _add_forms(arms.columns, form, products, out)
+    for x in range(out.shape[0]):
+        out[x] *= seen.roots[x] * seen.roots[x]
 
 
 @quadratic_forms.register(SeesRows)

@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.coordinates import spanning_coordinates
-from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows, SeesStream
+from sightline.core.estimation.seen import (
+    SeesLaw,
+    SeesLawStream,
+    SeesRewards,
+    SeesRow,
+    SeesRows,
+    SeesStream,
+)
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 
@@ -37,7 +44,7 @@ class Arms(NamedTuple):
 
     rewards: Array
     columns: Array
-    seen: Any  # SeesRewards, SeesStream, SeesRow or SeesRows
+    seen: Any  # a class of :mod:`sightline.core.estimation.seen`
     means: Array
     squared_widths: Array
     seen_widths: Array
@@ -62,10 +69,10 @@ def table_of_arms(model: Model, reduce: bool = True) -> Arms:
     rewards = model.rewards
     k, p, d = model.observations.shape
     if model.stream:
-        return _table(rewards.copy(), SeesStream(np.zeros((d, d)), np.zeros(d)), 1)
+        return _table(rewards.copy(), _sees_stream(model.law, k, d), 1)
     if model.shows_rewards:
         rewards = spanning_coordinates(rewards) if reduce else rewards
-        return _table(rewards, SeesRewards(), 1)
+        return _table(rewards, _sees_reward(model.law, *rewards.shape), 1)
     rows = np.vstack([rewards, model.observations.reshape(k * p, d)])
     rows = spanning_coordinates(rows) if reduce else rows
     rewards, seen = np.ascontiguousarray(rows[:k]), np.ascontiguousarray(rows[k:])
@@ -81,9 +88,21 @@ def weighted_table(rewards: Array, weights: Array) -> Arms:
 
 def rows_seen(arms: Arms) -> Array:
     """Y, flattened to one row per number that is seen."""
-    own = isinstance(arms.seen, SeesRewards | SeesStream)
+    own = isinstance(arms.seen, SeesRewards | SeesStream | SeesLaw | SeesLawStream)
     rows: Array = arms.rewards if own else arms.seen.rows
     return rows
+
+
+def _sees_reward(law: Any, k: int, d: int) -> SeesRewards | SeesLaw:
+    if law is None:
+        return SeesRewards()
+    return SeesLaw(law, np.zeros(k), np.zeros(k), np.zeros(d), np.zeros((d, d)))
+
+
+def _sees_stream(law: Any, k: int, d: int) -> SeesStream | SeesLawStream:
+    if law is None:
+        return SeesStream(np.zeros((d, d)), np.zeros(d))
+    return SeesLawStream(law, np.zeros(k), np.zeros((d, d)), np.zeros(d), np.zeros(d))
 
 
 def _sees(rows: Array, per_arm: int) -> SeesRow | SeesRows:

@@ -22,6 +22,8 @@ from sightline.core.alternatives.comparison import Comparison
 from sightline.core.confidence.rules import local_beta
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.seen import (
+    SeesLaw,
+    SeesLawStream,
     SeesRewards,
     SeesRow,
     SeesRows,
@@ -112,6 +114,8 @@ def _log_det_gains(seen: Any, estimate: LeastSquares, gains: Array) -> None:
 
 
 @_log_det_gains.register(SeesRewards)
+@_log_det_gains.register(SeesLaw)
+@_log_det_gains.register(SeesLawStream)
 @_log_det_gains.register(SeesStream)
 @_log_det_gains.register(SeesRow)
 @compiled

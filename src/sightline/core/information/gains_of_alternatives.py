@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import locate_alternatives, write_shifts
-from sightline.core.estimation.seen import quadratic_forms, seen_along, seen_by_arm
+from sightline.core.estimation.noise import noise_variance
+from sightline.core.estimation.seen import apart, quadratic_forms, seen_by_arm
 from sightline.core.information.gains import information_gains, register_information
 from sightline.core.information.round import Round, Workspace
 from sightline.core.information.weights import mixing_weights, weigh_alternatives
@@ -76,7 +77,7 @@ def _optimistic_gain(rule: OptimisticGain, round_: Round, gains: Array) -> None:
         count, z = _next_weighty(work, z)
         write_shifts(round_.alternatives, estimate, round_.comparison, count, work.shifts)
         for n in range(count):
-            seen_along(seen, estimate.arms, columns[:, n], products)
+            apart(seen, estimate.arms, columns[:, n], products)
             half = 0.5 * work.weights[arms[n]]
             for x in range(k):
                 term = abs(products[x]) + optimism[x]
@@ -154,7 +155,7 @@ class LaplaceGain(NamedTuple):
 @compiled
 def _laplace_gain(rule: LaplaceGain, round_: Round, gains: Array) -> None:
     alternatives, weights = round_.alternatives, round_.work.weights
-    half = 0.5 / round_.estimate.noise_variance
+    half = 0.5 / noise_variance(round_.estimate)
     least = locate_alternatives(alternatives, round_.estimate, round_.comparison)
     mixing_weights(alternatives.distances, least, half, weights)
     # q(z) log(q(x-hat) / q(z)) = q(z) distance(z) / 2, the derivative of the entropy

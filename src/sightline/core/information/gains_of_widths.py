@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.seen import (
+    SeesLaw,
+    SeesLawStream,
     SeesRewards,
     SeesRow,
     SeesRows,
@@ -66,6 +68,8 @@ def _write_shares(seen: Any, estimate: LeastSquares, norm: float, shares: Array)
 
 
 @_write_shares.register(SeesRewards)
+@_write_shares.register(SeesLaw)
+@_write_shares.register(SeesLawStream)
 @_write_shares.register(SeesStream)
 @_write_shares.register(SeesRow)
 @compiled

@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.noise import noise_variance
+from sightline.core.estimation.seen import reward_of
 from sightline.core.information.round import Round
 from sightline.core.linalg.vectors import inner_products, multiply
 from sightline.core.offers import first_largest_offered
@@ -82,7 +84,7 @@ def register_gaps(name: str, rule: Any) -> Callable[[F], F]:
 
 @compiled
 def upper_bound(estimate: LeastSquares, beta: float, arm: int) -> float:
-    """Upper confidence bound on the mean of one arm."""
+    """Upper confidence bound on <x, theta> of one arm."""
     # max: a squared width may round to just below zero for an arm played very often
     optimism = math.sqrt(beta * max(estimate.arms.squared_widths[arm], 0.0))
     bound: float = estimate.arms.means[arm] + optimism
@@ -102,7 +104,7 @@ def optimistic_arm(estimate: LeastSquares, beta: float, offer: Any) -> int:
 def _least_error(round_: Round) -> float:
     """Sigma / sqrt(s)."""
     estimate = round_.estimate
-    return math.sqrt(estimate.noise_variance / (estimate.learned.rounds[0] + 1))
+    return math.sqrt(noise_variance(estimate) / (estimate.learned.rounds[0] + 1))
 
 
 @compiled
@@ -124,9 +126,10 @@ class ValueGaps(NamedTuple):
 @compiled
 def _value_gaps(rule: ValueGaps, round_: Round, gaps: Array) -> None:
     estimate = round_.estimate
-    highest = upper_bound(estimate, round_.beta, round_.ucb_arm)
+    seen = estimate.arms.seen
+    highest = reward_of(seen, upper_bound(estimate, round_.beta, round_.ucb_arm))
     for x in range(gaps.shape[0]):
-        gaps[x] = highest - estimate.arms.means[x]
+        gaps[x] = highest - reward_of(seen, estimate.arms.means[x])
 
 
 class ThresholdedGaps(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import locate_alternatives
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.information.round import Round
 from sightline.jit import compiled, generic
 from sightline.validation import LARGEST, number, one_of
@@ -70,7 +71,7 @@ def _eta_of_evidence(rule: EvidenceRate, round_: Round) -> float:
 @_eta.register(BetaRate)
 @compiled
 def _eta_of_beta(rule: BetaRate, round_: Round) -> float:
-    return math.sqrt(round_.estimate.noise_variance / round_.beta)
+    return math.sqrt(noise_variance(round_.estimate) / round_.beta)
 
 
 @_eta.register(FixedRate)
@@ -82,7 +83,7 @@ def _eta_fixed(rule: FixedRate, round_: Round) -> float:
 @compiled
 def weigh_alternatives(round_: Round) -> None:
     """Write the weights q of all alternatives into the workspace."""
-    alternatives, variance = round_.alternatives, round_.estimate.noise_variance
+    alternatives, variance = round_.alternatives, noise_variance(round_.estimate)
     least = locate_alternatives(alternatives, round_.estimate, round_.comparison)
     largest, rule = round_.weighing.largest_m, round_.weighing.learning_rate
     largest[0] = max(largest[0], 0.5 * least / variance)

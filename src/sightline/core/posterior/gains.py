@@ -7,6 +7,9 @@
 | the same, summed over the rows y of Y_x in place of x | ``gains[x]``: ``RowVariance`` | (k,) |
 | I(x*; y), y = <x, theta> + noise            | ``gains[x]``: ``MutualInformation`` | (k,) |
 
+Rewards that are clicks or counts have both of their own:
+:mod:`sightline.core.posterior.law_gains`.
+
 With S(z) = E[eta; z] the first gain is a quadratic form of R^-T x, sum_z S(z) S(z)^T / p(z).
 
 The second is sum_z p(z) KL(p(y | z), p(y)).  The joint law of <x, theta> and the cell is put on an
@@ -108,9 +111,21 @@ def mutual_information(vertices: int, noise_stds: Array) -> MutualInformation:
     )
 
 
-@compiled
-def bayesian_gaps(cells: Cells, excess: float, offer: Any, gaps: Array) -> int:
+@generic
+def bayesian_gaps(
+    information: Any, source: Any, cells: Cells, leader: int, excess: float, offer: Any, gaps: Array
+) -> int:
     """Write Delta; return the arm on offer with the least, the first one among equals."""
+    raise TypeError(f"no gaps are known to a {type(information).__name__}")
+
+
+@bayesian_gaps.register(Variance)
+@bayesian_gaps.register(RowVariance)
+@bayesian_gaps.register(MutualInformation)
+@compiled
+def _linear_gaps(
+    information: Any, source: Any, cells: Cells, leader: int, excess: float, offer: Any, gaps: Array
+) -> int:
     best = first_largest_offered(offer, cells.means)
     for x in range(gaps.shape[0]):
         gaps[x] = excess + (cells.means[best] - cells.means[x])

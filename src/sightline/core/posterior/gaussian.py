@@ -10,6 +10,9 @@
 
 The posterior is N(P^-1 b, P^-1), so R^-1 (R^-T b + standard normal) is a draw from it: one
 triangular solve, and no inverse that could drift.  R and R^-T b follow the data by rotations.
+
+Clicks and counts have a normal law in place of their posterior, whose mean and precision are found
+anew after every outcome: :mod:`sightline.core.posterior.laplace`.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.consistency import invariant, positive, within
+from sightline.core.consistency import close, invariant, positive, within
 from sightline.core.linalg.cholesky import rank_one_update, solve
 from sightline.core.linalg.vectors import inner_products
 from sightline.core.model import check_signal
@@ -33,12 +36,15 @@ __all__ = [
     "Posterior",
     "SeveralNumbers",
     "absorb",
+    "absorb_seen",
     "best_under",
     "draw_parameter",
     "gaussian_posterior",
     "log_det_ratio",
+    "log_det_seen",
     "posterior_mean",
     "show_rows",
+    "show_seen",
 ]
 
 Array = NDArray[np.float64]
@@ -69,16 +75,26 @@ class Posterior(NamedTuple):
     columns: Array  # (d, k): the arms, transposed
     scaled: Array  # scratch (d,): a row of an update, in units of the noise
     means: Array  # scratch (k,)
-    seen: OneNumber | SeveralNumbers
+    seen: Any  # OneNumber, SeveralNumbers or Fitted
 
 
 @invariant(Posterior)
 def _check(posterior: Posterior, name: str) -> None:
-    """Check that R is upper triangular, with a positive diagonal."""
+    """Check that R is upper triangular, with a positive diagonal; a fit must agree with it."""
     within(f"{name}.factor", posterior.factor, ends=False)
     positive(f"{name}.factor, on its diagonal,", np.diag(posterior.factor))
     within(f"{name}.factor, below its diagonal,", np.tril(posterior.factor, -1), 0.0, 0.0)
     within(f"{name}.whitened", posterior.whitened, ends=False)
+    estimate = getattr(posterior.seen, "estimate", None)
+    if estimate is not None:
+        inverse = np.linalg.inv(posterior.factor)
+        condition = float(np.linalg.cond(inverse)) ** 2
+        covariance = estimate.learned.gram_inverse
+        close(f"{name}.factor", inverse @ inverse.T, covariance, "the estimate", condition)
+        error = math.sqrt(np.abs(covariance).max())
+        mean = np.append(inverse @ posterior.whitened, error)
+        expected = np.append(estimate.learned.theta, error)
+        close(f"{name}.whitened", mean, expected, "the estimate", condition)
 
 
 def gaussian_posterior(
@@ -105,11 +121,11 @@ def gaussian_posterior(
 @compiled
 def absorb(posterior: Posterior, arm: int, outcome: Any) -> None:
     """Posterior after one more outcome: a number, or an array of p."""
-    _absorb(posterior.seen, posterior, arm, outcome)
+    absorb_seen(posterior.seen, posterior, arm, outcome)
 
 
 @generic
-def _absorb(seen: Any, posterior: Posterior, arm: int, outcome: Any) -> None:
+def absorb_seen(seen: Any, posterior: Posterior, arm: int, outcome: Any) -> None:
     """Absorb what is seen."""
     raise TypeError(f"nothing is seen by a {type(seen).__name__}")
 
@@ -122,13 +138,13 @@ def _absorb_row(posterior: Posterior, row: Array, value: float) -> None:
     rank_one_update(posterior.factor, scaled, posterior.whitened, value / posterior.noise_std)
 
 
-@_absorb.register(OneNumber)
+@absorb_seen.register(OneNumber)
 @compiled
 def _absorb_number(seen: OneNumber, posterior: Posterior, arm: int, outcome: float) -> None:
     _absorb_row(posterior, seen.rows[arm], outcome)
 
 
-@_absorb.register(SeveralNumbers)
+@absorb_seen.register(SeveralNumbers)
 @compiled
 def _absorb_array(seen: SeveralNumbers, posterior: Posterior, arm: int, outcome: Array) -> None:
     for i in range(outcome.shape[0]):
@@ -138,9 +154,23 @@ def _absorb_array(seen: SeveralNumbers, posterior: Posterior, arm: int, outcome:
 @compiled
 def show_rows(posterior: Posterior, rows: Array, start: int, stop: int) -> None:
     """Put new arms into a part of the table, the first ones of ``rows``."""
+    show_seen(posterior.seen, posterior, rows, start, stop)
+
+
+@generic
+def show_seen(seen: Any, posterior: Posterior, rows: Array, start: int, stop: int) -> None:
+    """Put new arms where what is seen is kept as well."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@show_seen.register(OneNumber)
+@compiled
+def _show_numbers(
+    seen: OneNumber, posterior: Posterior, rows: Array, start: int, stop: int
+) -> None:
     for z in range(start, stop):
         for i in range(rows.shape[1]):
-            posterior.seen.rows[z, i] = rows[z - start, i]
+            seen.rows[z, i] = rows[z - start, i]
             posterior.actions[z, i] = rows[z - start, i]
             posterior.columns[i, z] = rows[z - start, i]
 
@@ -158,6 +188,19 @@ def draw_parameter(
 @compiled
 def log_det_ratio(posterior: Posterior, prior_std: float) -> float:
     """Compute log det(V / lambda) of least squares with lambda = sigma^2 / prior_std^2."""
+    return log_det_seen(posterior.seen, posterior, prior_std)
+
+
+@generic
+def log_det_seen(seen: Any, posterior: Posterior, prior_std: float) -> float:
+    """Compute log det(V / lambda) of what is seen."""
+    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+
+
+@log_det_seen.register(OneNumber)
+@log_det_seen.register(SeveralNumbers)
+@compiled
+def _log_det_of_factor(seen: Any, posterior: Posterior, prior_std: float) -> float:
     total = 0.0
     for i in range(posterior.factor.shape[0]):
         total += 2.0 * math.log(posterior.factor[i, i] * prior_std)

@@ -10,6 +10,7 @@
 | q_z                                        | ``weights``          | (k,)   |
 | I(x)                                       | ``gains``            | (k,)   |
 | log L, m                                   | ``Prospect``         | numbers |
+| what z pays less than x-hat: g_z           | ``falls``            | (k,)   |
 
 Under the posterior, z is better than x-hat by L_z = E (-<u_z, theta>)^+ = sigma sqrt(s_z) psi(a_z)
 on average, psi(a) = E (Z - a)^+.  The loss of playing x-hat for ever is E max_z (-<u_z, theta>)^+,
@@ -27,6 +28,11 @@ e_z is a_z^2, and I_z(x) the paper's gain: half of (<nu-hat(z) - theta-hat, x> /
 
 With contexts, which come with probabilities p_c, every z is compared with the best arm of its own
 context, L_z counts p_c times, and L is the sum over contexts.
+
+Of clicks and counts a_z is the signed root of the likelihood ratio, I_z(x) is e_z / a_z^2 times the
+divergence of what x shows under nu-hat(z), and L_z and g_z are in rewards: in units of the
+predictor <x, theta>, times the slope of the mean between x-hat and z.  Where there are contexts,
+the curvature of the likelihood is all that is used.
 
 With a guard c in [0, 1] alternatives count for more: L_z (1 + b_z score_z^2 / 2) in place of L_z,
 
@@ -48,22 +54,25 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison, compare
 from sightline.core.alternatives.half_spaces import (
+    ContextHalfSpaces,
+    HalfSpaces,
     block_start,
     blocks_in,
     context_half_spaces,
     half_spaces,
     rival_of,
 )
+from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
 from sightline.core.estimation.frequencies import Always, log_frequency
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.estimation.seen import quadratic_forms
+from sightline.core.estimation.seen import apart, quadratic_forms
 from sightline.core.linalg.vectors import inner_product
 from sightline.core.model import Contexts
 from sightline.core.offers import restrict_alternatives, withhold
 from sightline.core.persistence import persists
 from sightline.core.posterior.normal import excess, log_density, mills_ratio
 from sightline.core.posterior.scores import noise_level, score
-from sightline.jit import compiled
+from sightline.jit import compiled, generic
 
 __all__ = ["Outlook", "Prospect", "expected_loss", "loss_gains", "outlook"]
 
@@ -71,13 +80,15 @@ Array = NDArray[np.float64]
 
 _ALWAYS = Always()
 _NEGLIGIBLE_WEIGHT = 1e-20  # below the last bit of any gain
+_TIED = 1e-6  # squared distance
 
 
 @persists()
 class Outlook(NamedTuple):
     """Arrays of one view of the estimates; see the table above."""
 
-    alternatives: Any  # HalfSpaces or ContextHalfSpaces
+    alternatives: Any  # HalfSpaces, ContextHalfSpaces or LawHalfSpaces
+    falls: Array
     frequencies: Any  # of the contexts
     log_losses: Array
     elasticities: Array
@@ -90,11 +101,17 @@ class Outlook(NamedTuple):
 
 
 def outlook(
-    k: int, d: int, contexts: Contexts | None = None, frequencies: Any = _ALWAYS
+    k: int,
+    d: int,
+    contexts: Contexts | None = None,
+    frequencies: Any = _ALWAYS,
+    by_law: LawHalfSpaces | None = None,
 ) -> Outlook:
-    """Arrays for k arms in d dimensions."""
+    """Arrays for k arms in d dimensions; alternatives by the law of the rewards, if given."""
+    plain: Any = half_spaces(k) if contexts is None else context_half_spaces(contexts)
     return Outlook(
-        alternatives=half_spaces(k) if contexts is None else context_half_spaces(contexts),
+        alternatives=plain if by_law is None else by_law,
+        falls=plain.shortfalls,
         frequencies=frequencies,
         log_losses=np.zeros(k),
         elasticities=np.zeros(k),
@@ -134,17 +151,18 @@ def _caution(guard: float, a: float, separation: float) -> float:
 
 @compiled
 def expected_loss(
-    out: Outlook, view: LeastSquares, noise: Any, guard: float, best: int, offer: Any
+    out: Outlook, view: LeastSquares, guard: float, best: int, offer: Any
 ) -> Prospect:
     """Write the losses of all alternatives on offer; return what they add up to: O(k d)."""
     alternatives = out.alternatives
     restrict_alternatives(offer, alternatives, compare(alternatives, view, best))
-    log_sigma = math.log(noise_level(noise, view))
+    _measure_falls(alternatives, out, view, best)
+    log_sigma = math.log(noise_level(view))
     largest, total, evidence = -math.inf, 0.0, math.inf
     for c in range(blocks_in(alternatives)):
         log_share = log_frequency(out.frequencies, c)
         start, stop = block_start(alternatives, c), block_start(alternatives, c + 1)
-        log_loss, m = _losses_of_block(out, view, noise, guard, log_sigma, log_share, start, stop)
+        log_loss, m = _losses_of_block(out, view, guard, log_sigma, log_share, start, stop)
         evidence = min(evidence, m)
         if log_loss > largest:
             total = total * math.exp(largest - log_loss) + 1.0
@@ -156,11 +174,58 @@ def expected_loss(
     return Prospect(best, largest + math.log(total), evidence)
 
 
+@generic
+def _measure_falls(alternatives: Any, out: Outlook, view: LeastSquares, best: int) -> None:
+    """Write what every arm pays less than x-hat."""
+    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
+
+
+@_measure_falls.register(HalfSpaces)
+@_measure_falls.register(ContextHalfSpaces)
+@compiled
+def _falls_are_shortfalls(alternatives: Any, out: Outlook, view: LeastSquares, best: int) -> None:
+    pass  # the same memory
+
+
+@_measure_falls.register(LawHalfSpaces)
+@compiled
+def _fall_by_law(alternatives: LawHalfSpaces, out: Outlook, view: LeastSquares, best: int) -> None:
+    for z in range(out.falls.shape[0]):
+        out.falls[z] = max(alternatives.rewards[best] - alternatives.rewards[z], 0.0)
+
+
+@generic
+def _standing_of(alternatives: Any, out: Outlook, z: int, log_width: float) -> tuple[float, float]:
+    """Find a_z before its score, and the log of what the predictor is worth in rewards."""
+    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
+
+
+@_standing_of.register(HalfSpaces)
+@_standing_of.register(ContextHalfSpaces)
+@compiled
+def _normal_standing(
+    alternatives: Any, out: Outlook, z: int, log_width: float
+) -> tuple[float, float]:
+    return alternatives.shortfalls[z] / math.exp(log_width), 0.0
+
+
+@_standing_of.register(LawHalfSpaces)
+@compiled
+def _likelihood_standing(
+    alternatives: LawHalfSpaces, out: Outlook, z: int, log_width: float
+) -> tuple[float, float]:
+    """Take the signed root of the likelihood ratio, which is as good as normal."""
+    shortfall = alternatives.shortfalls[z]
+    worth = out.falls[z] / shortfall if shortfall > 0.0 else 0.0
+    if worth <= 0.0:  # a tie: at no distance, and as good as worth nothing
+        worth = 1e-12
+    return math.sqrt(alternatives.distances[z]), math.log(worth)
+
+
 @compiled
 def _losses_of_block(
     out: Outlook,
     view: LeastSquares,
-    noise: Any,
     guard: float,
     log_sigma: float,
     log_share: float,
@@ -176,7 +241,9 @@ def _losses_of_block(
         if alternatives.distances[z] == math.inf:  # x-hat, its twins, what is not on offer
             continue
         log_width = 0.5 * math.log(alternatives.separations[z]) + log_sigma
-        a, slope = score(noise, view, alternatives.shortfalls[z] / math.exp(log_width))
+        standing, log_slope = _standing_of(alternatives, out, z, log_width)
+        a, slope = score(view, standing)
+        log_width += log_slope
         h, mills, log_phi = excess(a), mills_ratio(a), log_density(a)
         out.log_losses[z] = log_width + log_phi + math.log(h)
         caution = _caution(guard, a, alternatives.separations[z])
@@ -229,6 +296,22 @@ def loss_gains(out: Outlook, view: LeastSquares, prospect: Prospect, offer: Any)
     1 + |Y_x|^2.
     """
     _weigh(out, prospect)
+    _gains_against(out.alternatives, out, view, prospect)
+    for x in range(out.gains.shape[0]):
+        out.gains[x] /= 1.0 + max(view.arms.seen_widths[x], 0.0)
+    withhold(offer, out.gains, 0.0)
+
+
+@generic
+def _gains_against(alternatives: Any, out: Outlook, view: LeastSquares, prospect: Prospect) -> None:
+    """Write the sum of q_z I_z(x), but for the denominator that all z share."""
+    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
+
+
+@_gains_against.register(HalfSpaces)
+@_gains_against.register(ContextHalfSpaces)
+@compiled
+def _normal_gains(alternatives: Any, out: Outlook, view: LeastSquares, prospect: Prospect) -> None:
     arms, differences, form = view.arms, out.differences, out.form
     products = view.scratch.products
     d, k = differences.shape
@@ -250,6 +333,37 @@ def loss_gains(out: Outlook, view: LeastSquares, prospect: Prospect, offer: Any)
             form[j, i] = form[i, j]
     _sandwich(view.learned.gram_inverse, form, out.product)
     quadratic_forms(arms.seen, arms, form, products, out.gains)
-    for x in range(k):
-        out.gains[x] /= 1.0 + max(arms.seen_widths[x], 0.0)
-    withhold(offer, out.gains, 0.0)
+
+
+@_gains_against.register(LawHalfSpaces)
+@compiled
+def _law_gains(
+    alternatives: LawHalfSpaces, out: Outlook, view: LeastSquares, prospect: Prospect
+) -> None:
+    """Measure by divergences: I_z(x) = e_z / a_z^2 d(x, z), which is the same for normal rewards.
+
+    An alternative at no distance tells nothing of divergences; it is moved to where they are small.
+    """
+    arms, theta, products = view.arms, view.learned.theta, view.scratch.products
+    shift = view.scratch.direction
+    for x in range(out.gains.shape[0]):
+        out.gains[x] = 0.0
+    for z in range(out.weights.shape[0]):
+        if out.weights[z] <= _NEGLIGIBLE_WEIGHT:
+            continue
+        distance = alternatives.distances[z]
+        if distance > _TIED:
+            for i in range(shift.shape[0]):
+                shift[i] = alternatives.parameters[z, i] - theta[i]
+        else:
+            distance = _TIED
+            scale = -math.sqrt(_TIED / alternatives.separations[z])
+            for i in range(shift.shape[0]):
+                shift[i] = 0.0
+                for j in range(shift.shape[0]):
+                    u_j = arms.rewards[prospect.best, j] - arms.rewards[z, j]
+                    shift[i] += scale * view.learned.gram_inverse[i, j] * u_j
+        apart(arms.seen, arms, shift, products)
+        share = 0.5 * out.weights[z] * out.elasticities[z] / distance
+        for x in range(out.gains.shape[0]):
+            out.gains[x] += share * products[x] * products[x]

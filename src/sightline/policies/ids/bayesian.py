@@ -12,14 +12,18 @@ rewards of range one, H(x*) the entropy of the best arm under the prior.  In a g
 shows Y_x theta and not what it pays, the variance is that of what it shows, summed over its p
 numbers; the guarantee is for bandits, and mutual information is for bandits only.
 
+Clicks and counts: the posterior is that of Laplace, gaps are those of mean rewards, and the gain
+is the variance of E[mean reward | x*] over that of a reward
+(:mod:`sightline.core.posterior.law_gains`).  No bound on regret is known for it.
+
 With M samples from the posterior, cells rarer than 1 / M vanish: the policy then is greedy, and
 stays so unless the arm it plays disappoints.  M must grow with the horizon.  For a while its regret
 lies below c* log n, which no consistent policy can sustain: the price is a small probability of
 regret that grows linearly.  In the plane ``posterior="angular"`` is exact and needs no M.
 
 Cost per round: O(M c d) at first, c the number of arms that can be best, and far less when most
-samples agree; see :mod:`sightline.core.posterior.samples`.  Mutual information costs O(k M d) more.
-It learns from every round and never commits.
+samples agree; see :mod:`sightline.core.posterior.samples`.  Mutual information costs O(k M d) more,
+and so do clicks and counts.  It learns from every round and never commits.
 """
 
 from __future__ import annotations
@@ -58,10 +62,11 @@ from sightline.core.posterior.gaussian import (
     Posterior,
     absorb,
     best_under,
-    gaussian_posterior,
     posterior_mean,
     show_rows,
 )
+from sightline.core.posterior.laplace import posterior_for
+from sightline.core.posterior.law_gains import law_variance
 from sightline.core.posterior.samples import fixed_samples, samples_size
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose_from, register_policy, spread
@@ -88,7 +93,7 @@ class BayesianState(NamedTuple):
 
     posterior: Posterior
     source: Any  # Samples or Angles
-    information: Any  # Variance, RowVariance or MutualInformation
+    information: Any  # Variance, RowVariance, LawVariance or MutualInformation
     sampling: Any  # Pairs or AllMixtures
     cells: Cells
     gaps: Array  # (k,)
@@ -143,36 +148,39 @@ class BayesianIDS(Policy):
         """Whether it can choose among arms that are new in every round."""
         return self.posterior == "samples"
 
+    @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        return self.information == "variance"
+
     def start(self, model: Model) -> BayesianState:
         """State before any data."""
         if self.posterior == "angular":
             model.needs_fixed_arms("BayesianIDS with an angular posterior")
         if self.information == "mutual-information":
             model.needs_weights("BayesianIDS with mutual information")
-        actions, rows = model.rewards, model.observations
-        k, d = actions.shape
+        k, d = model.rewards.shape
         angular = self.posterior == "angular"
         if angular and d != 2:
             raise ValueError(f'posterior="angular" needs arms in the plane, got dimension {d}')
         self._check_size(d)
-        if model.stream:  # arms of its own, which are replaced
-            actions = actions.copy()
-            rows = actions
-        vertices = hull_around(actions) if angular else _vertices(model)
+        vertices = hull_around(model.rewards) if angular else _vertices(model)
         c = vertices.size
-        posterior = gaussian_posterior(actions, rows, model.noise_std, self.prior_std)
+        posterior = posterior_for(model, self.prior_std)
         return BayesianState(
             posterior=posterior,
             source=plane_angles(c) if angular else fixed_samples(int(self.samples), d, c),
             information=self._gain(model, posterior, c),
             sampling=_SAMPLING[self.sampling],
-            cells=blank_cells(actions, vertices),
+            cells=blank_cells(posterior.actions, vertices),
             gaps=np.zeros(k),
             gains=np.zeros(k),
         )
 
     def _gain(self, model: Model, posterior: Posterior, c: int) -> Any:
         """Information gain, with its workspace."""
+        if model.law is not None:
+            return law_variance(model.law, len(model.rewards), c)
         if model.weights is None:
             return row_variance(model.observations, posterior.factor)
         if self.information == "variance":
@@ -196,7 +204,7 @@ def bayesian_mixture(state: BayesianState, offer: Any) -> Mixture:
     admit(offer, cells)
     leader = whiten(state.posterior, cells)
     excess = measure_cells(state.source, cells, leader)
-    best = bayesian_gaps(cells, excess, offer, state.gaps)
+    best = bayesian_gaps(state.information, state.source, cells, leader, excess, offer, state.gaps)
     if is_settled(cells, leader):  # nothing to learn, and the ratio would be 0 / 0
         arm = cells.vertices[leader]
         return Mixture(arm, arm, 0.0, 0.0)

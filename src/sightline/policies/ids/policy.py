@@ -5,6 +5,16 @@ smallest gap, and c* log n + o(log n), the best possible, as n grows (Kirschner,
 Vernade, Szepesvari, COLT 2021).  The paper extends them to the gains on half-spaces and cells,
 with the optimistic term for all arms or for the UCB arm; not to the other gains.
 
+Clicks and counts: the same algorithm with divergences in place of squared distances, which are
+the same thing for normal rewards.  Alternatives are nearest in log-likelihood
+(:mod:`sightline.core.alternatives.law_half_spaces`).  The gain is
+sum_z q(z) (sqrt(2 d(x, z)) + sqrt(beta) w(x))^2 / 2, with the divergence d(x, z) of what x shows
+under nu-hat(z) and the width w(x) of what it shows by the curvature at theta-hat.  Gaps are those
+of mean rewards.  Proven is that the test of exploitation is right: it compares a likelihood ratio
+with a threshold that holds in all rounds at once (:mod:`sightline.core.estimation.likelihood`),
+given a bound on the norm of theta, for all links but the identity.  That regret is optimal in the
+limit is measured and not proven.
+
 Cost per exploration round: O(p (k d + d^2)) for ``"halfspace"``, where p <= k is the number of
 alternatives whose weight is not negligible, O(k d^2) for ``"halfspace-ucb"``, and k quadratic
 programs more for cells or a constrained parameter set.  A whole stretch of exploitation costs as
@@ -24,7 +34,8 @@ from numpy.typing import NDArray
 import sightline.core.information.gains_of_alternatives
 import sightline.core.information.gains_of_widths  # noqa: F401
 from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives.half_spaces import HalfSpaces
+from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.alternatives.projections import Projections, projections
 from sightline.core.clock import Clock, first_after, is_before
@@ -155,8 +166,21 @@ class IDS(Policy):
         """Whether it can choose among arms that are new in every round."""
         return self.takes_some_arms
 
+    @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        cells = self.parameter_set is not None or INFORMATION[self.information].cells
+        return not cells and self.gaps in ("auto", "value")
+
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> Any:
         """State before any data: an IDSState, or a ContextIDSState."""
+        if model.law is not None and model.contexts is not None:
+            model.needs_fixed_arms("IDS with clicks or counts")
         if (model.contexts is not None or model.stream) and not self.takes_some_arms:
             model.needs_fixed_arms("IDS with cells, a parameter_set or gaps of differences")
         if model.stream and self.contexts == "contextual":
@@ -173,7 +197,7 @@ class IDS(Policy):
                 sampling=SAMPLING[self.sampling],
                 gaps=GAPS[self._gaps(model)],
             ),
-            alternatives=self._alternatives(k, d),
+            alternatives=self._alternatives(estimate),
             weighing=weighing(learning_rate_rule(self.learning_rate, model.count)),
             work=workspace(k, d),
             due=no_appointment() if _some_are_silent(estimate) else Never(),
@@ -199,11 +223,12 @@ class IDS(Policy):
                     f"got {getattr(self, option)!r}; conditional IDS takes others"
                 )
 
-    def _alternatives(self, k: int, d: int) -> HalfSpaces | Projections:
+    def _alternatives(self, estimate: LeastSquares) -> HalfSpaces | LawHalfSpaces | Projections:
         """Alternatives that the gain weighs, in M."""
+        k, d = estimate.arms.rewards.shape
         cells = INFORMATION[self.information].cells
         if self.parameter_set is None and not cells:
-            return half_spaces(k)
+            return half_spaces_for(estimate)
         normals, bounds = np.zeros((0, d)), np.zeros(0)
         if self.parameter_set is not None:
             normals, bounds = self.parameter_set.arrays(d)

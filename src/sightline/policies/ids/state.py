@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces
+from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
 from sightline.core.alternatives.projections import Projections
 from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.information.gains import weigh_arms
@@ -41,7 +42,7 @@ class IDSState(NamedTuple):
     estimate: LeastSquares
     confidence: Any
     rules: Rules
-    alternatives: HalfSpaces | Projections
+    alternatives: HalfSpaces | LawHalfSpaces | Projections
     weighing: Weighing
     work: Workspace
     due: Any  # Appointment where some arms show nothing, else Never

@@ -34,6 +34,7 @@ from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
     global_beta,
+    needs_norm_bound,
     valid_regulariser,
     valid_rule,
 )
@@ -170,7 +171,7 @@ class SOLID(Policy):
     def _steps(self, actions: NDArray[np.float64], noise_std: float) -> Steps:
         """Numbers for one problem, defaults filled in."""
         span = (
-            2.0 * float(self.confidence.norm_bound) * max(norm(x) for x in actions)
+            2.0 * needs_norm_bound(self.confidence, "SOLID") * max(norm(x) for x in actions)
         )  # of the means: 2 S L
         bonus, bound = self.constraint_bonus, self.multiplier_bound
         if bonus is None:

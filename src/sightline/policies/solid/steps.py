@@ -35,6 +35,7 @@ from sightline.core.alternatives.half_spaces import block_start, blocks_in
 from sightline.core.confidence.rules import local_beta
 from sightline.core.consistency import indices, invariant, within
 from sightline.core.estimation.frequencies import log_frequency
+from sightline.core.estimation.noise import noise_variance
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.reports import StateWithAlternatives
@@ -157,7 +158,7 @@ def _exponential_weights(
 def _slack(state: TrackingState, comparison: Comparison) -> float:
     """Optimistic g(w_t) + 1 / z_k; writes the widths, and the rates in units of I."""
     estimate, pair = state.estimate, state.pair
-    per_variance = 0.5 / estimate.noise_variance
+    per_variance = 0.5 / noise_variance(estimate)
     gamma = local_beta(state.confidence, estimate.learned.log_det[0], pair.explorations[0])
     alternatives = state.alternatives
     for c in range(blocks_in(alternatives)):

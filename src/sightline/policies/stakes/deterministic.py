@@ -47,7 +47,7 @@ def _worth(out: Outlook, prospect: Prospect, stakes: float, cap: float) -> tuple
     """Arm whose exploration is worth most among those of at most this price; by how much."""
     most, found = stakes * out.gains[prospect.best], -1
     for x in range(out.gains.shape[0]):
-        gap, gain = out.alternatives.shortfalls[x], out.gains[x]
+        gap, gain = out.falls[x], out.gains[x]
         if x != prospect.best and gain > 0.0 and gap <= cap * gain and stakes * gain - gap > most:
             most, found = stakes * gain - gap, x
     return found, most

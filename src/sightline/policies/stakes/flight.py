@@ -20,6 +20,8 @@ from sightline.core.estimation.foreseen import (
     foreseen,
 )
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.seen import SeesLawStream, SeesStream
+from sightline.core.likelihood.laws import information
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
@@ -149,4 +151,28 @@ def _see_new_landed(flight: NewInFlight, estimate: LeastSquares) -> None:
     view = flight.space.estimate
     begin_now(view, estimate)
     if flight.open[0] > 0:
-        foresee_gram(view, estimate.arms.seen.factor, flight.gram)
+        worth = _worth(estimate.arms.seen, estimate)
+        foresee_gram(view, estimate.arms.seen.factor, flight.gram, worth)
+
+
+@generic
+def _worth(seen: Any, estimate: LeastSquares) -> float:
+    """Say what an open outcome is worth, beside one of unit noise."""
+    raise TypeError(f"no new arms are seen by a {type(seen).__name__}")
+
+
+@_worth.register(SeesStream)
+@compiled
+def _worth_one(seen: SeesStream, estimate: LeastSquares) -> float:
+    return 1.0
+
+
+@_worth.register(SeesLawStream)
+@compiled
+def _worth_on_average(seen: SeesLawStream, estimate: LeastSquares) -> float:
+    """As much as one of an arm with the mean predictor of those that are shown."""
+    means = estimate.arms.means
+    total = 0.0
+    for x in range(means.shape[0]):
+        total += means[x]
+    return information(seen.law, total / means.shape[0])

@@ -14,6 +14,7 @@ from sightline.core.estimation.reservoir import Reservoir
 from sightline.core.information.marginal import Marginal
 from sightline.core.model import AllArms
 from sightline.core.offers import first_largest_offered
+from sightline.core.persistence import migration, state_version
 from sightline.core.posterior.losses import Outlook, Prospect, expected_loss, loss_gains
 from sightline.jit import compiled, generic
 from sightline.policies.stakes.flight import see_all_landed
@@ -26,13 +27,13 @@ _TOLD = 1e-10  # part of a squared width that may be rounding
 KAPPA = 2.0
 
 
+@state_version(2)
 class StakesState(NamedTuple):
     """Estimates from all outcomes, and what a round computes from them."""
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: Any  # those of ``now``; for reports
-    noise: Any  # KnownNoise or EstimatedNoise
+    alternatives: Any  # for reports: those of ``now``, or by the likelihood of the rewards
     rule: Any  # Randomised or Deterministic
     guard: float
     flight: Any  # InFlight or NewInFlight
@@ -42,12 +43,18 @@ class StakesState(NamedTuple):
     chain: Marginal  # of the contexts
 
 
+@migration(StakesState, 1)
+def _errors_in_the_estimate(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Read a file in which Stakes kept what it had learned of the noise beside the estimate."""
+    moved = {"state.noise.errors": "state.estimate.noise.errors"}
+    return {moved.get(name, name): array for name, array in arrays.items()}
+
+
 @generic
 def _look(
     frequencies: Any,
     out: Outlook,
     view: LeastSquares,
-    noise: Any,
     guard: float,
     best: int,
     offer: Any,
@@ -62,12 +69,11 @@ def _look_at_offer(
     frequencies: Always,
     out: Outlook,
     view: LeastSquares,
-    noise: Any,
     guard: float,
     best: int,
     offer: Any,
 ) -> Prospect:
-    prospect = expected_loss(out, view, noise, guard, best, offer)
+    prospect = expected_loss(out, view, guard, best, offer)
     if prospect.log_loss > -math.inf:
         loss_gains(out, view, prospect, offer)
     return prospect
@@ -81,12 +87,11 @@ def _look_everywhere(
     frequencies: Any,
     out: Outlook,
     view: LeastSquares,
-    noise: Any,
     guard: float,
     best: int,
     offer: Any,
 ) -> Prospect:
-    return _look_at_offer(Always(0), out, view, noise, guard, best, AllArms(0))
+    return _look_at_offer(Always(0), out, view, guard, best, AllArms(0))
 
 
 @compiled
@@ -96,7 +101,7 @@ def look_now(state: StakesState, offer: Any, guard: float) -> Prospect:
     see_all_landed(state.flight, state.estimate)
     view = state.flight.space.estimate
     out = state.now
-    return _look(out.frequencies, out, view, state.noise, guard, best, offer)
+    return _look(out.frequencies, out, view, guard, best, offer)
 
 
 @compiled
@@ -115,7 +120,7 @@ def look_ahead(state: StakesState, best: int, count: float, offer: Any) -> Prosp
         if view.arms.seen_widths[arm] > _TOLD * known.arms.seen_widths[arm]:
             foresee(view, arm, count)
     out = state.ahead
-    return _look(out.frequencies, out, view, state.noise, state.guard, best, offer)
+    return _look(out.frequencies, out, view, state.guard, best, offer)
 
 
 @compiled
@@ -124,7 +129,7 @@ def least_price(out: Outlook, best: int) -> tuple[int, float]:
     cheapest, price = -1, math.inf
     comparison = Comparison(best, 0.0)
     for x in range(out.gains.shape[0]):
-        gap = out.alternatives.shortfalls[x]
+        gap = out.falls[x]
         other = x != rival_of(out.alternatives, comparison, x)
         if other and out.gains[x] > 0.0 and gap < price * out.gains[x]:
             cheapest, price = x, gap / out.gains[x]

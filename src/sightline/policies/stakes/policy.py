@@ -20,26 +20,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.foreseen import foreseen
 from sightline.core.estimation.frequencies import frequencies, note_offer
-from sightline.core.estimation.least_squares import observe
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.noise import estimated_noise
 from sightline.core.estimation.reservoir import SETS_KEPT, remember, reservoir, show_sets
 from sightline.core.information.marginal import marginal
 from sightline.core.information.ratio import Mixture
 from sightline.core.model import Model
 from sightline.core.offers import is_offered
 from sightline.core.posterior.losses import outlook
-from sightline.core.posterior.scores import (
-    EstimatedNoise,
-    KnownNoise,
-    estimated_noise,
-    note_error,
-)
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
-from sightline.policies.reports import begin, best_on_offer, report
+from sightline.policies.reports import begin, best_on_offer, learn, report
 from sightline.policies.stakes.deterministic import Deterministic, choose_surely
 from sightline.policies.stakes.flight import in_flight, land, new_in_flight, take_off
 from sightline.policies.stakes.parts import StakesState, least_price, look_now
@@ -57,6 +53,8 @@ _NOISE = ("given", "estimated")
 # A guess for the noise counts as one observation, and its prior for theta is wide: either may be
 # wrong by a factor of ten.
 _PRIOR_COUNT, _WIDENING = 1.0, 0.1
+# Alternatives at this many times the least squared distance lose nothing beside the nearest.
+_DECISIVE = 4.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,9 @@ class Stakes(Policy):
     Parameters
     ----------
     norm_bound : float
-        S, about the norm of theta: the prior is N(0, S^2 I).  It matters for the first rounds only.
+        S, about the norm of theta: the prior is N(0, S^2 I).  It matters for the first rounds only,
+        and not at all where the problem does not say the noise level.
+        With clicks theta is in log odds, with counts in logarithms.
     guard : float
         Caution in [0, 1].  With 1/2, alternatives that only a few outcomes speak against are tried
         as often as by Thompson sampling.  With 0 they are not: runs that stick to a wrong arm for
@@ -74,7 +74,8 @@ class Stakes(Policy):
         alternatives are, for ever: such runs become as rare as with Thompson sampling also where
         gaps are small beside the noise, and all runs lose about 20 % more.
     noise : {"given", "estimated"}
-        Whether the noise level of the problem is known, or a guess from which it is learned.
+        Whether the noise level of the problem is known, or a guess from which it is learned.  It is
+        learned in any case where the problem does not say it, as with ``Gaussian(std=None)``.
     randomised : bool
         Whether to draw, with known probabilities; else the form without chance.
     context_law : {"known", "estimated"}
@@ -119,6 +120,16 @@ class Stakes(Policy):
         """Whether it can choose among arms that are new in every round."""
         return self.randomised
 
+    @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        return self.noise == "given"
+
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
+
     def start(self, model: Model) -> StakesState:
         """State before any data."""
         if model.stream:
@@ -130,34 +141,50 @@ class Stakes(Policy):
             contexts = None
         if contexts is not None and not self.randomised:
             model.needs_fixed_arms("deterministic Stakes")
-        sigma = model.noise_std
-        known = self.noise == "given"
+        known = self.noise == "given" and model.noise_known
         if not known and model.observations_per_round > 1:
             raise ValueError(
                 'noise="estimated" needs outcomes of one number; this problem shows '
                 f"{model.observations_per_round}"
             )
-        width = 1.0 if known else _WIDENING
-        regulariser = (width * sigma / self.norm_bound) ** 2
-        estimate, confidence = begin(model, regulariser, LogDet(norm_bound=self.norm_bound))
+        estimate, confidence = self._begin(model, known)
         k, d = estimate.arms.rewards.shape
         law: Any = frequencies(contexts, self.context_law == "estimated")
         if model.stream:
             law = reservoir(model)
-        now = outlook(k, d, contexts, law)
+        by_law = [_by_law(estimate) if contexts is None else None for _ in range(2)]
+        now = outlook(k, d, contexts, law, by_law[0])
         return StakesState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=now.alternatives,
-            noise=KnownNoise(sigma) if known else estimated_noise(sigma, _PRIOR_COUNT),
+            alternatives=now.alternatives if by_law[0] is None else half_spaces_for(estimate),
             rule=randomised() if self.randomised else Deterministic(),
             guard=float(self.guard),
             flight=new_in_flight(estimate) if model.stream else in_flight(estimate),
             now=now,
-            ahead=outlook(k, d, contexts, law),
+            ahead=outlook(k, d, contexts, law, by_law[1]),
             space=foreseen(estimate),
             chain=marginal(0 if contexts is None else len(contexts)),
         )
+
+    def _begin(self, model: Model, known: bool) -> tuple[LeastSquares, Any]:
+        """Estimates before any data, and the coefficient for reports."""
+        sigma, bound = model.noise_std, self.norm_bound
+        free = LogDet(norm_bound=None)
+        if model.law is not None:  # theta is in log odds, of which nobody knows a bound
+            return begin(model, bound**-2, free)
+        if known:
+            return begin(model, (sigma / bound) ** 2, LogDet(norm_bound=bound))
+        if not model.noise_known:  # then S, in units of the reward, is not known either
+            return begin(model, "matched", free)
+        noise = estimated_noise(sigma, _PRIOR_COUNT)
+        return begin(model, (_WIDENING * sigma / bound) ** 2, free, noise=noise)
+
+
+def _by_law(estimate: LeastSquares) -> LawHalfSpaces | None:
+    """Alternatives by likelihood, if rewards have a law; only those that decide are refined."""
+    found = half_spaces_for(estimate, far=_DECISIVE, near=0.0)
+    return found if isinstance(found, LawHalfSpaces) else None
 
 
 @generic
@@ -201,8 +228,7 @@ def choose_stakes(state: StakesState, clock: Clock, offer: Any, rng: np.random.G
 @compiled
 def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an outcome."""
-    note_error(state.noise, state.estimate, arm, outcome)
-    observe(state.estimate, arm, outcome)
+    learn(state, clock, arm, outcome)
     land(state.flight, state.estimate, arm)
     _forget(state.rule)
 
@@ -261,29 +287,10 @@ def law_stakes(
     spread(_law(state.rule, state, clock, offer, rng), probabilities)
 
 
-@generic
-def _report(noise: Any, state: StakesState, clock: Clock, offer: Any) -> Evidence:
-    raise TypeError(f"no report for {type(noise).__name__}")
-
-
-@_report.register(KnownNoise)
-@compiled
-def _report_level(noise: KnownNoise, state: StakesState, clock: Clock, offer: Any) -> Evidence:
-    return report(state, clock, offer)
-
-
-@_report.register(EstimatedNoise)
-@compiled
-def _report_guess(noise: EstimatedNoise, state: StakesState, clock: Clock, offer: Any) -> Evidence:
-    """Report without a threshold: the certificate needs the noise level."""
-    now = report(state, clock, offer)
-    return Evidence(now.best, now.evidence, math.nan, now.wake)
-
-
 @compiled
 def inspect_stakes(state: StakesState, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta / 2, on which the policy itself does not act."""
-    return _report(state.noise, state, clock, offer)
+    return report(state, clock, offer)
 
 
 @compiled

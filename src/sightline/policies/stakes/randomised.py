@@ -111,7 +111,7 @@ def _mixture(
         return prospect.best, prospect.best, 0.0, 0.0
     loss = KAPPA * math.exp(prospect.log_loss)
     for x in range(out.gaps.shape[0]):
-        out.gaps[x] = out.alternatives.shortfalls[x] + loss
+        out.gaps[x] = out.falls[x] + loss
     return _least(out.frequencies, out, chain, prospect.best, offer)
 
 
@@ -161,7 +161,7 @@ def _commitment(state: StakesState, now: Prospect, offer: Any, otherwise: Law) -
         arm, _ = least_price(state.ahead, now.best)
         if arm < 0:  # nothing that can be played tells more
             return _only(now.best, math.inf)
-        gap = state.ahead.alternatives.shortfalls[arm]
+        gap = state.ahead.falls[arm]
         if gap <= 0.0:
             return otherwise
         log_share = log_frequency(state.now.frequencies, block_of(state.now.alternatives, arm))
@@ -172,7 +172,7 @@ def _commitment(state: StakesState, now: Prospect, offer: Any, otherwise: Law) -
     nearest = math.inf
     for z in range(state.now.log_losses.shape[0]):
         if state.now.log_losses[z] > -math.inf:
-            nearest = min(nearest, state.now.alternatives.shortfalls[z])
+            nearest = min(nearest, state.now.falls[z])
     if nearest <= 0.0:
         return otherwise
     log_rate = _LOG_KAPPA + now.log_loss - math.log(nearest)

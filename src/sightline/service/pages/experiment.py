@@ -13,6 +13,8 @@ from sightline.service.pages.outlook import lead
 __all__ = ["experiment_values"]
 
 _MOST_ROWS = 50  # of a table
+#: What effects are measured in, where rewards have a law of their own.
+_LAWS = {"bernoulli": "log odds", "poisson": "logarithms of means"}
 
 
 def experiment_values(found: Gathered) -> dict[str, Any]:
@@ -40,9 +42,17 @@ def experiment_values(found: Gathered) -> dict[str, Any]:
         "reward": reward_figure(found.history),
         "now": points[-1],
         "pending": found.pending,
+        "law": _law(found.experiment["specification"]["reward"]),
         "percent": f"{100 * (1 - DELTA):g} %",
         "is_duel": is_duel,
     }
+
+
+def _law(rewards: dict[str, Any] | None) -> str | None:
+    """Say what effects are measured in; None if in rewards."""
+    if rewards is None or rewards.get("link") == "identity":
+        return None
+    return _LAWS.get(rewards["kind"])
 
 
 def _state(found: Gathered) -> str:

@@ -30,6 +30,7 @@ EMPTY = {
     "window": "",
     "timeout": "ignore",
 }
+_KINDS = {"clicks": "bernoulli", "counts": "poisson"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -77,11 +78,13 @@ def specification_of(fields: Mapping[str, str]) -> Specification:
 
 
 def _reward(fields: Mapping[str, str]) -> dict[str, Any]:
-    if fields["reward"] == "clicks":
-        return {"kind": "bernoulli"}
+    if fields["reward"] in _KINDS:
+        return {"kind": _KINDS[fields["reward"]]}
     if fields["reward"] == "bounded":
         low, high = _number("least reward", fields["low"]), _number("largest", fields["high"])
         return {"kind": "bounded", "low": low, "high": high}
+    if not fields["std"].strip():  # it is learned
+        return {"kind": "gaussian"}
     return {"kind": "gaussian", "std": _number("standard deviation", fields["std"])}
 
 

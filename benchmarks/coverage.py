@@ -1,0 +1,298 @@
+"""How often confidence sets lose the truth: python -m benchmarks.coverage [--runs N] [PART ...].
+
+A run is looked at after every outcome that its policy learns from, up to 10^5 rounds.  It misses
+at a level delta if theta has been outside of the set of that level at any of these moments, and it
+is falsely settled if the test of exploitation has ever named another arm than the best.  Arms are
+those that the policy chooses, and rewards are told at once.
+
+The set is |theta - theta-hat|_V^2 <= beta, with the beta of the policy's confidence rule at a level
+that is the same in all rounds.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sightline as sl
+from benchmarks.parts import Parts, run_parts
+from sightline.core.clock import Clock, is_before, tick
+from sightline.core.confidence.growth import solve_growth
+from sightline.core.confidence.rules import global_beta
+from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.seen import SeesRewards, SeesRow
+from sightline.core.model import AllArms
+from sightline.engine.loop import streams
+from sightline.jit import generic, uncached
+from sightline.policies.base import choose, inspect, started, update
+from sightline.problems.noise import draw
+
+__all__ = ["LEVELS", "Tally", "coverage", "tally"]
+
+HORIZON = 10**5
+RUNS = 2000
+LEVELS = (0.05, 0.2, 0.5)
+
+Array = NDArray[np.float64]
+
+
+@generic
+def distance(seen: Any, estimate: LeastSquares, theta: Array) -> float:
+    """|theta - theta-hat|_V^2, from counts per arm: it cannot come out negative."""
+    raise TypeError(f"no distance for what is seen by a {type(seen).__name__}")
+
+
+@uncached
+def _along(rows: Array, estimate: LeastSquares, theta: Array) -> float:
+    learned, pulls = estimate.learned.theta, estimate.arms.pulls
+    total = 0.0
+    for i in range(theta.shape[0]):
+        total += estimate.regulariser * (theta[i] - learned[i]) * (theta[i] - learned[i])
+    for x in range(pulls.shape[0]):
+        if pulls[x] > 0.0:
+            apart = 0.0
+            for i in range(theta.shape[0]):
+                apart += rows[x, i] * (theta[i] - learned[i])
+            total += pulls[x] * apart * apart
+    return total
+
+
+@distance.register(SeesRewards)
+@uncached
+def _of_rewards(seen: SeesRewards, estimate: LeastSquares, theta: Array) -> float:
+    return _along(estimate.arms.rewards, estimate, theta)
+
+
+@distance.register(SeesRow)
+@uncached
+def _of_rows(seen: SeesRow, estimate: LeastSquares, theta: Array) -> float:
+    return _along(seen.rows, estimate, theta)
+
+
+class Truth(NamedTuple):
+    """What nobody tells the policy."""
+
+    theta: Array
+    means: Array  # of outcomes
+    best: int
+    noise: Any
+
+
+class Watch(NamedTuple):
+    """What is noted of a run."""
+
+    log_rounds: Array  # log t with t log t = 1 / delta, for every level
+    missed: NDArray[np.int64]  # round of the first miss at every level; 0 if there is none
+    wrong: NDArray[np.int64]  # (1,): first round in which another arm was settled
+    settled: NDArray[np.int64]  # (1,): first round in which the best arm was
+    learned: NDArray[np.int64]  # (1,): outcomes
+
+
+@uncached
+def _note(watch: Watch, truth: Truth, arm: int, t: int) -> None:
+    found = watch.settled if arm == truth.best else watch.wrong
+    if found[0] == 0:
+        found[0] = t
+
+
+@uncached
+def _follow(
+    state: Any,
+    truth: Truth,
+    watch: Watch,
+    horizon: int,
+    settles: bool,
+    decisions: np.random.Generator,
+    noise: np.random.Generator,
+) -> None:
+    """Run a policy and look at it after every outcome."""
+    clock = Clock(1, math.nan)
+    estimate = state.estimate
+    while clock.t <= horizon:
+        choice = choose(state, clock, AllArms(0), decisions)
+        if is_before(clock, choice.wake):
+            if settles:
+                _note(watch, truth, choice.arm, clock.t)
+            clock = choice.wake
+            continue
+        outcome = draw(truth.noise, truth.means[choice.arm], noise)
+        update(state, clock, choice.arm, outcome)
+        watch.learned[0] += 1
+        apart = distance(estimate.arms.seen, estimate, truth.theta)
+        for i in range(watch.missed.shape[0]):
+            level = watch.log_rounds[i]
+            beta = global_beta(state.confidence, estimate.learned.log_det[0], level)
+            if apart > beta and watch.missed[i] == 0:
+                watch.missed[i] = clock.t
+        report = inspect(state, clock, AllArms(0))
+        if report.evidence >= report.threshold:
+            _note(watch, truth, report.best, clock.t)
+        clock = tick(clock)
+
+
+class Tally(NamedTuple):
+    """What many runs have come to.
+
+    Attributes
+    ----------
+    runs : int
+        How many there were.
+    missed : dict
+        By level: runs in which theta has left the set.
+    wrong : int
+        Runs in which another arm than the best was settled at any time.
+    settled : list of int
+        Rounds in which the best arm was settled first, of the runs in which it was.
+    learned : float
+        Mean number of outcomes.
+    seconds : float
+        Per run, without the first, which compiles.
+    """
+
+    runs: int
+    missed: dict[float, int]
+    wrong: int
+    settled: list[int]
+    learned: float
+    seconds: float
+
+
+def watch_run(
+    problem: sl.LinearBandit, policy: sl.Policy, horizon: int, seed: int, levels: tuple[float, ...]
+) -> Watch:
+    """Run a policy once; it must keep an estimate and a confidence coefficient."""
+    state = started(policy, problem.model)
+    truth = Truth(problem.theta, problem.world().means, problem.best, problem.noise)
+    rounds = [solve_growth(1.0, 1.0, -math.log(delta), math.log(2.0)) for delta in levels]
+    numbers = [np.zeros(1, dtype=np.int64) for _ in range(3)]
+    watch = Watch(np.array(rounds), np.zeros(len(levels), dtype=np.int64), *numbers)
+    _follow(state, truth, watch, horizon, policy.settles_by_committing, *streams(seed))
+    return watch
+
+
+def tally(
+    problem: sl.LinearBandit,
+    policy: sl.Policy,
+    runs: int,
+    horizon: int = HORIZON,
+    levels: tuple[float, ...] = LEVELS,
+) -> Tally:
+    """Count misses over many runs."""
+    watches = [watch_run(problem, policy, horizon, 0, levels)]
+    start = time.perf_counter()
+    watches += [watch_run(problem, policy, horizon, seed, levels) for seed in range(1, runs)]
+    seconds = (time.perf_counter() - start) / max(runs - 1, 1)
+    missed = np.array([watch.missed > 0 for watch in watches]).sum(axis=0)
+    return Tally(
+        runs=runs,
+        missed=dict(zip(levels, missed.tolist(), strict=True)),
+        wrong=sum(int(watch.wrong[0] > 0) for watch in watches),
+        settled=[int(watch.settled[0]) for watch in watches if watch.settled[0] > 0],
+        learned=float(np.mean([watch.learned[0] for watch in watches])),
+        seconds=seconds,
+    )
+
+
+SIGMA = 0.3
+POLICIES: dict[str, Callable[[sl.LogDet], sl.Policy]] = {
+    "IDS": lambda rule: sl.IDS(confidence=rule),
+    "LinUCB": lambda rule: sl.LinUCB(confidence=rule),
+}
+
+
+def plane(**options: Any) -> sl.LinearBandit:
+    """Eight arms in three dimensions, a gap that is found in some thousand rounds."""
+    rng = np.random.default_rng(5)
+    actions = rng.standard_normal((8, 3))
+    actions /= np.sqrt((actions**2).sum(axis=1))[:, None]
+    return sl.LinearBandit(actions, [0.6, -0.5, 0.4], SIGMA, **options)
+
+
+def independent(**options: Any) -> sl.LinearBandit:
+    """Five arms without common features, noise that differs between them."""
+    levels = SIGMA * np.array([1.0, 0.5, 1.0, 2.0, 1.0])
+    return sl.LinearBandit(np.eye(5), [0.5, 0.3, 0.2, 0.1, 0.0], levels, **options)
+
+
+PROBLEMS = {"8 arms in 3 dimensions": plane, "5 arms, own noise": independent}
+
+
+def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
+    """All cases with normal rewards: what is told of noise and norm, problem and policy."""
+    unknown = {
+        f"sigma unknown, guess x {factor:g}": sl.Gaussian(std=None, guess=factor * SIGMA)
+        for factor in (0.1, 1.0, 10.0)
+    }
+    for name, make in PROBLEMS.items():
+        yield f"{name}, Stakes, both unknown", make(rewards=sl.Gaussian(std=None)), sl.Stakes()
+    for label, policy in POLICIES.items():
+        for name, make in PROBLEMS.items():
+            where = f"{name}, {label}"
+            yield f"{where}, sigma and S told", make(), policy(sl.LogDet())
+            yield f"{where}, S unknown", make(), policy(sl.LogDet(norm_bound=None))
+            for what, rewards in unknown.items():
+                yield f"{where}, {what}", make(rewards=rewards), policy(sl.LogDet())
+            both = make(rewards=sl.Gaussian(std=None))
+            yield f"{where}, both unknown", both, policy(sl.LogDet(norm_bound=None))
+
+
+def _print(cases: Iterator[tuple[str, sl.LinearBandit, sl.Policy]], runs: int) -> None:
+    print("| case | " + " | ".join(f"misses at {delta:g}" for delta in LEVELS), end="")
+    print(" | falsely settled | settled | after rounds (median) | outcomes | ms |")
+    print("|---" * (len(LEVELS) + 6) + "|")
+    for label, problem, policy in cases:
+        found = tally(problem, policy, runs)
+        median = f"{np.median(found.settled):.0f}" if found.settled else ""
+        cells = [label, *map(str, found.missed.values()), str(found.wrong)]
+        cells += [str(len(found.settled)), median, f"{found.learned:.0f}"]
+        print("| " + " | ".join([*cells, f"{1e3 * found.seconds:.1f}"]) + " |", flush=True)
+
+
+def _regret(runs: int) -> None:
+    """Regret at 10^4 rounds, by what policies are told; rewards of scale 1/100, 1 and 100."""
+    free = sl.LogDet(norm_bound=None)
+    learning: dict[str, sl.Policy] = {
+        "IDS": sl.IDS(confidence=free, regulariser="matched"),
+        "LinUCB": sl.LinUCB(confidence=free, regulariser="matched"),
+        "Stakes": sl.Stakes(),
+    }
+    told: dict[str, sl.Policy] = {
+        "IDS": sl.IDS(regulariser="matched"),
+        "LinUCB": sl.LinUCB(regulariser="matched"),
+        "Stakes": sl.Stakes(),
+    }
+    print("| problem, policy | sigma and S told | neither, x 1/100 | x 1 | x 100 |")
+    print("|---|---|---|---|---|")
+    for name, make in PROBLEMS.items():
+        world = make()
+        for label, policy in told.items():
+            cells = [_mean_regret(world, policy, runs, 1.0)]
+            for c in (0.01, 1.0, 100.0):
+                scaled = sl.LinearBandit(
+                    world.actions,
+                    c * world.theta,
+                    c * np.asarray(world.noise_std) * np.ones(world.k),
+                    rewards=sl.Gaussian(std=None),
+                )
+                cells.append(_mean_regret(scaled, learning[label], runs, c))
+            print(f"| {name}, {label} | " + " | ".join(cells) + " |", flush=True)
+
+
+def _mean_regret(problem: sl.LinearBandit, policy: sl.Policy, runs: int, scale: float) -> str:
+    found = [sl.simulate(problem, policy, 10**4, seed, [10**4]).regret[-1] for seed in range(runs)]
+    error = np.std(found) / math.sqrt(runs)
+    return f"{np.mean(found) / scale:.1f} ± {error / scale:.1f}"
+
+
+PARTS: Parts = {
+    "normal": (lambda runs: _print(coverage(), runs), RUNS),
+    "regret": (_regret, 200),
+}
+
+if __name__ == "__main__":
+    run_parts(__doc__, PARTS)

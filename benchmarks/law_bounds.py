@@ -1,0 +1,102 @@
+"""c* of clicks and counts, measured: python -m benchmarks.law_bounds [--runs N] [PART ...].
+
+solver       random problems, k <= 20 and d <= 6, beside a general solver (tests/naive_bounds_laws)
+independent  arms without features, beside the sum of Delta / kl (Lai, Robbins, 1985)
+extreme      rates from 1e-4 to 1 - 1e-4 and counts up to 1e3, k <= 50 and d <= 8
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tests import naive_bounds_laws as naive
+
+import sightline as sl
+from benchmarks.parts import Parts, run_parts
+
+Array = NDArray[np.float64]
+
+LAWS: dict[str, Any] = {
+    "logistic": sl.Bernoulli(),
+    "identity": sl.Bernoulli("identity"),
+    "poisson": sl.Poisson(),
+}
+ENDS = {"logistic": (-9.2, 9.2), "identity": (1e-4, 1 - 1e-4), "poisson": (-4.0, 6.9)}
+
+
+def _timed(law: str, actions: Array, theta: Array) -> tuple[sl.LowerBound, float]:
+    problem = sl.LinearBandit(actions, theta, rewards=LAWS[law])
+    start = time.perf_counter()
+    return sl.lower_bound(problem), time.perf_counter() - start
+
+
+def _row(law: str, bounds: Iterable[sl.LowerBound], times: list[float], more: str = "") -> None:
+    gaps = [bound.gap for bound in bounds]
+    wide = sum(gap > 1e-8 for gap in gaps)
+    print(
+        f"{law:9} gap {np.median(gaps):.1e} median {max(gaps):.1e} worst, {wide} above 1e-8; "
+        f"{1e3 * np.median(times):.0f} ms median, {1e3 * max(times):.0f} ms worst{more}"
+    )
+
+
+def solver(runs: int) -> None:
+    """Print gaps, times and differences from a general solver."""
+    for law in LAWS:
+        bounds, times, differences = [], [], []
+        for seed in range(runs):
+            rng = np.random.default_rng([seed, len(law)])
+            k, d = int(rng.integers(3, 21)), int(rng.integers(2, 7))
+            actions, theta = naive.instance(rng, law, k, d)
+            bound, seconds = _timed(law, actions, theta)
+            bounds.append(bound)
+            times.append(seconds)
+            differences.append(naive.lower_bound(law, actions, theta).value / bound.value - 1.0)
+        more = f"; general solver {min(differences):+.1e} to {max(differences):+.1e}"
+        _row(law, bounds, times, more)
+
+
+def independent(runs: int) -> None:
+    """Print the error where every arm has a parameter of its own."""
+    for law in LAWS:
+        bounds, times, errors = [], [], []
+        for seed in range(runs):
+            rng = np.random.default_rng([seed, len(law)])
+            theta = rng.uniform(*ENDS[law], int(rng.integers(2, 31)))
+            bound, seconds = _timed(law, np.eye(len(theta)), theta)
+            truth = naive.lai_robbins(law, naive.mean(law, theta))
+            bounds.append(bound)
+            times.append(seconds)
+            errors.append(abs(bound.value / truth - 1.0))
+        _row(law, bounds, times, f"; error {max(errors):.1e} at most")
+
+
+def extreme(runs: int) -> None:
+    """Print gaps and times where means are of very different sizes."""
+    for law in LAWS:
+        bounds, times = [], []
+        for seed in range(runs):
+            rng = np.random.default_rng([seed, 1, len(law)])
+            k, d = int(rng.integers(3, 51)), int(rng.integers(2, 9))
+            actions = np.hstack([np.ones((k, 1)), rng.standard_normal((k, d - 1))])
+            theta = np.append(0.0, rng.standard_normal(d - 1))
+            low, high = ENDS[law]
+            theta *= (high - low) / np.ptp(actions @ theta)
+            theta[0] = low - (actions @ theta).min()
+            bound, seconds = _timed(law, actions, theta)
+            bounds.append(bound)
+            times.append(seconds)
+        _row(law, bounds, times)
+
+
+PARTS: Parts = {
+    "solver": (solver, 100),
+    "independent": (independent, 100),
+    "extreme": (extreme, 100),
+}
+
+if __name__ == "__main__":
+    run_parts(__doc__, PARTS)

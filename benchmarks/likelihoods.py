@@ -1,0 +1,176 @@
+"""Every policy that learns from clicks and counts: python -m benchmarks.likelihoods COMMAND.
+
+- ``regret [STORE]``: mean regret ± standard error after 10^4 and 10^5 rounds over 20 seeds, on
+  clicks at 2 to 10 %, the website of eight pages at 3 to 12 %, and counts.  Results are kept in
+  the store, and an interrupted run goes on from there.
+- ``time``: microseconds per round from which a policy learns, with clicks and with normal rewards.
+- ``others DIR``: the same clicks played by a published implementation in Python, a checkout of
+  github.com/nick-jhlee/logistic_bandit in DIR; and by ours, in the same sitting.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+import sightline as sl
+from benchmarks.others.logistic import PUBLISHED, play
+from benchmarks.timing import fastest
+
+SEEDS = 20
+MARKS = [10**4, 10**5]
+S = 4.0  # a bound on the norm of theta in all problems here
+RULE = sl.LogDet(norm_bound=S)
+SIZES = [(8, 4), (50, 5), (200, 10)]
+
+
+def arms_around(k: int, d: int, seed: int = 0) -> np.ndarray:
+    """Arms with an intercept, and other features of norm one."""
+    rest = np.random.default_rng(seed).standard_normal((k, d - 1))
+    return np.column_stack([np.ones(k), rest / np.linalg.norm(rest, axis=1, keepdims=True)])
+
+
+def theta_between(actions: np.ndarray, low: float, high: float, seed: int = 1) -> np.ndarray:
+    """Return a parameter under which predictors reach from one number to another."""
+    direction = np.random.default_rng(seed).standard_normal(actions.shape[1] - 1)
+    along = actions[:, 1:] @ direction
+    slope = (high - low) / (along.max() - along.min())
+    return np.array([low - slope * along.min(), *(slope * direction)])
+
+
+def logit(rate: float) -> float:
+    return math.log(rate / (1.0 - rate))
+
+
+def clicks(k: int, d: int) -> sl.LinearBandit:
+    """Clicks at rates from 2 to 10 %."""
+    actions = arms_around(k, d)
+    theta = theta_between(actions, logit(0.02), logit(0.1))
+    return sl.LinearBandit(actions, theta, rewards=sl.Bernoulli(), name=f"clicks-{k}-{d}")
+
+
+def counts(k: int, d: int) -> sl.LinearBandit:
+    """Counts with means from 0.2 to 2."""
+    actions = arms_around(k, d)
+    theta = theta_between(actions, math.log(0.2), math.log(2.0))
+    return sl.LinearBandit(actions, theta, rewards=sl.Poisson(), name=f"counts-{k}-{d}")
+
+
+PROBLEMS = {
+    "clicks at 2 to 10 %, k = 12, d = 4": clicks(12, 4),
+    "website, 8 pages at 3 to 12 %": sl.problems.website(),
+    "counts with means 0.2 to 2, k = 12, d = 4": counts(12, 4),
+}
+POLICIES: dict[str, sl.Policy] = {
+    "Stakes": sl.Stakes(norm_bound=S),
+    "IDS": sl.IDS(confidence=RULE, regulariser="matched"),
+    "IDS, LogLog": sl.IDS(confidence=sl.LogLog(), regulariser=1.0 / S**2),
+    "BayesianIDS, 2000 samples": sl.BayesianIDS(samples=2000, prior_std=S),
+    "ThompsonSampling": sl.ThompsonSampling(prior_std=S),
+    "ThompsonSampling, Abeille-Lazaric": sl.ThompsonSampling(
+        prior_std=S, inflation="abeille-lazaric", confidence=RULE
+    ),
+    "TopTwo": sl.TopTwo(confidence=RULE),
+    "LinUCB": sl.LinUCB(confidence=RULE, regulariser="matched"),
+    "LinUCB, LogLog": sl.LinUCB(confidence=sl.LogLog(), regulariser=1.0 / S**2),
+    "GLMUCB": sl.GLMUCB(S),
+    "GLMUCB, proven width": sl.GLMUCB(S, "proven"),
+    "OFUGLB": sl.OFUGLB(S),
+    "OFUGLB, radius of LogDet": sl.OFUGLB(S, RULE),
+    "EpsilonGreedy, 100/t": sl.EpsilonGreedy(100.0, "1/t", confidence=RULE),
+    "Greedy": sl.EpsilonGreedy(0.0, confidence=RULE),
+}
+NOT_FOR_COUNTS = ("GLMUCB, proven width",)
+
+
+def regret(store: Path) -> None:
+    """Print regret, time per run and rounds learned from."""
+    for name, problem in PROBLEMS.items():
+        policies: Mapping[str, sl.Policy] = {
+            label: policy
+            for label, policy in POLICIES.items()
+            if not (label in NOT_FOR_COUNTS and isinstance(problem.likelihood, sl.Poisson))
+        }
+        experiment = sl.Experiment({name: problem}, policies, MARKS[-1], SEEDS, checkpoints=MARKS)
+        results = sl.run(experiment, store / problem.name)
+        summary = results.summary(MARKS).set_index(["problem", "policy", "t"])
+        frame = results.frame
+        explored = frame[frame.t == MARKS[-1]].groupby("policy", observed=True).explorations.mean()
+        print(f"\n| {name} | 10^4 | 10^5 | ms per run | learned from |")
+        print("|---|---|---|---|---|", flush=True)
+        for cell in results.plan.cells:
+            rows = [summary.loc[(name, cell.policy, t)] for t in MARKS]
+            cells = [f"{row['mean']:.1f} ± {row['standard_error']:.1f}" for row in rows]
+            milliseconds = 1e3 * results.seconds[cell] / SEEDS
+            count = explored[cell.policy]
+            print(f"| {cell.policy} | {' | '.join(cells)} | {milliseconds:.0f} | {count:.0f} |")
+
+
+TIMED = ("IDS", "LinUCB", "ThompsonSampling", "GLMUCB", "OFUGLB", "Stakes")
+
+
+def microseconds(problem: sl.LinearBandit, policy: sl.Policy, horizon: int) -> float:
+    """Per round that is learned from, the fastest of three runs."""
+    explored = sl.simulate(problem, policy, horizon, seed=1).explorations[-1]
+    (seconds,) = fastest([lambda: sl.simulate(problem, policy, horizon, seed=1)], 3)
+    return 1e6 * seconds / int(explored)
+
+
+def times() -> None:
+    """Print microseconds per round with clicks beside those with normal rewards."""
+    print("| policy | " + " | ".join(f"({k}, {d}) clicks, normal" for k, d in SIZES) + " |")
+    print("|---|" + "---|" * len(SIZES))
+    for label in TIMED:
+        cells = []
+        for k, d in SIZES:
+            problem = clicks(k, d)
+            normal = sl.LinearBandit(problem.actions, problem.theta, 0.5)
+            horizon = 2000 if k < 200 else 300
+            found = [microseconds(one, POLICIES[label], horizon) for one in (problem, normal)]
+            cells.append(f"{found[0]:.1f}, {found[1]:.2f}")
+        print(f"| {label} | {' | '.join(cells)} |", flush=True)
+
+
+def others(checkout: Path, rounds: int = 1000) -> None:
+    """Print microseconds per round and regret of published implementations, and of ours."""
+    print(f"| {rounds} rounds, clicks at 2 to 10 % | " + " | ".join(map(str, SIZES)) + " |")
+    print("|---|" + "---|" * len(SIZES))
+    for label in PUBLISHED:
+        cells = []
+        for k, d in SIZES:
+            short = rounds if k < 50 else max(rounds // 10, 30)
+            seconds, lost = play(checkout, label, clicks(k, d), S, short)
+            cells.append(f"{1e6 * seconds / short:.0f} us, regret {lost:.1f} of {short}")
+        print(f"| {label}, published | {' | '.join(cells)} |", flush=True)
+    for label in TIMED:
+        cells = []
+        for k, d in SIZES:
+            problem, short = clicks(k, d), rounds if k < 50 else max(rounds // 10, 30)
+            run = sl.simulate(problem, POLICIES[label], short, seed=1)
+            began = time.perf_counter()
+            sl.simulate(problem, POLICIES[label], short, seed=1)
+            spent = time.perf_counter() - began
+            cells.append(f"{1e6 * spent / short:.0f} us, regret {run.regret[-1]:.1f} of {short}")
+        print(f"| {label}, ours | {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    """Do what the command line says."""
+    command, *rest = sys.argv[1:] or ["regret"]
+    if command == "regret":
+        regret(Path(rest[0] if rest else "results"))
+    elif command == "time":
+        times()
+    elif command == "others" and rest:
+        others(Path(rest[0]), int(rest[1]) if len(rest) > 1 else 1000)
+    else:
+        raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Both sides of a bracket around c* for clicks and counts, recomputed from a certificate.
+
+| symbol                                              | here              | shape   |
+|-----------------------------------------------------|-------------------|---------|
+| alpha                                               | ``allocation``    | (k,)    |
+| nu_j                                                | ``alternatives``  | (m, d)  |
+| lambda_j >= 0                                       | ``multipliers``   | (m,)    |
+| sigma_zx                                            | ``slopes``        | (k, k)  |
+| D_z = <x*_c - x_z, theta>, gap of predictors        | ``leads``         | (k',)   |
+| p_x, values of all e that vanish at optimal arms    | ``points``        | (k', r) |
+| d_x(v), divergence of x if its predictor moves by v | ``terms``         |         |
+
+Lower side: nu_j = theta + e_j is an alternative once <e_j, p_z> >= D_z for some z.  If
+sum_j lambda_j d_x(<e_j, p_x>) <= Delta(x) for all arms, every allocation that refutes all nu_j
+costs at least sum_j lambda_j.  As for normal rewards, e_j is made to vanish at the optimal arms and
+scaled to reach its arm, and the lambda_j are scaled.
+
+Upper side: evidence against z is the least sum_x alpha_x d_x(<e, p_x>) over all e with
+<e, p_z> >= D_z, a convex program, and what it is at least follows from its dual (Fenchel): if
+sum_x sigma_zx p_x = l_z p_z with l_z >= 0, it is at least
+
+    l_z D_z - sum_x sup_v (sigma_zx v - alpha_x d_x(v)),
+
+since sigma v <= alpha d(v) + sup, summed over the arms.  The sup is known in closed form.  Any
+sigma is moved to the nearest one that meets the equation, so any numbers give true bounds up to
+rounding.  At the optimum sigma_zx is the slope of alpha_x d_x at the nearest alternative.
+
+Where the mean itself is linear, an alternative must leave all means in [0, 1].  The sup is over
+these steps, and arms with alpha = 0 hold their limits as well.  If sigma proves that no parameter
+within them makes z better, by sum_x sup_v sigma_zx v <= l_z D_z, there is nothing to refute.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.bounds.certificate import Bracket
+from sightline.bounds.geometry import leads, scaled, view_of
+from sightline.bounds.law_terms import Terms, terms_of
+from sightline.problems.table import TableProblem
+
+__all__ = ["LawView", "evidence_bounds", "law_bracket", "law_view"]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_EPS = float(np.finfo(np.float64).eps)
+# An arm that parameters within the limits make better by less, relatively, is not made better.
+_BARELY = 1e-9
+# Arms at their limits would weigh without limit, and leave no digits to others.
+_HEAVIEST = 1e6
+
+
+class LawView(NamedTuple):
+    """Arms that can be told from the optimal ones, as alternatives see them."""
+
+    arms: NDArray[np.int64]  # (k',): which
+    points: Array  # (k', r)
+    gaps: Array  # (k',): of mean rewards
+    leads: Array  # (k',): of predictors
+    terms: Terms
+    basis: Array  # (d, r): e = basis @ y, in the units of the features
+    units: Array  # (d,)
+
+
+def law_view(problem: TableProblem) -> LawView:
+    """Leave out the optimal arms, and those that no alternative tells from them."""
+    view = view_of(problem)
+    arms = np.flatnonzero(view.costly)[view.refutable]
+    gaps = problem.gaps[arms]
+    best = problem.means[problem.best_rows[arms]]
+    if not (gaps > 4 * _EPS * best).all():
+        arm = int(arms[gaps.argmin()])
+        raise ValueError(
+            f"the mean rewards of arm {arm} and of the best one are the same number, "
+            f"{problem.means[arm]:g}, although <x, theta> differs: c* follows gaps of means"
+        )
+    predictors = problem.actions @ problem.theta
+    return LawView(
+        arms=arms,
+        points=view.points[view.refutable],
+        gaps=gaps,
+        leads=leads(problem)[arms],
+        terms=terms_of(problem.model.law, predictors[arms]),
+        basis=view.basis,
+        units=scaled(problem).units,
+    )
+
+
+def law_bracket(
+    problem: TableProblem, allocation: Array, alternatives: Array, multipliers: Array, slopes: Array
+) -> Bracket:
+    """Recompute what an allocation with its slopes, and a set of alternatives, prove about c*."""
+    view = law_view(problem)
+    if len(view.arms) == 0:
+        return Bracket(0.0, 0.0)
+    shifts = (alternatives - problem.theta) * view.units @ view.basis
+    return Bracket(
+        _lower(view, shifts, multipliers),
+        _upper(view, allocation[view.arms], slopes[np.ix_(view.arms, view.arms)]),
+    )
+
+
+def _lower(view: LawView, shifts: Array, multipliers: Array) -> float:
+    used = np.isfinite(shifts).all(axis=1) & np.isfinite(multipliers) & (multipliers > 0)
+    steps = shifts[used] @ view.points.T
+    sizes = np.linalg.norm(shifts[used], axis=1)[:, None] * np.linalg.norm(view.points, axis=1)
+    steps = np.where(np.abs(steps) > 4 * _EPS * sizes, steps, 0.0)
+    reach = (steps / view.leads).max(axis=1, initial=0.0)
+    divergences = view.terms.divergence(steps / np.where(reach > 0, reach, 1.0)[:, None])
+    # an alternative beyond the limits of the law is none
+    valid = (reach > 0) & np.isfinite(divergences).all(axis=1)
+    if not valid.any():
+        return 0.0
+    weights = multipliers[used][valid]
+    weights = weights / weights.max()
+    spent = weights @ divergences[valid] / view.gaps
+    return float(weights.sum() / spent.max())
+
+
+def _upper(view: LawView, amounts: Array, slopes: Array) -> float:
+    if not (np.isfinite(amounts) & (amounts >= 0)).all() or not np.isfinite(slopes).all():
+        return math.inf
+    least = evidence_bounds(view, amounts, slopes, np.arange(len(view.arms))).min()
+    return float(amounts @ view.gaps / least) if least > 0 else math.inf
+
+
+def evidence_bounds(
+    view: LawView, amounts: Array, slopes: Array, rivals: NDArray[np.int64]
+) -> Array:
+    """Prove evidence against arms z by slopes: lower bounds, inf where there is nothing to refute.
+
+    Parameters
+    ----------
+    view : LawView
+        The problem.
+    amounts : ndarray, shape (k',)
+        alpha.
+    slopes : ndarray, shape (len(rivals), k')
+        sigma, one row per z.
+    rivals : ndarray of int
+        The z, as rows of the view.
+    """
+    targets, lead = view.points[rivals], view.leads[rivals]
+    low, high = view.terms.limits
+    bounds = np.zeros(len(rivals))
+    if np.isfinite(low).all():
+        even, scale = _balanced(view.points, np.ones_like(slopes), targets, slopes)
+        most = np.where(even > 0, even * high, even * low).sum(axis=1)
+        hopeless = (scale > 0) & (most <= (1.0 + _BARELY) * scale * lead)
+        bounds[hopeless] = math.inf
+    heaviest = _HEAVIEST * (amounts * view.terms.information).max()
+    weights = np.minimum(view.terms.stiffness(amounts, slopes), heaviest)
+    balanced, scale = _balanced(view.points, weights, targets, slopes)
+    shorter = _shortened(view.terms, amounts, balanced)
+    balanced, scale = balanced * shorter[:, None], scale * shorter
+    spent = view.terms.conjugate(amounts, balanced).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        proven = np.where(scale > 0, scale * lead - spent, 0.0)
+    return np.maximum(bounds, np.where(np.isfinite(proven), proven, 0.0))
+
+
+def _shortened(terms: Terms, amounts: Array, slopes: Array) -> Array:
+    """Factors below 1 for rows with a slope that no step has: a shorter row is as balanced."""
+    low, high = terms.steepest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fits = np.where(slopes > 0, amounts * high / slopes, amounts * low / slopes)
+    fits = np.where(slopes == 0, math.inf, fits).min(axis=1)
+    return np.where(fits > 1.0, 1.0, (1.0 - 4 * _EPS) * fits)
+
+
+def _balanced(points: Array, weights: Array, targets: Array, slopes: Array) -> tuple[Array, Array]:
+    """Move slopes to the nearest with sum_x sigma_x p_x = l p_z, and say which l that is.
+
+    Nearest where the change of every arm is measured beside its weight for z; l is 0 if weight is
+    missing in a direction.
+    """
+    roots = np.sqrt(weights)
+    units = np.abs(roots[:, :, None] * points).max(axis=(0, 1), initial=0.0)
+    if not (units > 0).all() or len(points) < len(units):
+        return slopes, np.zeros(len(slopes))
+    factors = np.linalg.qr(roots[:, :, None] * (points / units))[1]
+    diagonals = np.abs(np.diagonal(factors, axis1=1, axis2=2))
+    lost = ~(diagonals > 0).all(axis=1)
+    factors[lost] = np.eye(len(units))
+    transposed = factors.transpose(0, 2, 1)
+    white = np.linalg.solve(
+        transposed, np.broadcast_to((points / units).T, (len(slopes), *points.T.shape))
+    )
+    aims = np.linalg.solve(transposed, (targets / units)[:, :, None])[:, :, 0]
+    for _ in range(2):  # the second pass removes what rounding left of the first
+        found = (white @ slopes[:, :, None])[:, :, 0]
+        scale = (found * aims).sum(axis=1) / (aims**2).sum(axis=1)
+        excess = found - scale[:, None] * aims
+        slopes = slopes - roots**2 * (excess[:, None, :] @ white)[:, 0, :]
+    return slopes, np.where(lost, 0.0, scale)

@@ -1,0 +1,239 @@
+"""Maximum likelihood over a table of arms: clicks and counts, refitted after every outcome.
+
+| symbol                                           | here                     | shape  |
+|--------------------------------------------------|--------------------------|--------|
+| n_x, S_x: rewards of an arm, their sum           | ``arms.pulls``, ``sums`` | (k,)   |
+| theta-hat, minimiser of the cost                 | ``learned.theta``        | (d,)   |
+| H = lambda I + sum_x n_x curvature x x^T at theta-hat | factor in the scratch space | (d, d) |
+| H^-1                                             | ``learned.gram_inverse`` | (d, d) |
+| <x, theta-hat>                                   | ``arms.means``           | (k,)   |
+| Fisher information at it, rooted                 | ``seen.roots``           | (k,)   |
+| log det(H / lambda) + 2 c                        | ``learned.log_det``      | number |
+
+The cost is sum_x n_x cost(S_x / n_x, <x, theta>) + lambda/2 |theta|^2.
+Counts and sums per arm are all that matters of the data, so a fit costs O(k d^2 + d^3) for each of
+a few steps of Newton's method, from the last estimate on.  The regulariser keeps it finite whatever
+the data, all zeros included.
+
+With H for V everything that is computed from least squares is what a normal law with the same
+curvature would give.  The one number that makes confidence sets valid is c.  By the method of
+mixtures, with the prior N(0, I / lambda),
+
+    log (1 / delta) >= log integral exp(loglik(nu)) prior(nu) dnu - loglik(theta*)
+
+holds for all rounds at once with probability 1 - delta (Ville).  The integral is bounded from
+below by any normal law in place of the posterior (Jensen), here with mean theta-hat and covariance
+s H^-1.  That gives
+
+    loglik(theta-hat) - loglik(theta*) <= log (1 / delta) + (log det(H / lambda)) / 2 + c
+
+with the regulariser counted in both, up to lambda/2 |theta*|^2, and
+
+    c = sum_x n_x excess(<x, theta-hat>, sqrt(s) |x|) + s lambda/2 tr H^-1 - d/2 - d/2 log s,
+
+|x| in H^-1.  It is zero for a normal law, and vanishes as data come in for others.  What is proven
+so holds for laws whose ``excess`` is an upper bound: all but that of the identity link.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.consistency import close, within
+from sightline.core.estimation.least_squares import (
+    REFRESH_AFTER_UPDATES,
+    LeastSquares,
+    absorb,
+    invert,
+    recompute,
+    recompute_arms,
+)
+from sightline.core.estimation.seen import SeesLaw
+from sightline.core.likelihood.laws import (
+    GaussianLaw,
+    PoissonLaw,
+    cost,
+    curvature,
+    excess,
+    information,
+    slope,
+)
+from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
+from sightline.core.linalg.vectors import inner_products
+from sightline.jit import compiled, generic
+
+__all__ = ["check_fit", "write_factor"]
+
+Array = NDArray[np.float64]
+
+_MOST_STEPS = 100
+# Newton's method squares its error: after a step of this squared length, in units of the standard
+# error, the next would be lost in rounding.
+_LAST_STEP = 1e-10
+# Longer steps may overshoot: the likelihood must grow by this part of what the slope promises.
+_LONG_STEP, _PROMISE = 1e-2, 1e-4
+_SHRINK, _LEAST_SCALE = 0.25, 1e-5
+
+
+@absorb.register(SeesLaw)
+@compiled
+def _absorb_reward(seen: SeesLaw, state: LeastSquares, arm: int, outcome: float) -> None:
+    state.arms.sums[arm] += outcome
+    state.learned.since_refresh[0] = REFRESH_AFTER_UPDATES  # a fit follows, once it is counted
+
+
+@generic
+def write_factor(seen: Any, state: LeastSquares, factor: Array) -> None:
+    """Write the factor of H, right after an outcome was learned."""
+    raise TypeError(f"nothing is fitted to what a {type(seen).__name__} sees")
+
+
+@write_factor.register(SeesLaw)
+@compiled
+def _write_factor_of_fit(seen: SeesLaw, state: LeastSquares, factor: Array) -> None:
+    for i in range(factor.shape[0]):
+        for j in range(i, factor.shape[0]):
+            factor[i, j] = state.scratch.factor[i, j]
+
+
+@recompute.register(SeesLaw)
+@compiled
+def _fit(seen: SeesLaw, state: LeastSquares) -> None:
+    """Find theta-hat from the last one, and all that follows from it."""
+    arms, learned = state.arms, state.learned
+    theta, step = learned.theta, seen.gradient
+    if learned.rounds[0] == 0:
+        for i in range(theta.shape[0]):
+            theta[i] = 0.0
+    for _ in range(_MOST_STEPS):
+        squared = _newton_step(seen, state)
+        fraction = 1.0 if squared < _LONG_STEP else _affordable(seen, state, squared)
+        for i in range(theta.shape[0]):
+            theta[i] += fraction * step[i]
+        if squared * fraction * fraction < _LAST_STEP:
+            break
+    _newton_step(seen, state)  # for the curvature at the end
+    log_det = invert(state)
+    recompute_arms(state)
+    for x in range(arms.means.shape[0]):
+        worth = information(seen.law, arms.means[x])
+        seen.roots[x] = math.sqrt(worth)
+        arms.seen_widths[x] = worth * arms.squared_widths[x]
+        arms.refreshed_widths[x] = arms.seen_widths[x]
+    learned.log_det[0] = log_det + 2.0 * _mixture_excess(seen, state)
+
+
+@compiled
+def _newton_step(seen: SeesLaw, state: LeastSquares) -> float:
+    """Write a step of Newton's method into the place of the gradient; return its squared length.
+
+    The factor of the curvature H is left in the scratch space, and the length is in its norm.
+    """
+    arms, theta, factor = state.arms, state.learned.theta, state.scratch.factor
+    gradient, hessian = seen.gradient, seen.hessian
+    d = theta.shape[0]
+    for i in range(d):
+        gradient[i] = -state.regulariser * theta[i]
+        for j in range(i, d):
+            hessian[i, j] = state.regulariser if i == j else 0.0
+    inner_products(arms.columns, theta, seen.predictors)
+    for x in range(arms.pulls.shape[0]):
+        n = arms.pulls[x]
+        if n > 0.0:
+            mean, v = arms.sums[x] / n, seen.predictors[x]
+            pull, weight = n * slope(seen.law, mean, v), n * curvature(seen.law, mean, v)
+            for i in range(d):
+                gradient[i] -= pull * arms.rewards[x, i]
+                entry = weight * arms.rewards[x, i]
+                for j in range(i, d):
+                    hessian[i, j] += entry * arms.rewards[x, j]
+    factorise(hessian, factor)
+    solve_transposed(factor, gradient)
+    squared = 0.0
+    for i in range(d):
+        squared += gradient[i] * gradient[i]
+    solve(factor, gradient)
+    return squared
+
+
+@compiled
+def _total_cost(seen: SeesLaw, state: LeastSquares, fraction: float) -> float:
+    """Negative log-likelihood, regularised, after a part of the step."""
+    arms, theta, w = state.arms, state.learned.theta, state.scratch.direction
+    total = 0.0
+    for i in range(theta.shape[0]):
+        w[i] = theta[i] + fraction * seen.gradient[i]
+        total += 0.5 * state.regulariser * w[i] * w[i]
+    inner_products(arms.columns, w, seen.predictors)
+    for x in range(arms.pulls.shape[0]):
+        n = arms.pulls[x]
+        if n > 0.0:
+            total += n * cost(seen.law, arms.sums[x] / n, seen.predictors[x])
+    return total
+
+
+@compiled
+def _affordable(seen: SeesLaw, state: LeastSquares, squared: float) -> float:
+    """Find the part of a long step after which the likelihood has grown as its slope promised."""
+    before = _total_cost(seen, state, 0.0)
+    fraction = 1.0
+    while fraction > _LEAST_SCALE:
+        promised = _PROMISE * fraction * squared
+        if _total_cost(seen, state, fraction) <= before - promised:
+            break
+        fraction *= 0.5
+    return fraction
+
+
+@compiled
+def _mixture_excess(seen: SeesLaw, state: LeastSquares) -> float:
+    """Find c; of some scales s that are all valid, the one that comes out best."""
+    arms, d = state.arms, state.learned.theta.shape[0]
+    trace = 0.0
+    for i in range(d):
+        trace += state.learned.gram_inverse[i, i]
+    least, scale = math.inf, 1.0
+    while scale > _LEAST_SCALE:
+        total = 0.5 * (state.regulariser * scale * trace - d * (1.0 + math.log(scale)))
+        for x in range(arms.pulls.shape[0]):
+            if arms.pulls[x] > 0.0:
+                width = math.sqrt(scale * max(arms.squared_widths[x], 0.0))
+                total += arms.pulls[x] * excess(seen.law, arms.means[x], width)
+        if total >= least:
+            break
+        least = total
+        scale *= _SHRINK
+    return least
+
+
+def check_fit(part: LeastSquares, name: str) -> None:
+    """Refuse a fit that does not follow from its counts and sums: one more step moves nothing."""
+    learned, arms = part.learned, part.arms
+    for field in ("gram_inverse", "theta"):
+        within(f"{name}.learned.{field}", getattr(learned, field), ends=False)
+    counts = isinstance(arms.seen.law, PoissonLaw | GaussianLaw)
+    within(f"{name}.arms.sums", arms.sums, 0.0, ends=False)
+    if not counts and (arms.sums > arms.pulls).any():
+        raise ValueError(f"{name}.arms.sums must not exceed the number of rewards of any arm")
+    parts = {
+        "learned.theta": learned.theta,
+        "learned.gram_inverse": learned.gram_inverse,
+        "learned.log_det": learned.log_det,
+        "arms.means": arms.means,
+        "arms.squared_widths": arms.squared_widths,
+        "arms.seen_widths": arms.seen_widths,
+        "arms.refreshed_widths": arms.refreshed_widths,
+        "arms.seen.roots": arms.seen.roots,
+    }
+    kept = {field: array.copy() for field, array in parts.items()}
+    recompute(arms.seen, part)
+    found = {field: array.copy() for field, array in parts.items()}
+    for field, array in parts.items():
+        array[...] = kept[field]
+    for field, array in kept.items():
+        pair = (np.append(array, 1.0), np.append(found[field], 1.0))
+        close(f"{name}.{field}", *pair, "the data", 1e4)

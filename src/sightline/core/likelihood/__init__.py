@@ -1,0 +1,1 @@
+"""How rewards are distributed around their means: laws of clicks and counts."""

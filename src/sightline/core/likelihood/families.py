@@ -1,0 +1,142 @@
+"""Which law rewards follow, as users say it: clicks, counts or normal rewards."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sightline.core.likelihood.laws import IdentityLaw, LogisticLaw, PoissonLaw
+from sightline.core.unknown import described_fields, none_if_unknown
+from sightline.validation import one_of, scale, shown
+
+__all__ = [
+    "Bernoulli",
+    "Gaussian",
+    "Likelihood",
+    "Poisson",
+    "build_likelihood",
+    "describe_likelihood",
+    "valid_likelihood",
+]
+
+
+class Likelihood(ABC):
+    """Base of all families of rewards; subclasses are frozen dataclasses."""
+
+    @property
+    @abstractmethod
+    def law(self) -> Any:
+        """Named tuple of a registered law; None for normal rewards."""
+
+    def refusal(self, reward: float) -> str:
+        """Say why a number cannot be a reward; nothing if it can."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Gaussian(Likelihood):
+    """Normal rewards, or sub-Gaussian ones: what policies assume by default.
+
+    Parameters
+    ----------
+    std : float, optional
+        Standard deviation of the noise.  With None policies are not told, and learn it; where it
+        differs between arms, they are told the ratios.  What they say of confidence is then exact
+        for normal noise, and not proven for other (:mod:`sightline.core.confidence.learned`).
+        Files and the command line have ``"unknown"`` for None.
+    guess : float
+        Used with None only: where to begin.  It may be wrong by a factor of 1000.
+    """
+
+    std: float | None = 1.0
+    guess: float = 1.0
+
+    def __post_init__(self) -> None:
+        none_if_unknown(self, "std")
+        if self.std is not None:
+            scale("std", self.std)
+        scale("guess", self.guess)
+
+    @property
+    def law(self) -> None:
+        """None: normal rewards need no law beside least squares."""
+        return
+
+
+_LINKS = {"logistic": LogisticLaw(), "identity": IdentityLaw()}
+
+
+@dataclass(frozen=True)
+class Bernoulli(Likelihood):
+    """Clicks and conversions: rewards that are 0 or 1.
+
+    Parameters
+    ----------
+    link : {"logistic", "identity"}
+        Whether features add up to the log odds of a success, 1 / (1 + exp(-<x, theta>)), or to its
+        probability itself, which must then be in [0, 1].  With log odds, effects of rare events
+        are factors; confidence sets are proven for them, and only asymptotic for the other link.
+    """
+
+    link: str = "logistic"
+
+    def __post_init__(self) -> None:
+        one_of("link", self.link, _LINKS)
+
+    @property
+    def law(self) -> Any:
+        """Law of rewards given <x, theta>."""
+        return _LINKS[self.link]
+
+    def refusal(self, reward: float) -> str:
+        """Say why a number cannot be a reward; nothing if it can."""
+        return "" if reward in (0.0, 1.0) else "must be 0 or 1, as rewards are Bernoulli"
+
+
+@dataclass(frozen=True)
+class Poisson(Likelihood):
+    """Counts: rewards that are whole numbers from 0, with mean exp(<x, theta>)."""
+
+    @property
+    def law(self) -> PoissonLaw:
+        """Law of rewards given <x, theta>."""
+        return PoissonLaw()
+
+    def refusal(self, reward: float) -> str:
+        """Say why a number cannot be a reward; nothing if it can."""
+        whole = reward >= 0.0 and reward == int(reward)
+        return "" if whole else "must be a whole number from 0, as rewards are counts"
+
+
+def valid_likelihood(rewards: object) -> Likelihood:
+    """Return a family of rewards, or say what one is."""
+    if not isinstance(rewards, Likelihood):
+        raise ValueError(
+            f"rewards must be Bernoulli(), Poisson() or Gaussian(0.3), got {shown(rewards)}"
+        )
+    return rewards
+
+
+_FAMILIES: dict[str, Any] = {cls.__name__: cls for cls in (Bernoulli, Gaussian, Poisson)}
+
+
+def describe_likelihood(likelihood: Likelihood | None) -> dict[str, Any] | None:
+    """Family as a plain dictionary, for files."""
+    if likelihood is None:
+        return None
+    return {"type": type(likelihood).__name__, **described_fields(likelihood)}
+
+
+def build_likelihood(description: Mapping[str, Any] | None) -> Likelihood | None:
+    """Inverse of :func:`describe_likelihood`, for what may come from anywhere."""
+    if description is None:
+        return None
+    fields = dict(description)
+    family = _FAMILIES[one_of("type of rewards", fields.pop("type", None), _FAMILIES)]
+    known = [field.name for field in dataclasses.fields(family)]
+    for name in fields:
+        one_of(f"field of {family.__name__}", name, known)
+    return valid_likelihood(family(**fields))

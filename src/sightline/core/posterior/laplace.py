@@ -1,0 +1,106 @@
+"""Laplace approximation of the posterior over theta, for clicks and counts.
+
+| symbol                                             | here            | shape  |
+|----------------------------------------------------|-----------------|--------|
+| theta-hat, where the posterior density is largest  | ``seen.estimate`` | (d,) |
+| H, curvature of the negative log-posterior there   | = R^T R, ``factor`` = R | (d, d) |
+| R theta-hat                                        | ``whitened``    | (d,)   |
+
+With the prior N(0, prior_std^2 I), theta-hat and H are those of the fit with lambda = 1 /
+prior_std^2 (:mod:`sightline.core.estimation.likelihood`), and N(theta-hat, H^-1) stands for the
+posterior.  It is a :class:`Posterior` like that of normal rewards, and everything that reads one
+reads it: draws, cells of best arms, information gains.  It is exact for normal rewards, and right
+in the limit for others; with few outcomes the true posterior has a heavier tail on the side of
+rarer rewards.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Streams are imported for what they register.
+import sightline.core.estimation.law_stream  # noqa: F401
+from sightline.core.estimation.least_squares import (
+    LeastSquares,
+    least_squares,
+    observe,
+    show_arms,
+)
+from sightline.core.estimation.likelihood import write_factor
+from sightline.core.model import Model
+from sightline.core.persistence import persists
+from sightline.core.posterior.gaussian import (
+    Posterior,
+    absorb_seen,
+    gaussian_posterior,
+    log_det_seen,
+    show_seen,
+)
+from sightline.jit import compiled
+
+__all__ = ["Fitted", "laplace_posterior", "posterior_for", "posterior_of_fit"]
+
+Array = NDArray[np.float64]
+
+
+@persists()
+class Fitted(NamedTuple):
+    """What is seen is kept by an estimate, from which the posterior follows."""
+
+    estimate: LeastSquares
+
+
+def laplace_posterior(model: Model, prior_std: float) -> Posterior:
+    """Prior, before any data, of a model with a law."""
+    return posterior_of_fit(least_squares(model, prior_std**-2, reduce=False))
+
+
+def posterior_of_fit(estimate: LeastSquares) -> Posterior:
+    """Prior that goes with an estimate before any data; it keeps what is learned from then on."""
+    arms = estimate.arms
+    prior_std = estimate.regulariser**-0.5
+    blank = gaussian_posterior(arms.rewards, arms.rewards, 1.0, prior_std)
+    return blank._replace(columns=arms.columns, seen=Fitted(estimate))
+
+
+def posterior_for(model: Model, prior_std: float) -> Posterior:
+    """Prior, before any data, as the rewards of a model have it."""
+    if model.law is not None:
+        return laplace_posterior(model, prior_std)
+    actions, rows = model.rewards, model.observations
+    if model.stream:  # arms of its own, which are replaced
+        actions = actions.copy()
+        rows = actions
+    return gaussian_posterior(actions, rows, model.noise_std, prior_std)
+
+
+@absorb_seen.register(Fitted)
+@compiled
+def _absorb_and_fit(seen: Fitted, posterior: Posterior, arm: int, outcome: float) -> None:
+    estimate = seen.estimate
+    observe(estimate, arm, outcome)
+    theta, factor = estimate.learned.theta, posterior.factor
+    write_factor(estimate.arms.seen, estimate, factor)
+    for i in range(theta.shape[0]):
+        total = 0.0
+        for j in range(i, theta.shape[0]):
+            total += factor[i, j] * theta[j]
+        posterior.whitened[i] = total
+
+
+@show_seen.register(Fitted)
+@compiled
+def _show_to_estimate(
+    seen: Fitted, posterior: Posterior, rows: Array, start: int, stop: int
+) -> None:
+    show_arms(seen.estimate, rows, start, stop)  # its table is that of the posterior
+
+
+@log_det_seen.register(Fitted)
+@compiled
+def _log_det_of_fit(seen: Fitted, posterior: Posterior, prior_std: float) -> float:
+    log_det: float = seen.estimate.learned.log_det[0]
+    return log_det

@@ -1,0 +1,226 @@
+"""GLM-UCB: an upper bound on the mean reward, as wide as the arms played so far are few.
+
+Filippi, Cappe, Garivier, Szepesvari (NeurIPS 2010).  Play the largest
+
+    mu(<x, theta-hat>) + rho(t) |x|,    the norm in V^-1, V = lambda I + sum x x^T,
+
+theta-hat being the maximum of the likelihood.  All rewards count alike in V, whatever they tell, so
+that rho must allow for the worst: where clicks are rare it is far too wide, and LinUCB, whose
+ellipsoid has the curvature at theta-hat, is the better one.
+
+- ``"asymptotic"``, the practical form: rho(t) = sigma_max sqrt(2 log t), sigma_max^2 being the
+  largest variance of a reward that the bound on the norm of theta allows.
+- ``"proven"``: the self-normalised coefficient, times k_mu / c_mu, the largest slope of mu over the
+  smallest within that bound, as later papers state it.  Rewards must be bounded or normal.
+
+Guarantees: with the proven width regret O((k_mu / c_mu) d sqrt(n) log n), in which c_mu falls
+exponentially with the bound on the norm; proven where theta-hat obeys that bound, and the
+projection that the paper makes where it does not is left out.  The paper has no regulariser, and
+plays d independent arms first.  With normal rewards the mean is <x, theta-hat> itself.
+
+Cost per round: that of the fit, and O(k d + d^2) for V.  It learns from every round and never
+commits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.alternatives.half_spaces import HalfSpaces
+from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
+from sightline.core.clock import Clock, log_round
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import global_beta, valid_regulariser
+from sightline.core.estimation.least_squares import (
+    LeastSquares,
+    least_squares,
+    observe,
+    show_arms,
+)
+from sightline.core.estimation.seen import reward_of
+from sightline.core.likelihood.laws import IdentityLaw, PoissonLaw, mean_slope, variance_of
+from sightline.core.model import Model
+from sightline.core.offers import first_largest_offered
+from sightline.jit import compiled, generic
+from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.reports import begin, report
+from sightline.validation import one_of, scale
+
+__all__ = ["GLMUCB", "GLMUCBState"]
+
+Array = NDArray[np.float64]
+
+_WIDTHS = ("asymptotic", "proven")
+_HALF_RANGE = 0.5  # the sub-Gaussian parameter of rewards in [0, 1]
+
+
+class AsymptoticWidth(NamedTuple):
+    """rho(t) = sigma_max sqrt(2 log t)."""
+
+    sigma: float
+
+
+class ProvenWidth(NamedTuple):
+    """The self-normalised coefficient of V, times k_mu / c_mu."""
+
+    ratio: float
+    confidence: Any
+
+
+class GLMUCBState(NamedTuple):
+    """Estimates from all rounds, and V."""
+
+    estimate: LeastSquares
+    design: LeastSquares  # which has V, as if rewards were normal
+    width: AsymptoticWidth | ProvenWidth
+    confidence: Any  # for reports only
+    alternatives: HalfSpaces | LawHalfSpaces  # for reports only
+
+
+@dataclass(frozen=True)
+class GLMUCB(Policy):
+    """Upper bounds on mean rewards of a generalised linear model.
+
+    Parameters
+    ----------
+    norm_bound : float
+        S, a bound on the norm of theta.
+    width : {"asymptotic", "proven"}
+        rho(t).
+    regulariser : float or "matched"
+        lambda; ``"matched"``, the default, is sigma^2 / S^2.
+    """
+
+    norm_bound: float = 1.0
+    width: str = "asymptotic"
+    regulariser: float | str = "matched"
+
+    def __post_init__(self) -> None:
+        scale("norm_bound", self.norm_bound)
+        one_of("width", self.width, _WIDTHS)
+        valid_regulariser(self.regulariser, self._rule())
+
+    def _rule(self) -> LogDet:
+        return LogDet(norm_bound=float(self.norm_bound))
+
+    @property
+    def randomises(self) -> bool:
+        """Whether choices are drawn at random given the state and the round."""
+        return False
+
+    @property
+    def takes_some_arms(self) -> bool:
+        """Whether it can choose when only some arms are on offer."""
+        return True
+
+    @property
+    def takes_streams(self) -> bool:
+        """Whether it can choose among arms that are new in every round."""
+        return True
+
+    @property
+    def takes_part_of_context(self) -> bool:
+        """Whether it can choose, where there are contexts, among some arms of one only."""
+        return True
+
+    @property
+    def takes_laws(self) -> bool:
+        """Whether it can learn from clicks and counts, by their own likelihood."""
+        return True
+
+    def start(self, model: Model) -> GLMUCBState:
+        """State before any data."""
+        model.needs_weights("GLMUCB")
+        estimate, confidence = begin(model, self.regulariser, self._rule())
+        alike = dataclasses.replace(model, law=None)
+        return GLMUCBState(
+            estimate=estimate,
+            design=least_squares(alike, estimate.regulariser),
+            width=self._width(model, estimate),
+            confidence=confidence,
+            alternatives=half_spaces_for(estimate),
+        )
+
+    def _width(self, model: Model, estimate: LeastSquares) -> AsymptoticWidth | ProvenWidth:
+        """rho, with the numbers of one problem."""
+        d = estimate.arms.rewards.shape[1]
+        sigma, ratio = model.noise_std, 1.0
+        if model.law is not None:
+            # features of a stream are not known beforehand: their norm is taken to be 1 at most
+            lengths = np.sqrt((model.rewards**2).sum(axis=1))
+            sigma, ratio = _worst(model.law, self.norm_bound * (lengths.max() or 1.0))
+        if self.width == "asymptotic":
+            return AsymptoticWidth(sigma)
+        if isinstance(model.law, PoissonLaw):
+            raise ValueError('width="proven" needs rewards that are bounded or normal, not counts')
+        if model.law is not None:
+            sigma = _HALF_RANGE
+        return ProvenWidth(ratio, self._rule().build(d, sigma, estimate.regulariser))
+
+
+def _worst(law: Any, reach: float) -> tuple[float, float]:
+    """Return sigma_max, and k_mu / c_mu, over predictors up to a size."""
+    least, most = -reach, reach
+    if isinstance(law, IdentityLaw):
+        least, most = law.edge, 1.0 - law.edge
+    predictors = np.linspace(least, most, 401)
+    slopes = [mean_slope(law, u) for u in predictors]
+    variances = [variance_of(law, u) for u in predictors]
+    return math.sqrt(max(variances)), max(slopes) / min(slopes)
+
+
+@generic
+def _rho(width: Any, design: LeastSquares, log_t: float) -> float:
+    """rho(t)."""
+    raise TypeError(f"{type(width).__name__} is no width")
+
+
+@_rho.register(AsymptoticWidth)
+@compiled
+def _asymptotic(width: AsymptoticWidth, design: LeastSquares, log_t: float) -> float:
+    return width.sigma * math.sqrt(2.0 * log_t)
+
+
+@_rho.register(ProvenWidth)
+@compiled
+def _proven(width: ProvenWidth, design: LeastSquares, log_t: float) -> float:
+    beta = global_beta(width.confidence, design.learned.log_det[0], log_t)
+    return width.ratio * math.sqrt(beta)
+
+
+@compiled
+def choose_glm_ucb(
+    state: GLMUCBState, clock: Clock, offer: Any, rng: np.random.Generator
+) -> Choice:
+    """Largest upper bound on the mean reward."""
+    arms, widths = state.estimate.arms, state.design.arms.squared_widths
+    bounds = state.estimate.scratch.products
+    rho = _rho(state.width, state.design, log_round(clock))
+    for x in range(bounds.shape[0]):
+        bounds[x] = reward_of(arms.seen, arms.means[x]) + rho * math.sqrt(max(widths[x], 0.0))
+    return Choice(first_largest_offered(offer, bounds), 1.0, clock)
+
+
+@compiled
+def update_glm_ucb(state: GLMUCBState, clock: Clock, arm: int, outcome: float) -> None:
+    """Learn from every round."""
+    observe(state.estimate, arm, outcome)
+    observe(state.design, arm, outcome)
+
+
+@compiled
+def show_glm_ucb(state: GLMUCBState, rows: Array, start: int, stop: int) -> None:
+    """Put new arms into both tables."""
+    show_arms(state.estimate, rows, start, stop)
+    show_arms(state.design, rows, start, stop)
+
+
+register_policy(
+    GLMUCBState, choose=choose_glm_ucb, update=update_glm_ucb, inspect=report, show=show_glm_ucb
+)

@@ -1,0 +1,140 @@
+"""Laws of rewards against their definitions, by differences and quadrature."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline import Bernoulli, Gaussian, Poisson
+from sightline.core.likelihood.laws import (
+    GaussianLaw,
+    IdentityLaw,
+    LogisticLaw,
+    PoissonLaw,
+    cost,
+    curvature,
+    divergence,
+    excess,
+    information,
+    mean_of,
+    slope,
+)
+from tests import naive_laws
+from tests.marks import without_compilation
+
+pytestmark = without_compilation
+
+LAWS = {
+    "gaussian": GaussianLaw(),
+    "logistic": LogisticLaw(),
+    "poisson": PoissonLaw(),
+    "identity": IdentityLaw(),
+}
+RANGES = {"gaussian": (-9.0, 9.0), "logistic": (-9.0, 9.0), "poisson": (-9.0, 4.0)}
+every_law = pytest.mark.parametrize("name", LAWS)
+
+
+def draws(name: str, count: int) -> Any:
+    low, high = RANGES.get(name, (0.01, 0.99))
+    return np.random.default_rng(1).uniform(low, high, size=(200, count))
+
+
+@every_law
+def test_derivatives_are_those_of_the_cost(name: str) -> None:
+    law, h = LAWS[name], 1e-5
+    for v, m in zip(draws(name, 1)[:, 0], np.linspace(0.0, 1.0, 200), strict=True):
+        first = (cost(law, m, v + h) - cost(law, m, v - h)) / (2 * h)
+        assert slope(law, m, v) == pytest.approx(first, rel=1e-6, abs=1e-6)
+        second = (slope(law, m, v + h) - slope(law, m, v - h)) / (2 * h)
+        assert curvature(law, m, v) == pytest.approx(second, rel=1e-4, abs=1e-6)
+
+
+@every_law
+def test_divergences_means_and_information(name: str) -> None:
+    law = LAWS[name]
+    for u, v in draws(name, 2):
+        pair = np.array([u]), np.array([v])
+        assert mean_of(law, u) == pytest.approx(naive_laws.mean(name, pair[0])[0], rel=1e-13)
+        truth = naive_laws.kl(name, *pair)[0]
+        assert divergence(law, u, v) == pytest.approx(truth, rel=1e-9, abs=1e-12)
+        assert information(law, u) == pytest.approx(naive_laws.information(name, pair[0])[0])
+
+
+@every_law
+@given(step=st.floats(-12.0, -3.0), sign=st.sampled_from([-1.0, 1.0]))
+def test_close_laws_lose_no_digits(name: str, step: float, sign: float) -> None:
+    """d(u, u + h) is half the information times h^2, and a third-order term."""
+    law, h = LAWS[name], sign * 10.0**step
+    for u in draws(name, 1)[:20, 0]:
+        scale = u * (1.0 - u) if name == "identity" else 1.0
+        half = 0.5 * information(law, u) * (h * scale) ** 2
+        assert divergence(law, u, u + h * scale) == pytest.approx(half, rel=2.0 * abs(h) + 1e-9)
+
+
+@every_law
+def test_the_excess_bounds_the_mean_over_a_normal_law(name: str) -> None:
+    if name == "identity":
+        pytest.skip("second order only, as its docstring says")
+    law = LAWS[name]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights = weights / weights.sum()
+    for v, w in zip(draws(name, 1)[:, 0], np.linspace(0.0, 3.0, 200), strict=True):
+        grown = sum(
+            p * (cost(law, 0.3, v + w * z) - cost(law, 0.3, v))
+            for p, z in zip(weights, nodes, strict=True)
+        )
+        assert excess(law, v, w) >= grown - 1e-9 * (1.0 + abs(grown))
+        if w < 0.1:  # and not by much: it is what the curvature says, up to the third order
+            assert excess(law, v, w) <= 0.5 * curvature(law, 0.3, v) * w * w * (1.0 + w) + 1e-12
+
+
+def test_extreme_predictors_stay_finite() -> None:
+    for law in LAWS.values():
+        for u in (-700.0, -60.0, 0.0, 60.0, 700.0):
+            for value in (
+                mean_of(law, u),
+                cost(law, 0.5, u),
+                slope(law, 0.5, u),
+                divergence(law, 0.3, u),
+            ):
+                assert math.isfinite(value)
+            assert curvature(law, 0.5, u) >= 0.0
+
+
+def test_beyond_the_edge_the_cost_is_a_parabola() -> None:
+    law = IdentityLaw()
+    for m in (0.0, 0.2, 1.0):
+        for v in (-0.5, 1.5):
+            near = min(max(v, law.edge), 1.0 - law.edge)
+            grown = slope(law, m, near) * (v - near)
+            grown += 0.5 * (v - near) ** 2 / (law.edge * (1.0 - law.edge))
+            assert cost(law, m, v) == pytest.approx(cost(law, m, near) + grown)
+    assert mean_of(law, 1.7) == 1.0 - law.edge
+    assert mean_of(law, -0.2) == law.edge
+
+
+@pytest.mark.parametrize(
+    ("family", "reward", "said"),
+    [
+        (Bernoulli(), 1.0, ""),
+        (Bernoulli("identity"), 0.5, "must be 0 or 1"),
+        (Poisson(), 7.0, ""),
+        (Poisson(), -1.0, "whole number from 0"),
+        (Poisson(), 0.5, "whole number from 0"),
+        (Gaussian(0.3), -4.2, ""),
+    ],
+)
+def test_what_can_be_a_reward(family: Any, reward: float, said: str) -> None:
+    refusal = family.refusal(reward)
+    assert said in refusal
+    assert bool(said) == bool(refusal)
+
+
+def test_bad_families() -> None:
+    with pytest.raises(ValueError, match="link must be one of 'logistic', 'identity'"):
+        Bernoulli("probit")
+    with pytest.raises(ValueError, match="std must be"):
+        Gaussian(0.0)
