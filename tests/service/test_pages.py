@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -161,6 +162,19 @@ def test_intervals_of_clicks_hold_the_share_of_clicks(service: Service) -> None:
     assert len(ends) == len(means) == 2
     for (low, high), mean in zip(ends, means, strict=True):
         assert float(low.replace("\u2212", "-")) < float(mean) < float(high)
+
+
+def test_pages_that_wait_delay_no_decision(service: Service) -> None:
+    """More of them than there are threads for readers."""
+    begin(service, "x", options={"a": [1.0, 0.0], "b": [0.0, 1.0]})
+    shown(service, "x")
+    with ThreadPoolExecutor(8) as pool:
+        with service.heart.readers.following("x"):
+            waiting = [pool.submit(shown, service, "x") for _ in range(8)]
+            play(service, "x", 5)
+            assert not any(page.done() for page in waiting)
+        for page in waiting:
+            page.result(timeout=60)
 
 
 def test_an_unchanged_page_is_not_sent_again(service: Service) -> None:
