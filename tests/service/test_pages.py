@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from sightline.service.pages.rendering import ASSETS
+from sightline.service.readers import Readers
 from sightline.service.store import Store
 from sightline.service.tokens import create_token
 from tests.report.test_page import VOID, Structure
@@ -74,7 +75,7 @@ def shown(service: Service, name: str) -> str:
 
 
 def send(
-    service: Service, path: str, headers: dict[str, str] | None = None, **fields: str
+    service: Service, path: str, headers: dict[str, str] | None = None, /, **fields: str
 ) -> Answer:
     """Send a form as a page of the service does."""
     origin = {"Origin": service.url, "Sec-Fetch-Site": "same-origin"}
@@ -131,6 +132,32 @@ def test_contexts_duels_and_factors(
         play(service, "x", rounds, **question)
         text = shown(service, "x")
         assert all(word in text for word in words)
+
+
+def test_pages_on_both_databases(database: str) -> None:
+    with running(database) as service:
+        begin(service, "x", options={"a": [1.0, 0.0], "b": [0.0, 1.0]})
+        play(service, "x", 3)
+        assert "Not settled: evidence" in shown(service, "x")
+        assert '<td data-name="Decisions" class="right">3</td>' in text_of(service("GET", "/"))
+
+
+def test_one_experiment_that_cannot_be_read_hides_no_other(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("well", "ill"):
+        begin(service, name, options={"a": [1.0, 0.0], "b": [0.0, 1.0]})
+    read = Readers.following
+
+    def failing(readers: Readers, experiment: str) -> Any:
+        if experiment == "ill":
+            raise ValueError("the log says otherwise")
+        return read(readers, experiment)
+
+    monkeypatch.setattr(Readers, "following", failing)
+    text = text_of(service("GET", "/"))
+    assert '<span class="state unreadable">unreadable</span>' in text
+    assert '<span class="state running">running</span>' in text
 
 
 def test_names_are_text_and_nothing_else(service: Service) -> None:

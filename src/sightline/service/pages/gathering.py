@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass
 from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from sightline.report.standing import view_of
 from sightline.service import rows, views
@@ -13,8 +16,21 @@ from sightline.service.readers import Readers
 
 __all__ = ["DELTA", "Gathered", "Overview", "gather", "last_entry"]
 
+_log = logging.getLogger("sightline.service")
+
 #: Probability with which any interval on any page may ever miss.
 DELTA = 0.05
+_UNREADABLE = {
+    "description": "",
+    "state": "unreadable",
+    "settled": False,
+    "decisions": 0,
+    "rewards": 0,
+    "best": None,
+    "contexts": 0,
+    "asked": None,
+    "sequence": 0,
+}
 _ENDS = ("mean", "lower", "upper")
 _WAITING = 10  # decisions that are listed, of those that wait
 
@@ -85,7 +101,17 @@ class Overview:
         """Rows of a page, the newest experiment first, and how many experiments there are."""
         names = [name for name, _ in reversed(readers.beginnings())]
         wanted = names[(number - 1) * size : number * size]
-        return [self._row(readers, name) for name in wanted], len(names)
+        return [self._readable_row(readers, name) for name in wanted], len(names)
+
+    def _readable_row(self, readers: Readers, experiment: str) -> dict[str, Any]:
+        """Row of an experiment: one that cannot be read must not hide all others."""
+        try:
+            return self._row(readers, experiment)
+        except SQLAlchemyError:  # then none can be read
+            raise
+        except Exception:
+            _log.exception("experiment %s cannot be read", experiment)
+            return {**_UNREADABLE, "id": experiment}
 
     def _row(self, readers: Readers, experiment: str) -> dict[str, Any]:
         last = last_entry(readers, experiment)
