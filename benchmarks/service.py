@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
 from sqlalchemy import Column, Float, MetaData, Table, Text, insert, text
@@ -105,22 +106,28 @@ def served(url: str, port: int = 8766) -> Iterator[tuple[str, subprocess.Popen[b
 
 def speed(seconds: float) -> None:
     """Decisions per second and latencies, beside the floor, in turns."""
-    print(f"{'database':12}{'clients':>8}{'what':>10}{'per s':>10}{'p50 ms':>10}{'p99 ms':>10}")
+    headings = ("what", "per s", "p50 ms", "p99 ms", "CPU us")
+    print(f"{'database':12}{'clients':>8}" + "".join(f"{heading:>10}" for heading in headings))
     with databases() as urls:
         for name, url in urls.items():
-            with served(url) as (address, _):
+            with served(url) as (address, process):
+                watched = psutil.Process(process.pid)
                 for clients in (1, 8, 64):
                     found = {}
                     for what in ("floor", "ask", "tell"):
                         module = [sys.executable, "-m", "benchmarks.service_load", address]
                         command = [*module, str(clients), str(seconds), what]
+                        before = sum(watched.cpu_times()[:2])
                         said = subprocess.run(command, capture_output=True, check=True).stdout
+                        spent = sum(watched.cpu_times()[:2]) - before
                         one = found[what] = json.loads(said)
-                        numbers = (one["per second"], one["p50 ms"], one["p99 ms"])
+                        one["CPU us"] = 1e6 * spent / one["sent"]
+                        numbers = (*map(one.get, ("per second", "p50 ms", "p99 ms", "CPU us")),)
                         cells = "".join(f"{number:10.1f}" for number in numbers)
                         print(f"{name:12}{clients:8}{what:>10}{cells}", flush=True)
-                    ratio = found["floor"]["per second"] / found["ask"]["per second"]
-                    print(f"{'':20}{'floor/ask':>10}{ratio:10.2f}", flush=True)
+                    rate = found["floor"]["per second"] / found["ask"]["per second"]
+                    work = found["ask"]["CPU us"] / found["floor"]["CPU us"]
+                    print(f"{'':20}{'times':>10}{rate:10.2f}{'':20}{work:10.2f}", flush=True)
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 

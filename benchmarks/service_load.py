@@ -41,7 +41,7 @@ class Load:
         self.end = time.perf_counter() + seconds
         self.what = what
         self.latencies: list[float] = []
-        self.failed = 0
+        self.sent = self.failed = 0
 
     async def client(self) -> None:
         """Send requests one after another."""
@@ -51,6 +51,7 @@ class Load:
             began = time.perf_counter()
             writer.write(request)
             status, body = await _answer(reader)
+            self.sent += 1
             if counts:
                 self.latencies.append(time.perf_counter() - began)
             self.failed += status != 200
@@ -84,6 +85,7 @@ async def main(url: str, clients: int, seconds: float, what: str) -> dict[str, f
         "p50 ms": round(1e3 * ordered[len(ordered) // 2], 2),
         "p99 ms": round(1e3 * ordered[int(0.99 * len(ordered))], 2),
         "requests": len(ordered),
+        "sent": practice.sent + load.sent,
         "failed": load.failed,
     }
 

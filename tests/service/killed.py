@@ -174,6 +174,24 @@ def survive(count: int, url: str, servers: int, seed: int) -> dict[str, Any]:
     return _found(witnesses, {"kills": count * servers, "sent again": repeated})
 
 
+def _kill_database(
+    server: Server, witness: Witness, port: int, again: list[dict[str, Any]], rng: random.Random
+) -> list[dict[str, Any]]:
+    """Let clients work for a moment, kill PostgreSQL, start it, and look."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "book")
+        book, seed = Book(path), rng.random()
+        work = fork(lambda: clients(book, [port], witness.experiment, again, seed))
+        _wait_for_answer(path)
+        time.sleep(rng.uniform(0.0, 0.4))
+        server.kill()
+        time.sleep(rng.uniform(0.0, 0.2))  # in which nothing can be acknowledged
+        server.start()
+        time.sleep(rng.uniform(0.1, 0.5))
+        end(work)
+        return witness.look([json.loads(line) for line in Path(path).read_text().splitlines()])
+
+
 def survive_database(count: int, server: Server, url: str, seed: int) -> dict[str, Any]:
     """Kill PostgreSQL so many times, under one service that goes on."""
     rng = random.Random(seed)
@@ -182,22 +200,11 @@ def survive_database(count: int, server: Server, url: str, seed: int) -> dict[st
     witness = Witness(url, "experiment")
     again: list[dict[str, Any]] = []
     process, port = begin_service(url)
-    for _ in range(count):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "book")
-            book = Book(path)
-            seed_, before = rng.random(), list(again)
-            work = fork(lambda: clients(book, [port], "experiment", before, seed_))  # noqa: B023
-            _wait_for_answer(path)
-            time.sleep(rng.uniform(0.0, 0.4))
-            server.kill()
-            time.sleep(rng.uniform(0.0, 0.2))  # in which nothing can be acknowledged
-            server.start()
-            time.sleep(rng.uniform(0.1, 0.5))
-            end(work)
-            lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
-        again = witness.look(lines)
-    end(process)
+    try:
+        for _ in range(count):
+            again = _kill_database(server, witness, port, again, rng)
+    finally:
+        end(process)
     return _found([witness], {"kills of PostgreSQL": count})
 
 

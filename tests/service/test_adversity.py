@@ -85,6 +85,7 @@ def test_a_transaction_that_fails_changes_nothing(
         monkeypatch.setattr(writer.Writer, "_write", fails)
         refused = service("POST", f"{PAGE}/decisions", {}, "key")
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert service("PUT", "/v1/decisions/nobody/reward", {"reward": 0.5}).status == 503
         monkeypatch.undo()
         assert service("GET", f"{PAGE}/status").body == before
         made = service("POST", f"{PAGE}/decisions", {}, "key").body

@@ -83,6 +83,8 @@ def test_a_key_and_a_unit_get_the_same_answer(service: Service) -> None:
     assert ask(service, {"unit": "visitor"}, "another") == sticky
     assert ask(service, {"unit": "visitor"}, "another") == sticky
     assert service("POST", f"{PAGE}/decisions", {"unit": "else"}, "another").status == 422
+    for unit in ("\x00", "a\x00b", "\ud800", "a\nb", "", "x" * 201):
+        assert service("POST", f"{PAGE}/decisions", {"unit": unit}).status == 422
     many = ask(service, {"count": 3}, "many")
     assert len(many["decisions"]) == 3
     assert ask(service, {"count": 3}, "many") == many

@@ -254,7 +254,8 @@ async def _settle(request: Request, decision: str, verb: Any) -> Response:
 
 def _digest(body: Question) -> str:
     """Tell requests apart: the same question has the same digest."""
-    return hashlib.sha256(body.model_dump_json().encode()).hexdigest()[:32]
+    written = json.dumps(body.model_dump(), sort_keys=True)  # any text, also what UTF-8 has not
+    return hashlib.sha256(written.encode()).hexdigest()[:32]
 
 
 def _add_views(app: FastAPI) -> None:

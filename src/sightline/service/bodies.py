@@ -11,6 +11,8 @@ from sightline.validation import LARGEST
 __all__ = ["Addition", "Outcome", "Question", "Reward", "Specification"]
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+#: What a column of the database can hold, and a person can tell apart.
+Unit = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Features = Annotated[list[float], Field(min_length=1, max_length=1000)]
 Level = str | int | float | bool
 
@@ -71,7 +73,7 @@ class Specification(_Body):
 class Question(_Body):
     """Ask which option to choose now."""
 
-    unit: Name | None = Field(
+    unit: Unit | None = Field(
         None, description="Who it is for; the same unit always gets the same decision."
     )
     count: int | None = Field(None, ge=1, description="How many decisions to make at once.")

@@ -130,12 +130,11 @@ class Gate:
                 "a valid token is needed: Authorization: Bearer ...",
                 {"WWW-Authenticate": "Bearer"},
             )
-        name = "a stranger" if holder is None else f"token {holder[0]}"
         scope.setdefault("state", {})["role"] = None if holder is None else holder[1]
         rate = self._settings.rate
-        if rate > 0.0:
+        if rate > 0.0 and holder is not None:
             size = max(rate * self._settings.burst, 1.0)
-            if not self._buckets.setdefault(name, _Bucket(size)).take(rate, size):
+            if not self._buckets.setdefault(holder[0], _Bucket(size)).take(rate, size):
                 raise Problem(
                     429,
                     "too-many-requests",

@@ -16,7 +16,7 @@ from sightline.service.desk import Desk
 from sightline.service.loading import warm
 from sightline.service.log import PendingLog
 from sightline.service.metrics import Metrics
-from sightline.service.problems import Problem, problem_of, unavailable
+from sightline.service.problems import Problem, problem_of
 from sightline.service.readers import Readers
 from sightline.service.settings import Settings
 from sightline.service.store import Store
@@ -110,11 +110,11 @@ class Heart:
         make = await self._run(self._loader, self._make, experiment, wanted)
         return await self.perform(Command(compare, experiment, make=make))
 
-    def _make(self, experiment: str, wanted: Specification) -> Callable[[], Desk]:
-        """Do all that takes long before the writer is asked."""
+    def _make(self, experiment: str, wanted: Specification) -> Callable[[], Desk] | None:
+        """Do all that takes long before the writer is asked; None if there is the experiment."""
         with self.store.reading() as connection:
             if rows.last_of(connection, experiment) > 0:
-                return _never
+                return None
         session = begin(wanted, self.settings.most_options)
         warm(session.snapshot())
 
@@ -164,10 +164,6 @@ class Heart:
             for name in self._writer.with_windows():
                 with contextlib.suppress(Problem):
                     await self.perform(Command(Desk.expire, name))
-
-
-def _never() -> Desk:
-    raise unavailable()
 
 
 def _resolve(commands: list[Command]) -> None:

@@ -193,12 +193,14 @@ class Writer:
         self._metrics.transaction(len(commands), events, time.perf_counter() - began)
 
     def _fail(self, commands: Iterable[Command]) -> None:
-        """Answer that nothing was done, and forget what was."""
+        """Answer that nothing was done, and forget what was.
+
+        Refusals as well: they may be due to what was not done after all.
+        """
         for command in commands:
             if command.experiment is not None:
                 self._desks.pop(command.experiment, None)
-            if not isinstance(command.answer, Problem):
-                command.answer = unavailable()
+            command.answer = unavailable()
 
     def _keep(self, desk: Desk) -> None:
         for entry in desk.log.waiting:
