@@ -191,9 +191,10 @@ def watch_run(
     state = started(policy, problem.model)
     truth = Truth(problem.theta, problem.world().means, problem.best, problem.noise)
     rounds = [solve_growth(1.0, 1.0, -math.log(delta), math.log(2.0)) for delta in levels]
-    numbers = [np.zeros(1, dtype=np.int64) for _ in range(3)]
+    wrong, settled, learned = (np.zeros(1, dtype=np.int64) for _ in range(3))
+    missed = np.zeros(len(levels), dtype=np.int64)
     growth = 0.0 if problem.likelihood is None else 0.01
-    watch = Watch(np.array(rounds), np.zeros(len(levels), dtype=np.int64), *numbers, growth=growth)
+    watch = Watch(np.array(rounds), missed, wrong, settled, learned, growth)
     _follow(state, truth, watch, horizon, policy.settles_by_committing, *streams(seed))
     return watch
 

@@ -12,6 +12,7 @@ import dataclasses
 import importlib
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -147,11 +148,20 @@ def commits_by_default(cls: type[Policy]) -> bool:
     return cls(**needed).any_horizon
 
 
+def _commands(group: Any) -> Iterator[tuple[str, Any]]:
+    """Every command by its name, those of a group under both names."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from ((f"{name} {part}", one) for part, one in _commands(command))
+        else:
+            yield name, command
+
+
 def command_pages() -> str:
     """Help of every command."""
     group: Any = typer.main.get_command(app)
     sections = []
-    for name, command in sorted(group.commands.items()):
+    for name, command in sorted(_commands(group)):
         text, _, example = inspect.cleandoc(command.help).partition("Example:")
         rows = ["| | |", "|---|---|"]
         for option in command.params:

@@ -62,7 +62,7 @@ def test_inner_products_are_no_tags() -> None:
 
 def test_every_command_has_help_and_an_example() -> None:
     page = hooks.command_pages()
-    commands = re.findall(r"^## sightline (\w+)$", page, re.MULTILINE)
+    commands = re.findall(r"^## sightline ([\w ]+)$", page, re.MULTILINE)
     assert {"bound", "simulate", "watch"} <= set(commands)
     for command in commands:
         assert f"```sh\nsightline {command} " in page, command

@@ -72,4 +72,7 @@ from sightline.report.run import run as run
 from sightline.report.scoreboard import Scoreboard as Scoreboard
 from sightline.report.scoreboard import scoreboard as scoreboard
 from sightline.report.session import Session as Session
+from sightline.service.client import Client as Client
+from sightline.service.client import RemoteDecision as RemoteDecision
+from sightline.service.client import ServiceError as ServiceError
 from sightline.version import __version__ as __version__

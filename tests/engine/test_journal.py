@@ -16,7 +16,7 @@ import pytest
 
 import sightline as sl
 from sightline.engine import live
-from sightline.engine.journal import Journal, _Lock
+from sightline.engine.journal import FileLock, Journal
 from tests.own_policies import EpsilonGreedy
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
@@ -52,7 +52,7 @@ def begun(path: Path, policy: sl.Policy | None = None, **options: Any) -> sl.Ses
 def crash(session: sl.Session) -> None:
     """Leave as a killed process does: nothing is written, the system takes the lock back."""
     journal = session._live.journal
-    assert journal is not None
+    assert isinstance(journal, Journal)
     journal.close()
 
 
@@ -219,7 +219,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None
     path = tmp_path / "experiment.db"
     session = begun(path)
     journal = session._live.journal
-    assert journal is not None
+    assert isinstance(journal, Journal)
     (pages,) = journal._connection.execute("PRAGMA page_count").fetchone()
     journal._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
     acknowledged = []
@@ -238,7 +238,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None
 def test_an_interrupted_write_is_made_again(tmp_path: Path) -> None:
     session = begun(tmp_path / "experiment.db")
     journal = session._live.journal
-    assert journal is not None
+    assert isinstance(journal, Journal)
     append = Journal.append
 
     def interrupted_before(events: Any) -> None:
@@ -274,7 +274,7 @@ def test_a_full_disk_does_not_keep_the_journal_locked(tmp_path: Path) -> None:
     path = tmp_path / "experiment.db"
     session = begun(path)
     journal = session._live.journal
-    assert journal is not None
+    assert isinstance(journal, Journal)
     (pages,) = journal._connection.execute("PRAGMA page_count").fetchone()
     journal._connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(sqlite3.OperationalError, match="full"):
@@ -302,7 +302,7 @@ def test_a_lock_that_nobody_has_any_more_is_free(tmp_path: Path) -> None:
     """An exception may come when a journal is open already and the caller does not have it yet."""
     path = tmp_path / "experiment.db"
     begun(path).close()
-    lock = _Lock(path)
+    lock = FileLock(path)
     with pytest.raises(BlockingIOError, match=r"is open already, in this process"):
         sl.Session.open(path)
     with pytest.warns(ResourceWarning):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -442,3 +443,39 @@ def test_bad_input(arguments: dict[str, Any], message: str) -> None:
     valid: dict[str, Any] = {"actions": np.eye(2), "policy": sl.IDS(), "noise_std": 0.3}
     with pytest.raises(ValueError, match=message):
         sl.Session(**valid | arguments)
+
+
+def test_a_round_that_nobody_can_write_down_is_never() -> None:
+    """A reward of any size leads to a status at once; computing 10^(10^117) would take for ever."""
+    session = sl.Session({"a": [1.0, 0.0], "b": [0.0, 1.0]}, sl.IDS(), noise_std=0.3)
+    for reward in (1e60, 0.0, 1e60, 0.0):
+        session.tell(session.ask(), reward)
+    status = session.status()
+    assert status.next_exploration is None or status.next_exploration < 10**4001
+    assert "Status(best=" in repr(status)
+
+
+def test_nothing_at_stake_divides_by_no_price() -> None:
+    session = sl.Session({"a": [1.0, 0.0], "b": [0.0, 1.0]}, sl.IDS())
+    free = dataclasses.replace(session.status(), expected_loss=0.5, price=0.0)
+    assert "exploring first costs about 0" in free.at_stake(10)
+
+
+def test_a_reward_that_will_never_come() -> None:
+    session = sl.Session({"a": [1.0, 0.0], "b": [0.0, 1.0]}, sl.IDS(), reward_window="3 rounds")
+    gone, told, late = session.ask(), session.ask(), session.ask()
+    session.missing(gone)
+    session.missing(gone.id)
+    session.tell(told, 0.5)
+    with pytest.raises(sl.ClosedDecisionError, match=r"told before: 0\.5 at"):
+        session.missing(told)
+    with pytest.raises(sl.ClosedDecisionError, match="was given up"):
+        session.tell(gone, 0.5)
+    with pytest.raises(sl.UnknownDecisionError):
+        session.missing("nobody")
+    for _ in range(5):
+        session.ask()
+    with pytest.raises(sl.ExpiredDecisionError):
+        session.missing(late)
+    status = session.status()
+    assert (status.given_up, status.told) == (1, 1)

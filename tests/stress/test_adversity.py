@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import sightline as sl
+from sightline.engine.journal import Journal
 from tests.own_policies import EpsilonGreedy
 from tests.stress.actor import PROBLEM, bits
 from tests.stress.program import ROOT
@@ -68,7 +69,7 @@ def test_a_fork_takes_nothing_from_its_parent(tmp_path: Path) -> None:
 
     def ends() -> list[str]:
         journal = session._live.journal
-        assert journal is not None
+        assert isinstance(journal, Journal)
         said = []
         for call in (session.ask, session.close, lambda: opened(path)):
             try:

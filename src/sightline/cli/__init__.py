@@ -7,15 +7,19 @@ from typing import Annotated
 import typer
 
 from sightline import __version__
+from sightline.cli.audit import audit
 from sightline.cli.bench import bench
 from sightline.cli.bound import bound
 from sightline.cli.compile import compile_policies
+from sightline.cli.copy import copy
 from sightline.cli.game import game
 from sightline.cli.list import list_names
 from sightline.cli.plan import plan
 from sightline.cli.reproduce import reproduce
 from sightline.cli.scoreboard import scoreboard
+from sightline.cli.serve import serve
 from sightline.cli.simulate import simulate
+from sightline.cli.token import tokens
 from sightline.cli.usage import OneLine
 from sightline.cli.watch import watch
 
@@ -28,15 +32,19 @@ app = typer.Typer(
     epilog="Example: sightline list, for names; then sightline simulate --help.",
     pretty_exceptions_enable=False,
 )
+app.command()(audit)
 app.command()(bench)
 app.command()(bound)
 app.command("compile")(compile_policies)
+app.command()(copy)
 app.command()(game)
 app.command("list")(list_names)
 app.command()(plan)
 app.command()(reproduce)
 app.command()(scoreboard)
+app.command()(serve)
 app.command()(simulate)
+app.add_typer(tokens)
 app.command()(watch)
 
 

@@ -121,7 +121,8 @@ class Status:
     round : int
         The next question.
     next_exploration : int or None
-        First round at which the policy would learn again if nothing more is told; None: never.
+        First round at which the policy would learn again if nothing more is told; None: never,
+        or beyond 10^4000.
         Where arms are new in every round, the next one: it may.
     explorations : int
         Rewards learned from.
@@ -183,7 +184,7 @@ class Status:
             return f"{stop}; no option can tell more."
         if lost <= self.price:
             return f"{stop}; finding out more would cost {_amount(self.price)} and is not worth it."
-        cost = self.price * math.log(lost / self.price)
+        cost = self.price * math.log(lost / self.price) if self.price > 0.0 else 0.0
         return (
             f"{stop}; exploring first costs {_amount(cost)} and leaves an expected loss of "
             f"{_amount(self.price)}."

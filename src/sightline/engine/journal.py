@@ -32,7 +32,16 @@ from numpy.typing import NDArray
 from sightline.engine.decisions import Pending
 from sightline.engine.ledger import Closing, Told, date_of
 
-__all__ = ["Event", "Journal", "set_of_bytes", "set_to_bytes", "told_in_event", "told_to_event"]
+__all__ = [
+    "Event",
+    "FileLock",
+    "Journal",
+    "closing_in",
+    "set_of_bytes",
+    "set_to_bytes",
+    "told_in_event",
+    "told_to_event",
+]
 
 _APPLICATION = 0x5149_4C4E  # in the header of the file: tells a journal from other databases
 _VERSION = 3
@@ -132,15 +141,35 @@ def told_in_event(event: Event) -> Told:
     return math.nan if event.reward is None else event.reward
 
 
-class _Lock:
-    """The right to write, held by one session of one process.
+def closing_in(events: list[Event]) -> Closing | None:
+    """Find how a decision was closed, in the entries about it, in their order; None if it was not.
+
+    Features of a decision are not in it: nobody needs those of a closed one.
+    """
+    entries = [event for event in events if event.kind != "late"]
+    if len(entries) < 2:
+        return None
+    asked, end = entries
+    made = Pending(
+        asked.decision or "",
+        asked.arm or 0,
+        bool(asked.exploring),
+        asked.round or 0,
+        math.nan if asked.probability is None else asked.probability,
+        asked.time,
+    )
+    return Closing(made, end.kind, told_in_event(end), end.time)  # type: ignore[arg-type]
+
+
+class FileLock:
+    """The right to write to a file, held by one session or service of one process.
 
     It belongs to an open file: it is free again when the process has died or nobody has the object
     any more, wherever an exception came between.  A forked process has its own copy of the open
     file and gives it up at once.
     """
 
-    _all: ClassVar[weakref.WeakSet[_Lock]] = weakref.WeakSet()
+    _all: ClassVar[weakref.WeakSet[FileLock]] = weakref.WeakSet()
 
     def __init__(self, journal: Path) -> None:
         if fcntl is None:
@@ -160,7 +189,7 @@ class _Lock:
             self._file.seek(0)
             holder = self._file.read().decode().strip() or "another process"
             here = holder.startswith(f"process {os.getpid()} on {socket.gethostname()} ")
-            message = "in this process" if here else f"by {holder}: one process writes to a journal"
+            message = "in this process" if here else f"by {holder}: one process writes to it"
             raise BlockingIOError(f"{journal} is open already, {message}") from None
         self._file.truncate(0)
         since = date_of(time.time())
@@ -184,7 +213,7 @@ class _Lock:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Lock.release_all)
+    os.register_at_fork(after_in_child=FileLock.release_all)
 
 
 class Journal:
@@ -212,7 +241,7 @@ class Journal:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(os.path.realpath(path))
-        self._lock = _Lock(self.path)
+        self._lock = FileLock(self.path)
         try:
             self._connection = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False
@@ -297,19 +326,7 @@ class Journal:
 
     def closing(self, decision: str) -> Closing | None:
         """Find how a decision was closed, however long ago; None if it was not."""
-        events = [one for one in self.events_of(decision) if one.kind != "late"]
-        if len(events) < 2:
-            return None
-        asked, end = events
-        made = Pending(
-            decision,
-            asked.arm or 0,
-            bool(asked.exploring),
-            asked.round or 0,
-            math.nan if asked.probability is None else asked.probability,
-            asked.time,
-        )
-        return Closing(made, end.kind, told_in_event(end), end.time)  # type: ignore[arg-type]
+        return closing_in(self.events_of(decision))
 
     def keep_snapshot(self, content: bytes) -> None:
         """Keep a snapshot of the session as it is after the last event; forget older ones.

@@ -35,9 +35,9 @@ from sightline.engine.changes import (
 )
 from sightline.engine.estimates import Estimates, differences_in, estimates_in
 from sightline.engine.imagining import fill_imagining
-from sightline.engine.journal import Journal
 from sightline.engine.ledger import Closing, Ledger, Window
 from sightline.engine.ledger_arrays import fill_ledger, ledger_arrays
+from sightline.engine.log import Log
 from sightline.engine.loop import streams
 from sightline.engine.operation import Operation
 from sightline.engine.options import Options
@@ -90,7 +90,7 @@ class LiveState:
         self._compiled = registered(self.state).compiled
         self.ledger = Ledger(window)
         self.floor = valid_floor(floor, self.table, policy)
-        self.journal: Journal | None = None
+        self.journal: Log | None = None
         self._operation: Operation | Change | None = None
         self._entries: dict[Any, Callable[..., None]] = {}
         self._prior = prior_signal(self.state)

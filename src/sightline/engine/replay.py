@@ -10,9 +10,10 @@ from typing import cast, get_args
 
 from sightline.engine.archive import read_snapshot
 from sightline.engine.games import several_numbers
-from sightline.engine.journal import Event, Journal, set_of_bytes, told_in_event
+from sightline.engine.journal import Event, set_of_bytes, told_in_event
 from sightline.engine.ledger import Closing, Ending, is_nothing
 from sightline.engine.live import LiveState
+from sightline.engine.log import Log
 from sightline.policies.catalogue import descriptions
 
 __all__ = ["check_beginning", "replay"]
@@ -68,7 +69,7 @@ def _close_again(live: LiveState, event: Event) -> None:
     live.perform(event.time, [Closing(decision, cast(Ending, event.kind), told, event.time)])
 
 
-def check_beginning(journal: Journal, wanted: LiveState) -> None:
+def check_beginning(journal: Log, wanted: LiveState) -> None:
     """Refuse to continue a session with another configuration than it began with."""
     found = journal.snapshot(first=True)
     assert found is not None

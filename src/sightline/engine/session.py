@@ -11,12 +11,18 @@ from numpy.typing import ArrayLike
 
 from sightline.core.clock import FAR, Clock
 from sightline.engine.checkpoints import power_of_ten
-from sightline.engine.decisions import Decision, ExpiredDecisionError, Pending, Status
+from sightline.engine.decisions import (
+    ClosedDecisionError,
+    Decision,
+    ExpiredDecisionError,
+    Pending,
+    Status,
+)
 from sightline.engine.estimates import Estimates
 from sightline.engine.games import outcome_value, several_numbers
 from sightline.engine.guard import exclusive
 from sightline.engine.labels import Level
-from sightline.engine.ledger import Closing, Told, new_ids, refusal, reward_value, unknown
+from sightline.engine.ledger import Closing, Told, date_of, new_ids, refusal, reward_value, unknown
 from sightline.engine.likelihoods import check_support, looks_like_clicks
 from sightline.engine.live import weakest
 from sightline.engine.stored import StoredSession
@@ -24,6 +30,9 @@ from sightline.policies.base import Evidence
 from sightline.validation import integer, shown
 
 __all__ = ["Session"]
+
+#: Digits of a round beyond which it is called never: Python does not write such numbers down.
+_MOST_DIGITS = 4_000.0
 
 Available = Iterable[str | int] | None
 Context = str | int | None
@@ -309,6 +318,42 @@ class Session(StoredSession):
         return len(given_up)
 
     @exclusive
+    def missing(self, decision: Decision | Pending | str) -> None:
+        """Stop waiting for the reward of one decision: it will never come.
+
+        Nothing is learned in its place.  Saying so again is accepted and changes nothing.
+
+        Parameters
+        ----------
+        decision : Decision, Pending or str
+            The decision, or its id.
+
+        Raises
+        ------
+        UnknownDecisionError
+            If no decision has this id.
+        ClosedDecisionError
+            If its reward was told before.
+        ExpiredDecisionError
+            If its reward window is over.
+        """
+        id_ = _id_of(decision)
+        now = self._expire()
+        made = self._live.ledger.open.get(id_)
+        if made is not None:
+            self._live.perform(now, [Closing(made, "given up", math.nan, now)])
+            return
+        closing = self._closing(id_)
+        if closing is not None and closing.ending == "told":
+            raise ClosedDecisionError(
+                f"decision {id_} was told before: {closing.reward!r} at {date_of(closing.when)}"
+            )
+        if closing is None or closing.ending == "expired":
+            error = refusal(id_, closing, math.nan)
+            assert error is not None
+            raise error
+
+    @exclusive
     def status(self) -> Status:
         """Report on the best arm and the evidence for it."""
         self._expire()
@@ -416,4 +461,5 @@ def _round_of(clock: Clock) -> int | None:
     """Round as a Python integer; to 15 digits where only its logarithm is known."""
     if clock.t < FAR:
         return int(clock.t)
-    return None if math.isinf(clock.log_t) else power_of_ten(clock.log_t / math.log(10.0))
+    digits = clock.log_t / math.log(10.0)
+    return power_of_ten(digits) if digits <= _MOST_DIGITS else None

@@ -21,6 +21,7 @@ from sightline.engine.journal import Event, Journal
 from sightline.engine.ledger import valid_window, window
 from sightline.engine.likelihoods import check_support, default_policy, noise_or_law
 from sightline.engine.live import LiveState
+from sightline.engine.log import Log
 from sightline.engine.options import Options, as_options
 from sightline.engine.replay import check_beginning, replay
 from sightline.files import write_atomically
@@ -121,7 +122,7 @@ class StoredSession:
         return session
 
     @classmethod
-    def _reopened(cls, journal: Journal, policy: Policy | None, now: Callable[[], float]) -> Self:
+    def _reopened(cls, journal: Log, policy: Policy | None, now: Callable[[], float]) -> Self:
         found = journal.snapshot()
         assert found is not None
         sequence, content = found
@@ -174,7 +175,7 @@ class StoredSession:
         """
         return list(self._journal().events(integer("after", after, at_least=0)))
 
-    def _journal(self) -> Journal:
+    def _journal(self) -> Log:
         if self._live.journal is None:
             raise RuntimeError("this session keeps no journal: begin it with Session.open")
         return self._live.journal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -12,12 +14,15 @@ from numpy.typing import NDArray
 from sightline.engine.journal import Event, set_of_bytes, told_in_event
 from sightline.engine.options import Options, pairs_of
 from sightline.report.offers import Offers
-from sightline.report.standing import View
+from sightline.report.standing import Record, View
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WRITERS", "decision_frame"]
+__all__ = ["METADATA", "WRITERS", "decision_frame"]
+
+#: Key of the metadata of a Parquet file from which its decisions can be recomputed.
+METADATA = b"sightline"
 
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
 
@@ -64,6 +69,9 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             "asked_at": _times(event.time for event in asked),
             **_told(view.options, ends),
             told_at: _times(None if end is None else end.time for end in ends),
+            "closed_sequence": _whole(None if end is None else end.sequence for end in ends),
+            "questions": _whole(event.questions for event in asked),
+            "available": _available(asked),
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
         }
     )
@@ -78,6 +86,22 @@ def _told(options: Options, ends: list[Event | None]) -> dict[str, Any]:
     table = np.array([np.broadcast_to(value, options.per_arm) for value in values])
     columns = table.reshape(-1, options.per_arm).T
     return {f"observation:{i}": column for i, column in enumerate(columns)}
+
+
+def _whole(values: Iterable[int | None]) -> pd.Series:
+    import pandas as pd
+
+    return pd.Series(list(values), dtype="Int64")
+
+
+def _available(asked: Sequence[Event]) -> pd.Series:
+    """Rows that a question was about, in its first decision; None for all."""
+    import pandas as pd
+    import pyarrow as pa
+
+    rows = [None if event.body is None else json.loads(event.body) for event in asked]
+    lists = pa.array(rows, pa.list_(pa.int64()))
+    return pd.Series(lists, dtype=pd.ArrowDtype(lists.type))
 
 
 def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
@@ -184,22 +208,33 @@ def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
     return _lists(lists, np.array(which, dtype=np.int64), int)
 
 
-def _write_parquet(frame: pd.DataFrame, file: BinaryIO) -> None:
+def _write_parquet(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     # what pandas would add about its types it cannot read again for lists
-    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
-    pq.write_table(table, file)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    pq.write_table(table.replace_schema_metadata({METADATA: _beginning(record)}), file)
 
 
-def _write_csv(frame: pd.DataFrame, file: BinaryIO) -> None:
-    lists = ["features", "shows", "offered", "actions"]
+def _beginning(record: Record) -> bytes:
+    """Write what rows do not have, and a replay needs: how it began, and changes of the options."""
+    changes = [
+        [event.sequence, event.kind, event.time, event.body]
+        for event in record.events
+        if event.kind in ("added", "retired")
+    ]
+    first = base64.b64encode(record.first).decode()
+    return json.dumps({"version": 1, "first": first, "changes": changes}).encode()
+
+
+def _write_csv(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
+    lists = ["features", "shows", "offered", "actions", "available"]
     frame.drop(columns=lists, errors="ignore").to_csv(file, index=False)
 
 
 #: By the suffix of the file.
-WRITERS: dict[str, Callable[[pd.DataFrame, BinaryIO], None]] = {
+WRITERS: dict[str, Callable[[pd.DataFrame, Record, BinaryIO], None]] = {
     ".parquet": _write_parquet,
     ".csv": _write_csv,
 }

@@ -111,7 +111,11 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
           ``observation:0`` and so on if several numbers are seen; the observation of a duel is 1
           if the first has won, -1 if the second has;
         - ``outcome``: ``"observed"``, ``"expired"``, ``"given up"`` or ``"open"``.  Of an expired
-          decision the reward is that of ``on_timeout``.
+          decision the reward is that of ``on_timeout``;
+        - for ``sightline audit``, which recomputes every probability: ``closed_sequence``, the
+          number of the entry that closed it; ``questions``, how many were asked at once, in the
+          first of them; and in Parquet only ``available``, the rows that a question was about.
+          How the session began is in the metadata of a Parquet file.
 
         For Open Bandit Pipeline, ``arm`` is the action and ``probability`` the pscore; it needs
         rewards, which a game does not show.
@@ -129,7 +133,7 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         view, record = self._view_and_record()
         assert record is not None
         frame = decision_frame(record.events, view)
-        write_atomically(path, lambda file: write(frame, file))
+        write_atomically(path, lambda file: write(frame, record, file))
 
     @exclusive
     def _view(self) -> View:

@@ -1,0 +1,31 @@
+"""``sightline copy``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sightline.cli.errors import in_a_sentence
+from sightline.cli.serve import DATABASE, Database, needs_service
+
+__all__ = ["copy"]
+
+
+def copy(
+    experiment: Annotated[str, typer.Argument(help="Id of the experiment, which is paused.")],
+    to: Annotated[str, typer.Option(help="Database to copy it to, such as postgresql://...")],
+    database: Database = DATABASE,
+) -> None:
+    """Copy an experiment to another database, where it goes on bit for bit.
+
+    Example: sightline copy page --database sqlite:///experiments.db --to postgresql://me@host/name
+    """
+    with in_a_sentence():
+        needs_service()
+        from sightline.service.copying import copy_log
+        from sightline.service.store import Store
+
+        with Store(database, serving=False) as source, Store(to, serving=False) as target:
+            count = copy_log(source, target, experiment)
+        typer.echo(f"{count} entries copied")

@@ -1,0 +1,335 @@
+"""The HTTP side: every address, who may use it, and which call it makes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+from collections.abc import AsyncIterator, Collection
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from sightline.service import exports, views
+from sightline.service.bodies import Addition, Outcome, Question, Specification
+from sightline.service.gate import Gate
+from sightline.service.heart import Heart
+from sightline.service.problems import MEDIA_TYPE, Problem
+from sightline.service.settings import Settings
+from sightline.service.store import Store
+from sightline.service.tokens import Role
+from sightline.service.writer import Command
+from sightline.validation import shown
+from sightline.version import __version__
+
+__all__ = ["create_app", "heart_of"]
+
+_log = logging.getLogger("sightline.service")
+
+Experiment = Annotated[
+    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Id of the experiment.")
+]
+Decision = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$", description="Id of the decision.")]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=r"^[!-~]{1,200}$",
+        description="The same request under the same key gets the same answer.",
+    ),
+]
+
+
+class _JSON(JSONResponse):
+    """JSON without spaces; numbers that it has not are null before they come here."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+
+
+def heart_of(request: Request) -> Heart:
+    """Find the service that a request has come to."""
+    heart: Heart = request.app.state.heart
+    return heart
+
+
+def _needs(role: Role) -> Any:
+    """Let pass whoever has this role, or a higher one."""
+
+    async def check(request: Request) -> None:
+        held = request.scope.get("state", {}).get("role")
+        if held is None or held < role:
+            raise Problem(
+                403, "forbidden", f"this needs a token with the role {role.name.lower()} or higher"
+            )
+
+    return Depends(check)
+
+
+READER, CLIENT = [_needs(Role.READER)], [_needs(Role.CLIENT)]
+EXPERIMENTER = [_needs(Role.EXPERIMENTER)]
+
+
+def create_app(
+    store: Store, settings: Settings | None = None, open_paths: Collection[str] = ()
+) -> FastAPI:
+    """Make the application.
+
+    Parameters
+    ----------
+    store : Store
+        The database.
+    settings : Settings, optional
+        Limits.
+    open_paths : collection of str
+        Addresses that need no token, beside that of the check of health.
+
+    Returns
+    -------
+    FastAPI
+        With the :class:`Heart` as ``app.state.heart``; pages can be added to it.
+    """
+    heart = Heart(store, settings or Settings())
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await heart.start()
+        yield
+        await heart.stop()
+
+    app = FastAPI(
+        title="Sightline",
+        version=__version__,
+        description="Adaptive experiments: ask which option to show, tell what came of it.",
+        lifespan=lifespan,
+        docs_url=None,  # pages that would fetch scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        default_response_class=_JSON,
+        responses={
+            "default": {"description": "A refusal.", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
+        },
+    )
+    app.state.heart = heart
+    app.add_middleware(
+        Gate,
+        tokens=heart.tokens,
+        settings=heart.settings,
+        metrics=heart.metrics,
+        open_paths=("/v1/health", *open_paths),
+    )
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _defect)
+    _add_experiments(app)
+    _add_decisions(app)
+    _add_views(app)
+    _add_operation(app)
+    return app
+
+
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+}
+
+
+def _refusal(problem: Problem) -> Response:
+    return _JSON(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
+
+
+async def _problem(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return _refusal(error)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    got = shown(first.get("input"))
+    return _refusal(Problem(422, "invalid", f"{where}: {first['msg']}, got {got}"))
+
+
+async def _http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    return _refusal(Problem(error.status_code, "http", str(error.detail), headers))
+
+
+async def _defect(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return _refusal(Problem(500, "defect", "this is a defect of the service; it was logged"))
+
+
+def _add_experiments(app: FastAPI) -> None:
+    @app.put("/v1/experiments/{experiment}", status_code=201, dependencies=EXPERIMENTER)
+    async def create(request: Request, experiment: Experiment, body: Specification) -> Response:
+        """Begin an experiment; the same body again gets 200, another one 409."""
+        status, answer = await heart_of(request).create(experiment, body)
+        return _JSON(answer, status)
+
+    @app.post("/v1/experiments/{experiment}/options", dependencies=EXPERIMENTER)
+    async def add(request: Request, experiment: Experiment, body: Addition) -> Response:
+        """Add an option; what was learned of the others tells something about it, too."""
+        return await _change(request, experiment, lambda desk: desk.add(body))
+
+    @app.post("/v1/experiments/{experiment}/options/{option}:retire", dependencies=EXPERIMENTER)
+    async def retire(request: Request, experiment: Experiment, option: str) -> Response:
+        """Stop choosing an option; what was learned from it stays."""
+        return await _change(request, experiment, lambda desk: desk.retire(option))
+
+    for verb, phase, text in (
+        ("pause", "paused", "Make no more decisions until it is resumed; rewards are taken."),
+        ("resume", "running", "Go on."),
+        ("stop", "stopped", "Make no more decisions, for ever; rewards are taken."),
+    ):
+        app.post(
+            f"/v1/experiments/{{experiment}}/{verb}",
+            dependencies=EXPERIMENTER,
+            name=verb,
+            description=text,
+        )(_phase_changer(phase))
+
+
+def _phase_changer(phase: str) -> Any:
+    async def change(request: Request, experiment: Experiment) -> Response:
+        return await _change(request, experiment, lambda desk: desk.change_phase(phase))
+
+    return change
+
+
+async def _change(request: Request, experiment: str, verb: Any) -> Response:
+    status, answer = await heart_of(request).perform(Command(verb, experiment))
+    return _JSON(answer, status)
+
+
+def _add_decisions(app: FastAPI) -> None:
+    @app.post("/v1/experiments/{experiment}/decisions", dependencies=CLIENT)
+    async def ask(
+        request: Request, experiment: Experiment, body: Question, key: Key = None
+    ) -> Response:
+        """Decide which option to show; on disk when this is answered."""
+        digest = _digest(body)
+        status, answer = await heart_of(request).perform(
+            Command(lambda desk: desk.ask(body, key, digest), experiment, None, key, body.unit)
+        )
+        return _JSON(answer, status)
+
+    @app.put("/v1/decisions/{decision}/reward", dependencies=CLIENT)
+    async def tell(request: Request, decision: Decision, body: Outcome) -> Response:
+        """Tell the reward of a decision: the same again is accepted, another one refused (409).
+
+        After the end of its reward window it is refused (410).
+        """
+        return await _settle(request, decision, lambda desk: desk.tell(decision, body.reward))
+
+    @app.put("/v1/decisions/{decision}/activation", dependencies=CLIENT)
+    async def activate(request: Request, decision: Decision) -> Response:
+        """Say that a decision is used, which was asked for with activate: false."""
+        return await _settle(request, decision, lambda desk: desk.activate(decision))
+
+    @app.put("/v1/decisions/{decision}/missing", dependencies=CLIENT)
+    async def missing(request: Request, decision: Decision) -> Response:
+        """Say that no reward will come; nothing is learned in its place."""
+        return await _settle(request, decision, lambda desk: desk.missing(decision))
+
+
+async def _settle(request: Request, decision: str, verb: Any) -> Response:
+    command = Command(verb, decision=decision)
+    status, answer = await heart_of(request).perform(command)
+    return _JSON(answer, status)
+
+
+def _digest(body: Question) -> str:
+    """Tell requests apart: the same question has the same digest."""
+    written = json.dumps(body.model_dump(), sort_keys=True)  # any text, also what UTF-8 has not
+    return hashlib.sha256(written.encode()).hexdigest()[:32]
+
+
+def _add_views(app: FastAPI) -> None:
+    @app.get("/v1/experiments", dependencies=READER)
+    async def experiments(request: Request) -> Response:
+        """List all experiments."""
+        return _JSON(await heart_of(request).read(views.experiments_view))
+
+    @app.get("/v1/experiments/{experiment}", dependencies=READER)
+    async def experiment(request: Request, experiment: Experiment) -> Response:
+        """Say what an experiment is."""
+        return _JSON(await heart_of(request).read(views.experiment_view, experiment))
+
+    for name in ("status", "estimates", "history"):
+        view = getattr(views, f"{name}_view")
+        app.get(
+            f"/v1/experiments/{{experiment}}/{name}",
+            dependencies=READER,
+            name=name,
+            description=view.__doc__,
+        )(_viewer(view))
+
+    @app.get("/v1/experiments/{experiment}/effects", dependencies=READER)
+    async def effects(
+        request: Request, experiment: Experiment, delta: Annotated[float, Query(gt=0, lt=1)] = 0.05
+    ) -> Response:
+        """Effects with intervals that hold at all rounds at once, with probability 1 - delta."""
+        return _JSON(await heart_of(request).read(views.effects_view, experiment, delta))
+
+    @app.get("/v1/experiments/{experiment}/pending", dependencies=READER)
+    async def pending(
+        request: Request, experiment: Experiment, most: Annotated[int, Query(ge=1, le=1000)] = 100
+    ) -> Response:
+        """List decisions that wait for their rewards, the oldest first."""
+        return _JSON(await heart_of(request).read(views.pending_view, experiment, most))
+
+
+def _viewer(view: Any) -> Any:
+    async def show(request: Request, experiment: Experiment) -> Response:
+        return _JSON(await heart_of(request).read(view, experiment))
+
+    return show
+
+
+def _add_operation(app: FastAPI) -> None:
+    @app.get("/v1/experiments/{experiment}/events", dependencies=READER)
+    async def events(
+        request: Request,
+        experiment: Experiment,
+        after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+        most: Annotated[int, Query(ge=1)] = 1000,
+    ) -> Response:
+        """List what has happened, in its order; ask again with after=next for more."""
+        heart = heart_of(request)
+        limit = min(most, heart.settings.most_events)
+        return _JSON(await heart.read(exports.events_view, experiment, after, limit))
+
+    @app.get("/v1/experiments/{experiment}/export.parquet", dependencies=READER)
+    async def export(request: Request, experiment: Experiment) -> Response:
+        """All decisions, one row each, for off-policy evaluation and for `sightline audit`."""
+        content = await heart_of(request).read(exports.export_parquet, experiment)
+        return Response(content, media_type="application/vnd.apache.parquet")
+
+    @app.get("/v1/health")
+    async def health(request: Request) -> Response:
+        """Whether anything can be written; 503 if not."""
+        well = await heart_of(request).is_healthy()
+        if not well:
+            raise Problem(503, "unavailable", "the database cannot be written now")
+        return _JSON({"status": "ok"})
+
+    @app.get("/metrics", dependencies=READER)
+    async def metrics(request: Request) -> Response:
+        """Counters, in the format of Prometheus."""
+        heart = heart_of(request)
+        heart.gauges()
+        return Response(heart.metrics.written(), media_type="text/plain; version=0.0.4")

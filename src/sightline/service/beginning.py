@@ -1,0 +1,113 @@
+"""From what a request says to the session of a new experiment."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from sightline.core.likelihood.families import Bernoulli, Gaussian, Likelihood, Poisson
+from sightline.engine.contexts import contexts
+from sightline.engine.factorial import factorial
+from sightline.engine.games import duel
+from sightline.engine.options import Options, as_options
+from sightline.policies.base import Policy
+from sightline.policies.catalogue import build
+from sightline.service.bodies import Reward, Specification
+from sightline.service.hosted import Hosted
+
+__all__ = ["begin", "bounds_of"]
+
+_WAYS = ("options", "factors", "contexts", "duel")
+
+
+def begin(wanted: Specification, most_options: int) -> Hosted:
+    """Make the session of an experiment, which nobody writes down yet.
+
+    Raises
+    ------
+    ValueError
+        If something is missing, or does not fit.
+    """
+    options = _options(wanted)
+    if len(options) > most_options:
+        raise ValueError(f"there may be {most_options} options at most, got {len(options)}")
+    noise, law = _noise(wanted)
+    try:
+        return Hosted(
+            options,
+            _policy(wanted.policy),
+            noise_std=noise,
+            rewards=law,
+            seed=secrets.randbits(62) if wanted.seed is None else wanted.seed,
+            reward_window=wanted.reward_deadline,
+            on_timeout=wanted.on_timeout,
+            floor=wanted.floor,
+        )
+    except (TypeError, OverflowError) as error:  # of a policy's fields, which may be anything
+        raise ValueError(f"policy: {error}") from None
+
+
+def _options(wanted: Specification) -> Options:
+    given = [name for name in _WAYS if getattr(wanted, name) is not None]
+    if len(given) != 1:
+        raise ValueError(f"give one of {', '.join(_WAYS)}, got {' and '.join(given) or 'none'}")
+    if wanted.factors is not None:
+        terms = None if wanted.interactions == "none" else wanted.interactions
+        return factorial(wanted.factors, terms, wanted.forbidden)
+    if wanted.interactions != "none" or wanted.forbidden:
+        raise ValueError("interactions and forbidden are for factors only")
+    if wanted.contexts is not None:
+        return contexts(wanted.contexts)
+    if wanted.duel is not None:
+        return duel(wanted.duel)
+    return as_options(wanted.options or {})
+
+
+def _policy(wanted: str | dict[str, Any] | None) -> Policy | None:
+    if wanted is None:
+        return None
+    made = build({"type": wanted} if isinstance(wanted, str) else wanted)
+    if not isinstance(made, Policy):
+        raise ValueError(f"policy must be the name of a policy, got {type(made).__name__}")
+    return made
+
+
+#: What each kind of reward says of itself; all else must be left out.
+_FIELDS = {
+    "gaussian": ("std",),
+    "bounded": ("low", "high"),
+    "bernoulli": ("link",),
+    "poisson": (),
+}
+
+
+def _noise(wanted: Specification) -> tuple[float | list[float] | None, Likelihood | None]:
+    """Noise level, or the law of the rewards."""
+    rewards = wanted.reward
+    if rewards is None:
+        return wanted.noise_std, None
+    if wanted.noise_std is not None:
+        raise ValueError("give reward or noise_std, not both")
+    allowed = _FIELDS[rewards.kind]
+    for name in ("std", "link", "low", "high"):
+        if name not in allowed and getattr(rewards, name) is not None:
+            raise ValueError(f"a {rewards.kind} reward has no {name}")
+    if rewards.kind == "gaussian":
+        return None, Gaussian(rewards.std)
+    if rewards.kind == "bernoulli":
+        return None, Bernoulli(rewards.link or "logistic")
+    if rewards.kind == "poisson":
+        return None, Poisson()
+    low, high = bounds_of(rewards) or (0.0, 0.0)
+    return 0.5 * (high - low), None  # the sub-Gaussian parameter of anything between
+
+
+def bounds_of(rewards: Reward | None) -> tuple[float, float] | None:
+    """Least and largest reward, where rewards have bounds; laws refuse by themselves."""
+    if rewards is None or rewards.kind != "bounded":
+        return None
+    if rewards.low is None or rewards.high is None or not rewards.low < rewards.high:
+        raise ValueError(
+            f"a bounded reward needs low below high, got {rewards.low} and {rewards.high}"
+        )
+    return rewards.low, rewards.high

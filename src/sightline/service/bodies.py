@@ -1,0 +1,105 @@
+"""What requests carry, as the OpenAPI document describes it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sightline.validation import LARGEST
+
+__all__ = ["Addition", "Outcome", "Question", "Reward", "Specification"]
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+#: What a column of the database can hold, and a person can tell apart.
+Unit = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Features = Annotated[list[float], Field(min_length=1, max_length=1000)]
+Level = str | int | float | bool
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class Reward(_Body):
+    """What rewards are: normal, within bounds, 0 or 1, or counts."""
+
+    kind: Literal["gaussian", "bounded", "bernoulli", "poisson"]
+    std: float | None = Field(
+        None, gt=0, le=LARGEST, description="Of Gaussian rewards; none if it is to be learned."
+    )
+    link: Literal["logistic", "identity"] | None = Field(
+        None, description="Of Bernoulli rewards: logistic by default."
+    )
+    low: float | None = Field(None, description="Least reward, of bounded ones.")
+    high: float | None = Field(None, description="Largest reward, of bounded ones.")
+
+
+class Specification(_Body):
+    """An experiment: its options, and how to choose among them."""
+
+    options: dict[Name, Features] | None = Field(None, description="Features of every option.")
+    factors: dict[Name, list[Level]] | None = Field(
+        None, description="Levels of every factor: all their combinations are the options."
+    )
+    interactions: Literal["none", "pairs"] | list[list[Name]] = Field(
+        "none", description="Which factors interact."
+    )
+    forbidden: list[dict[Name, Level]] = Field([], description="Combinations to leave out.")
+    contexts: dict[Name, dict[Name, Features]] | None = Field(
+        None, description="Options of every context, with their features."
+    )
+    duel: dict[Name, Features] | None = Field(
+        None, description="Options that are compared two at a time."
+    )
+    noise_std: float | list[float] | None = Field(
+        None, description="Sub-Gaussian parameter of the rewards, of all or of each option."
+    )
+    reward: Reward | None = Field(None, description="In place of noise_std: what rewards are.")
+    policy: str | dict[str, Any] | None = Field(
+        None, description='Name of a policy, or {"type": name, ...}; Stakes by default.'
+    )
+    seed: int | None = Field(None, ge=0, description="By default a random one.")
+    reward_deadline: float | str | None = Field(
+        None, description='Seconds, or a text such as "2 hours" or "500 rounds".'
+    )
+    on_timeout: Literal["ignore"] | float = Field(
+        "ignore", description="What is learned when no reward came in time."
+    )
+    floor: float = Field(0.0, ge=0, le=1, description="Least probability of every option.")
+    description: str = Field("", max_length=2000, description="For people.")
+
+
+class Question(_Body):
+    """Ask which option to choose now."""
+
+    unit: Unit | None = Field(
+        None, description="Who it is for; the same unit always gets the same decision."
+    )
+    count: int | None = Field(None, ge=1, description="How many decisions to make at once.")
+    available: list[str | int] | None = Field(
+        None, description="Options that may be chosen this time; by default all."
+    )
+    context: str | int | None = Field(None, description="The present context.")
+    activate: bool = Field(
+        True,
+        description="Whether the decision is used at once.  If not, and it is never activated, "
+        "nothing is learned from it.",
+    )
+
+
+class Outcome(_Body):
+    """What a decision has led to."""
+
+    reward: float | str | list[float] = Field(
+        description="A number; in a duel the name of the winner as well."
+    )
+
+
+class Addition(_Body):
+    """An option that joins a running experiment."""
+
+    name: Name
+    features: Features | None = Field(None, description="Not with levels.")
+    levels: dict[Name, Level] | None = Field(None, description="In a factorial design.")
+    noise_std: float | None = Field(None, description="Where every option has its own.")

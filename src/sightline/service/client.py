@@ -1,0 +1,399 @@
+"""``sl.Client``: the verbs of a session, for experiments of a service; with nothing to install.
+
+A request that gets no answer is sent again, with the same key: the service carries it out once.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import ssl
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from os import PathLike
+from typing import Any, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+from sightline.version import __version__
+
+__all__ = ["Client", "RemoteDecision", "ServiceError"]
+
+_AGAIN = (429, 502, 503, 504)  # answers after which a request is sent again
+_LONGEST_PAUSE = 5.0
+_COMPILATION = 300.0  # seconds in which a service has compiled any policy
+
+
+class ServiceError(RuntimeError):
+    """A service that refuses, or does not answer.
+
+    Attributes
+    ----------
+    status : int
+        Of the answer; 0 if there was none.
+    kind : str
+        What was wrong, in one word.
+    """
+
+    def __init__(self, message: str, status: int = 0, kind: str = "no-answer") -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
+@dataclass(frozen=True)
+class RemoteDecision:
+    """Answer to one question, as of a :class:`Session`; times are texts, in UTC.
+
+    Attributes
+    ----------
+    id : str
+        Under which to tell the reward.
+    experiment : str
+        Of which experiment.
+    option : str
+        What to show.
+    arm : int
+        Its row.
+    levels : mapping or None
+        Its level of every factor.
+    pair : list of str or None
+        The two to be compared, in a duel.
+    context : str or None
+        Its context.
+    unit : str or None
+        Who it is for.
+    probability : float or None
+        With which it was drawn; None if unknown.
+    exploring : bool
+        Whether the policy will learn from the reward.
+    round : int
+        Number of the question.
+    sequence : int
+        Number of its entry in the log.
+    model_version : int
+        Changes when options are added or retired.
+    activated : bool
+        Whether it was in use when it was made.
+    asked_at : str
+        When.
+    expires_at : str or None
+        End of its reward window, if that is a time.
+    expires_after_round : int or None
+        End of its reward window, if that is counted in rounds.
+    """
+
+    id: str
+    experiment: str
+    option: str
+    arm: int
+    levels: Mapping[str, Any] | None
+    pair: list[str] | None
+    context: str | None
+    unit: str | None
+    probability: float | None
+    exploring: bool
+    round: int
+    sequence: int
+    model_version: int
+    activated: bool
+    asked_at: str
+    expires_at: str | None
+    expires_after_round: int | None
+
+
+_KNOWN = frozenset(field.name for field in fields(RemoteDecision))
+
+
+class Client:
+    """A service of experiments, from anywhere.
+
+    It may be used by several threads: each has a connection of its own.
+
+    Parameters
+    ----------
+    url : str
+        Address of the service, such as ``"http://127.0.0.1:8000"``.
+    token : str, optional
+        As ``sightline token create`` has printed it; none for a service without tokens.
+    patience : float
+        Seconds for which a request is sent again if the service does not answer.
+    timeout : float
+        Seconds after which a single try is given up.
+
+    Examples
+    --------
+    >>> client = sl.Client("http://127.0.0.1:8000", token)  # doctest: +SKIP
+    >>> client.create("page", factors={"picture": ["large", "small"]}, noise_std=0.5)
+    >>> decision = client.ask("page", unit="visitor 17")
+    >>> client.tell(decision, 0.7)
+    >>> client.status("page")["settled"]
+    """
+
+    def __init__(
+        self, url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 30.0
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url must be such as http://127.0.0.1:8000, got {url!r}")
+        self._address = parts
+        self._token, self._patience, self._timeout = token, float(patience), float(timeout)
+        self._own = threading.local()
+
+    def __repr__(self) -> str:
+        return f"Client({self._address.geturl()!r})"
+
+    def create(self, experiment: str, **specification: Any) -> dict[str, Any]:
+        """Begin an experiment; the same again changes nothing.
+
+        Parameters
+        ----------
+        experiment : str
+            Its id: letters, digits, ``.``, ``_`` and ``-``.
+        **specification
+            ``factors``, ``options``, ``contexts`` or ``duel``; ``noise_std`` or ``reward``,
+            ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``, ``floor``, ``description``.
+        """
+        patience = max(self._patience, _COMPILATION)
+        return self._json("PUT", self._path(experiment), specification, patience=patience)
+
+    def ask(
+        self,
+        experiment: str,
+        count: int | None = None,
+        *,
+        unit: str | None = None,
+        available: Iterable[str | int] | None = None,
+        context: str | int | None = None,
+        activate: bool = True,
+        key: str | None = None,
+    ) -> Any:
+        """Ask for a decision, or for several; durable when this returns.
+
+        Parameters
+        ----------
+        experiment : str
+            Id of the experiment.
+        count : int, optional
+            How many decisions to make at once.
+        unit : str, optional
+            Who it is for: the same unit always gets the same decision.
+        available : iterable of str or int, optional
+            Options that may be chosen this time.
+        context : str or int, optional
+            The present context.
+        activate : bool
+            Whether the decision is used at once; if not, :meth:`activate` says so later.
+        key : str, optional
+            The same key gets the same answer, also from another process; a new one by default.
+
+        Returns
+        -------
+        RemoteDecision
+            Or a list of them, if ``count`` is given.
+        """
+        body: dict[str, Any] = {
+            "count": count,
+            "unit": unit,
+            "available": None if available is None else list(available),
+            "context": context,
+        }
+        body = {name: value for name, value in body.items() if value is not None}
+        if not activate:
+            body["activate"] = False
+        path = self._path(experiment, "decisions")
+        headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
+        answer = self._json("POST", path, body, headers)
+        if count is None:
+            return _decision(answer)
+        return [_decision(one) for one in answer["decisions"]]
+
+    def tell(self, decision: RemoteDecision | str, reward: Any) -> dict[str, Any]:
+        """Tell the reward of a decision; the same again changes nothing."""
+        return self._json("PUT", _of(decision, "reward"), {"reward": reward})
+
+    def missing(self, decision: RemoteDecision | str) -> dict[str, Any]:
+        """Say that no reward will come."""
+        return self._json("PUT", _of(decision, "missing"))
+
+    def activate(self, decision: RemoteDecision | str) -> dict[str, Any]:
+        """Say that a decision is used, which was asked for with ``activate=False``."""
+        return self._json("PUT", _of(decision, "activation"))
+
+    def add(self, experiment: str, option: str, **values: Any) -> dict[str, Any]:
+        """Add an option, with its ``features`` or ``levels``."""
+        return self._json("POST", self._path(experiment, "options"), {"name": option, **values})
+
+    def retire(self, experiment: str, option: str) -> dict[str, Any]:
+        """Stop choosing an option."""
+        path = self._path(experiment, "options")
+        return self._json("POST", f"{path}/{quote(option, safe='')}:retire")
+
+    def pause(self, experiment: str) -> dict[str, Any]:
+        """Make no more decisions until :meth:`resume`."""
+        return self._json("POST", self._path(experiment, "pause"))
+
+    def resume(self, experiment: str) -> dict[str, Any]:
+        """Go on."""
+        return self._json("POST", self._path(experiment, "resume"))
+
+    def stop(self, experiment: str) -> dict[str, Any]:
+        """Make no more decisions, for ever."""
+        return self._json("POST", self._path(experiment, "stop"))
+
+    def experiments(self) -> list[dict[str, Any]]:
+        """List all experiments."""
+        return list(self._json("GET", "/v1/experiments")["experiments"])
+
+    def status(self, experiment: str) -> dict[str, Any]:
+        """Say where an experiment stands."""
+        return self._json("GET", self._path(experiment, "status"))
+
+    def estimates(self, experiment: str) -> list[dict[str, Any]]:
+        """Estimate every option."""
+        return list(self._json("GET", self._path(experiment, "estimates"))["estimates"])
+
+    def effects(self, experiment: str, delta: float = 0.05) -> list[dict[str, Any]]:
+        """Estimate every effect, with intervals that hold at all rounds at once."""
+        path = f"{self._path(experiment, 'effects')}?{urlencode({'delta': delta})}"
+        return list(self._json("GET", path)["effects"])
+
+    def pending(self, experiment: str) -> list[RemoteDecision]:
+        """List decisions that wait for their rewards, the oldest first, 1000 at most."""
+        answer = self._json("GET", f"{self._path(experiment, 'pending')}?most=1000")
+        return [_decision(one) for one in answer["decisions"]]
+
+    def events(self, experiment: str, after: int = 0) -> Iterator[dict[str, Any]]:
+        """Go through what has happened, in its order."""
+        while True:
+            query = urlencode({"after": after})
+            page = self._json("GET", f"{self._path(experiment, 'events')}?{query}")
+            if not page["events"]:
+                return
+            yield from page["events"]
+            after = page["next"]
+
+    def export(self, experiment: str, path: str | PathLike[str]) -> None:
+        """Write all decisions to a Parquet file."""
+        content = self._send("GET", self._path(experiment, "export.parquet"))
+        with open(path, "wb") as file:
+            file.write(content)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection of this thread."""
+        connection = getattr(self._own, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._own.connection = None
+
+    def _path(self, experiment: str, *parts: str) -> str:
+        return "/".join(["/v1/experiments", quote(experiment, safe=""), *parts])
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._send(method, path, body, headers, patience))
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
+    ) -> bytes:
+        """Send a request until it is answered, or patience ends: all of them may be repeated."""
+        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        deadline = time.monotonic() + (self._patience if patience is None else patience)
+        pause = 0.02
+        while True:
+            wait = pause * random.uniform(0.5, 1.5)
+            trouble: Exception
+            try:
+                status, answer, later = self._try(method, path, content, headers or {})
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                trouble = ServiceError(f"{self._address.geturl()} does not answer: {error!r}")
+            else:
+                if status < 400:
+                    return answer
+                trouble = _error(status, answer)
+                if status not in _AGAIN:
+                    raise trouble
+                wait = max(wait, min(later, _LONGEST_PAUSE))
+            if time.monotonic() + wait > deadline:
+                raise trouble
+            time.sleep(wait)
+            pause = min(2.0 * pause, _LONGEST_PAUSE)
+
+    def _try(
+        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes, float]:
+        sent = {"User-Agent": f"sightline/{__version__}", **headers}
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token}"
+        connection = self._connection()
+        connection.request(method, self._address.path.rstrip("/") + path, content, sent)
+        response = connection.getresponse()
+        later = response.getheader("Retry-After") or "0"
+        return response.status, response.read(), float(later) if later.isdigit() else 0.0
+
+    def _connection(self) -> http.client.HTTPConnection:
+        found: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if found is None:
+            host, port = self._address.hostname or "", self._address.port
+            if self._address.scheme == "https":
+                trusted = ssl.create_default_context()
+                found = http.client.HTTPSConnection(
+                    host, port, timeout=self._timeout, context=trusted
+                )
+            else:
+                found = http.client.HTTPConnection(host, port, timeout=self._timeout)
+            self._own.connection = found
+        return found
+
+
+def _of(decision: RemoteDecision | str, verb: str) -> str:
+    id_ = decision if isinstance(decision, str) else decision.id
+    return f"/v1/decisions/{quote(id_, safe='')}/{verb}"
+
+
+def _decision(answer: Mapping[str, Any]) -> RemoteDecision:
+    """Read a decision; a later service may tell more of it."""
+    return RemoteDecision(**{name: value for name, value in answer.items() if name in _KNOWN})
+
+
+def _error(status: int, answer: bytes) -> Exception:
+    """Find the error that a session would have raised."""
+    try:
+        problem = json.loads(answer)
+        detail, kind = str(problem["detail"]), str(problem["type"]).rpartition(":")[2]
+    except (ValueError, KeyError, TypeError):  # of a proxy between
+        return ServiceError(f"the service answers {status}", status, "http")
+    if kind in ("unknown-decision", "closed-decision", "expired-decision"):
+        from sightline.engine import decisions  # with NumPy, which no other answer needs
+
+        names = {404: "UnknownDecisionError", 409: "ClosedDecisionError"}
+        error: Exception = getattr(decisions, names.get(status, "ExpiredDecisionError"))(detail)
+        return error
+    if status in (401, 403):
+        return PermissionError(detail)
+    if status == 422:
+        return ValueError(detail)
+    return ServiceError(detail, status, kind)

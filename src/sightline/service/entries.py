@@ -1,0 +1,87 @@
+"""Events of experiments, as rows of the database.
+
+An entry is an event of the engine, or one of the service's own, with what the service knows beyond:
+the key and the unit it was asked for with, and further values in ``extra``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sightline.engine.journal import Event
+
+__all__ = ["ENGINE_KINDS", "Entry", "entry_of", "row_of"]
+
+#: Kinds that the engine's replay knows; all others are the service's own.
+ENGINE_KINDS = frozenset({"asked", "told", "expired", "given up", "late", "added", "retired"})
+#: Fields of an event that have no column of their own.
+_FIELDS = ("round", "arm", "probability", "exploring", "reward", "questions", "body", "context")
+_FIRST = Event._fields.index("round")
+_LAST = _FIRST + len(_FIELDS)
+assert Event._fields[_FIRST:_LAST] == _FIELDS
+
+
+_written = json.JSONEncoder(separators=(",", ":")).encode  # made once
+
+
+class Entry(NamedTuple):
+    """One row of the log of an experiment.
+
+    Attributes
+    ----------
+    event : Event
+        As the engine knows it.
+    key : str or None
+        Idempotency key of the request, in the first entry that it led to.
+    unit : str or None
+        For whom it was asked, if they always get the same decision.
+    extra : mapping
+        ``active``, which is false if a decision must be activated; ``version`` of the options;
+        ``request``, the hash of what was asked; ``many``, if a list is to be answered.
+    """
+
+    event: Event
+    key: str | None = None
+    unit: str | None = None
+    extra: Mapping[str, Any] = {}
+
+
+def row_of(experiment: str, entry: Entry) -> dict[str, Any]:
+    """Write an entry as a row: floats to the last bit, as Python's JSON does."""
+    event = entry.event
+    values = event[_FIRST:_LAST]  # faster than by name, and every decision pays for it
+    payload = {
+        name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None
+    }
+    payload.update(entry.extra)
+    if event.actions is not None:
+        payload["actions"] = base64.b64encode(event.actions).decode()
+    return {
+        "experiment": experiment,
+        "sequence": event.sequence,
+        "kind": event.kind,
+        "decision": event.decision,
+        "key": entry.key,
+        "unit": entry.unit,
+        "payload": _written(payload),
+        "created": event.time,
+    }
+
+
+def entry_of(row: Any) -> Entry:
+    """Read a row: inverse of :func:`row_of`."""
+    payload = json.loads(row.payload)
+    fields = {name: payload.pop(name, None) for name in _FIELDS}
+    actions = payload.pop("actions", None)
+    event = Event(
+        row.sequence,
+        row.kind,
+        row.created,
+        row.decision,
+        **fields,
+        actions=None if actions is None else base64.b64decode(actions),
+    )
+    return Entry(event, row.key, row.unit, payload)

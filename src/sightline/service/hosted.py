@@ -1,0 +1,160 @@
+"""Sessions of the engine in a service: whose log is in the database, and those that follow it.
+
+Live, and from the log: it is the same state.  One session writes the log of its experiment; any
+number of others fold what was written, to answer readers or to take over.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from sightline.engine.archive import read_snapshot, write_snapshot
+from sightline.engine.decisions import Pending
+from sightline.engine.journal import Event
+from sightline.engine.ledger import Closing, Window
+from sightline.engine.live import LiveState
+from sightline.engine.log import Log
+from sightline.engine.replay import replay
+from sightline.report.session import Session
+from sightline.service.entries import ENGINE_KINDS, Entry
+
+__all__ = ["Hosted", "Notes"]
+
+
+@dataclass
+class Notes:
+    """What the service knows of an experiment beyond its session: a fold of the log as well.
+
+    Attributes
+    ----------
+    phase : str
+        ``"running"``, ``"paused"`` or ``"stopped"``.
+    version : int
+        Number of the event that last added or retired an option; 0 before the first.
+    inactive : set of str
+        Open decisions that have not been activated.
+    """
+
+    phase: str = "running"
+    version: int = 0
+    inactive: set[str] = field(default_factory=set)
+
+    def follow(self, entry: Entry) -> None:
+        """Take note of the next entry."""
+        event = entry.event
+        if event.kind == "asked":
+            if entry.extra.get("active") is False:
+                self.inactive.add(event.decision or "")
+        elif event.kind in ("told", "expired", "given up", "activated"):
+            self.inactive.discard(event.decision or "")
+        elif event.kind in ("added", "retired"):
+            self.version = event.sequence
+        elif event.kind in ("paused", "stopped"):
+            self.phase = event.kind
+        elif event.kind == "resumed":
+            self.phase = "running"
+
+    def written(self) -> str:
+        """Write them for a snapshot."""
+        return json.dumps([self.phase, self.version, sorted(self.inactive)])
+
+    @classmethod
+    def read(cls, text: str) -> Notes:
+        """Inverse of :meth:`written`."""
+        phase, version, inactive = json.loads(text)
+        return cls(phase, version, set(inactive))
+
+
+class Hosted(Session):
+    """A session of a service.
+
+    Attributes
+    ----------
+    notes : Notes
+        What the service knows beyond.
+    follows : bool
+        Whether it only follows what another one writes: it then ends no reward window by itself.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.notes = Notes()
+        self.follows = False
+
+    @classmethod
+    def from_snapshot(cls, content: bytes, notes: str) -> Self:
+        """Continue from a snapshot."""
+        session = cls._restored(read_snapshot(io.BytesIO(content)), None)
+        session.notes = Notes.read(notes)
+        return session
+
+    def snapshot(self) -> bytes:
+        """Everything but the notes, as bytes."""
+        content = io.BytesIO()
+        write_snapshot(content, self._live.snapshot())
+        return content.getvalue()
+
+    def fold(self, entries: Iterable[Entry]) -> None:
+        """Do again what a log tells, and compare what was decided."""
+        journal, self._live.journal = self._live.journal, None  # which has them already
+        try:
+            with self._guard.lock:
+                replay(self._live, self._engine_events(entries))
+        finally:
+            self._live.journal = journal
+
+    def _engine_events(self, entries: Iterable[Entry]) -> Iterator[Event]:
+        for entry in entries:
+            self.notes.follow(entry)
+            if entry.event.kind in ENGINE_KINDS:
+                yield entry.event
+
+    @property
+    def live(self) -> LiveState:
+        """Its state, to be read under the caller's care."""
+        return self._live
+
+    @property
+    def limits(self) -> Window:
+        """How long rewards are waited for."""
+        return self._live.ledger.window
+
+    def write_to(self, log: Log, now: Callable[[], float]) -> None:
+        """Write to a log from now on, by this clock."""
+        self._live.journal, self._now = log, now
+
+    def closing(self, decision: str) -> Closing | None:
+        """Find how a decision was closed; None if it is open or unknown."""
+        return self._closing(decision)
+
+    def open_decision(self, decision: str) -> Pending | None:
+        """Find a decision that is open."""
+        return self._live.ledger.open.get(decision)
+
+    def expire(self) -> None:
+        """End reward windows that are over."""
+        with self._guard.lock:
+            self._recover()
+            self._expire()
+
+    def _expire(self) -> float:
+        """Close what is over; what was never used leaves nothing to learn."""
+        now = self._now()
+        if self.follows:
+            return now
+        due = self._live.due(now)
+        if due:
+            unused = self.notes.inactive
+            closings = [
+                one._replace(ending="given up", reward=math.nan)
+                if one.decision.id in unused
+                else one
+                for one in due
+            ]
+            self._live.perform(now, closings)
+        return now

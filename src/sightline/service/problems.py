@@ -1,0 +1,79 @@
+"""Refusals as ``application/problem+json`` (RFC 9457), and which error becomes which."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from sightline.engine.decisions import (
+    ClosedDecisionError,
+    ExpiredDecisionError,
+    UnknownDecisionError,
+)
+
+__all__ = ["MEDIA_TYPE", "Problem", "problem_of", "unavailable"]
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(Exception):  # noqa: N818 - the name of what is sent
+    """A request that is refused; nothing was changed.
+
+    Parameters
+    ----------
+    status : int
+        Of the answer.
+    kind : str
+        One word for programs, the end of ``type``.
+    detail : str
+        One sentence for people.
+    headers : mapping, optional
+        Further headers of the answer.
+    """
+
+    def __init__(
+        self, status: int, kind: str, detail: str, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.kind, self.detail, self.headers = status, kind, detail, headers or {}
+
+    def body(self) -> dict[str, Any]:
+        """Write it as JSON has it."""
+        return {
+            "type": f"urn:sightline:problem:{self.kind}",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+        }
+
+
+def unavailable() -> Problem:
+    """Refuse what the database cannot do at present."""
+    return Problem(
+        503,
+        "unavailable",
+        "the database cannot be used now: send it again, it is carried out once",
+        {"Retry-After": "1"},
+    )
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """Find the refusal that an error of the library stands for; None if it is a defect."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, UnknownDecisionError):
+        return Problem(404, "unknown-decision", str(error))
+    if isinstance(error, ClosedDecisionError):
+        return Problem(409, "closed-decision", str(error))
+    if isinstance(error, ExpiredDecisionError):
+        return Problem(410, "expired-decision", str(error))
+    if isinstance(error, DBAPIError | PoolTimeout):
+        return unavailable()
+    if isinstance(error, KeyError):
+        return Problem(422, "invalid", str(error.args[0]))
+    if isinstance(error, ValueError):
+        return Problem(422, "invalid", str(error))
+    return None

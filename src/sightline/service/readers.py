@@ -1,0 +1,135 @@
+"""The reading side: answers from sessions that follow the log, on connections that only read.
+
+Nothing here waits for the writer, nor does the writer wait for it.  What was acknowledged is seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from sightline.service import rows
+from sightline.service.bodies import Specification
+from sightline.service.entries import Entry
+from sightline.service.hosted import Hosted
+from sightline.service.loading import begun_with, load_session
+from sightline.service.problems import Problem
+from sightline.service.settings import Settings
+from sightline.service.store import Store
+
+__all__ = ["Follower", "Readers"]
+
+
+@dataclass(eq=False)
+class Follower:
+    """An experiment as far as its log has been read.
+
+    Attributes
+    ----------
+    experiment : str
+        Its id.
+    session : Hosted
+        Its state.
+    wanted : Specification
+        How it was begun.
+    created : float
+        When, in seconds since 1970.
+    last : int
+        Number of the last entry that was read.
+    """
+
+    experiment: str
+    session: Hosted
+    wanted: Specification
+    created: float
+    last: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Readers:
+    """Followers of all experiments that somebody looks at."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store, self._settings = store, settings
+        self._followers: OrderedDict[str, Follower] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def following(self, experiment: str) -> Iterator[tuple[Follower, Connection]]:
+        """Use an experiment as it is now; others who look at it wait.
+
+        Raises
+        ------
+        Problem
+            If there is no such experiment.
+        """
+        with self._store.reading() as connection:
+            follower = self._follower(connection, experiment)
+            with follower.lock:
+                entries = rows.entries_after(connection, experiment, follower.last)
+                try:
+                    follower.session.fold(entries)
+                except BaseException:  # half folded: read it again
+                    self._forget(experiment)
+                    raise
+                if entries:
+                    follower.last = entries[-1].event.sequence
+                yield follower, connection
+
+    def _follower(self, connection: Connection, experiment: str) -> Follower:
+        with self._lock:
+            found = self._followers.get(experiment)
+            if found is not None:
+                self._followers.move_to_end(experiment)
+                return found
+        loaded = load_session(connection, experiment)
+        if loaded is None:
+            raise Problem(404, "unknown-experiment", f"there is no experiment {experiment!r}")
+        session, last, _ = loaded
+        session.follows = True
+        (first,) = rows.entries_after(connection, experiment, 0, 1)
+        made = Follower(experiment, session, begun_with(first), first.event.time, last)
+        with self._lock:
+            kept = self._followers.setdefault(experiment, made)
+            while len(self._followers) > self._settings.loaded:
+                self._followers.popitem(last=False)
+        return kept
+
+    def _forget(self, experiment: str) -> None:
+        with self._lock:
+            self._followers.pop(experiment, None)
+
+    def beginnings(self) -> list[tuple[str, Entry]]:
+        """List all experiments with their first entries."""
+        with self._store.reading() as connection:
+            return rows.beginnings(connection)
+
+    def page(self, experiment: str, after: int, most: int) -> list[Entry]:
+        """Entries of an experiment with higher numbers."""
+        with self._store.reading() as connection:
+            found = rows.entries_after(connection, experiment, after, most)
+            if not found and rows.last_of(connection, experiment) == 0:
+                raise Problem(404, "unknown-experiment", f"there is no experiment {experiment!r}")
+            return found
+
+    def experiment_of(self, decision: str) -> str:
+        """Find the experiment of a decision."""
+        with self._store.reading() as connection:
+            found = rows.experiments_of(connection, [decision])
+        if decision not in found:
+            raise Problem(404, "unknown-decision", f"there is no decision {decision!r}")
+        return found[decision]
+
+    def everything(self, experiment: str) -> tuple[Any, list[Entry]]:
+        """First snapshot and whole log of an experiment, at one moment."""
+        with self._store.reading() as connection:
+            first = rows.kept(connection, experiment, first=True)
+            if first is None:
+                raise Problem(404, "unknown-experiment", f"there is no experiment {experiment!r}")
+            return first, rows.entries_after(connection, experiment)

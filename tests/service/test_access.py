@@ -1,0 +1,196 @@
+"""A stranger gets nothing, a client cannot administer, and nobody can do too much."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.service.serving import is_loopback, serve
+from sightline.service.store import Store
+from sightline.service.tokens import create_token, list_tokens, revoke_token
+from tests.service.forked import SPECIFICATION
+from tests.service.running import Service, running
+
+pytestmark = pytest.mark.slow
+
+PAGE = "/v1/experiments/page"
+ROLES = ("reader", "client", "experimenter", "admin")
+
+
+class Closed:
+    """A service with a token of every role."""
+
+    def __init__(self, service: Service, tokens: dict[str, str]) -> None:
+        self.service, self.tokens = service, tokens
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Closed]:
+    url = f"sqlite:///{tmp_path}/x.db"
+    with Store(url, serving=False) as store:
+        tokens = {role: create_token(store, role, role) for role in ROLES}
+    with running(url, token_refresh=0.0) as service:
+        made = service("PUT", PAGE, SPECIFICATION, token=tokens["experimenter"])
+        assert made.status == 201
+        yield Closed(service, tokens)
+
+
+def requests(service: Service, token: str) -> list[tuple[str, str]]:
+    """Every address of the OpenAPI document, filled in."""
+    found = service("GET", "/openapi.json", token=token).body["paths"]
+    filled = [
+        (method.upper(), path.replace("{experiment}", "page").replace("{option}", "a"))
+        for path, verbs in found.items()
+        for method in verbs
+    ]
+    return [(method, path.replace("{decision}", "x")) for method, path in filled]
+
+
+def test_a_stranger_gets_nothing(closed: Closed) -> None:
+    listed = requests(closed.service, closed.tokens["reader"])
+    assert len(listed) > 18
+    strange = [None, "", "x", "sl_" + 43 * "A", closed.tokens["admin"][:-1]]
+    for method, path in [*listed, ("GET", "/"), ("GET", "/openapi.json"), ("GET", "/nothing")]:
+        if path == "/v1/health":
+            continue
+        for token in strange:
+            answer = closed.service(method, path, {} if method != "GET" else None, token=token)
+            assert answer.status == 401, (method, path)
+            assert set(answer.body) == {"type", "title", "status", "detail"}
+            assert "page" not in str(answer.body)
+    health = closed.service("GET", "/v1/health")
+    assert (health.status, health.body) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "least"),
+    [
+        ("GET", f"{PAGE}/status", "reader"),
+        ("GET", f"{PAGE}/events", "reader"),
+        ("GET", "/metrics", "reader"),
+        ("POST", f"{PAGE}/decisions", "client"),
+        ("PUT", "/v1/decisions/x/reward", "client"),
+        ("PUT", "/v1/decisions/x/missing", "client"),
+        ("PUT", "/v1/decisions/x/activation", "client"),
+        ("PUT", "/v1/experiments/other", "experimenter"),
+        ("POST", f"{PAGE}/options", "experimenter"),
+        ("POST", f"{PAGE}/options/a:retire", "experimenter"),
+        ("POST", f"{PAGE}/pause", "experimenter"),
+        ("POST", f"{PAGE}/resume", "experimenter"),
+        ("POST", f"{PAGE}/stop", "experimenter"),
+    ],
+)
+def test_roles(closed: Closed, method: str, path: str, least: str) -> None:
+    for role in ROLES:
+        body: Any = None if method == "GET" or path.endswith(("retire", "pause", "resume")) else {}
+        answer = closed.service(method, path, body, token=closed.tokens[role])
+        allowed = ROLES.index(role) >= ROLES.index(least)
+        assert (answer.status != 403) == allowed, (role, answer)
+
+
+def test_a_revoked_token_is_a_strangers(closed: Closed) -> None:
+    token = closed.tokens["client"]
+    assert closed.service("GET", f"{PAGE}/status", token=token).status == 200
+    revoke_token(closed.service.store, "client")
+    time.sleep(0.01)
+    assert closed.service("GET", f"{PAGE}/status", token=token).status == 401
+    with pytest.raises(ValueError, match="no token 'client' that could be revoked"):
+        revoke_token(closed.service.store, "client")
+    with pytest.raises(ValueError, match="there is a token 'client' already"):
+        create_token(closed.service.store, "client", "client")
+
+
+def test_a_service_does_not_open_when_its_last_token_is_revoked(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/x.db", token_refresh=0.0) as service:
+        assert service("GET", "/v1/experiments").status == 200
+        create_token(service.store, "one", "admin")
+        assert service("GET", "/v1/experiments").status == 401
+        revoke_token(service.store, "one")
+        assert service("GET", "/v1/experiments").status == 401
+
+
+def test_without_a_token_only_this_machine_is_served(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        with pytest.raises(ValueError, match="without one the service listens on the loopback"):
+            serve(f"sqlite:///{tmp_path}/x.db", host)
+    assert is_loopback("127.0.0.1")
+    assert is_loopback("::1")
+    assert is_loopback("localhost")
+    with running(f"sqlite:///{tmp_path}/y.db", loopback=False) as service:
+        assert service("GET", "/v1/experiments").status == 401
+
+
+def test_secrets_are_neither_stored_nor_logged(
+    closed: Closed, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        for token in closed.tokens.values():
+            closed.service("GET", f"{PAGE}/status", token=token)
+            closed.service("GET", f"{PAGE}/nothing", token=token)
+    with sqlite3.connect(tmp_path / "x.db") as connection:
+        stored = "".join(map(str, connection.execute("SELECT * FROM tokens").fetchall()))
+    connection.close()
+    for token in closed.tokens.values():
+        assert token not in caplog.text
+        assert token not in stored
+        assert token[3:20] not in stored
+    listed = list_tokens(closed.service.store)
+    assert [one.role.name.lower() for one in listed] == list(ROLES)
+
+
+def test_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/x.db") as service:
+        service("PUT", PAGE, SPECIFICATION)
+        own = {"Origin": service.url}
+        assert service("POST", f"{PAGE}/pause", headers=own).status == 200
+        for headers in (
+            {"Origin": "https://example.org"},
+            {"Origin": "null"},
+            {"Sec-Fetch-Site": "cross-site"},
+        ):
+            assert service("POST", f"{PAGE}/stop", headers=headers).status == 403
+        renamed = service("GET", "/v1/experiments", headers={"Host": "example.org:8000"})
+        assert renamed.status == 403
+        plain = service("POST", f"{PAGE}/decisions", b"{}", headers={"Content-Type": "text/plain"})
+        assert plain.status == 422
+        preflight = service("OPTIONS", f"{PAGE}/stop", headers={"Origin": "https://example.org"})
+        assert "access-control-allow-origin" not in {name.lower() for name in preflight.headers}
+
+
+def test_limits(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    with running(url, largest_body=2000, most_options=3, most_decisions=5) as service:
+        large = {**SPECIFICATION, "description": "x" * 2000}
+        assert service("PUT", PAGE, large).status == 413
+        chunked = {"Transfer-Encoding": "chunked", "Content-Type": "application/json"}
+        body = b"%x\r\n%s\r\n0\r\n\r\n" % (3000, b" " * 3000)
+        assert service("PUT", PAGE, body, headers=chunked).status == 413
+        assert service("PUT", PAGE, SPECIFICATION).status == 201
+        many = {"factors": {"a": ["x", "y"], "b": ["x", "y"]}}
+        assert "3 options at most" in service("PUT", "/v1/experiments/m", many).body["detail"]
+        extra = {"name": "d", "features": [1.0, 1.0]}
+        assert service("POST", f"{PAGE}/options", extra).status == 422
+        assert service("POST", f"{PAGE}/decisions", {"count": 6}).status == 422
+    with running(url, rate=5.0, burst=1.0) as service:
+        answers = [service("GET", "/v1/experiments") for _ in range(12)]
+        refused = [one for one in answers if one.status == 429]
+        assert 3 <= len(refused) < 10
+        assert refused[0].headers["retry-after"] == "1"
+
+
+def test_every_answer_has_security_headers(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/x.db") as service:
+        for path in ("/v1/experiments", "/nothing", "/v1/health"):
+            headers = service("GET", path).headers
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["x-frame-options"] == "DENY"
+            assert "default-src 'self'" in headers["content-security-policy"]
+            assert "server" not in headers

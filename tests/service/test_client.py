@@ -1,0 +1,185 @@
+"""``sl.Client``: the verbs of a session, once each, however bad the connection."""
+
+from __future__ import annotations
+
+import random
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sightline as sl
+from sightline.report.audit import audit
+from sightline.service.client import RemoteDecision, ServiceError
+from sightline.service.store import Store
+from sightline.service.tokens import create_token
+from tests.service.running import Service, running
+
+pytestmark = pytest.mark.slow
+
+OPTIONS = {"a": [1.0, 0.0], "b": [0.9, 0.3], "c": [0.0, 1.0]}
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with running(f"sqlite:///{tmp_path}/x.db") as found:
+        yield found
+
+
+def begun(client: sl.Client) -> sl.Client:
+    client.create("page", options=OPTIONS, noise_std=0.3, policy="IDS", reward_deadline="9 rounds")
+    return client
+
+
+def test_the_verbs_of_a_session(service: Service, tmp_path: Path) -> None:
+    client = begun(sl.Client(service.url))
+    decision = client.ask("page")
+    assert isinstance(decision, RemoteDecision)
+    assert decision.option in OPTIONS
+    client.tell(decision, 0.7)
+    client.tell(decision.id, 0.7)
+    with pytest.raises(sl.ClosedDecisionError, match="was told before"):
+        client.tell(decision, 0.8)
+    with pytest.raises(sl.UnknownDecisionError):
+        client.tell("nobody", 0.8)
+    two = client.ask("page", 2, available=["a", "b"])
+    assert [one.option in ("a", "b") for one in two] == [True, True]
+    client.missing(two[0])
+    sticky = client.ask("page", unit="me", activate=False)
+    assert client.ask("page", unit="me") == sticky
+    client.activate(sticky)
+    assert client.ask("page", key="k") == client.ask("page", key="k")
+    client.add("page", "d", features=[0.5, 0.5])
+    client.retire("page", "d")
+    assert client.status("page")["told"] == 1
+    assert len(client.estimates("page")) == 4
+    assert len(client.effects("page", 0.1)) == 2
+    assert sticky.id in [one.id for one in client.pending("page")]
+    assert [one["sequence"] for one in client.events("page", after=2)][:2] == [3, 4]
+    client.ask("page", 12)
+    with pytest.raises(sl.ExpiredDecisionError):
+        client.tell(two[1], 0.5)
+    client.export("page", tmp_path / "export.parquet")
+    assert audit(tmp_path / "export.parquet").well
+    for verb, phase in ((client.pause, "paused"), (client.resume, "running")):
+        assert verb("page")["phase"] == phase
+    assert client.stop("page")["phase"] == "stopped"
+    with pytest.raises(ServiceError, match="is stopped") as raised:
+        client.ask("page")
+    assert (raised.value.status, raised.value.kind) == (409, "stopped")
+    with pytest.raises(ValueError, match="give one of options"):
+        client.create("empty")
+    assert [one["id"] for one in client.experiments()] == ["page"]
+    client.close()
+
+
+def test_tokens_of_a_client(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    with Store(url, serving=False) as store:
+        token = create_token(store, "reader", "reader")
+    with running(url) as service:
+        with (
+            sl.Client(service.url) as stranger,
+            pytest.raises(PermissionError, match="a valid token is needed"),
+        ):
+            stranger.experiments()
+        client = sl.Client(service.url, token)
+        assert client.experiments() == []
+        with pytest.raises(PermissionError, match="the role client or higher"):
+            client.ask("page")
+        assert token not in repr(client)
+        client.close()
+
+
+class Flaky:
+    """A proxy that loses a quarter of the requests, and a quarter of the answers."""
+
+    def __init__(self, port: int) -> None:
+        self._target, self._rng = port, random.Random(3)
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.lost = 0
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            with client:
+                dice = self._rng.random()
+                request = _whole(client)
+                if dice < 1 / 4 or not request:
+                    self.lost += 1
+                    continue
+                with socket.create_connection(("127.0.0.1", self._target)) as service:
+                    service.sendall(request)
+                    answer = _whole(service)
+                    if dice < 1 / 2:  # it was carried out, and nobody hears of it
+                        self.lost += 1
+                        continue
+                    client.sendall(answer)
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._socket.close()
+
+
+def _whole(connection: socket.socket) -> bytes:
+    """Read a request or an answer with all of its body; nothing if it has ended."""
+    content = b""
+    while True:
+        head, end, body = content.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head.lower())
+        if end and len(body) >= (int(length[1]) if length else 0):
+            return content
+        part = connection.recv(1 << 16)
+        if not part:
+            return b""
+        content += part
+
+
+def test_lost_requests_and_lost_answers_change_nothing(service: Service) -> None:
+    begun(sl.Client(service.url)).close()
+    proxy = Flaky(service.port)
+    client = sl.Client(proxy.url, patience=60.0)
+    rewards = []
+    try:
+        for i in range(12):
+            decision = client.ask("page")
+            rewards.append(i / 16)
+            client.tell(decision, rewards[-1])
+    finally:
+        client.close()
+        proxy.close()
+    assert proxy.lost > 5
+    with sl.Client(service.url) as client:
+        status = client.status("page")
+    assert (status["round"], status["told"], status["pending"]) == (13, 12, 0)
+    assert status["reward"] == sum(rewards)
+
+
+def test_patience_ends(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    client = sl.Client(f"http://127.0.0.1:{port}", patience=0.1)
+    with pytest.raises(ServiceError, match="does not answer"):
+        client.experiments()
+    for url in ("127.0.0.1:8000", "ftp://x", ""):
+        with pytest.raises(ValueError, match="url must be such as"):
+            sl.Client(url)
+
+
+def test_a_client_needs_nothing_but_the_standard_library() -> None:
+    code = "import sys, sightline as sl; sl.Client('http://x'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"numpy", "numba", "fastapi", "sqlalchemy", "pydantic", "uvicorn"}

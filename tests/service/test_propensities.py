@@ -1,0 +1,115 @@
+"""Probabilities are those of the draws, and an audit notices any that is not."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from sightline.cli import app
+from sightline.report.audit import audit
+from tests.service.forked import SPECIFICATION
+from tests.service.running import running
+
+pytestmark = pytest.mark.slow
+
+PAGE = "/v1/experiments/page"
+ROUNDS = 1000
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An experiment with a floor: every option can be evaluated on its log."""
+    folder = tmp_path_factory.mktemp("propensities")
+    rng = np.random.default_rng(0)
+    means = {"a": 0.5, "b": 0.55, "c": 0.3}
+    with running(f"sqlite:///{folder}/x.db") as service:
+        service("PUT", PAGE, {**SPECIFICATION, "floor": 0.1})
+        for _ in range(ROUNDS // 10):
+            made = service("POST", f"{PAGE}/decisions", {"count": 10}).body["decisions"]
+            for one in made[:2]:  # other rewards never come
+                reward = means[one["option"]] + 0.3 * rng.standard_normal()
+                service("PUT", f"/v1/decisions/{one['id']}/reward", {"reward": reward})
+        content = service("GET", f"{PAGE}/export.parquet").body
+    path = folder / "export.parquet"
+    path.write_bytes(content)
+    return path
+
+
+def test_every_probability_is_recomputed(export: Path) -> None:
+    found = audit(export)
+    assert found.well, found
+    assert (found.decisions, found.unknown) == (ROUNDS, 0)
+    result = CliRunner().invoke(app, ["audit", str(export)])
+    assert result.exit_code == 0
+    assert f"{ROUNDS} of {ROUNDS} probabilities recomputed" in result.output
+
+
+def test_frequencies_are_the_probabilities(export: Path) -> None:
+    """Inverse probabilities of each option sum to the number of decisions, but for chance.
+
+    Given the past, 1{arm = a} / p - 1 has mean 0 and variance at most 1 / floor - 1: the sum over
+    n decisions is within five standard deviations, but for one case in a million.
+    """
+    frame = pd.read_parquet(export)
+    deviation = math.sqrt(ROUNDS * (1 / 0.1 - 1))
+    for option in ("a", "b", "c"):
+        played = frame[frame.option == option]
+        assert len(played) > 50
+        assert abs((1 / played.probability).sum() - ROUNDS) < 5 * deviation
+    assert frame.probability.between(0.1, 1.0).all()
+    # and would not be, if the log said that all options were drawn alike
+    wrong = (frame.option == frame.option.mode()[0]).sum() * 3 - ROUNDS
+    assert abs(wrong) > 5 * math.sqrt(ROUNDS * 2)
+
+
+def changed(export: Path, path: Path, change: Any) -> Path:
+    table = pq.read_table(export)
+    frame = change(table.to_pandas(types_mapper=pd.ArrowDtype))
+    again = pa.Table.from_pandas(frame, preserve_index=False)
+    pq.write_table(again.replace_schema_metadata(table.schema.metadata), path)
+    return path
+
+
+def test_an_audit_notices_what_was_changed(export: Path, tmp_path: Path) -> None:
+    def other_probability(frame: Any) -> Any:
+        frame.loc[700, "probability"] = np.nextafter(frame.loc[700, "probability"], 0.0)
+        return frame
+
+    found = audit(changed(export, tmp_path / "p.parquet", other_probability))
+    assert (found.recomputed, len(found.differences)) == (ROUNDS - 1, 1)
+
+    def other_reward(frame: Any) -> Any:
+        first = frame.index[frame.outcome == "observed"][0]
+        frame.loc[first, "reward"] = 0.9
+        return frame
+
+    assert not audit(changed(export, tmp_path / "r.parquet", other_reward)).well
+
+    def other_arm(frame: Any) -> Any:
+        frame.loc[3, "arm"] = (frame.loc[3, "arm"] + 1) % 3
+        return frame
+
+    path = changed(export, tmp_path / "a.parquet", other_arm)
+    result = CliRunner().invoke(app, ["audit", str(path)])
+    assert result.exit_code == 1
+    assert "and replaying gives arm" in result.output
+    assert audit(changed(export, tmp_path / "same.parquet", lambda frame: frame)).well
+
+
+def test_files_that_are_no_export(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="has no log"):
+        audit(path)
+    pq.write_table(pa.table({"x": [1]}), path)
+    with pytest.raises(ValueError, match="has no log"):
+        audit(path)
+    assert CliRunner().invoke(app, ["audit", str(tmp_path / "none.parquet")]).exit_code == 1
