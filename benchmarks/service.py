@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import secrets
+import socket
 import subprocess
 import sys
 import tempfile
@@ -87,10 +88,12 @@ def databases() -> Iterator[dict[str, str]]:
 
 
 @contextlib.contextmanager
-def served(url: str, port: int = 8766) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def served(url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A service with an experiment, in a process of its own."""
     import sightline as sl
 
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.service", "serve", url, str(port)]
     )

@@ -47,13 +47,13 @@ def test_what_was_acknowledged_survives_kill_9(kind: str) -> None:
     more = ("--postgresql", "--servers", 2) if kind == "postgresql" else ()
     found = killed(20 if kind == "sqlite" else 10, *more)
     assert found["kills"] == 20
-    assert found["acknowledged"] > 50
+    assert found["acknowledged"] > 15
 
 
 @pytest.mark.skipif(OWN is not None, reason="a server of your own is not killed")
 def test_what_was_acknowledged_survives_a_kill_of_postgresql() -> None:
     found = killed(2, "--postgresql", "--database-kills")
-    assert found["acknowledged"] > 20
+    assert found["acknowledged"] > 5
 
 
 def decide(service: Service) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -52,22 +51,24 @@ def test_every_probability_is_recomputed(export: Path) -> None:
     assert f"{ROUNDS} of {ROUNDS} probabilities recomputed" in result.output
 
 
-def test_frequencies_are_the_probabilities(export: Path) -> None:
-    """Inverse probabilities of each option sum to the number of decisions, but for chance.
+def excess(frame: Any, option: str, probability: Any) -> float:
+    """Sum of inverse probabilities of an option less the decisions, in standard deviations.
 
-    Given the past, 1{arm = a} / p - 1 has mean 0 and variance at most 1 / floor - 1: the sum over
-    n decisions is within five standard deviations, but for one case in a million.
+    Given the past, 1{arm = a} / p - 1 has mean 0 and variance 1 / p - 1, which is the mean of
+    1{arm = a} (1 / p) (1 / p - 1).
     """
+    inverse = 1.0 / probability[frame.option == option]
+    return float((inverse.sum() - len(frame)) / np.sqrt((inverse * (inverse - 1.0)).sum()))
+
+
+def test_frequencies_are_the_probabilities(export: Path) -> None:
+    """Within five standard deviations, but for one case in a million; others would not be."""
     frame = pd.read_parquet(export)
-    deviation = math.sqrt(ROUNDS * (1 / 0.1 - 1))
-    for option in ("a", "b", "c"):
-        played = frame[frame.option == option]
-        assert len(played) > 50
-        assert abs((1 / played.probability).sum() - ROUNDS) < 5 * deviation
     assert frame.probability.between(0.1, 1.0).all()
-    # and would not be, if the log said that all options were drawn alike
-    wrong = (frame.option == frame.option.mode()[0]).sum() * 3 - ROUNDS
-    assert abs(wrong) > 5 * math.sqrt(ROUNDS * 2)
+    for option in ("a", "b", "c"):
+        assert (frame.option == option).sum() > 50
+        assert abs(excess(frame, option, frame.probability)) < 5.0
+    assert max(abs(excess(frame, one, np.sqrt(frame.probability))) for one in "abc") > 5.0
 
 
 def changed(export: Path, path: Path, change: Any) -> Path:
