@@ -6,7 +6,8 @@ is falsely settled if the test of exploitation has ever named another arm than t
 those that the policy chooses, and rewards are told at once.
 
 The set is |theta - theta-hat|_V^2 <= beta, with the beta of the policy's confidence rule at a level
-that is the same in all rounds.
+that is the same in all rounds.  Of clicks and counts it is that of the likelihood ratio; the test,
+which costs more than the round, is then looked at whenever t has grown by 1 %.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from sightline.core.clock import Clock, is_before, tick
 from sightline.core.confidence.growth import solve_growth
 from sightline.core.confidence.rules import global_beta
 from sightline.core.estimation.least_squares import LeastSquares
-from sightline.core.estimation.seen import SeesRewards, SeesRow
+from sightline.core.estimation.seen import SeesLaw, SeesRewards, SeesRow
+from sightline.core.likelihood.laws import divergence
 from sightline.core.model import AllArms
 from sightline.engine.loop import streams
 from sightline.jit import generic, uncached
@@ -74,6 +76,23 @@ def _of_rows(seen: SeesRow, estimate: LeastSquares, theta: Array) -> float:
     return _along(seen.rows, estimate, theta)
 
 
+@distance.register(SeesLaw)
+@uncached
+def _of_laws(seen: SeesLaw, estimate: LeastSquares, theta: Array) -> float:
+    """Twice what the regularised log-likelihood loses from theta-hat to theta."""
+    learned, arms = estimate.learned.theta, estimate.arms
+    total = 0.0
+    for i in range(theta.shape[0]):
+        total += estimate.regulariser * (theta[i] - learned[i]) * (theta[i] - learned[i])
+    for x in range(arms.pulls.shape[0]):
+        if arms.pulls[x] > 0.0:
+            v = 0.0
+            for i in range(theta.shape[0]):
+                v += arms.rewards[x, i] * theta[i]
+            total += 2.0 * arms.pulls[x] * divergence(seen.law, arms.means[x], v)
+    return total
+
+
 class Truth(NamedTuple):
     """What nobody tells the policy."""
 
@@ -91,6 +110,7 @@ class Watch(NamedTuple):
     wrong: NDArray[np.int64]  # (1,): first round in which another arm was settled
     settled: NDArray[np.int64]  # (1,): first round in which the best arm was
     learned: NDArray[np.int64]  # (1,): outcomes
+    growth: float  # of t, between looks at the test
 
 
 @uncached
@@ -111,7 +131,7 @@ def _follow(
     noise: np.random.Generator,
 ) -> None:
     """Run a policy and look at it after every outcome."""
-    clock = Clock(1, math.nan)
+    clock, next_look = Clock(1, math.nan), 1
     estimate = state.estimate
     while clock.t <= horizon:
         choice = choose(state, clock, AllArms(0), decisions)
@@ -129,9 +149,11 @@ def _follow(
             beta = global_beta(state.confidence, estimate.learned.log_det[0], level)
             if apart > beta and watch.missed[i] == 0:
                 watch.missed[i] = clock.t
-        report = inspect(state, clock, AllArms(0))
-        if report.evidence >= report.threshold:
-            _note(watch, truth, report.best, clock.t)
+        if clock.t >= next_look:
+            next_look = clock.t + 1 + int(watch.growth * clock.t)
+            report = inspect(state, clock, AllArms(0))
+            if report.evidence >= report.threshold:
+                _note(watch, truth, report.best, clock.t)
         clock = tick(clock)
 
 
@@ -169,8 +191,10 @@ def watch_run(
     state = started(policy, problem.model)
     truth = Truth(problem.theta, problem.world().means, problem.best, problem.noise)
     rounds = [solve_growth(1.0, 1.0, -math.log(delta), math.log(2.0)) for delta in levels]
-    numbers = [np.zeros(1, dtype=np.int64) for _ in range(3)]
-    watch = Watch(np.array(rounds), np.zeros(len(levels), dtype=np.int64), *numbers)
+    wrong, settled, learned = (np.zeros(1, dtype=np.int64) for _ in range(3))
+    missed = np.zeros(len(levels), dtype=np.int64)
+    growth = 0.0 if problem.likelihood is None else 0.01
+    watch = Watch(np.array(rounds), missed, wrong, settled, learned, growth)
     _follow(state, truth, watch, horizon, policy.settles_by_committing, *streams(seed))
     return watch
 
@@ -241,6 +265,21 @@ def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
             yield f"{where}, both unknown", both, policy(sl.LogDet(norm_bound=None))
 
 
+def coverage_of_laws() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
+    """All cases with clicks and counts: law and policy, S told or not."""
+    rates = (0.03, 0.02)
+    log_odds = math.hypot(*(math.log(p / (1.0 - p)) for p in rates))
+    counts = sl.LinearBandit(np.eye(2), np.log([0.8, 0.6]), rewards=sl.Poisson())
+    for what, rule in (("S told", sl.LogDet(log_odds)), ("S unknown", sl.LogDet(None))):
+        yield f"logistic, {what}", sl.problems.click_rates(rates), sl.LinUCB(rule)
+    yield "identity", sl.problems.click_rates(rates, "identity"), sl.LinUCB()
+    yield "Poisson", counts, sl.LinUCB()
+    for link in ("logistic", "identity"):
+        problem = sl.problems.click_rates((0.12, 0.08, 0.05, 0.03), link)
+        yield f"{link}, IDS", problem, sl.IDS(confidence=sl.LogDet(norm_bound=None))
+        yield f"{link}, Stakes", problem, sl.Stakes(norm_bound=3.0)
+
+
 def _print(cases: Iterator[tuple[str, sl.LinearBandit, sl.Policy]], runs: int) -> None:
     print("| case | " + " | ".join(f"misses at {delta:g}" for delta in LEVELS), end="")
     print(" | falsely settled | settled | after rounds (median) | outcomes | ms |")
@@ -291,6 +330,7 @@ def _mean_regret(problem: sl.LinearBandit, policy: sl.Policy, runs: int, scale: 
 
 PARTS: Parts = {
     "normal": (lambda runs: _print(coverage(), runs), RUNS),
+    "laws": (lambda runs: _print(coverage_of_laws(), runs), RUNS),
     "regret": (_regret, 200),
 }
 

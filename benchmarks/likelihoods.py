@@ -1,7 +1,7 @@
 """Every policy that learns from clicks and counts: python -m benchmarks.likelihoods COMMAND.
 
-- ``regret [STORE] [LAST]``: mean regret ± standard error after 10^4 rounds, and after 10^5 unless
-  LAST is 4, over 20 seeds, on the website of eight pages at 3 to 12 %, clicks at 2 to 10 %, and
+- ``regret [STORE] [LAST]``: mean regret ± standard error after 10^3, 10^4 and, unless LAST is 4,
+  10^5 rounds, over 20 seeds, on the website of eight pages at 3 to 12 %, clicks at 2 to 10 %, and
   counts.  Results are kept in the store, and an interrupted run goes on from there.
 - ``time``: microseconds per round from which a policy learns, with clicks and with normal rewards.
 - ``others DIR``: the same clicks played by a published implementation in Python, a checkout of
@@ -92,7 +92,7 @@ NOT_FOR_COUNTS = ("GLMUCB, proven width",)
 
 def regret(store: Path, last: int) -> None:
     """Print regret, time per run and rounds learned from."""
-    marks = [SHORT] if last == SHORT else [SHORT, LONG]
+    marks = [mark for mark in (10**3, SHORT, LONG) if mark <= last]
     for name, problem in PROBLEMS.items():
         policies: Mapping[str, sl.Policy] = {
             label: policy
@@ -135,7 +135,7 @@ def times() -> None:
         for k, d in SIZES:
             problem = clicks(k, d)
             normal = sl.LinearBandit(problem.actions, problem.theta, 0.5)
-            horizon = 2000 if k < 200 else 300
+            horizon = {8: 1000, 50: 300, 200: 60}[k]
             found = [microseconds(one, POLICIES[label], horizon) for one in (problem, normal)]
             cells.append(f"{found[0]:.1f}, {found[1]:.2f}")
         print(f"| {label} | {' | '.join(cells)} |", flush=True)

@@ -43,7 +43,15 @@ POLICIES: list[sl.Policy] = [
     sl.ThompsonSampling(),
     sl.OAM(horizon=1000),
 ]
-every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: str(policy)[-60:])
+RARE = [POLICIES[1], POLICIES[5]]  # compiled in simulations of tests/engine/test_contexts.py only
+every_policy = pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(policy, marks=without_compilation if policy in RARE else ())
+        for policy in POLICIES
+    ],
+    ids=lambda policy: str(policy)[-60:],
+)
 
 
 def new_session(policy: sl.Policy | None = None, **changes: Any) -> sl.Session:

@@ -16,8 +16,8 @@ import sightline as sl
 from sightline.engine import live
 from sightline.engine.loop import streams
 from sightline.engine.options import Options
-from sightline.jit.numba_compat import is_disabled
 from tests.engine.test_journal import crash, everything
+from tests.marks import without_compilation
 from tests.naive import Array
 
 DATA = Path(__file__).parents[1] / "data"
@@ -35,8 +35,9 @@ SEVERAL = sl.game(PAID, np.stack([SEEN, SECOND], axis=1), names=GAME.names)
 every_game = pytest.mark.parametrize(
     "options", [DUEL, GAME, SEVERAL], ids=["duel", "game", "several"]
 )
-POLICIES: list[sl.Policy] = [sl.Stakes(), sl.IDS(), sl.EpsilonGreedy()]
+POLICIES: list[sl.Policy] = [sl.Stakes(), sl.IDS()]
 OTHERS: list[sl.Policy] = [
+    sl.EpsilonGreedy(),
     sl.LinUCB(),
     sl.PrimalDual(),
     sl.LinIMED(),
@@ -45,10 +46,9 @@ OTHERS: list[sl.Policy] = [
     sl.PEGE(),
     sl.MaximumInformation(),
 ]
-interpreted = pytest.mark.skipif(not is_disabled(), reason="would be compiled for this alone")
 every_policy = pytest.mark.parametrize(
     "policy",
-    [*POLICIES, *(pytest.param(policy, marks=interpreted) for policy in OTHERS)],
+    [*POLICIES, *(pytest.param(policy, marks=without_compilation) for policy in OTHERS)],
     ids=lambda one: type(one).__name__,
 )
 
@@ -200,6 +200,7 @@ def test_a_duel_finds_the_best() -> None:
     assert means[0] == pytest.approx(-0.9, abs=0.15)
 
 
+@without_compilation
 def test_batches_imagine_what_is_shown_not_what_is_paid() -> None:
     policy = sl.PrimalDual()
     assert not policy.randomises

@@ -41,7 +41,15 @@ POLICIES: list[sl.Policy] = [
     sl.Stakes(),
     sl.BayesianIDS(200),
 ]
-every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: str(policy)[-60:])
+RARE = [sl.EpsilonGreedy(), sl.BayesianIDS(200)]
+every_policy = pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(policy, marks=without_compilation if policy in RARE else ())
+        for policy in POLICIES
+    ],
+    ids=lambda policy: str(policy)[-60:],
+)
 
 
 def new_session(policy: sl.Policy | None = None, **changes: Any) -> sl.Session:

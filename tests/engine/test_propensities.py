@@ -38,12 +38,16 @@ def told(policy: sl.Policy, rounds: int = 12, **options: Any) -> sl.Session:
     return session
 
 
+def marks_of(policy: sl.Policy) -> Any:
+    return without_compilation if isinstance(policy, sl.SOLID | sl.LinMED | sl.LinIMED) else ()
+
+
 BY_DRAWS = [policy for policy in POLICIES if policy.probability_by_draws]
 every_policy = pytest.mark.parametrize(
     "policy",
     [
         # thousands of draws take seconds in the interpreter
-        pytest.param(policy, marks=[pytest.mark.slow] if policy in BY_DRAWS else [])
+        pytest.param(policy, marks=pytest.mark.slow if policy in BY_DRAWS else marks_of(policy))
         for policy in POLICIES
     ],
     ids=str,

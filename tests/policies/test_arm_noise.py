@@ -45,7 +45,8 @@ def every_round(problem: sl.LinearBandit, policy: sl.Policy, rounds: int, seed: 
 # the interpreter needs a minute for some of these; the compiler needs long for others
 MARKS: dict[str, Any] = {
     **dict.fromkeys(["OAM", "OSSB", "BayesianIDS"], pytest.mark.slow),
-    **dict.fromkeys(["E4", "ExploreThenAllocate", "LinMED", "SOLID"], without_compilation),
+    **dict.fromkeys(["E4", "ExploreThenAllocate", "LinIMED", "LinMED"], without_compilation),
+    **dict.fromkeys(["PhasedElimination", "SOLID", "TopTwo"], without_compilation),
 }
 PLAYED = [pytest.param(name, marks=MARKS.get(name, ())) for name in POLICIES]
 

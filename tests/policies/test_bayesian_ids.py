@@ -15,6 +15,7 @@ from sightline.engine.loop import streams
 from sightline.problems import end_of_optimism, unit_sphere
 from tests import naive, naive_bayes
 from tests.core.helpers import half_of
+from tests.marks import without_compilation
 
 PROBLEMS = {
     "end of optimism": end_of_optimism(0.1, 2.0, 0.1),
@@ -63,6 +64,7 @@ def assert_same_arms(
     assert differ.size == 0, f"first difference in round {differ[0] + 1}"
 
 
+@without_compilation
 @pytest.mark.parametrize("sampling", ["pair", "exact"])
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_same_arms_as_all_data_at_once(problem: LinearBandit, sampling: str) -> None:

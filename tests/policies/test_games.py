@@ -65,6 +65,7 @@ def record_of(game: Any, seed: int) -> truth.Game:
     return truth.Game(game.model, game.theta, *streams(seed))
 
 
+@without_compilation
 @every_game
 @pytest.mark.parametrize("prior_std", [1.0, 0.2])
 def test_thompson_sampling(game: Any, prior_std: float) -> None:
@@ -73,6 +74,7 @@ def test_thompson_sampling(game: Any, prior_std: float) -> None:
     np.testing.assert_array_equal(np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1), arms)
 
 
+@without_compilation
 @every_game
 @pytest.mark.parametrize("policy", [GCB(), GCB(0.3), GCB(2.0, regulariser=0.1)], ids=str)
 def test_gcb(game: Any, policy: GCB) -> None:
@@ -90,6 +92,7 @@ def test_gcb_rests_after_many_sweeps() -> None:
     assert_same_rounds(game, GCB(), 1, record)
 
 
+@without_compilation
 @every_game
 @pytest.mark.parametrize(
     ("policy", "powers"),
@@ -108,6 +111,7 @@ def test_pege(game: Any, policy: PEGE, powers: tuple[float, float]) -> None:
     assert_same_rounds(game, policy, 4, record)
 
 
+@without_compilation
 @every_game
 @pytest.mark.parametrize("factor", [1.0, 0.05])
 def test_maximum_information(game: Any, factor: float) -> None:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from fastapi import FastAPI
 
-from sightline.service.app import create_app
 from sightline.service.heart import Heart
+from sightline.service.pages.routes import create_dashboard
 from sightline.service.serving import server_of
 from sightline.service.settings import Settings
 from sightline.service.store import Store
@@ -77,7 +77,7 @@ class Service:
 def running(url: str, **settings: Any) -> Iterator[Service]:
     """Run a service in a thread."""
     with Store(url) as store:
-        app = create_app(store, Settings(**{"rate": 0.0, **settings}))
+        app = create_dashboard(store, Settings(**{"rate": 0.0, **settings}))
         server = server_of(app, "127.0.0.1", 0, "critical")
         thread = threading.Thread(target=server.run)
         thread.start()

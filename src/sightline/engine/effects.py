@@ -12,7 +12,7 @@ from sightline.engine.ellipsoid import Ellipsoid, radius, whiten
 from sightline.engine.options import Options
 from sightline.validation import number
 
-__all__ = ["Effect", "effects", "identified"]
+__all__ = ["Effect", "effects", "identified", "intervals"]
 
 Array = NDArray[np.float64]
 
@@ -69,25 +69,48 @@ def effects(options: Options, ellipsoid: Ellipsoid, delta: float = 0.05) -> list
     list of Effect
         One per contrast, in their order.
     """
+    vectors = np.array([contrast.vector for contrast in options.contrasts])
+    if len(vectors) == 0:
+        return []
+    # options that are new in every round may be any
+    rows = np.eye(vectors.shape[1]) if options.stream else options.seen
+    values, lower, upper = intervals(rows, vectors, ellipsoid, delta)
+    return [
+        Effect(contrast.term, contrast.level, float(value), float(low), float(high))
+        for contrast, value, low, high in zip(options.contrasts, values, lower, upper, strict=True)
+    ]
+
+
+def intervals(
+    rows: Array, vectors: Array, ellipsoid: Ellipsoid, delta: float
+) -> tuple[Array, Array, Array]:
+    """Estimate <c, theta> of every row c of the vectors, with the guarantee of :func:`effects`.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (m, d)
+        What data are about: nothing is known of a vector outside their span.
+    vectors : ndarray, shape (n, d)
+        What is estimated.
+    ellipsoid : Ellipsoid
+        Data, noise level and norm bound.
+    delta : float
+        Probability of any miss at any time, between 0 and 1.
+
+    Returns
+    -------
+    values, lower, upper : ndarray, shape (n,)
+        Estimates, nan where no data could tell, and the ends of their intervals, then infinite.
+    """
     level = number("delta", delta, above=0)
     if level >= 1.0:
         raise ValueError(f"delta must be below 1, got {delta!r}")
-    contrasts = np.array([contrast.vector for contrast in options.contrasts])
-    if len(contrasts) == 0:
-        return []
-    whitened = whiten(ellipsoid, contrasts)
+    whitened = whiten(ellipsoid, vectors)
     reach = radius(ellipsoid, -math.log(level)) * np.sqrt((whitened**2).sum(axis=1))
-    # options that are new in every round may be any
-    rows = np.eye(contrasts.shape[1]) if options.stream else options.seen
-    values = np.where(identified(rows, contrasts), whitened @ ellipsoid.whitened, np.nan)
+    values = np.where(identified(rows, vectors), whitened @ ellipsoid.whitened, np.nan)
     reach = np.where(np.isnan(values), np.inf, reach)
     centres = np.nan_to_num(values)
-    return [
-        Effect(contrast.term, contrast.level, float(value), float(low), float(high))
-        for contrast, value, low, high in zip(
-            options.contrasts, values, centres - reach, centres + reach, strict=True
-        )
-    ]
+    return values, centres - reach, centres + reach
 
 
 def identified(features: Array, contrasts: Array) -> NDArray[np.bool_]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
 from sightline.core.likelihood.families import Gaussian, Likelihood
-from sightline.engine.effects import Effect, effects
+from sightline.core.likelihood.laws import mean_of
+from sightline.engine.effects import Effect, effects, intervals
 from sightline.engine.ellipsoid import (
     Ellipsoid,
     ellipsoid_by_law,
@@ -26,10 +27,12 @@ from sightline.engine.journal import Event
 from sightline.engine.live import LiveState, weakest
 from sightline.engine.options import Options
 from sightline.engine.settling import bound_of, rule_of
+from sightline.jit import interpreted
 from sightline.policies.base import Evidence, Policy
 
 __all__ = ["Record", "View", "view_of"]
 
+_FARTHEST = 700.0  # of which exp is a number still
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -126,6 +129,45 @@ class View:
             data = self._data(self.told, self.totals, bound)
         return effects(self.options, data, delta)
 
+    def intervals(self, delta: float) -> tuple[Array, Array, Array]:
+        """Mean reward of every option, with intervals that hold at all rounds at once.
+
+        From all rewards, whichever of them the policy has learned from, where the noise is known.
+        In a duel: the mean outcome of every item against the best so far.  Of clicks and counts
+        the guarantee is asymptotic, as that of :meth:`effects` is.
+
+        Parameters
+        ----------
+        delta : float
+            Probability of any miss at any time, between 0 and 1.
+
+        Returns
+        -------
+        estimates, lower, upper : ndarray, shape (k,), or of as many numbers as there are items
+            Estimates, nan where no data could tell, and the ends of their intervals.
+
+        Raises
+        ------
+        ValueError
+            If options are new in every round.
+        """
+        options = self.options
+        if options.stream:
+            raise ValueError("options that are new in every round have no intervals of their own")
+        vectors = options.features
+        if options.items is not None:  # the first rows pay their item twice
+            alone = vectors[: len(options.items)]
+            vectors = 0.5 * (alone - alone[self.evidence.best])
+        data = self.learned
+        if data is None:
+            data = self._data(self.told, self.totals, self._bound())
+        found = intervals(options.seen, vectors, data, delta)
+        law = None if self.likelihood is None else self.likelihood.law
+        if law is None:
+            return found
+        values, lower, upper = (_rewards_of(law, predictors) for predictors in found)
+        return values, lower, upper
+
     def _bound(self) -> float | None:
         """S of the policy; who leaves the noise to the data and has no S leaves that as well."""
         if isinstance(self.likelihood, Gaussian) and not hasattr(self.policy, "confidence"):
@@ -142,6 +184,12 @@ class View:
         if not isinstance(noise, float):
             noise = np.broadcast_to(noise.reshape(k, -1), (k, p)).ravel()
         return ellipsoid_of(self.options.seen, np.repeat(told, p), totals, noise, norm_bound)
+
+
+def _rewards_of(law: Any, predictors: Array) -> Array:
+    """Mean rewards by their law; ends that are infinite become the largest that numbers allow."""
+    kept = np.clip(predictors, -_FARTHEST, _FARTHEST)
+    return np.array([interpreted(mean_of)(law, float(u)) for u in kept])
 
 
 def view_of(live: LiveState) -> View:

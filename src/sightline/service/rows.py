@@ -19,6 +19,7 @@ __all__ = [
     "experiments_of",
     "kept",
     "known_requests",
+    "last_asked",
     "last_of",
     "looks_of",
     "write_entries",
@@ -49,6 +50,12 @@ _BY_UNIT = select(EVENTS).where(
     _E.experiment == bindparam("experiment"), _E.unit.in_(bindparam("units", expanding=True))
 )
 _LAST = select(func.max(_E.sequence)).where(_E.experiment == bindparam("experiment"))
+_ASKED = (
+    select(_E.created)
+    .where(_E.experiment == bindparam("experiment"), _E.kind == "asked")
+    .order_by(_E.sequence.desc())
+    .limit(1)
+)
 _INSERT = insert(EVENTS)
 
 
@@ -74,6 +81,12 @@ def entries_after(
 def last_of(connection: Connection, experiment: str) -> int:
     """Find the number of the last entry of an experiment; 0 if there is none."""
     return int(connection.execute(_LAST, {"experiment": experiment}).scalar_one() or 0)
+
+
+def last_asked(connection: Connection, experiment: str) -> float | None:
+    """Find when the last decision was made, in seconds since 1970; None if there is none."""
+    found = connection.execute(_ASKED, {"experiment": experiment}).scalar_one_or_none()
+    return None if found is None else float(found)
 
 
 def entries_of(connection: Connection, experiment: str, decision: str) -> list[Entry]:

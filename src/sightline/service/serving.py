@@ -8,7 +8,7 @@ import logging
 import uvicorn
 from fastapi import FastAPI
 
-from sightline.service.app import create_app
+from sightline.service.pages.routes import create_dashboard
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.tokens import list_tokens
@@ -72,7 +72,7 @@ def serve(database: str, host: str = "127.0.0.1", port: int = 8000, rate: float 
                     f"--database {store.name}"
                 )
             _log.warning("there is no token: whoever is on this machine may do everything")
-        app = create_app(store, Settings(loopback=local, rate=rate))
+        app = create_dashboard(store, Settings(loopback=local, rate=rate))
         server_of(app, host, port).run()
     finally:
         store.close()

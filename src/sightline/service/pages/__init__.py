@@ -1,0 +1,1 @@
+"""Pages of the service: made by the server, escaped, and whole without scripts."""

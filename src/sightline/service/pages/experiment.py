@@ -1,0 +1,119 @@
+"""What the page of one experiment says, ready for its template."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sightline.service.pages.drawing import interval
+from sightline.service.pages.figures import evidence_figure, reward_figure, traffic_figure
+from sightline.service.pages.gathering import DELTA, Gathered
+from sightline.service.pages.outlook import lead
+
+__all__ = ["experiment_values"]
+
+_MOST_ROWS = 50  # of a table
+#: What effects are measured in, where rewards have a law of their own.
+_LAWS = {"bernoulli": "log odds", "poisson": "logarithms of means"}
+
+
+def experiment_values(found: Gathered) -> dict[str, Any]:
+    """Choose, order and draw what is shown."""
+    points = found.history["points"]
+    is_duel = found.experiment["specification"]["duel"] is not None
+    options = _ordered(found.options)
+    effects = [] if _are_indicators(found.experiment["features"]) else found.effects
+    return {
+        "id": found.experiment["id"],
+        "description": found.experiment["specification"]["description"],
+        "experiment": found.experiment,
+        "status": found.status,
+        "state": _state(found),
+        "lead": lead(found.status, points),
+        "options": _with_intervals(options[:_MOST_ROWS]),
+        "more_options": max(len(options) - _MOST_ROWS, 0),
+        # of a duel they would be those of items alone
+        "offers_counts": not is_duel and bool(options) and "asked" in options[0],
+        "effects": _with_intervals(_renamed(effects[:_MOST_ROWS])),
+        "more_effects": max(len(effects) - _MOST_ROWS, 0),
+        "has_levels": any(one["level"] for one in effects),
+        "traffic": traffic_figure(found.history),
+        "evidence": evidence_figure(found.history),
+        "reward": reward_figure(found.history),
+        "now": points[-1],
+        "pending": found.pending,
+        "law": _law(found.experiment["specification"]["reward"]),
+        "percent": f"{100 * (1 - DELTA):g} %",
+        "is_duel": is_duel,
+    }
+
+
+def _law(rewards: dict[str, Any] | None) -> str | None:
+    """Say what effects are measured in; None if in rewards."""
+    if rewards is None or rewards.get("link") == "identity":
+        return None
+    return _LAWS.get(rewards["kind"])
+
+
+def _state(found: Gathered) -> str:
+    now = found.history["points"][-1]
+    evidence, threshold = now["evidence"], now["threshold"]
+    passed = evidence is not None and threshold is not None and evidence >= threshold
+    phase: str = found.status["phase"]
+    return "settled" if phase == "running" and (passed or found.status["settled"]) else phase
+
+
+def _ordered(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put the best first, and those that are not chosen any more last."""
+
+    def place(one: dict[str, Any]) -> tuple[bool, float]:
+        mean = one["mean"]
+        return not one.get("offered", True), float("inf") if mean is None else -mean
+
+    return sorted(options, key=place)
+
+
+def _are_indicators(features: list[list[float]] | None) -> bool:
+    """Whether each option has a feature of its own, whose effect is then its mean."""
+    return features is not None and all(
+        row == [float(i == j) for j in range(len(features))] for i, row in enumerate(features)
+    )
+
+
+def _renamed(effects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**one, "mean": one["effect"]} for one in effects]
+
+
+def _with_intervals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Draw all intervals of a table over one axis, and write their numbers alike."""
+    ends = [one[end] for one in rows for end in ("lower", "upper") if one[end] is not None]
+    means = [one["mean"] for one in rows if one["mean"] is not None]
+    low, high = min([*ends, *means], default=0.0), max([*ends, *means], default=1.0)
+    places = _places(rows)
+    written = []
+    for one in rows:
+        lower, upper = one["lower"], one["upper"]
+        words = "" if lower is None or upper is None else _range(lower, upper, places)
+        mean = "unknown" if one["mean"] is None else _number(one["mean"], places)
+        drawn = interval(one["mean"], (lower, upper), (low, high))
+        written.append({**one, "drawn": drawn, "mean": mean, "range": words})
+    return written
+
+
+def _places(rows: list[dict[str, Any]]) -> int:
+    """Decimal places: two digits of the width of the shortest interval, and no more."""
+    widths = [
+        one["upper"] - one["lower"]
+        for one in rows
+        if one["lower"] is not None and one["upper"] is not None and one["upper"] > one["lower"]
+    ]
+    return min(max(1 - math.floor(math.log10(min(widths))), 0), 12) if widths else 3
+
+
+def _number(value: float, places: int) -> str:
+    text = f"{value:,.{places}f}"
+    return text.replace("-", "\u2212") if float(text.replace(",", "")) else text.lstrip("-")
+
+
+def _range(lower: float, upper: float, places: int) -> str:
+    return f"{_number(lower, places)} to {_number(upper, places)}"
