@@ -75,7 +75,7 @@ def _constructor() -> list[Attack]:
             lambda value: session(noise_std=value),
             NO_NUMBERS | BEYOND,
             "noise_std",
-            without=["list", "dictionary"],
+            without=["list", "dictionary", "none"],  # None is 1
         ),
         *each("noise levels", lambda value: session(noise_std=value), LEVELS, "noise_std"),
         *each("seed", lambda value: session(seed=value), NO_INTEGERS, "seed"),

@@ -57,9 +57,8 @@ class StoredSession:
             limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, options))
         if limits.reward is not None and likelihood is not None:
             check_support(likelihood, "on_timeout", limits.reward)
-        self._live = LiveState(
-            options, policy or default_policy(likelihood), noise, seed, limits, floor, likelihood
-        )
+        chosen = default_policy(likelihood) if policy is None else policy
+        self._live = LiveState(options, chosen, noise, seed, limits, floor, likelihood)
         self._now = now
         self._guard = Guard()
 
