@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from sightline.core.alternatives.comparison import BLOCK
 from sightline.core.alternatives.projections import projections
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares
+from sightline.core.estimation.least_squares import (
+    LeastSquares,
+    best_arm,
+    least_squares,
+    update_seen_widths,
+)
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.information.gains import INFORMATION, information_gains
 from sightline.core.information.gains_of_alternatives import NEGLIGIBLE_WEIGHT, PlainGain
@@ -181,6 +186,7 @@ def test_gains_of_what_is_seen(
 ) -> None:
     case = random_told(seed, k, 3, n, per_arm)
     alternatives = projections(k, 3, True, np.zeros((0, 3)), np.zeros(0)) if cells else None
+    update_seen_widths(case.estimate)  # as `gains_on_offer` does
     round_ = round_of(case.estimate, alternatives=alternatives, beta=beta, learning_rate=ETA)
     gains = np.full(k, math.nan)
     information_gains(RULES[information], round_, gains)
