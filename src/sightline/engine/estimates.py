@@ -22,8 +22,8 @@ __all__ = ["Estimates", "differences_in", "estimates_in", "mean_outcome_in"]
 _STEP = 1e-6  # of a difference in place of a derivative
 
 
-# a kernel would be compiled for this alone
-_variance = interpreted(noise_variance)
+# kernels would be compiled for this alone
+_variance, _mean = interpreted(noise_variance), interpreted(mean_of)
 
 
 class Estimates(NamedTuple):
@@ -75,8 +75,8 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
 def _rewards_by_law(part: LeastSquares, law: Any) -> Estimates:
     """Mean rewards, and their standard errors by the slope of the mean."""
     predictors = part.arms.means
-    means = np.array([mean_of(law, u) for u in predictors])
-    slopes = [(mean_of(law, u + _STEP) - mean_of(law, u - _STEP)) / (2 * _STEP) for u in predictors]
+    means = np.array([_mean(law, u) for u in predictors])
+    slopes = [(_mean(law, u + _STEP) - _mean(law, u - _STEP)) / (2 * _STEP) for u in predictors]
     return Estimates(means, np.array(slopes) * np.sqrt(np.maximum(part.arms.squared_widths, 0.0)))
 
 

@@ -15,6 +15,7 @@ from sightline.core.likelihood.families import (
 )
 from sightline.core.likelihood.laws import IdentityLaw, mean_of
 from sightline.core.model import Model, common_noise, valid_noise_std
+from sightline.jit import interpreted
 from sightline.problems import noise as noises
 from sightline.problems.base import OneNumber
 from sightline.problems.table import TableProblem
@@ -49,7 +50,8 @@ class NoisyRewards(TableProblem):
         self.unknown_noise: Gaussian | None = None
         if isinstance(rewards, Gaussian) and rewards.std is None:
             self.unknown_noise, rewards = rewards, None
-        given = [name for name, value in _named(noise_std, noise, rewards) if value is not None]
+        said = {"noise_std": noise_std, "noise": noise, "rewards": rewards}
+        given = [what for what, value in said.items() if value is not None]
         if len(given) > 1:
             raise ValueError(f"give {' or '.join(given)}, not both")
         if rewards is not None:
@@ -67,7 +69,8 @@ class NoisyRewards(TableProblem):
             return rewards.std, None
         self.likelihood, law = rewards, rewards.law
         if not isinstance(law, IdentityLaw):  # whose predictor is the mean, to the last bit
-            self.means = np.array([mean_of(law, u) for u in self.means])
+            # a kernel would be compiled for this alone, whenever a problem is made
+            self.means = np.array([interpreted(mean_of)(law, u) for u in self.means])
             self.means.setflags(write=False)
         if isinstance(rewards, Bernoulli):
             return None, noises.Bernoulli()
@@ -91,7 +94,3 @@ class NoisyRewards(TableProblem):
 
     def _value(self) -> tuple[object, ...]:
         return (*super()._value(), self.likelihood, self.unknown_noise)
-
-
-def _named(noise_std: object, noise: object, rewards: object) -> list[tuple[str, object]]:
-    return [("noise_std", noise_std), ("noise", noise), ("rewards", rewards)]

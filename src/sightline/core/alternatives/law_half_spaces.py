@@ -38,9 +38,10 @@ from sightline.core.alternatives.half_spaces import (
     rival_of,
 )
 from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.likelihood import whiten_descent
 from sightline.core.estimation.seen import SeesLaw
-from sightline.core.likelihood.laws import curvature, divergence, mean_of, slope
-from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
+from sightline.core.likelihood.laws import divergence, mean_of
+from sightline.core.linalg.cholesky import solve, solve_transposed
 from sightline.core.linalg.vectors import equal_rows, inner_product
 from sightline.core.persistence import persists
 from sightline.jit import compiled
@@ -179,24 +180,13 @@ def expand_loss(estimate: LeastSquares, rewards: Array, nu: Array, descent: Arra
 
     R is left in the scratch space.  ``rewards`` are the mean rewards at theta-hat.
     """
-    arms, theta, factor = estimate.arms, estimate.learned.theta, estimate.scratch.factor
-    hessian, law, d = arms.seen.hessian, arms.seen.law, nu.shape[0]
+    arms, theta, d = estimate.arms, estimate.learned.theta, nu.shape[0]
     for i in range(d):
         descent[i] = -estimate.regulariser * (nu[i] - theta[i])
-        for j in range(i, d):
-            hessian[i, j] = estimate.regulariser if i == j else 0.0
     for x in range(arms.pulls.shape[0]):
-        n = arms.pulls[x]
-        if n > 0.0:
-            v = inner_product(arms.rewards[x], nu, d)
-            pull, weight = n * slope(law, rewards[x], v), n * curvature(law, rewards[x], v)
-            for i in range(d):
-                descent[i] -= pull * arms.rewards[x, i]
-                entry = weight * arms.rewards[x, i]
-                for j in range(i, d):
-                    hessian[i, j] += entry * arms.rewards[x, j]
-    factorise(hessian, factor)
-    solve_transposed(factor, descent)
+        if arms.pulls[x] > 0.0:
+            arms.seen.predictors[x] = inner_product(arms.rewards[x], nu, d)
+    whiten_descent(estimate, rewards, descent)
 
 
 @compiled

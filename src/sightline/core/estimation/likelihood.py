@@ -66,7 +66,7 @@ from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products
 from sightline.jit import compiled, generic
 
-__all__ = ["check_fit", "write_factor"]
+__all__ = ["check_fit", "whiten_descent", "write_factor"]
 
 Array = NDArray[np.float64]
 
@@ -133,31 +133,46 @@ def _newton_step(seen: SeesLaw, state: LeastSquares) -> float:
 
     The factor of the curvature H is left in the scratch space, and the length is in its norm.
     """
-    arms, theta, factor = state.arms, state.learned.theta, state.scratch.factor
-    gradient, hessian = seen.gradient, seen.hessian
-    d = theta.shape[0]
-    for i in range(d):
+    arms, theta, gradient = state.arms, state.learned.theta, seen.gradient
+    observed = state.scratch.products
+    for i in range(theta.shape[0]):
         gradient[i] = -state.regulariser * theta[i]
+    for x in range(arms.pulls.shape[0]):
+        if arms.pulls[x] > 0.0:
+            observed[x] = arms.sums[x] / arms.pulls[x]
+    inner_products(arms.columns, theta, seen.predictors)
+    whiten_descent(state, observed, gradient)
+    squared = 0.0
+    for i in range(theta.shape[0]):
+        squared += gradient[i] * gradient[i]
+    solve(state.scratch.factor, gradient)
+    return squared
+
+
+@compiled
+def whiten_descent(state: LeastSquares, means: Array, descent: Array) -> None:
+    """Add the data to a descent of the cost, and multiply it by R^-T, R^T R being the curvature.
+
+    For rewards with these means, at ``seen.predictors``.  ``descent`` comes with what the
+    regulariser says.  R is left in the scratch space.
+    """
+    arms, seen, hessian = state.arms, state.arms.seen, state.arms.seen.hessian
+    d = descent.shape[0]
+    for i in range(d):
         for j in range(i, d):
             hessian[i, j] = state.regulariser if i == j else 0.0
-    inner_products(arms.columns, theta, seen.predictors)
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            mean, v = arms.sums[x] / n, seen.predictors[x]
+            mean, v = means[x], seen.predictors[x]
             pull, weight = n * slope(seen.law, mean, v), n * curvature(seen.law, mean, v)
             for i in range(d):
-                gradient[i] -= pull * arms.rewards[x, i]
+                descent[i] -= pull * arms.rewards[x, i]
                 entry = weight * arms.rewards[x, i]
                 for j in range(i, d):
                     hessian[i, j] += entry * arms.rewards[x, j]
-    factorise(hessian, factor)
-    solve_transposed(factor, gradient)
-    squared = 0.0
-    for i in range(d):
-        squared += gradient[i] * gradient[i]
-    solve(factor, gradient)
-    return squared
+    factorise(hessian, state.scratch.factor)
+    solve_transposed(state.scratch.factor, descent)
 
 
 @compiled
