@@ -1,16 +1,18 @@
-"""Which policy earns most in a website test: python -m benchmarks.website [STORE].
+"""Which policy earns most in a website test: python -m benchmarks.website [STORE [PART ...]].
 
 Eight pages, three factors with two levels each; a visitor clicks with 3 % on the worst page and
 12 % on the best one, 7.5 % on average.  20,000 visitors, Bernoulli rewards, 100 seeds.  Policies
 are told the sub-Gaussian parameter of any reward in [0, 1], 0.5, and 0.3, which is near the
 standard deviation of clicks at these rates.  Results are kept in the store, and an interrupted run
-goes on from there.  Then how many visitors it takes until the best page is settled.
+goes on from there (part ``clicks``).  Then how many visitors it takes until the best page is
+settled (``settling``), and what it brings to know that rewards are clicks (``knowing``).
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import sightline as sl
 
@@ -129,10 +131,56 @@ def settling() -> None:
     print(f"| equal split, by the test of IDS, matched | {' | '.join(splits)} |")
 
 
+# What policies know of rewards, and S.  Effects add up to rates; with log odds to these, between
+# the same ends, or the model would be wrong.
+FREE = sl.LogDet(norm_bound=None)
+KNOWN: dict[str, tuple[dict[str, Any], sl.LogDet]] = {
+    "at most 1, sigma 0.5": ({"noise": sl.problems.Bernoulli(0.5)}, sl.LogDet()),
+    "noise unknown": ({"noise": sl.problems.Bernoulli(), "rewards": sl.Gaussian(None)}, FREE),
+    "clicks, identity link": ({"rewards": sl.Bernoulli("identity")}, sl.LogDet()),
+    "clicks, logistic link": ({"rewards": sl.Bernoulli()}, FREE),
+}
+
+
+def knowing(runs: int = SETTLING_SEEDS) -> None:
+    """Print visitors until settled and clicks, by what a policy is told of rewards."""
+    print("\n| told | policy | settled within 10^6 | wrong | visitors, median | 90 % |", end="")
+    print(f" clicks of {VISITORS} visitors |")
+    print("|---" * 7 + "|")
+    for label, (told, rule) in KNOWN.items():
+        odds = label.endswith("logistic link")
+        means = (sl.problems.website() if odds else website(0.5)).means
+        bound = 3.0 if odds else 1.0
+        for policy in (sl.IDS(confidence=rule, regulariser="matched"), sl.Stakes(bound)):
+            made, short = (
+                sl.plan(
+                    sl.problems.website().actions if odds else PAGES,
+                    means=means,
+                    **told,
+                    traffic_per_day=1000,
+                    policy=policy,
+                    horizon=horizon,
+                    replications=count,
+                )
+                for horizon, count in ((LONG, runs), (VISITORS, 5 * runs))
+            )
+            wrong = round(made.settled * len(made.visitors) * (1.0 - made.right), 6)
+            cells = [label, type(policy).__name__, f"{100 * made.settled:.0f} %", f"{wrong:g}"]
+            cells += [f"{made.visitors_quantile(level):,.0f}" for level in (0.5, 0.9)]
+            cells += [f"{short.reward:.0f} ± {short.reward_error:.0f}"]
+            print("| " + " | ".join(cells) + " |", flush=True)
+
+
 def main() -> None:
-    """Print both tables."""
-    clicks(Path(sys.argv[1] if len(sys.argv) > 1 else "results") / "website")
-    settling()
+    """Print the tables that are asked for, or all."""
+    store, *parts = sys.argv[1:] or ["results"]
+    tables = {
+        "clicks": lambda: clicks(Path(store) / "website"),
+        "settling": settling,
+        "knowing": knowing,
+    }
+    for part in parts or tables:
+        tables[part]()
 
 
 if __name__ == "__main__":

@@ -67,9 +67,27 @@ def test_options_from_a_file(tmp_path: Path) -> None:
     assert runner.invoke(app, ["plan", str(path), *SMALL]).exit_code == 0
 
 
+@without_compilation
+def test_a_law_of_the_rewards_by_name_or_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "options.json"
+    law = {"type": "Bernoulli", "link": "identity"}
+    path.write_text(json.dumps({"actions": [[1, 0], [0, 1]], "theta": [0.7, 0.1], "rewards": law}))
+    ucb = ["--policy", "lin-ucb", "--json"]
+    read = runner.invoke(app, ["plan", str(path), *SMALL, *ucb])
+    assert read.exit_code == 0, read.stderr
+    written = runner.invoke(
+        app, ["plan", *FACTORS, *EFFECTS, *SMALL, *ucb, "--rewards", "identity"]
+    )
+    assert written.exit_code == 0, written.stderr
+    for result in (read, written):
+        assert json.loads(result.output)["best_reward"] == pytest.approx(140.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
+        ([*FACTORS, "--rewards", "clicks"], 2, "--rewards must be one of"),
+        ([*FACTORS, "--rewards", "counts", "--clicks"], 2, "leave out --clicks and --noise-std"),
         ([], 2, "give a problem, or factors: --factor picture=large,small"),
         (["missing.json"], 1, "cannot read missing.json: No such file or directory"),
         (["large_gaps", *FACTORS], 2, "give it or --factor"),

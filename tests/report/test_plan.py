@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.estimation.least_squares import refresh
+from sightline.core.likelihood.families import Likelihood
 from sightline.core.model import ALL_ARMS
 from sightline.engine.factorial import GRAND_MEAN
 from sightline.report.supposed import supposed_parameter
@@ -33,7 +35,7 @@ def planned(**changes: Any) -> sl.Plan:
         "horizon": 400,
         "replications": 6,
     }
-    return sl.plan(EASY, **{**arguments, **changes})
+    return sl.plan(**{"options": EASY, **arguments, **changes})
 
 
 def effect(options: sl.Options, theta: Any, term: str, level: str) -> float:
@@ -168,9 +170,69 @@ def test_an_equal_split_settles_when_its_expected_data_do() -> None:
     assert abs(settled.index(True) - n) <= 5
 
 
+LAWS = {
+    "identity": sl.Bernoulli("identity"),
+    "logistic": sl.Bernoulli(),
+    "counts": sl.Poisson(),
+}
+
+
+@without_compilation
+@pytest.mark.parametrize("rewards", LAWS.values(), ids=LAWS)
+def test_a_law_that_the_policy_knows(rewards: Likelihood) -> None:
+    rates = np.array([0.9, 0.2])
+    kind: dict[str, Any] = {
+        "means": rates,
+        "effects": None,
+        "noise_std": None,
+        "rewards": rewards,
+        "policy": sl.LinUCB(sl.LogDet(norm_bound=3.0), regulariser="matched"),
+        "horizon": 600,
+    }
+    plan = planned(options=np.eye(2), **kind)
+    assert plan.problem.likelihood == rewards
+    assert plan.problem.means == pytest.approx(rates)
+    assert plan.best_reward == pytest.approx(540.0)
+    # a policy with no test of its own is judged by its data
+    judged = planned(options=np.eye(2), **{**kind, "policy": sl.EpsilonGreedy(0.5)})
+    assert judged.settled == judged.right == 1.0
+    # the state of a policy that was told the means in equal parts settles then
+    n = plan.equal_split_visitors
+    reports = []
+    for pulls in (0.4 * n, 0.6 * n):
+        state = plan.policy.start(plan.problem.model)
+        state.estimate.arms.pulls[:] = pulls
+        state.estimate.arms.sums[:] = pulls * rates
+        refresh(state.estimate)
+        reports.append(sl.inspect(state, sl.Clock(int(2 * pulls), math.nan), ALL_ARMS))
+    before, after = reports
+    assert before.evidence < before.threshold
+    assert after.evidence > after.threshold
+
+
+@without_compilation
+def test_a_policy_that_is_not_told_the_noise_level() -> None:
+    policy = sl.LinUCB(sl.LogDet(norm_bound=None), regulariser="matched")
+    told = {"noise_std": None, "noise": sl.problems.Bernoulli(0.5), "policy": policy}
+    plan = planned(**told, rewards=sl.Gaussian(std=None), horizon=10)
+    assert not plan.problem.model.noise_known
+    # clicks at 5 to 75 % have less variance than the 0.25 that another policy is told
+    assert plan.equal_split_visitors < planned(**told, horizon=10).equal_split_visitors
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"rewards": sl.Bernoulli()}, "give noise_std or rewards, not both"),
+        ({"rewards": "clicks"}, r"rewards must be Bernoulli\(\), Poisson\(\) or Gaussian"),
+        (
+            {"rewards": sl.Bernoulli(), "noise_std": None, "means": [0, 0, 1, 1], "effects": None},
+            "rates of clicks must be between 0 and 1, got 0",
+        ),
+        (
+            {"rewards": sl.Poisson(), "noise_std": None, "means": [0, 0, 1, 1], "effects": None},
+            "means of counts must be > 0, got 0",
+        ),
         ({"traffic_per_day": 0}, "traffic_per_day must be finite and > 0, got 0"),
         ({"traffic_per_day": "many"}, "traffic_per_day must be a number, got 'many'"),
         ({"horizon": 0}, "horizon must be at least 1, got 0"),

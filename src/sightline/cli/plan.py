@@ -44,6 +44,13 @@ def plan(
         float | None, typer.Option(help="Noise level; 1 by default, 0.5 for clicks.")
     ] = None,
     clicks: Annotated[bool, typer.Option("--clicks", help="Rewards are 0 or 1.")] = False,
+    rewards: Annotated[
+        str | None,
+        typer.Option(
+            help="What the policy knows of rewards: clicks with effects on rates (identity) or on "
+            "log odds (logistic), or counts with effects on logarithms."
+        ),
+    ] = None,
     traffic_per_day: Annotated[float, typer.Option(help="Visitors per day.")] = 1000.0,
     policy: Annotated[
         str, typer.Option(help="Policy, such as thompson-sampling.")
@@ -63,10 +70,11 @@ def plan(
         from sightline.engine.checkpoints import parse_rounds
         from sightline.report.plan import plan as make_plan
 
-        given = [factor, interaction, forbid, effect, mean or None, noise_std, clicks or None]
+        given: list[object] = [factor, interaction, forbid, effect, mean or None]
+        given += [noise_std, clicks or None, rewards]
         if problem is None:
             supposed = _factorial(factor, interaction, forbid, effect, mean)
-            supposed |= _noise(noise_std, clicks)
+            supposed |= _rewards(noise_std, clicks, rewards)
         elif any(value is not None for value in given):
             raise ValueError("a problem says all about options and rewards; give it or --factor")
         else:
@@ -128,9 +136,17 @@ def _number(option: str, text: str) -> float:
         raise ValueError(f"{option} needs a number, got {text!r}") from None
 
 
-def _noise(noise_std: float | None, clicks: bool) -> dict[str, Any]:
+def _rewards(noise_std: float | None, clicks: bool, law: str | None) -> dict[str, Any]:
+    from sightline.core.likelihood import families
     from sightline.problems.noise import Bernoulli
+    from sightline.validation import one_of
 
+    if law is not None:
+        if clicks or noise_std is not None:
+            raise ValueError("--rewards says all about rewards; leave out --clicks and --noise-std")
+        links = {link: families.Bernoulli(link) for link in ("identity", "logistic")}
+        laws = {**links, "counts": families.Poisson()}
+        return {"rewards": laws[one_of("--rewards", law, laws)]}
     if clicks:
         return {"noise": Bernoulli(0.5 if noise_std is None else noise_std)}
     return {"noise_std": noise_std}
@@ -140,8 +156,10 @@ def _from_problem(text: str) -> dict[str, Any]:
     from sightline.cli.arguments import parse_bandit
 
     problem = parse_bandit(text)
-    problem.model.needs_noise("a plan")
-    supposed = {"options": problem.actions, "means": problem.means}
+    rewards = problem.likelihood or problem.unknown_noise
+    supposed = {"options": problem.actions, "means": problem.means, "rewards": rewards}
+    if problem.likelihood is not None:
+        return supposed
     if isinstance(problem.noise_std, float):
         return {**supposed, "noise": problem.noise}
     return {**supposed, "noise_std": problem.noise_std}

@@ -7,7 +7,7 @@ rounds and then each time that 5 % have been added, so the answer is up to 5 % l
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,19 @@ from numpy.typing import NDArray
 from sightline.core.clock import Clock, clock_at
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule
-from sightline.core.model import ALL_ARMS
+from sightline.core.estimation.least_squares import LeastSquares, refresh
+from sightline.core.model import ALL_ARMS, Model
 from sightline.core.persistence import State
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
 from sightline.engine.loop import loop_for, streams
 from sightline.engine.simulate import Stop
 from sightline.engine.tape import blank_tape
-from sightline.jit import callable_for
+from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.base import Evidence, Policy, inspect
+from sightline.policies.lin_ucb import LinUCB
 from sightline.problems.bandit import LinearBandit
 
-__all__ = ["Settling", "bound_of", "rule_of", "settle"]
+__all__ = ["Settling", "bound_of", "evidence_by_law", "rule_of", "settle"]
 
 _STEP = 1.05
 # Questions per call of the compiled loop: between calls a stop is noticed.
@@ -108,12 +110,33 @@ def bound_of(rule: ConfidenceRule) -> float | None:
     return None if rule.norm_bound is None else rule.norm_bound or 1.0
 
 
+def evidence_by_law(
+    model: Model,
+    pulls: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    clock: Clock,
+    rule: ConfidenceRule,
+) -> Evidence:
+    """Report what LinUCB would on clicks or counts: a likelihood ratio against its threshold."""
+    state: Any = LinUCB(rule, regulariser="matched").start(model)
+    state.estimate.arms.pulls[:], state.estimate.arms.sums[:] = pulls, sums
+    state.estimate.learned.rounds[0] = int(pulls.sum())
+    interpreted(refresh)(state.estimate)  # kernels would be compiled for this alone
+    report: Evidence = interpreted(inspect)(state, clock, ALL_ARMS)
+    return report
+
+
 def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -> Evidence:
     """Evidence as the policy reports it, or as IDS would on its data."""
     report = callable_for(inspect, state)(state, clock, ALL_ARMS)
     if not math.isnan(report.threshold):
         return report
-    problem.model.needs_noise("evidence on data of a policy that reports none")
+    if problem.law is not None:
+        for part in parts_of(state):
+            if isinstance(part, LeastSquares):
+                pulls, sums = part.arms.pulls, part.arms.sums
+                return evidence_by_law(problem.model, pulls, sums, clock, rule_of(policy))
+        return report
     ellipsoid = ellipsoid_in(state, policy, problem.actions, problem.noise_std)
     if ellipsoid is None:
         return report

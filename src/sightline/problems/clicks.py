@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from sightline.core.likelihood.families import Bernoulli
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.named import named
-from sightline.validation import finite_array, one_of
+from sightline.validation import finite_array
 
 __all__ = ["click_rates", "website"]
 
@@ -31,9 +30,7 @@ def website(link: str = "logistic") -> LinearBandit:
         Which of the two.
     """
     family = Bernoulli(link)
-    ends = [_LOWEST, _HIGHEST]
-    if link == "logistic":
-        ends = [math.log(rate / (1.0 - rate)) for rate in ends]
+    ends = family.predictors(np.array([_LOWEST, _HIGHEST]))
     half = 0.5 * (ends[1] - ends[0])
     signs = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)], dtype=float)
     actions = np.column_stack([np.ones(8), signs])
@@ -56,9 +53,9 @@ def click_rates(
     link : {"logistic", "identity"}
         Whether theta has log odds or probabilities.
     """
-    one_of("link", link, ["logistic", "identity"])
+    family = Bernoulli(link)
     found = finite_array("rates", rates, (None,), hint=", one per option", booleans=False)
     if not ((found > 0.0) & (found < 1.0)).all():
         raise ValueError(f"rates must be between 0 and 1, got {found.min():g} to {found.max():g}")
-    theta = np.log(found / (1.0 - found)) if link == "logistic" else found
-    return LinearBandit(np.eye(len(found)), theta, rewards=Bernoulli(link), name="click-rates")
+    theta = family.predictors(found)
+    return LinearBandit(np.eye(len(found)), theta, rewards=family, name="click-rates")

@@ -13,14 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.bounds.asymptotic import LowerBound, lower_bound
 from sightline.core.clock import FAR, clock_at
 from sightline.core.confidence.rules import ConfidenceRule
-from sightline.engine.ellipsoid import ellipsoid_of, evidence_of
+from sightline.core.likelihood.families import Likelihood, valid_likelihood
+from sightline.engine.ellipsoid import Residuals, ellipsoid_of, evidence_of
 from sightline.engine.options import Options, as_options
-from sightline.engine.settling import bound_of, rule_of
+from sightline.engine.settling import bound_of, evidence_by_law, rule_of
 from sightline.lab.experiment import Experiment, label_of
 from sightline.lab.settling import settle_all
-from sightline.policies.base import Policy
+from sightline.policies.base import Evidence, Policy
 from sightline.policies.ids.policy import IDS
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.noise import Bernoulli
 from sightline.report.progress import counted
 from sightline.report.supposed import supposed_parameter
 from sightline.validation import integer, number
@@ -134,6 +136,7 @@ def plan(
     means: Mapping[str, float] | ArrayLike | None = None,
     noise_std: float | ArrayLike | None = None,
     noise: Any = None,
+    rewards: Likelihood | None = None,
     traffic_per_day: float,
     policy: Policy | None = None,
     horizon: int = 100_000,
@@ -161,6 +164,10 @@ def plan(
     noise : distribution, optional
         Other rewards: ``sl.problems.Bernoulli(0.5)`` for clicks, means being rates.  Its parameter
         is what the policy is told.
+    rewards : Likelihood, optional
+        Rewards of a law that the policy knows: ``sl.Bernoulli()``, ``sl.Poisson()``, as in a
+        session.  Effects are then on log odds or logarithms, means are still means.  With
+        ``sl.Gaussian(std=None)`` beside a noise the policy is not told its level.
     traffic_per_day : float
         Visitors per day.
     policy : Policy, optional
@@ -181,8 +188,10 @@ def plan(
     """
     known = as_options(options)
     known.needs_fixed_options("a plan")
-    theta = supposed_parameter(known, effects, means)
-    problem = LinearBandit(known.features, theta, noise_std, noise=noise, name="plan")
+    family = None if rewards is None else valid_likelihood(rewards)
+    theta = supposed_parameter(known, effects, means, family)
+    told = {"noise": noise, "rewards": family, "name": "plan"}
+    problem = LinearBandit(known.features, theta, noise_std, **told)
     traffic = number("traffic_per_day", traffic_per_day, above=0)
     chosen = IDS(regulariser="matched") if policy is None else policy
     if integer("horizon", horizon, at_least=1) >= FAR:
@@ -207,11 +216,19 @@ def plan(
 def _equal_split(problem: LinearBandit, rule: ConfidenceRule) -> float:
     """Visitors after which an equal split is settled, if every reward is its mean."""
 
-    def is_settled(visitors: float) -> bool:
+    def expected(visitors: float) -> Evidence:
         pulls = np.full(problem.k, visitors / problem.k)
-        totals = pulls * problem.means
+        totals, clock = pulls * problem.means, clock_at(int(visitors) + 1)
+        if problem.law is not None:
+            return evidence_by_law(problem.model, pulls, totals, clock, rule)
         ellipsoid = ellipsoid_of(problem.actions, pulls, totals, problem.noise_std, bound)
-        report = evidence_of(ellipsoid, problem.actions, clock_at(int(visitors) + 1), rule)
+        if problem.unknown_noise is not None:
+            errors = visitors * float(np.mean(_variances(problem)))
+            ellipsoid = ellipsoid._replace(residuals=Residuals(errors, int(visitors)))
+        return evidence_of(ellipsoid, problem.actions, clock, rule)
+
+    def is_settled(visitors: float) -> bool:
+        report = expected(visitors)
         return report.evidence >= report.threshold
 
     bound = bound_of(rule)
@@ -224,6 +241,13 @@ def _equal_split(problem: LinearBandit, rule: ConfidenceRule) -> float:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if is_settled(middle) else (middle, high)
     return math.ceil(high)
+
+
+def _variances(problem: LinearBandit) -> Array:
+    """Of the rewards of every option; what policies are told may be more."""
+    if isinstance(problem.noise, Bernoulli):
+        return problem.means * (1.0 - problem.means)
+    return np.broadcast_to(problem.noise_std, problem.k) ** 2
 
 
 def _lines(plan: Plan) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sightline.core.likelihood.families import Likelihood
 from sightline.engine.options import Options
 from sightline.validation import finite_array, number, one_of
 
@@ -22,6 +23,7 @@ def supposed_parameter(
     options: Options,
     effects: Mapping[str, Any] | None,
     means: Mapping[str, float] | ArrayLike | None,
+    likelihood: Likelihood | None = None,
 ) -> Array:
     """Find theta from effects or from means: one of the two, not both.
 
@@ -33,13 +35,16 @@ def supposed_parameter(
         Values of contrasts; others are as small as these allow.
     means : mapping of option to number, or array_like of shape (k,)
         Mean rewards of all options.
+    likelihood : Likelihood, optional
+        By which features say the means, where that is not as they are.  Effects are on what they
+        add up to, such as log odds.
     """
     if (effects is None) == (means is None):
         raise ValueError("give effects or means, one of the two")
     if effects is not None:
         return _from_effects(options, effects)
     assert means is not None
-    return _from_means(options, means)
+    return _from_means(options, means, likelihood)
 
 
 def _from_effects(options: Options, effects: Any) -> Array:
@@ -77,7 +82,7 @@ def _example(levels: Mapping[str, Array]) -> str:
     return f"{{{next(iter(levels))!r}: 0.1}}"
 
 
-def _from_means(options: Options, means: Any) -> Array:
+def _from_means(options: Options, means: Any, likelihood: Likelihood | None) -> Array:
     k = len(options)
     if isinstance(means, Mapping):
         rows = {}
@@ -88,6 +93,8 @@ def _from_means(options: Options, means: Any) -> Array:
             raise ValueError(f"means must have one for every option, {missing[0]!r} is missing")
         means = [rows[name] for name in options.names]
     wanted = finite_array("means", means, (k,), hint=", one mean per option")
+    if likelihood is not None:
+        wanted = likelihood.predictors(wanted)
     theta, misfit = _solve(options.features, wanted)
     if misfit.max() > _TOLERANCE * np.abs(wanted).max():
         worst = options.names[int(misfit.argmax())]

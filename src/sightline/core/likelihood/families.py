@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sightline.core.likelihood.laws import IdentityLaw, LogisticLaw, PoissonLaw
 from sightline.core.unknown import described_fields, none_if_unknown
 from sightline.validation import one_of, scale, shown
@@ -34,6 +37,10 @@ class Likelihood(ABC):
     def refusal(self, reward: float) -> str:
         """Say why a number cannot be a reward; nothing if it can."""
         return ""
+
+    def predictors(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """<x, theta> for these mean rewards, which are those themselves by default."""
+        return means
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,15 @@ class Bernoulli(Likelihood):
         """Say why a number cannot be a reward; nothing if it can."""
         return "" if reward in (0.0, 1.0) else "must be 0 or 1, as rewards are Bernoulli"
 
+    def predictors(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log odds of these rates, or the rates."""
+        if self.link == "identity":
+            return means
+        for mean in means:
+            if not 0.0 < mean < 1.0:
+                raise ValueError(f"rates of clicks must be between 0 and 1, got {mean:g}")
+        return np.log(means / (1.0 - means))
+
 
 @dataclass(frozen=True)
 class Poisson(Likelihood):
@@ -109,6 +125,13 @@ class Poisson(Likelihood):
         """Say why a number cannot be a reward; nothing if it can."""
         whole = reward >= 0.0 and reward == int(reward)
         return "" if whole else "must be a whole number from 0, as rewards are counts"
+
+    def predictors(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Logarithms of these means."""
+        for mean in means:
+            if not mean > 0.0:
+                raise ValueError(f"means of counts must be > 0, got {mean:g}")
+        return np.log(means)
 
 
 def valid_likelihood(rewards: object) -> Likelihood:
