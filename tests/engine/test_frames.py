@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.likelihood.families import Likelihood
 from sightline.engine import frames as module
 from sightline.engine.frames import record_frames
+from tests.marks import without_compilation
 from tests.own_policies import arms_played
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
@@ -42,6 +44,18 @@ def test_a_frame_shows_what_the_answer_rests_on() -> None:
         upper = EOO.actions @ frame.theta + np.sqrt(frame.beta * widths)
         assert frame.gaps == pytest.approx(upper.max() - EOO.actions @ frame.theta, rel=1e-9)
         assert frame.optimistic == upper.argmax()
+
+
+@without_compilation
+@pytest.mark.parametrize("rewards", [sl.Bernoulli(), sl.Gaussian(std=None)], ids=str)
+def test_clicks_and_unknown_noise_are_watched(rewards: Likelihood) -> None:
+    world = sl.LinearBandit([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]], [0.5, -0.5], rewards=rewards)
+    policy = sl.IDS(confidence=sl.LogDet(norm_bound=2.0), regulariser="matched")
+    frames = record_frames(world, policy, 40, seed=4)
+    run = sl.simulate(world, policy, 40, seed=4, checkpoints=range(1, 41))
+    assert [frame.arm for frame in frames] == arms_played(run).tolist()
+    assert [frame.regret for frame in frames] == pytest.approx(run.regret)
+    assert all(np.isfinite([*frame.gaps, *frame.gains]).all() for frame in frames)
 
 
 def test_the_probability_is_that_of_the_choice() -> None:
