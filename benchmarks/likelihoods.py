@@ -3,6 +3,7 @@
 - ``regret [STORE] [LAST]``: mean regret ± standard error after 10^3, 10^4 and, unless LAST is 4,
   10^5 rounds, over 20 seeds, on the website of eight pages at 3 to 12 %, clicks at 2 to 10 %, and
   counts.  Results are kept in the store, and an interrupted run goes on from there.
+- ``far [RUNS]``: regret over c* log n up to 10^100 rounds, on three problems with clicks.
 - ``time``: microseconds per round from which a policy learns, with clicks and with normal rewards.
 - ``others DIR``: the same clicks played by a published implementation in Python, a checkout of
   github.com/nick-jhlee/logistic_bandit in DIR; and by ours, in the same sitting.
@@ -115,6 +116,31 @@ def regret(store: Path, last: int) -> None:
             print(f"| {cell.policy} | {' | '.join(cells)} | {milliseconds:.0f} | {count:.0f} |")
 
 
+MARKS = [10**6, 10**12, 10**40, 10**100]
+
+
+def far(runs: int) -> None:
+    """Print regret over c* log n, mean ± standard error, at horizons beyond any experiment."""
+    problems = {
+        "rates of 50, 30, 20, 10 %": sl.problems.click_rates((0.5, 0.3, 0.2, 0.1)),
+        "website, logistic": sl.problems.website(),
+        "website, identity": sl.problems.website("identity"),
+    }
+    policies = {"Stakes": POLICIES["Stakes"], "IDS": POLICIES["IDS"]}
+    print("| problem, policy | c* | 10^6 | 10^12 | 10^40 | 10^100 | learned from |")
+    print("|---" * 7 + "|", flush=True)
+    for name, problem in problems.items():
+        constant = sl.lower_bound(problem).value
+        for label, policy in policies.items():
+            found = [sl.simulate(problem, policy, MARKS[-1], seed, MARKS) for seed in range(runs)]
+            logs = np.array([math.log(mark) for mark in MARKS])
+            ratios = np.array([run.regret for run in found]) / (constant * logs)
+            errors = ratios.std(axis=0, ddof=1) / math.sqrt(runs)
+            cells = [f"{a:.2f} ± {b:.2f}" for a, b in zip(ratios.mean(axis=0), errors, strict=True)]
+            cells.append(f"{np.mean([run.explorations[-1] for run in found]):.0f}")
+            print(f"| {name}, {label} | {constant:.2f} | {' | '.join(cells)} |", flush=True)
+
+
 TIMED = ("IDS", "LinUCB", "ThompsonSampling", "GLMUCB", "OFUGLB", "Stakes")
 
 
@@ -169,6 +195,8 @@ def main() -> None:
     command, *rest = sys.argv[1:] or ["regret"]
     if command == "regret":
         regret(Path(rest[0] if rest else "results"), 10 ** int(rest[1]) if rest[1:] else LONG)
+    elif command == "far":
+        far(int(rest[0]) if rest else 3)
     elif command == "time":
         times()
     elif command == "others" and rest:
