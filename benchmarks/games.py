@@ -54,11 +54,11 @@ POLICIES: dict[str, sl.Policy] = {
     "IDS": sl.IDS(gaps="difference"),
     "IDS, directed": sl.IDS("directed", gaps="difference"),
     "Stakes": sl.Stakes(),
-    "LinUCB": sl.LinUCB(),
-    "Thompson": sl.ThompsonSampling(),
     "GCB": sl.GCB(),
     "PEGE": sl.PEGE(),
     "MaximumInformation": sl.MaximumInformation(),
+    "LinUCB": sl.LinUCB(),
+    "Thompson": sl.ThompsonSampling(),
 }
 
 
@@ -67,12 +67,13 @@ def _text(value: float) -> str:
 
 
 def regret(count: int) -> None:
-    """Print mean regret of every policy on every game."""
+    """Print mean regret of every policy on every game; those that commit come first, and fast."""
     marks = [10**3, 10**4, 10**6]
     print("| game | class | policy | 10^3 | 10^4 | 10^6 | exponent |\n" + "|---" * 7 + "|")
-    for name, game in GAMES.items():
-        kind = sl.observability(game).kind
-        for label, policy in POLICIES.items():
+    kinds = {name: sl.observability(game).kind for name, game in GAMES.items()}
+    for label, policy in POLICIES.items():
+        for name, game in GAMES.items():
+            kind = kinds[name]
             try:
                 found = regrets(game, policy, marks, range(count))
             except ValueError as error:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.likelihood.laws import divergence, mean_of
-from sightline.core.linalg.vectors import inner_products
+from sightline.core.linalg.vectors import inner_products, triangle_products
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
@@ -280,18 +280,20 @@ def factorise_seen(seen: SeesRows, inverse: Array) -> None:
 
     Inner loops run over arms: the matrices are too small to be worth one.
     """
-    factors, slots, images = seen.factors, seen.slots, seen.images
+    factors, d = seen.factors, seen.slots.shape[0]
     p, _, k = factors.shape
     for a in range(p):
         for b in range(a, p):
             for x in range(k):
                 factors[a, b, x] = 1.0 if a == b else 0.0
-    for i in range(slots.shape[0]):
-        inner_products(slots, inverse[i], images)
+    # with one index per axis: of sums of indices compilers make no vector instructions
+    left, right = seen.slots.reshape((d, p, k)), seen.images.reshape((p, k))
+    for i in range(d):
+        triangle_products(seen.slots, inverse, i, 0, p * k, seen.images)
         for a in range(p):
             for b in range(a, p):
                 for x in range(k):
-                    factors[a, b, x] += slots[i, a * k + x] * images[b * k + x]
+                    factors[a, b, x] += left[i, a, x] * right[b, x] + left[i, b, x] * right[a, x]
     for a in range(p):
         for b in range(a, p):
             for m in range(a):

@@ -20,6 +20,7 @@ __all__ = [
     "multiply_symmetric",
     "norm",
     "squared_norms",
+    "triangle_products",
 ]
 
 
@@ -132,6 +133,25 @@ def multiply_symmetric(
 
 
 @compiled
+def triangle_products(
+    columns: NDArray[np.float64],
+    matrix: NDArray[np.float64],
+    i: int,
+    start: int,
+    stop: int,
+    out: NDArray[np.float64],
+) -> None:
+    """Write <u, x> for some columns x, u being row i of a triangle U with U + U^T = M.
+
+    That is half of the work of M, which is symmetric: y^T M x is y^T U x + x^T U y.
+    """
+    half = 0.5 * matrix[i, i]
+    for z in range(start, stop):
+        out[z] = half * columns[i, z]
+    _add_multiples(columns, matrix[i], i + 1, start, stop, out)
+
+
+@compiled
 def squared_norms(
     columns: NDArray[np.float64],
     matrix: NDArray[np.float64],
@@ -140,18 +160,12 @@ def squared_norms(
     products: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
-    """Write x^T M x for some columns x of an array, side by side; M is symmetric.
-
-    By one triangle of M, its diagonal halved.
-    """
+    """Write x^T M x for some columns x of an array, side by side; M is symmetric."""
     d = matrix.shape[0]
     for z in range(start, stop):
         out[z] = 0.0
     for i in range(d):
-        half = 0.5 * matrix[i, i]
-        for z in range(start, stop):
-            products[z] = half * columns[i, z]
-        _add_multiples(columns, matrix[i], i + 1, start, stop, products)
+        triangle_products(columns, matrix, i, start, stop, products)
         for z in range(start, stop):
             out[z] += 2.0 * columns[i, z] * products[z]
 
