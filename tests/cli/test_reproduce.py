@@ -38,7 +38,7 @@ def test_everything_is_written_and_the_paper_s_settings_are_announced(tmp_path: 
             assert (out / "figures" / f"{name}.{suffix}").stat().st_size > 1000
     assert (out / "curves" / "rates-regret.csv").exists()
     page = (out / "report.html").read_text()
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4  # two panels each
     again = runner.invoke(app, arguments)
     assert "All that is missing: about 0.0 s" in again.output
 

@@ -90,6 +90,12 @@ class Item:
         Makes the findings of an outcome.
     experiments, calculations : callable
         What it runs, by name.
+    see : str
+        The sentence that says what to see in its figures.
+    formula : str
+        What it is about, in the plain notation of ``report/symbols.py``.
+    short : str
+        Its name on the scoreboard; by default the title up to a colon.
     """
 
     name: str
@@ -100,3 +106,6 @@ class Item:
     show: Callable[[Outcome], Findings]
     experiments: Callable[[Size], Mapping[str, Experiment]] = _nothing
     calculations: Callable[[Size], Mapping[str, Calculation]] = _nothing
+    see: str = ""
+    formula: str = ""
+    short: str = ""
