@@ -24,6 +24,8 @@ from sightline.report.symbols import GREEK, as_html, as_label, as_mathml
         ),
         ("1/sqrt(beta), sqrt(a b)", "1/√β, √(a b)"),
         ("<x, theta> >= 0 -> 1", "⟨x, θ⟩ ≥ 0 → 1"),
+        ("k^0.95, sum_x 2", "<i>k</i><sup>0.95</sup>, ∑<sub>x</sub> 2"),
+        ("a <= b, then c >= d", "a ≤ b, then c ≥ d"),
         ("log(n)^2, slope^2", "log(n)<sup>2</sup>, slope<sup>2</sup>"),
     ],
 )

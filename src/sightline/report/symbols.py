@@ -38,15 +38,15 @@ _HAT = "\N{COMBINING CIRCUMFLEX ACCENT}"
 _SIGNS = {"<=": "≤", ">=": "≥", "->": "→", "!=": "≠"}
 _NAME = "|".join(sorted(GREEK, key=len, reverse=True))
 _BASE = rf"(?:{_NAME}|[A-Za-z])"
-_EXPONENT = r"(?:\{[^{}]*\}|-?[A-Za-z0-9]+(?:-[A-Z]+)*)"
+_EXPONENT = r"(?:\{[^{}]*\}|-?[A-Za-z0-9]+(?:\.\d+)?(?:-[A-Z]+)*)"
 _INDEX = r"(?:\{[^{}]*\}|(?:min|max|[A-Za-z0-9]{1,2})(?![A-Za-z0-9_]))"
 _STAR = r"\*(?=_|[^\w*]|$)"
 _MINUS = "\N{MINUS SIGN}"
 _WORD = r"(?<![\w.\-`'])"  # what begins here is no part of a word, a path or a flag
 _SYMBOL = re.compile(
-    rf"{_WORD}<(?P<left>[^<>\n]{{1,40}}), (?P<right>[^<>\n]{{1,40}})>"
+    rf"{_WORD}<(?![=-])(?P<left>[^<>\n]{{1,40}}), (?P<right>[^<>\n]{{1,40}})>"
     rf"|{_WORD}sqrt\((?P<root>[^()]*)\)"
-    rf"|{_WORD}(?P<base>{_BASE})(?P<hat>-hat)?(?P<star>{_STAR})?"
+    rf"|{_WORD}(?P<base>{_BASE}|sum(?=_))(?P<hat>-hat)?(?P<star>{_STAR})?"
     rf"(?:_(?P<index>{_INDEX}))?(?P<late>{_STAR})?(?:\^(?P<power>{_EXPONENT}))?(?![\w\-])"
     rf"|(?<=[\w)])\^(?P<exponent>{_EXPONENT})"
     r"|(?P<sign><=|>=|->|!=)"
@@ -54,20 +54,28 @@ _SYMBOL = re.compile(
 _LOG = re.compile(r"(?<![\w<])([nt])(?= = |=\d)|(?<=log )([nkst])\b")
 
 
-def as_html(text: str) -> str:
-    """Escape text, and set its symbols: Greek letters, exponents, indices, hats, stars."""
+def as_html(text: str, quote: bool = True) -> str:
+    """Escape text, and set its symbols: Greek letters, exponents, indices, hats, stars.
+
+    Parameters
+    ----------
+    text : str
+        In plain notation.
+    quote : bool
+        Whether to escape quotation marks, too.
+    """
     parts, last = [], 0
     for match in _SYMBOL.finditer(text):
         symbol = _in_html(match)
         if symbol is None:
             continue
-        parts += [_plain(text[last : match.start()]), symbol]
+        parts += [_plain(text[last : match.start()], quote), symbol]
         last = match.end()
-    return "".join([*parts, _plain(text[last:])])
+    return "".join([*parts, _plain(text[last:], quote)])
 
 
-def _plain(text: str) -> str:
-    return _LOG.sub(lambda found: f"<i>{found.group()}</i>", html.escape(text))
+def _plain(text: str, quote: bool) -> str:
+    return _LOG.sub(lambda found: f"<i>{found.group()}</i>", html.escape(text, quote))
 
 
 def _in_html(match: re.Match[str]) -> str | None:
@@ -86,14 +94,15 @@ def _in_html(match: re.Match[str]) -> str | None:
     marks = any((part["hat"], star, part["index"], part["power"]))
     if name not in GREEK and not marks:
         return None
-    text = (GREEK.get(name) or f"<i>{name}</i>") if not part["hat"] else _hatted(name)
-    text += star
+    text = _letter(name, _HAT if part["hat"] else "") + star
     text += f"<sub>{_inner(part['index'])}</sub>" if part["index"] else ""
     return text + (f"<sup>{_inner(part['power'])}</sup>" if part["power"] else "")
 
 
-def _hatted(name: str) -> str:
-    return GREEK[name] + _HAT if name in GREEK else f"<i>{name}{_HAT}</i>"
+def _letter(name: str, hat: str) -> str:
+    if name == "sum":
+        return "∑"
+    return GREEK[name] + hat if name in GREEK else f"<i>{name}{hat}</i>"
 
 
 def _inner(text: str) -> str:
