@@ -132,7 +132,7 @@ def test_every_claim_has_a_tile_that_opens_and_stands_in_words_below(tmp_path: P
     assert "<li>8 ≤ <i>c</i>* ≤ 8</li>" in tiles[0][1]
     assert "&lt;64&gt;" in tiles[1][1]
     assert text.index('id="claims"') < text.index('id="one"')
-    (below,) = re.findall(r'<ul class="decided">(.*)</ul>\n', text, re.DOTALL)
+    (below,) = re.findall(r'<div class="decided">(.*?)</div>\n', text, re.DOTALL)
     assert "<i>c</i>* is 8" in below
     assert "<math" in text
 

@@ -61,6 +61,7 @@ def test_labels_of_figures_are_what_matplotlib_can_draw() -> None:
     label = as_label("IDS-H, beta = 1, n = 10^5, c* = 8, 1/sqrt(beta), I^H-UCB")
     assert label.startswith("IDS-H, β = 1, n = $")
     assert "√β" in label
+    assert as_label(r"$\Delta$ = 0.1") == r"$\Delta$ = 0.1"
     figure = Figure()
     figure.text(0.5, 0.5, label)
     figure.draw_without_rendering()

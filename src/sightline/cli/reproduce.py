@@ -125,13 +125,16 @@ def _compile(items: list[Item], profile: str, folder: ResultsFolder, console: Co
     from sightline.lab.executors import cores
     from sightline.paper.compilation import compile_kernels
 
-    text = TextColumn(f"compiling on {cores()} cores, once per machine:")
-    columns = (text, BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    text = f"Compiling on {cores()} cores, once per machine"
+    columns = (TextColumn(text), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn())
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
         bar = progress.add_task("", total=None, visible=False)
 
         def watch(finished: int, total: int) -> None:
             progress.update(bar, completed=finished, total=total, visible=True)
+            if hidden and finished == 0:
+                console.print(f"{text}: {total} kernels.")
 
         missing = [item for item in items if not folder.holds(item, profile)]
         compile_kernels(missing, profile, watch)

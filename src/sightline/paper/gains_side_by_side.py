@@ -55,8 +55,8 @@ def _show(outcome: Outcome) -> Findings:
     left, right = figure.subplots(1, 2)
     for i, run in enumerate(runs):
         labels = ("_", "_") if i else (r"largest $\Psi_s$", r"last $\Psi_s$")
-        left.plot(exponents, run["largest_ratio"], color="C0", alpha=0.5, label=labels[0])
-        left.plot(exponents, run["last_ratio"], color="C1", alpha=0.5, label=labels[1])
+        left.plot(exponents, run["largest_ratio"], "-", color="C0", alpha=0.5, label=labels[0])
+        left.plot(exponents, run["last_ratio"], "-", color="C1", alpha=0.5, label=labels[1])
     left.axhline(2.0, color=BOUND, linestyle="--", label="bound: 2")
     left.set(xscale="log", yscale="log", xlabel=r"$\log_{10} n$", ylabel="information ratio")
     label_ends(left)

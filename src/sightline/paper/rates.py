@@ -100,7 +100,7 @@ def _show(outcome: Outcome) -> Findings:
     left.set_ylim(bottom=1.0)
     label_ends(left)
     gaps = np.array(GAPS)
-    right.plot(1.0 / gaps[::-1], means[::-1, -1], "o-", label="IDS-H")
+    right.plot(1.0 / gaps[::-1], means[::-1, -1], "o-", label="IDS-H", clip_on=False)
     rate = means[-1, -1] * gaps[-1] / gaps[::-1]
     right.plot(1.0 / gaps[::-1], rate, "--", color=BOUND, label=r"$\propto 1/\Delta_{\min}$")
     right.set(xscale="log", yscale="log", xlabel=r"$1/\Delta_{\min}$", ylabel="regret at the end")

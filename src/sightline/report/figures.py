@@ -26,7 +26,9 @@ _LOG_10 = math.log(10.0)
 _LARGEST_LOG = 700.0  # beyond, t does not fit a float, and its axis is labelled by log10 t
 _EARLY = 10**4
 _LINE_HEIGHT = 0.068  # of a label, as a share of the height of a panel
+_LOWEST = 0.03  # of a label: below are those of the axis
 _AT_EDGE = 0.97  # share of the width from which a label stands outside
+_HEADROOM = 1.3  # times the largest mean: a band may go on, but does not press curves down
 _LATE = 2.9 * _LOG_10  # ratios to log n say nothing about the rounds before
 
 Published = Mapping[str, Mapping[int, float]]  # by label, regret at some rounds
@@ -181,7 +183,7 @@ def label_ends(axes: Axes, font_size: float = 9.0) -> None:
         Of the labels, in points.
     """
     lines = [line for line in axes.get_lines() if str(line.get_label())[0] != "_"]
-    axes.set_xlim(axes.get_xlim())
+    axes.set_xlim(right=axes.dataLim.x1)
     axes.set_ylim(axes.get_ylim())
     ends = [_last_point(axes, line) for line in lines]
     at_edge = [end[0] > _AT_EDGE for end in ends]
@@ -222,10 +224,12 @@ def _apart(heights: list[float]) -> list[float]:
             members = groups.pop()[1] + group[1]
             group = (sum(heights[j] for j in members) / len(members), members)
         groups.append(group)
-    placed = list(heights)
+    placed, least = list(heights), _LOWEST
     for centre, members in groups:
         for rank, i in enumerate(members):
-            placed[i] = centre + (rank - 0.5 * (len(members) - 1)) * _LINE_HEIGHT
+            wanted = centre + (rank - 0.5 * (len(members) - 1)) * _LINE_HEIGHT
+            placed[i] = max(wanted, least)
+            least = placed[i] + _LINE_HEIGHT
     return placed
 
 
@@ -252,8 +256,9 @@ def _draw_regret(
         axes.set_xscale("log")
     axes.set_xlabel(r"$\log_{10} n$" if far else "round n")
     axes.set_ylabel("regret (mean, 2 standard errors)")
-    axes.set_ylim(bottom=0.0)
     axes.margins(x=0.0)
+    highest = max((float(curve.mean.max()) for curve in curves.values()), default=1.0)
+    axes.set_ylim(0.0, min(axes.get_ylim()[1], _HEADROOM * highest) or 1.0)
     axes.grid(True, axis="y")
     label_ends(axes)
 
@@ -263,12 +268,14 @@ def _draw_curve(axes: Axes, label: str, x: NDArray[np.float64], curve: Curve) ->
     (line,) = axes.plot(x, curve.mean, label=label)
     reach = 2.0 * curve.standard_error
     low, high = np.maximum(curve.mean - reach, 0.0), curve.mean + reach
-    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
     return line
 
 
 def _draw_crosses(axes: Axes, line: Line2D, published: Mapping[int, float], last: float) -> None:
     shown = {t: value for t, value in published.items() if t <= 1.001 * last}
+    if not shown:
+        return
     axes.plot(
         list(shown),
         list(shown.values()),
@@ -277,4 +284,5 @@ def _draw_crosses(axes: Axes, line: Line2D, published: Mapping[int, float], last
         markersize=8,
         markeredgewidth=2,
         linewidth=1,
+        clip_on=False,
     )

@@ -205,13 +205,13 @@ def _decided(tiles: Sequence[Tile]) -> str:
     if not tiles:
         return ""
     rows = "".join(
-        f'<li><span class="mark {tile.kind}" title="{html.escape(tile.verdict)}">'
-        f"{html.escape(tile.mark)}</span><div><p>{as_html(tile.statement)}: "
-        f'<span class="verdict {tile.kind}">{as_html(tile.verdict)}</span></p>'
-        f"{_list(tile.evidence)}</div></li>\n"
+        f'<details class="claim"><summary><span class="mark {tile.kind}" aria-hidden="true">'
+        f"{html.escape(tile.mark)}</span> {as_html(tile.statement)}: "
+        f'<span class="verdict {tile.kind}">{as_html(tile.verdict)}</span></summary>'
+        f"{_list(tile.evidence)}</details>\n"
         for tile in tiles
     )
-    return f'<ul class="decided">{rows}</ul>\n'
+    return f'<div class="decided">{rows}</div>\n'
 
 
 def _section(section: Section) -> str:

@@ -111,7 +111,9 @@ def _inner(text: str) -> str:
 
 
 def as_label(text: str) -> str:
-    """Text for a figure: the same symbols, as matplotlib has them."""
+    """Text for a figure: the same symbols, as matplotlib has them; one with formulas stays."""
+    if "$" in text:
+        return text
     text = re.sub(rf"{_WORD}({_NAME})(?![\w])", lambda found: GREEK[found[1]], text)
     text = re.sub(r"sqrt\((\w+)\)", r"√\1", text)
     text = re.sub(r"(?<!\w)([cx])\*(?!\w)", r"$\1^*$", text)
@@ -205,7 +207,8 @@ class _Reader:
         if sign in _OPENING and (sign != "<" or self._is_inner_product()):
             inner = self.row(_OPENING[sign])
             left, right = ("⟨", "⟩") if sign == "<" else (sign, _OPENING[sign])
-            return f"<mrow><mo>{left}</mo>{inner}<mo>{right}</mo></mrow>"
+            fence = "<mo>" if "<mfrac" in inner or "<msqrt" in inner else '<mo stretchy="false">'
+            return f"<mrow>{fence}{left}</mo>{inner}{fence}{right}</mo></mrow>"
         return f"<mo>{html.escape(_SIGNS.get(sign, sign)).replace('-', _MINUS)}</mo>"
 
     def _is_inner_product(self) -> bool:
@@ -226,5 +229,5 @@ class _Reader:
 
 def _bare(element: str) -> str:
     """Drop parentheses that a fraction bar or a raised position makes needless."""
-    found = re.fullmatch(r"<mrow><mo>\(</mo>(.*)<mo>\)</mo></mrow>", element)
+    found = re.fullmatch(r"<mrow><mo[^>]*>\(</mo>(.*)<mo[^>]*>\)</mo></mrow>", element)
     return f"<mrow>{found[1]}</mrow>" if found else element
