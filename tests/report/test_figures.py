@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,8 @@ def test_bands_are_not_negative_and_do_not_press_curves_down() -> None:
     figure = regret_figure({"world": curves(3)}, {"world": 0.8})
     for axes in figure.axes:
         for band in axes.collections:
-            assert all((path.vertices[:, 1] >= 0.0).all() for path in band.get_paths())
+            corners: list[Any] = [path.vertices for path in band.get_paths()]
+            assert all((points[:, 1] >= 0.0).all() for points in corners)
         bottom, top = axes.get_ylim()
         assert bottom == 0.0
         means = [np.asarray(line.get_ydata()).max() for line in axes.get_lines()]
@@ -76,7 +78,7 @@ def test_published_values_are_crosses_in_the_colour_of_their_curve() -> None:
     early, late = figure.axes
     for axes, count in ((early, 1), (late, 2)):
         (crosses,) = [line for line in axes.get_lines() if line.get_marker() == "x"]
-        assert len(crosses.get_xdata()) == count
+        assert np.size(crosses.get_xdata()) == count
         assert crosses.get_color() == COLOURS[1]
 
 
