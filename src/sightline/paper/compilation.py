@@ -68,11 +68,11 @@ def _distinct_runs(items: list[Item], profile: str) -> list[Job]:
 
 
 def _distinct_calculations(items: list[Item], profile: str) -> list[Job]:
-    """One calculation for every function."""
+    """One calculation for every function, and for what it compiles."""
     jobs: dict[str, Job] = {}
     for item in items:
         for calculation in item.calculations(item.sizes[profile]).values():
-            name = calculation.function.__qualname__
+            name = f"{calculation.function.__qualname__} {calculation.kernels}".rstrip()
             jobs.setdefault(name, Job(name, _compute, (calculation,)))
     return list(jobs.values())
 

@@ -39,12 +39,16 @@ class Calculation(NamedTuple):
         Changes of the arguments that make it shorter, to find out how long it will take.
     share : float
         Share of the whole that the shorter one is.
+    kernels : str
+        What it compiles: of calculations by one function, those that differ in this compile other
+        kernels.
     """
 
     function: Callable[..., Any]
     arguments: dict[str, Any]
     sample: Mapping[str, Any] = {}
     share: float = 1.0
+    kernels: str = ""
 
 
 class Outcome(NamedTuple):

@@ -66,6 +66,7 @@ def _calculations(size: Size) -> dict[str, Calculation]:
                     {"policy": policy, "d": d, "k": k, "horizon": horizon, "seeds": seeds},
                     sample={"horizon": horizon // 100, "seeds": seeds[:1]},
                     share=1.0 / (100 * len(seeds)),
+                    kernels=method,
                 )
     return work
 
