@@ -30,20 +30,18 @@ EXPONENTS = [*range(3, 20), *range(20, 100, 10), *range(100, 1001, 50)]
 
 
 def regret_picture(path: Path) -> None:
-    horizons = {"IDS": FAR, "Stakes": 10**300, "LinUCB": NEAR}
     policies = {"IDS": sl.IDS(), "Stakes": sl.Stakes(), "LinUCB": sl.LinUCB()}
     near = sl.run(sl.Experiment([PROBLEM], policies, NEAR, REPLICATIONS))
     print(near.summary([10**4, 10**5, NEAR]).to_string(index=False))
     print(near.pulls().to_string(index=False))
-    curves = {}
-    for name, horizon in horizons.items():
+    curves = {"LinUCB": near.curves(PROBLEM.name)["LinUCB"]}
+    for name, horizon in {"IDS": FAR, "Stakes": 10**300}.items():
         marks = [10**e for e in EXPONENTS if 10**e <= horizon]
-        experiment = sl.Experiment(
-            [PROBLEM], {name: policies[name]}, horizon, REPLICATIONS, checkpoints=marks
-        )
-        results = sl.run(experiment)
-        print(results.summary().to_string(index=False))
-        curves[name] = results.curves(PROBLEM.name)[name]
+        policy = {name: policies[name]}
+        far = sl.run(sl.Experiment([PROBLEM], policy, horizon, REPLICATIONS, checkpoints=marks))
+        print(far.summary().drop(columns="t").to_string(index=False))
+        curves[name] = far.curves(PROBLEM.name)[name]
+    curves = {name: curves[name] for name in ("IDS", "LinUCB", "Stakes")}
     growth_figure(curves, sl.lower_bound(PROBLEM).value).savefig(path, metadata={"Date": None})
 
 

@@ -153,8 +153,8 @@ def write_findings(item: Item, findings: Findings, out: Path) -> list[Picture]:
     pictures = []
     for name, (caption, figure) in findings.figures.items():
         path = _made(out / "figures") / f"{item.name}-{name}"
-        figure.savefig(path.with_suffix(".png"), dpi=150)
         pictures.append(picture_of(figure, path.name, caption))
+        figure.savefig(path.with_suffix(".png"), dpi=150)
         figure.savefig(path.with_suffix(".pdf"))
         path.with_suffix(".svg").write_text(svg_of(figure, path.name), encoding="utf-8")
     for name, frame in findings.curves.items():

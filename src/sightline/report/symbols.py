@@ -48,7 +48,7 @@ _SYMBOL = re.compile(
     rf"|{_WORD}sqrt\((?P<root>[^()]*)\)"
     rf"|{_WORD}(?P<base>{_BASE}|sum(?=_))(?P<hat>-hat)?(?P<star>{_STAR})?"
     rf"(?:_(?P<index>{_INDEX}))?(?P<late>{_STAR})?(?:\^(?P<power>{_EXPONENT}))?(?![\w\-])"
-    rf"|(?<=[\w)])\^(?P<exponent>{_EXPONENT})"
+    rf"|(?<=[\w)|])\^(?P<exponent>{_EXPONENT})"
     r"|(?P<sign><=|>=|->|!=)"
 )
 _LOG = re.compile(r"(?<![\w<])([nt])(?= = |=\d)|(?<=log )([nkst])\b")
