@@ -148,9 +148,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="figure1",
     title="Figure 1: regret of IDS, SOLID and LinUCB",
-    see="Regret on the end of optimism (second row): the curves of IDS and SOLID bend towards the"
-    " slope of the dashed line, those of LinUCB and SOLID++ shoot up; crosses are the "
-    "published curves.",
+    see="On the end of optimism the curves of IDS and SOLID bend towards the slope of the dashed "
+    "line, those of LinUCB and SOLID++ shoot up; crosses are the published curves.",
     where="Section 3, figure with all plots",
     about="Six arms uniform on the unit sphere in the plane, a new set in every repetition, and "
     "the end of optimism with epsilon = 0.01; noise variance 0.1. SOLID++ has the constraint bonus "
