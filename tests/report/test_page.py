@@ -128,7 +128,7 @@ def test_every_claim_has_a_tile_that_opens_and_stands_in_words_below(tmp_path: P
     assert "2 claims, tested" in text
     tiles = re.findall(r'<details class="tile ([\w ]+)" name="claim">(.*?)</details>', text)
     assert [kind for kind, _ in tiles] == ["good", "bad recorded"]
-    assert '<summary title="c* is 8: confirmed">' in tiles[0][1]
+    assert '<summary title="c* is 8: confirmed" aria-label=' in tiles[0][1]
     assert "<li>8 ≤ <i>c</i>* ≤ 8</li>" in tiles[0][1]
     assert "&lt;64&gt;" in tiles[1][1]
     assert text.index('id="claims"') < text.index('id="one"')
