@@ -188,7 +188,8 @@ def _board(sections: Sequence[Section]) -> str:
 def _tile(tile: Tile, section: str) -> str:
     statement = html.escape(f"{tile.statement}: {tile.verdict}")
     return (
-        f'<details class="tile {tile.kind}" name="claim"><summary title="{statement}" aria-label="{statement}">'
+        f'<details class="tile {tile.kind}" name="claim">'
+        f'<summary title="{statement}" aria-label="{statement}">'
         f'<span aria-hidden="true">{html.escape(tile.mark)}</span></summary>'
         f'<p class="said">{as_html(tile.statement)}: <span class="verdict {tile.kind}">'
         f"{as_html(tile.verdict)}</span></p>{_list(tile.evidence)}"
