@@ -3,12 +3,15 @@
 - notes in ``docs/`` that the navigation does not name are added to its Findings;
 - ``<!-- policies -->`` becomes a section for every policy of the catalogue;
 - ``<!-- commands -->`` becomes the help of every command;
-- roles of docstrings, such as ``:class:``, are dropped.
+- roles of docstrings, such as ``:class:``, are dropped;
+- LaTeX between dollars becomes MathML, which browsers show without a script;
+- symbols in plain notation, such as ``c* sigma^2``, are set as in the report.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import html as markup
 import importlib
 import inspect
 import re
@@ -16,14 +19,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import latex2mathml.converter
 import typer.main
 from markdown import Markdown
 from markdown.extensions import Extension
+from markdown.inlinepatterns import InlineProcessor
 from markdown.preprocessors import Preprocessor
 
 from sightline.cli import app
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES
+from sightline.report.symbols import as_html
 
 DOCS = Path(__file__).parent
 REQUIRED = "..."  # a field without a default
@@ -38,12 +44,36 @@ class InnerProducts(Preprocessor):
         return [line if line.startswith("    ") else inner.sub("&lt;", line) for line in lines]
 
 
+class DisplayedFormulas(Preprocessor):
+    """Let lines between two dollars be a formula of its own."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """Replace each by its MathML."""
+        whole = re.compile(r"^\$\$\n(.*?)\n\$\$$", re.DOTALL | re.MULTILINE)
+        return whole.sub(self._stored, "\n".join(lines)).split("\n")
+
+    def _stored(self, match: re.Match[str]) -> str:
+        formula = latex2mathml.converter.convert(match[1], display="block")
+        return str(self.md.htmlStash.store(f'<div class="formula">{formula}</div>'))
+
+
+class FormulasInText(InlineProcessor):
+    """Let what stands between dollars be a formula; code has none."""
+
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[Any, int, int]:  # noqa: N802 - the name that is called
+        """Return its MathML."""
+        return self.md.htmlStash.store(latex2mathml.converter.convert(m[1])), m.start(0), m.end(0)
+
+
 class SightlineExtension(Extension):
     """What Markdown has to know about our documents."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name that is called
-        """Register, after snippets (32) and fences (25), before tags (20)."""
+        """Register, after snippets (32) and fences (25), before tags (20); in text after code."""
+        md.preprocessors.register(DisplayedFormulas(md), "displayed-formulas", 24.5)
         md.preprocessors.register(InnerProducts(md), "inner-products", 24)
+        in_text = FormulasInText(r"(?<![\\$\w])\$(?![\s$])([^$\n]+?)(?<!\s)\$(?![\w$])", md)
+        md.inlinePatterns.register(in_text, "formulas", 185)
 
 
 def on_config(config: Any) -> Any:
@@ -67,9 +97,19 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Drop what docstrings say to another tool: the roles before names in code."""
+    """Set symbols, and drop what docstrings say to another tool: roles before names in code."""
     html = re.sub(r":(?:attr|class|func|meth|mod):(?=<code>)", "", html)
-    return html.replace("<code>~sightline.", "<code>")
+    return with_symbols(html.replace("<code>~sightline.", "<code>"))
+
+
+def with_symbols(html: str) -> str:
+    """Set symbols of plain notation in text; code, formulas and figures mean themselves."""
+    parts = re.split(
+        r"(<(code|pre|math|svg|script|style)\b.*?</\2>|<[^>]*>)", html, flags=re.DOTALL
+    )
+    # Text, what separates it, the name of its tag, text, and so on.
+    parts[::3] = [as_html(markup.unescape(text), quote=False) for text in parts[::3]]
+    return "".join(text for i, text in enumerate(parts) if i % 3 != 2)
 
 
 def policy_pages() -> str:

@@ -7,8 +7,8 @@ bound = sl.lower_bound(problem)  # c*: the regret per log n that no consistent p
 print(f"c* = {bound.value:.4f}")
 
 policies = {
+    "Stakes, the default": sl.Stakes(),
     "IDS": sl.IDS(),
-    "IDS, matched lambda": sl.IDS(regulariser="matched"),
     "LinUCB": sl.LinUCB(),
     "Thompson sampling": sl.ThompsonSampling(),
 }

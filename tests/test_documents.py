@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 from pathlib import Path
@@ -52,10 +53,13 @@ def test_the_examples_of_the_readme_run(
     for example in examples:
         exec(example, {})
     output = capsys.readouterr().out
-    ratio = float(re.findall(r"^(\d\.\d+)$", output, re.MULTILINE)[0])
-    assert 1.0 < ratio < 1.2
-    assert "Status(best=" in output
-    assert "Estimates(means=" in output
+    (ratio,) = re.findall(r"after 10\^300 rounds: (\d\.\d+)$", output, re.MULTILINE)
+    assert 0.8 < float(ratio) < 1.2
+    assert "Bracket(lower=0.7999" in output
+    clicks = int(re.findall(r"^(\d+) clicks, where", output, re.MULTILINE)[0])
+    assert 240 < clicks < 400, "far above an equal split"
+    assert "Stopping now" in output
+    assert {"regret.png", "experiment.db", "decisions.parquet"} <= set(os.listdir(tmp_path))
 
 
 def test_the_pictures_of_the_readme_and_its_links_exist() -> None:

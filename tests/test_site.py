@@ -60,6 +60,34 @@ def test_inner_products_are_no_tags() -> None:
     assert "&amp;lt;" not in render("text\n\n    <x, y>")
 
 
+def test_formulas_become_mathml_and_code_keeps_its_dollars() -> None:
+    render = Markdown(extensions=[hooks.SightlineExtension()]).convert
+    page = render("so $x^2$ is\n\n$$\nc^* = \\sum_x \\alpha(x)\n$$\n\nand `$HOME$`, 3$ and 4$.")
+    assert page.count("<math") == 2
+    assert 'display="block"' in page
+    assert "<code>$HOME$</code>, 3$ and 4$." in page
+
+
+def test_symbols_are_set_in_text_and_not_in_code() -> None:
+    text = '<p title="sigma^2">c* log n &lt; 10^5 &amp; "x" <code>sigma^2</code></p><pre>c*</pre>'
+    assert hooks.with_symbols(text) == (
+        '<p title="sigma^2"><i>c</i>* log <i>n</i> &lt; 10<sup>5</sup> &amp; "x" '
+        "<code>sigma^2</code></p><pre>c*</pre>"
+    )
+
+
+def test_every_formula_of_the_pages_can_be_set() -> None:
+    found = 0
+    for path in DOCS.rglob("*.md"):
+        for formula in re.findall(
+            r"^\$\$\n(.*?)\n\$\$$", path.read_text(), re.DOTALL | re.MULTILINE
+        ):
+            page = hooks.latex2mathml.converter.convert(formula, display="block")
+            assert not re.search(r"<(mi|mtext|mo)>[^<]*\\\\", page), formula
+            found += 1
+    assert found > 5
+
+
 def test_every_command_has_help_and_an_example() -> None:
     page = hooks.command_pages()
     commands = re.findall(r"^## sightline ([\w ]+)$", page, re.MULTILINE)

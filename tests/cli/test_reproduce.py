@@ -31,14 +31,17 @@ def test_everything_is_written_and_the_paper_s_settings_are_announced(tmp_path: 
     arguments = ["reproduce", "--profile", "paper", "--out", str(out), "--threads", "2"]
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    for word in ("rates: about", "All that is missing: about", "not confirmed  c* = 64", "Report:"):
+    said = ("rates: about", "All that is missing: about", "not confirmed  c* = 64", "Report:")
+    for word in (*said, "report.html can be opened now"):
         assert word in result.output
     for name in ("figure2-cells", "rates-rates"):
         for suffix in ("png", "pdf", "svg"):
             assert (out / "figures" / f"{name}.{suffix}").stat().st_size > 1000
     assert (out / "curves" / "rates-regret.csv").exists()
     page = (out / "report.html").read_text()
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4  # two panels each
+    assert page.count('<details class="tile') == 5
+    assert "refresh" not in page
     again = runner.invoke(app, arguments)
     assert "All that is missing: about 0.0 s" in again.output
 

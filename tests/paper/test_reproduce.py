@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import sightline as sl
-from sightline.paper import catalogue, claims, duration, reproduce
+from sightline.paper import catalogue, claims, document, duration, reproduce
 from sightline.paper.catalogue import ITEMS
-from sightline.paper.document import write_report
+from sightline.paper.document import finished, write_report
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.judge import Claim, Custom, Part, Verdict, decide
-from sightline.paper.reproduce import ResultsFolder, run_item, selected, write_findings
+from sightline.paper.reproduce import ResultsFolder, run_item, selected
 from tests.changed_sources import changed
 
 CALLS: list[int] = []
@@ -67,8 +66,14 @@ def test_every_item_has_a_name_for_the_command_line_and_both_profiles() -> None:
         for profile, size in item.sizes.items():
             runs = {**item.experiments(size), **item.calculations(size)}
             assert runs, name
-            for part in item.experiments(size).values():
-                assert part.horizon == size.horizon, (name, profile)
+            for key, part in item.experiments(size).items():
+                looped = (name, key) == ("far-horizon", "beside")  # by LinUCB, which never commits
+                assert part.horizon == (10**6 if looped else size.horizon), (name, profile)
+
+
+def test_every_item_says_what_to_see() -> None:
+    for name, item in ITEMS.items():
+        assert re.fullmatch(r"[^.].*\.", item.see), name
 
 
 def test_the_profile_of_the_paper_has_the_settings_of_the_paper() -> None:
@@ -205,23 +210,33 @@ def test_findings_and_report_are_written(tmp_path: Path, monkeypatch: pytest.Mon
     claim = Claim("A claim", "page 1", "small", (Custom(open_question),))
     monkeypatch.setattr("sightline.paper.document.CLAIMS", (claim, claims.CLAIMS[0]))
     outcome = run_item(ITEM, "quick", ResultsFolder(tmp_path / "results"))
-    findings = ITEM.show(outcome)
-    pictures = write_findings(ITEM, findings, tmp_path)
+    done = finished(ITEM, outcome, tmp_path)
     heads = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
     for suffix, head in heads.items():
         assert (tmp_path / f"figures/small-regret.{suffix}").read_bytes()[:4] == head
     lines = (tmp_path / "curves/small-regret.csv").read_text().splitlines()
     assert lines[0].startswith("problem,policy,t,")
     path = tmp_path / "report.html"
-    args: tuple[Any, ...] = ({"small": ITEM}, {"small": outcome}, {"small": findings})
-    args += ({"small": pictures},)
-    table = write_report(path, "quick", *args)
-    assert [row[0] for row in table.rows] == ["A claim"]
+    write_report(path, "quick", [ITEM], {"small": done})
+    assert [tile.statement for tile in done.tiles] == ["A claim"]
     text = path.read_text()
-    for word in ("1 undecided", "3 runs &lt;b&gt;", "A remark &amp; more.", "numba"):
+    for word in ("? 1</b> undecided", "3 runs &lt;b&gt;", "A remark &amp; more.", "numba"):
         assert word in text
     assert "sightline reproduce small --profile quick" in text
     assert "seeds spawned from seed 0" in text
+    assert "refresh" not in text
+    write_report(path, "quick", [ITEM, replace(ITEM, name="other")], {"small": done})
+    text = path.read_text()
+    assert "1 of 2 parts are finished" in text
+    assert 'http-equiv="refresh"' in text
+
+
+def test_a_verdict_that_is_new_is_shown_in_grey(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = Claim("A claim", "page 1", "small", ())
+    for verdict, kind in (("confirmed", "good"), ("equal", "same"), ("never heard of", "open")):
+        monkeypatch.setattr("sightline.paper.document.decide", lambda *_, v=verdict: (v, ()))
+        tile = document._tile(claim, {})
+        assert (tile.verdict, tile.kind) == (verdict, kind)
 
 
 def test_runs_that_are_too_short_decide_nothing() -> None:

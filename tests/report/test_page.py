@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from sightline.report.page import Section, Table, svg_of, write_page
+from sightline.report.page import Opening, Section, Table, Tile, write_page
+from sightline.report.picture import Picture, picture_of
+from sightline.report.style import COLOURS
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -42,7 +44,7 @@ window.onload = () => {
 def plot(title: str) -> Figure:
     figure = Figure(figsize=(11, 4))
     axes = figure.subplots()
-    axes.plot([1, 2], [3, 4], label="line")
+    axes.plot([1, 2], [3, 4], label="line", color=COLOURS[0])
     axes.set_title(title)
     axes.legend()
     return figure
@@ -52,12 +54,24 @@ def page(path: Path) -> Path:
     rows = tuple((f"a long statement about row {i} " * 4, "page", "x" * 40) for i in range(5))
     wide = Table("Wide <one>", ("claim", "where", "measured", "verdict"), ())
     wide = wide._replace(rows=tuple((*row, "confirmed|good") for row in rows))
-    figures = tuple((f"Figure {i}", svg_of(plot(f"{i}"), f"figure-{i}")) for i in range(3))
+    pictures = [picture_of(plot(f"{i}"), f"figure-{i}", f"Figure {i}") for i in range(3)]
     sections = [
-        Section("one", "Claims & more", ("Text <b>",), (wide,), (), "command --of <this>"),
-        Section("two", "Figures", figures=figures),
+        Section(
+            "one",
+            "Claims & more",
+            "See <this>.",
+            formula="R_n / (log n) >= c*",
+            tiles=(
+                Tile("c* is 8", "confirmed", "+", "good", ("8 <= c* <= 8",), "page 1"),
+                Tile("c* is <64>", "not confirmed", "-", "bad recorded", ("no",), "page 2"),
+            ),
+            text=("Text <b>",),
+            tables=(wide,),
+            command="command --of <this>",
+        ),
+        Section("two", "Figures", pictures=tuple(pictures[1:])),
     ]
-    write_page(path, "A title", ["A lead."], sections)
+    write_page(path, Opening("A title", ("A lead.",), pictures[0], notice="Not yet."), sections)
     return path
 
 
@@ -107,6 +121,59 @@ def test_text_is_escaped_and_verdicts_are_marked(tmp_path: Path) -> None:
     for word in ("Claims &amp; more", "Text &lt;b&gt;", "command --of &lt;this&gt;"):
         assert word in text
     assert '<td class="good">confirmed</td>' in text
+
+
+def test_every_claim_has_a_tile_that_opens_and_stands_in_words_below(tmp_path: Path) -> None:
+    text = page(tmp_path / "page.html").read_text()
+    assert "2 claims, tested" in text
+    tiles = re.findall(r'<details class="tile ([\w ]+)" name="claim">(.*?)</details>', text)
+    assert [kind for kind, _ in tiles] == ["good", "bad recorded"]
+    assert '<summary title="c* is 8: confirmed" aria-label=' in tiles[0][1]
+    assert "<li>8 ≤ <i>c</i>* ≤ 8</li>" in tiles[0][1]
+    assert "&lt;64&gt;" in tiles[1][1]
+    assert text.index('id="claims"') < text.index('id="one"')
+    (below,) = re.findall(r'<div class="decided">(.*?)</div>\n', text, re.DOTALL)
+    assert "<i>c</i>* is 8" in below
+    assert "<math" in text
+
+
+def test_a_page_without_claims_has_no_scoreboard(tmp_path: Path) -> None:
+    write_page(tmp_path / "page.html", Opening("A title"), [Section("one", "One", text=("x",))])
+    text = (tmp_path / "page.html").read_text()
+    assert 'id="claims"' not in text
+    assert "refresh" not in text
+    write_page(tmp_path / "page.html", Opening("A title", reload_seconds=5), [])
+    assert '<meta http-equiv="refresh" content="5">' in (tmp_path / "page.html").read_text()
+
+
+def test_curves_have_the_colours_of_the_page_and_images_their_own(tmp_path: Path) -> None:
+    image = Figure(figsize=(3, 3))
+    image.subplots().imshow([[1.0, 2.0]])
+    pictures = (picture_of(plot("a"), "a", "a"), picture_of(image, "b", "b"))
+    write_page(tmp_path / "page.html", Opening("A"), [Section("one", "One", pictures=pictures)])
+    curve, plate = re.findall(
+        r'<div class="(panel[ \w]*)" style="[^"]*">(.*?</svg>)',
+        (tmp_path / "page.html").read_text(),
+        re.DOTALL,
+    )
+    assert curve[0] == "panel"
+    assert "stroke: var(--curve-0)" in curve[1]
+    assert COLOURS[0] not in curve[1]
+    assert plate[0] == "panel plate"
+    assert "var(" not in plate[1]
+
+
+def test_a_figure_is_cut_into_its_panels() -> None:
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    for i, axes in enumerate(figure.subplots(1, 2)):
+        axes.plot([1, 2], [i, 4])
+        axes.set_title("left" if i == 0 else "right")
+    picture = picture_of(figure, "two", "Both")
+    assert len(picture.panels) == 2
+    widths = [float(re.findall(r'viewBox="0 0 ([\d.]+)', svg)[0]) for svg in picture.panels]
+    assert all(230 < width < 300 for width in widths)
+    assert all(axes.get_visible() for axes in figure.axes)
+    assert isinstance(picture, Picture)
 
 
 def test_figures_scale_and_have_names(tmp_path: Path) -> None:
@@ -160,4 +227,4 @@ def test_the_page_in_a_browser(tmp_path: Path, width: int) -> None:
 def test_the_probe_notices_a_page_that_is_too_wide(tmp_path: Path) -> None:
     path = page(tmp_path / "page.html")
     path.write_text(path.read_text().replace("<h1>", '<div style="width:2000px">x</div><h1>'))
-    assert seen(path, 390, tmp_path)[0] == "scrolls 2016"
+    assert seen(path, 390, tmp_path)[0] == "scrolls 2013"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 import sightline as sl
 from sightline.engine.frames import record_frames
@@ -69,6 +70,49 @@ def test_a_browser_shows_it(tmp_path: Path) -> None:
     done = subprocess.run([*command, profile, address], capture_output=True, text=True, timeout=300)
     (words,) = re.findall(r'<p id="words"[^>]*>(.*?)</p>', done.stdout)
     frame = frames[shown]
-    assert words.startswith(f"Rounds {frame.t} to {frame.until}: exploits arm {frame.arm}")
+    assert words.startswith(f"Rounds {frame.t:,} to {frame.until:,}. The evidence that arm")
+    assert "does not look at the rewards" in words
     assert done.stdout.count("<rect") > 9
     assert done.stdout.count("<ellipse") == 1
+
+
+@pytest.mark.slow
+def test_it_plays_by_itself_and_obeys_the_keyboard(tmp_path: Path) -> None:
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip("no Chromium on PATH")
+    page = tmp_path / "page.html"
+    frames = record_frames(EOO, sl.IDS(), 400, seed=4)
+    write_watch_page(EOO, sl.IDS(), page, 400, seed=4)
+    with sync_playwright() as playwright:
+        window = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        tab = window.new_page()
+        troubles: list[str] = []
+        tab.on("pageerror", lambda error: troubles.append(str(error)))
+        tab.goto(page.as_uri())
+
+        def at() -> int:
+            return int(tab.input_value("#slider"))
+
+        first = frames[at()]
+        assert first.exploring
+        assert first.gains.max() > 3.0 * first.gains.min()
+        assert tab.inner_text("#play") == "Pause"
+        began = at()
+        tab.wait_for_function(f"+document.getElementById('slider').value > {began}")
+        tab.keyboard.press("Space")
+        assert tab.inner_text("#play") == "Play"
+        seen = {}
+        for key in ("Home", "ArrowRight", "ArrowLeft", "End", "p", "n"):
+            tab.keyboard.press(key)
+            seen[key] = at()
+        tab.keyboard.press("ArrowUp")
+        speed = tab.inner_text("#speed")
+        window.close()
+    last = len(frames) - 1
+    assert (seen["Home"], seen["ArrowRight"], seen["ArrowLeft"], seen["End"]) == (0, 1, 0, last)
+    turned = frames[seen["p"]], frames[seen["p"] - 1]
+    assert turned[0].exploring != turned[1].exploring or turned[0].best != turned[1].best
+    assert seen["p"] < seen["n"] <= last
+    assert speed == "8 steps per second"
+    assert troubles == []

@@ -16,6 +16,7 @@ from sightline.cli.executors import chosen_executor
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sightline.paper.document import Finished
     from sightline.paper.item import Item
     from sightline.paper.reproduce import ResultsFolder
 
@@ -74,28 +75,69 @@ def reproduce(
 def _reproduce(
     items: list[Item], profile: str, out: Path, folder: ResultsFolder, console: Console
 ) -> None:
-    from sightline.paper.compilation import compile_kernels
-    from sightline.paper.document import write_report
-    from sightline.paper.duration import duration_text
-    from sightline.paper.reproduce import run_item, write_findings
+    from sightline.paper.document import FIRST
 
-    compile_kernels([item for item in items if not folder.holds(item, profile)], profile)
+    done: dict[str, Finished] = {}
+    opening = [item for item in items if item.name == FIRST]
+    others = [item for item in items if item.name != FIRST]
     if profile == Profile.PAPER:
+        _compile(items, profile, folder, console)
         _announce(items, profile, folder, console)
-    outcomes, findings, pictures = {}, {}, {}
+    for part in (opening, others):  # the picture that opens the page comes first
+        _compile(part, profile, folder, console)
+        for item in part:
+            _finish(item, items, profile, out, folder, console, done)
     for item in items:
-        began = time.perf_counter()
-        outcomes[item.name] = run_item(item, profile, folder)
-        findings[item.name] = item.show(outcomes[item.name])
-        pictures[item.name] = write_findings(item, findings[item.name], out)
-        seconds = duration_text(time.perf_counter() - began)
-        console.print(f"{item.name}: {item.title} ({seconds})", markup=False, soft_wrap=True)
+        for tile in done[item.name].tiles:
+            console.print(f"{tile.verdict:>13}  {tile.statement}", markup=False, soft_wrap=True)
+    console.print(f"Report: {out / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def _finish(
+    item: Item,
+    items: list[Item],
+    profile: str,
+    out: Path,
+    folder: ResultsFolder,
+    console: Console,
+    done: dict[str, Finished],
+) -> None:
+    """Run an item, and write the page of all that are finished."""
+    from sightline.paper.document import finished, write_report
+    from sightline.paper.duration import duration_text
+    from sightline.paper.reproduce import run_item
+
+    began = time.perf_counter()
+    done[item.name] = finished(item, run_item(item, profile, folder), out)
     path = out / "report.html"
-    named = {item.name: item for item in items}
-    claims = write_report(path, profile, named, outcomes, findings, pictures)
-    for row in claims.rows:
-        console.print(f"{row[1].partition('|')[0]:>13}  {row[0]}", markup=False, soft_wrap=True)
-    console.print(f"Report: {path}", markup=False, soft_wrap=True)
+    write_report(path, profile, items, done)
+    seconds = duration_text(time.perf_counter() - began)
+    console.print(f"{item.name}: {item.title} ({seconds})", markup=False, soft_wrap=True)
+    if len(done) == 1 and len(items) > 1:
+        text = f"{path} can be opened now; it reloads itself while the rest is computed."
+        console.print(text, markup=False, soft_wrap=True)
+
+
+def _compile(items: list[Item], profile: str, folder: ResultsFolder, console: Console) -> None:
+    """Compile what items need, on all cores, behind a bar that says so."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from sightline.lab.executors import cores
+    from sightline.paper.compilation import compile_kernels
+
+    text = f"Compiling on {cores()} cores, once per machine"
+    columns = (TextColumn(text), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn())
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        bar = progress.add_task("", total=None, visible=False)
+
+        def watch(finished: int, total: int) -> None:
+            progress.update(bar, completed=finished, total=total, visible=True)
+            if hidden and finished == 0:
+                console.print(f"{text}: {total} kernels.")
+
+        missing = [item for item in items if not folder.holds(item, profile)]
+        compile_kernels(missing, profile, watch)
 
 
 def _announce(items: list[Item], profile: str, folder: ResultsFolder, console: Console) -> None:

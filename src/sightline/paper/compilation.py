@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor
 
 from sightline.engine.simulate import simulate
@@ -15,7 +15,11 @@ from sightline.paper.item import Calculation, Item
 __all__ = ["compile_kernels"]
 
 
-def compile_kernels(items: Iterable[Item], profile: str) -> None:
+def compile_kernels(
+    items: Iterable[Item],
+    profile: str,
+    watch: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
     """Compile what the experiments and calculations of items call, unless that was done before.
 
     Parameters
@@ -24,16 +28,24 @@ def compile_kernels(items: Iterable[Item], profile: str) -> None:
         What will be run.
     profile : str
         Which sizes.
+    watch : callable
+        Told how many of how many kernels are compiled, at first none.
     """
     chosen = list(items)
     directory = cache_directory()
     done = [directory / f"paper-{item.name}" for item in chosen] if directory else []
     if cores() < 2 or not done or is_disabled() or all(path.exists() for path in done):
         return
+    jobs = [*_distinct_runs(chosen, profile), *_distinct_calculations(chosen, profile)]
+    compiled: list[str] = []
+
+    def report(name: str, seconds: float) -> None:
+        compiled.append(name)
+        watch(len(compiled), len(jobs))
+
+    watch(0, len(jobs))
     try:
-        compile_in_processes(
-            [*_distinct_runs(chosen, profile), *_distinct_calculations(chosen, profile)]
-        )
+        compile_in_processes(jobs, report)
     except BrokenExecutor:  # a process was killed: each kernel is then compiled when needed
         return
     for path in done:
@@ -56,11 +68,11 @@ def _distinct_runs(items: list[Item], profile: str) -> list[Job]:
 
 
 def _distinct_calculations(items: list[Item], profile: str) -> list[Job]:
-    """One calculation for every function."""
+    """One calculation for every function, and for what it compiles."""
     jobs: dict[str, Job] = {}
     for item in items:
         for calculation in item.calculations(item.sizes[profile]).values():
-            name = calculation.function.__qualname__
+            name = f"{calculation.function.__qualname__} {calculation.kernels}".rstrip()
             jobs.setdefault(name, Job(name, _compute, (calculation,)))
     return list(jobs.values())
 

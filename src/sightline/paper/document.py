@@ -1,12 +1,13 @@
-"""The report: claims on top, then every item with its figures, settings and how to run it again."""
+"""The report: what this is, a picture and a scoreboard, then every item with its evidence."""
 
 from __future__ import annotations
 
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib
 import numba
@@ -17,44 +18,69 @@ from sightline.engine.checkpoints import rounds_text
 from sightline.paper.claims import CLAIMS
 from sightline.paper.duration import duration_text
 from sightline.paper.item import Findings, Item, Outcome
-from sightline.paper.judge import CONFIDENCE, Verdict, decide
-from sightline.report.page import Section, Table, write_page
+from sightline.paper.judge import CONFIDENCE, Claim, decide
+from sightline.paper.reproduce import write_findings
+from sightline.report.page import Opening, Section, Table, Tile, write_page
+from sightline.report.picture import Picture
+from sightline.report.style import drawing
 from sightline.version import __version__
 
-__all__ = ["claims_table", "write_report"]
+__all__ = ["FIRST", "Finished", "finished", "write_report"]
 
-_MARKS = {Verdict.CONFIRMED: "good", Verdict.NOT_CONFIRMED: "bad", Verdict.UNDECIDED: "open"}
+# Colour and sign of a verdict; one that is not listed is shown in grey.
+_MARKS = {
+    "confirmed": ("good", "\N{CHECK MARK}"),
+    "not confirmed": ("bad", "\N{MULTIPLICATION X}"),
+    "equal": ("same", "\N{ALMOST EQUAL TO}"),
+    "undecided": ("open", "?"),
+}
+_OTHER = ("open", "\N{MIDDLE DOT}")
+FIRST = "far-horizon"  # the item whose first figure opens the page
+_RELOAD = 15  # seconds after which a browser asks again for a page that is not finished
+_LEAD = (
+    "Whoever learns which option is best while using it pays for every choice that was not: this "
+    "regret cannot grow more slowly than c* sigma^2 log n, and information-directed sampling (IDS) "
+    "reaches that bound. "
+    "This page computes every figure and table of the paper that says so anew, and tests its "
+    "claims one by one.",
+)
+_PAPER = (
+    "The paper: Kirschner, Lattimore, Vernade, Szepesvári, Asymptotically Optimal "
+    "Information-Directed Sampling, COLT 2021."
+)
 
 
-def claims_table(outcomes: Mapping[str, Outcome]) -> Table:
-    """Verdicts on all claims whose items were run."""
-    rows = []
-    for claim in CLAIMS:
-        if claim.item not in outcomes:
-            continue
-        verdict, parts = decide(claim, outcomes)
-        measured = "\n".join(
-            f"{part.measured} [{part.verdict}]" if len(parts) > 1 else part.measured
-            for part in parts
-        )
-        mark = f"{verdict}|{_MARKS[verdict]}"
-        rows.append((claim.statement, mark, measured, f"{claim.where}; {claim.item}"))
-    title = (
-        f"{len(rows)} claims; one-sided tests at {CONFIDENCE:.0%} confidence for each part, "
-        "differences taken run by run under common noise"
+class Finished(NamedTuple):
+    """An item, and all that the page shows of it."""
+
+    outcome: Outcome
+    findings: Findings
+    pictures: Sequence[Picture]
+    tiles: Sequence[Tile]
+
+
+def finished(item: Item, outcome: Outcome, out: Path) -> Finished:
+    """Show an item: write its figures and curves, and decide its claims."""
+    with drawing():
+        findings = item.show(outcome)
+        pictures = write_findings(item, findings, out)
+    tiles = [_tile(claim, {item.name: outcome}) for claim in CLAIMS if claim.item == item.name]
+    return Finished(outcome, findings, pictures, tiles)
+
+
+def _tile(claim: Claim, outcomes: Mapping[str, Outcome]) -> Tile:
+    verdict, parts = decide(claim, outcomes)
+    kind, mark = _MARKS.get(str(verdict), _OTHER)
+    evidence = tuple(
+        f"{part.measured} [{part.verdict}]" if len(parts) > 1 else part.measured for part in parts
     )
-    return Table(title, ("claim", "verdict", "measured", "where; item"), tuple(rows))
+    return Tile(claim.statement, str(verdict), mark, kind, evidence, claim.where)
 
 
 def write_report(
-    path: Path,
-    profile: str,
-    items: Mapping[str, Item],
-    outcomes: Mapping[str, Outcome],
-    findings: Mapping[str, Findings],
-    pictures: Mapping[str, Mapping[str, str]],
-) -> Table:
-    """Write the page and return the table of claims.
+    path: Path, profile: str, items: Sequence[Item], done: Mapping[str, Finished]
+) -> None:
+    """Write the page of all items that are finished.
 
     Parameters
     ----------
@@ -62,51 +88,60 @@ def write_report(
         File to write.
     profile : str
         Which sizes were run.
-    items, outcomes, findings : mapping
-        By the names of the items.
-    pictures : mapping
-        Figures of the findings as SVG, by the names of items and figures.
+    items : sequence of Item
+        All that the page is to have, in its order.
+    done : mapping
+        Those that are finished, by name.
     """
-    claims = claims_table(outcomes)
-    counts = {v: sum(row[1].startswith(f"{v}|") for row in claims.rows) for v in Verdict}
-    listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    lead = [
-        "Every figure and table of Asymptotically Optimal Information-Directed Sampling "
-        "(Kirschner, Lattimore, Vernade, Szepesvári, COLT 2021) computed anew, and its empirical "
-        f"statements tested. Profile: {profile}. Claims: {listed}.",
-    ]
-    if profile == "quick":
-        lead.append(
-            "The quick profile has few and short runs: many claims stay undecided. The settings "
-            "of the paper are those of --profile paper."
-        )
-    sections = [
-        Section("claims", "Claims", (), (claims,)),
-        *(
-            _section(item, profile, outcomes[name], findings[name], pictures[name])
-            for name, item in items.items()
-        ),
-        _environment(items, profile, outcomes),
-    ]
-    write_page(path, "Information-directed sampling: the paper, reproduced", lead, sections)
-    return claims
+    shown = [item for item in items if item.name in done]
+    missing = len(items) - len(shown)
+    picture = done[FIRST].pictures[0] if FIRST in done else None
+    opening = Opening(
+        "Information-directed sampling: the paper, reproduced",
+        _LEAD,
+        picture,
+        _note(profile),
+        _notice(len(shown), missing),
+        _RELOAD if missing else 0,
+    )
+    sections = [_section(item, profile, done[item.name], picture) for item in shown]
+    write_page(path, opening, [*sections, _environment(shown, profile, done)])
 
 
-def _section(
-    item: Item, profile: str, outcome: Outcome, findings: Findings, pictures: Mapping[str, str]
-) -> Section:
-    work = duration_text(outcome.seconds)
+def _note(profile: str) -> str:
+    quick = (
+        " The quick profile has fewer and shorter runs than the paper: what they cannot decide is "
+        "marked undecided."
+    )
+    return _PAPER + (quick if profile == "quick" else "")
+
+
+def _notice(done: int, missing: int) -> str:
+    if not missing:
+        return ""
+    return (
+        f"{done} of {done + missing} parts are finished. The others are being computed, and "
+        "this page reloads itself until they are here."
+    )
+
+
+def _section(item: Item, profile: str, part: Finished, opening: Picture | None) -> Section:
+    work = duration_text(part.outcome.seconds)
     return Section(
         item.name,
         item.title,
+        item.see,
+        tuple(picture for picture in part.pictures if picture is not opening),
+        item.formula,
+        tuple(part.tiles),
         (
             item.about,
-            *findings.remarks,
-            f"In the paper: {item.where}. {_size(outcome)} {work} of work.",
+            *part.findings.remarks,
+            f"In the paper: {item.where}. {_size(part.outcome)} {work} of work.",
         ),
-        findings.tables,
-        tuple((caption, pictures[name]) for name, (caption, _) in findings.figures.items()),
+        part.findings.tables,
         f"sightline reproduce {item.name} --profile {profile}",
+        item.short,
     )
 
 
@@ -120,9 +155,7 @@ def _size(outcome: Outcome) -> str:
     return f"{runs} to n = {rounds_text(size.horizon)}, {origin};"
 
 
-def _environment(
-    items: Mapping[str, Item], profile: str, outcomes: Mapping[str, Outcome]
-) -> Section:
+def _environment(items: Sequence[Item], profile: str, done: Mapping[str, Finished]) -> Section:
     versions = {
         "sightline": __version__,
         "Python": platform.python_version(),
@@ -133,18 +166,21 @@ def _environment(
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "written": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     }
-    rows = tuple((name, duration_text(outcomes[name].seconds)) for name in items)
-    total = ("all", duration_text(sum(outcome.seconds for outcome in outcomes.values())))
+    seconds = {item.name: done[item.name].outcome.seconds for item in items}
+    rows = tuple((name, duration_text(value)) for name, value in seconds.items())
+    total = ("all", duration_text(sum(seconds.values())))
     return Section(
         "environment",
-        "Versions, durations, and how to run this again",
-        (
+        "Tests, versions, durations, and how to run this again",
+        text=(
+            f"Claims are tested one-sided at {CONFIDENCE:.0%} confidence for each part, on "
+            "differences run by run under common noise. "
             "Durations are seconds of work summed over workers, without compilation. Results are "
             "the same bits for any number of workers, but for the runtimes of table 1.",
         ),
-        (
+        tables=(
             Table("Versions", ("what", "version"), tuple(versions.items())),
             Table("Seconds of work", ("item", "work"), (*rows, total)),
         ),
-        command=f"sightline reproduce {' '.join(items)} --profile {profile}",
+        command=f"sightline reproduce {' '.join(item.name for item in items)} --profile {profile}",
     )

@@ -115,6 +115,10 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="figure2",
     title="Figure 2: the end of optimism, and its c*",
+    see="The best arm is settled once the ellipse of what is plausible lies inside one colour; it"
+    " has to become narrow in the direction that only the bad arm x_3 shows.",
+    formula='c* = min_alpha sum_x alpha(x) Delta(x) "subject to" |nu - theta*|_{V(alpha)}^2 >= 2 '
+    'sigma^2 "for all" nu "with another best arm"',
     where="Section 3, figure of the example; the constant in the text below it",
     about="The best arm is settled when the ellipsoid lies inside the first cell. The constant "
     "c* = min(2 slope^2, 2/epsilon) does not depend on epsilon once that is small.",

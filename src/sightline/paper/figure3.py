@@ -10,6 +10,8 @@ import pandas as pd
 from sightline.engine.trajectory import information_gains
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.settings import SLOPE_2, marks, problems
+from sightline.report.figures import label_ends
+from sightline.report.symbols import as_label
 
 __all__ = ["GAINS", "ITEM", "gains"]
 
@@ -47,9 +49,10 @@ def _show(outcome: Outcome) -> Findings:
     for axes, name, values in zip(row, GAINS.values(), table, strict=True):
         for arm in range(3):
             axes.plot(t, values[:, arm], label=f"$x_{arm + 1}$")
-        axes.set(xscale="log", xlabel="round t", title=name)
+        axes.set(xscale="log", xlabel="round t", title=as_label(name))
+        axes.tick_params(labelleft=True)
+        label_ends(axes)
     row[0].set_ylabel("normalised information gain")
-    row[0].legend()
     frame = pd.concat(
         pd.DataFrame({"gain": name, "t": t, "arm": arm + 1, "share": values[:, arm]})
         for name, values in zip(GAINS.values(), table, strict=True)
@@ -62,6 +65,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="figure3",
     title="Figure 3: information gain functions",
+    see="Every gain starts with the arms that look best and turns to the informative arm x_3; "
+    "what differs is when.",
     where="Appendix on mutual information, first figure",
     about="All gains are evaluated on the data that IDS-H-UCB collects on the end of optimism, "
     "slope 2, and normalised to sum one over the arms. I^VAR comes from 10^4 samples of the "

@@ -50,6 +50,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="figure5",
     title="Figure 5: the log-log confidence coefficient",
+    see="The order of the policies is that of figure 1, with less regret for all of them.",
+    formula="beta_t = sigma^2 (2 log t + d log log t)",
     where="Appendix on the confidence coefficient, first figure",
     about="beta_t = sigma^2 (2 log t + d log log t) for all policies; the tables have the "
     "log-determinant coefficient beside it.",

@@ -17,6 +17,7 @@ def _experiments(size: Size) -> dict[str, Experiment]:
 ITEM = Item(
     name="figure6",
     title="Figure 6: tuning beta and eta on random action sets",
+    see="Rows matter, columns hardly: beta decides the regret, eta does not.",
     where="Appendix on the confidence coefficient, second figure",
     about="Mean regret after n rounds (the paper has n = 10^4) with beta held "
     "constant in gaps, gain and the test of exploitation, beside the log-determinant one; eta is "

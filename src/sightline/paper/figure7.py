@@ -17,6 +17,7 @@ def _experiments(size: Size) -> dict[str, Experiment]:
 ITEM = Item(
     name="figure7",
     title="Figure 7: tuning beta and eta on the end of optimism",
+    see="As before, and the last column, LinUCB, is darker than IDS in nearly every row.",
     where="Appendix on the confidence coefficient, third figure",
     about="Mean regret after n rounds (the paper has n = 10^6) with beta held "
     "constant in gaps, gain and the test of exploitation, beside the log-determinant one; eta is "

@@ -46,6 +46,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="figure8",
     title="Figure 8: Bayesian methods",
+    see="The Bayesian policies start far below the others; those with the constant beta = 1 come "
+    "close to them.",
     where="Appendix on Bayesian methods, figure",
     about="Prior N(0, I) and the true noise variance for the Bayesian policies; Bayesian IDS with "
     "the variance-based gain.",

@@ -11,6 +11,8 @@ import pandas as pd
 from sightline.engine.trajectory import information_ratios
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, SLOPE_2, problems
+from sightline.report.figures import label_ends
+from sightline.report.style import BOUND
 
 __all__ = ["ITEM", "follow"]
 
@@ -51,22 +53,26 @@ def _show(outcome: Outcome) -> Findings:
     gamma = np.array([run["gamma"] for run in runs])
     figure = Figure(figsize=(11, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for run in runs:
-        left.plot(exponents, run["largest_ratio"], color="C0", alpha=0.5)
-        left.plot(exponents, run["last_ratio"], color="C1", alpha=0.5)
-    left.plot([], [], color="C0", label=r"largest $\Psi_s$ so far")
-    left.plot([], [], color="C1", label=r"last $\Psi_s$")
-    left.axhline(2.0, color="k", linestyle="--", label="bound of the paper: 2")
+    for i, run in enumerate(runs):
+        labels = ("_", "_") if i else (r"largest $\Psi_s$", r"last $\Psi_s$")
+        left.plot(exponents, run["largest_ratio"], "-", color="C0", alpha=0.5, label=labels[0])
+        left.plot(exponents, run["last_ratio"], "-", color="C1", alpha=0.5, label=labels[1])
+    left.axhline(2.0, color=BOUND, linestyle="--", label="bound: 2")
     left.set(xscale="log", yscale="log", xlabel=r"$\log_{10} n$", ylabel="information ratio")
-    left.legend()
+    label_ends(left)
     mean, error = gamma.mean(axis=0), gamma.std(axis=0, ddof=1) / math.sqrt(len(runs))
-    right.plot(exponents, mean / log_n, label=r"$\gamma_n / (\sigma^2 \log n)$")
+    right.plot(exponents, mean / log_n, label="IDS-H")
     right.fill_between(
-        exponents, (mean - 2 * error) / log_n, (mean + 2 * error) / log_n, alpha=0.2, linewidth=0
+        exponents,
+        np.maximum(mean - 2 * error, 0.0) / log_n,
+        (mean + 2 * error) / log_n,
+        alpha=0.2,
+        linewidth=0,
     )
-    right.axhline(1.0, color="k", linestyle="--", label="asymptotic bound: 1")
+    right.axhline(1.0, color=BOUND, linestyle="--", label="bound: 1")
     right.set(xscale="log", xlabel=r"$\log_{10} n$", ylim=(0.0, None))
-    right.legend()
+    right.set_ylabel(r"information gained, $\gamma_n / (\sigma^2 \log n)$")
+    label_ends(right)
     caption = "Information ratio and total information gain of IDS-H along its runs"
     frame = pd.DataFrame({"log10_n": exponents, "gamma": mean, "standard_error": error})
     return Findings(figures={"information": (caption, figure)}, curves={"gamma": frame})
@@ -75,6 +81,10 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="information",
     title="Beyond: information ratio and total information gain",
+    see="Left, the information ratio stays below its bound; right, the information gained per log"
+    " n falls towards its bound.",
+    formula="Psi_s(mu_s) <= 2",
+    short="Information",
     where="Proofs of the worst-case and asymptotic theorems",
     about="Psi_s(mu_s) is at most 2, which the worst-case proof uses; gamma_n, the sum of the "
     "gains of the arms played, is at most log n + o(log n) in units of the noise variance. End of "

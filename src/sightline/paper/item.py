@@ -39,12 +39,16 @@ class Calculation(NamedTuple):
         Changes of the arguments that make it shorter, to find out how long it will take.
     share : float
         Share of the whole that the shorter one is.
+    kernels : str
+        What it compiles: of calculations by one function, those that differ in this compile other
+        kernels.
     """
 
     function: Callable[..., Any]
     arguments: dict[str, Any]
     sample: Mapping[str, Any] = {}
     share: float = 1.0
+    kernels: str = ""
 
 
 class Outcome(NamedTuple):
@@ -90,6 +94,12 @@ class Item:
         Makes the findings of an outcome.
     experiments, calculations : callable
         What it runs, by name.
+    see : str
+        The sentence that says what to see in its figures.
+    formula : str
+        What it is about, in the plain notation of ``report/symbols.py``.
+    short : str
+        Its name on the scoreboard; by default the title up to a colon.
     """
 
     name: str
@@ -100,3 +110,6 @@ class Item:
     show: Callable[[Outcome], Findings]
     experiments: Callable[[Size], Mapping[str, Experiment]] = _nothing
     calculations: Callable[[Size], Mapping[str, Calculation]] = _nothing
+    see: str = ""
+    formula: str = ""
+    short: str = ""

@@ -12,6 +12,7 @@ from sightline.lab.experiment import Experiment
 from sightline.paper.far_horizon import SIZES, far_experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import SLOPE_2, problems
+from sightline.report.figures import label_ends
 from sightline.report.page import Table
 
 __all__ = ["ITEM"]
@@ -29,7 +30,7 @@ def _show(outcome: Outcome) -> Findings:
     pulls: pd.DataFrame = results.pulls("all")
     pulls["log_t"] = [math.log(t) for t in pulls.t]
     pulls = pulls[pulls.log_t > 2.0]
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    figure = Figure(figsize=(6.4, 3.9), layout="constrained")
     axes = figure.subplots()
     rows = []
     for arm in (1, 2):
@@ -37,7 +38,14 @@ def _show(outcome: Outcome) -> Findings:
         x, share = part.log_t / math.log(10.0), part["mean"] / part.log_t
         error = 2.0 * part.standard_error / part.log_t
         axes.plot(x, share, color=f"C{arm}", label=f"$x_{arm + 1}$ (gap {(0.01, 1.0)[arm - 1]:g})")
-        axes.fill_between(x, share - error, share + error, color=f"C{arm}", alpha=0.2, linewidth=0)
+        axes.fill_between(
+            x,
+            (share - error).clip(lower=0.0),
+            share + error,
+            color=f"C{arm}",
+            alpha=0.2,
+            linewidth=0,
+        )
         axes.axhline(optimal[arm], color=f"C{arm}", linestyle="--", linewidth=1)
         last = part.iloc[-1]
         rows.append(
@@ -47,10 +55,10 @@ def _show(outcome: Outcome) -> Findings:
                 f"{optimal[arm]:.3f}",
             )
         )
-    axes.set(xscale="log", ylim=(-0.2, None))
+    axes.set(xscale="log", ylim=(0.0, None))
     axes.set(xlabel=r"$\log_{10} n$", ylabel=r"pulls / $\log n$")
     axes.set_title("Pulls of suboptimal arms; dashed: optimal allocation")
-    axes.legend()
+    label_ends(axes)
     head = ("arm", "pulls / log n at the last round", "alpha*")
     caption = "Pulls per log n of the suboptimal arms, and what the lower bound asks for"
     frame = pulls.drop(columns="t").assign(log10_t=pulls.log_t / np.log(10.0))
@@ -64,6 +72,10 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="allocation",
     title="Beyond: pulls per arm against the optimal allocation",
+    see="The pulls of the informative arm per log n fall to the dashed line, those of the other "
+    "arm to zero: IDS plays the optimal allocation without computing it.",
+    formula="(N_x(n)) / (log n) -> alpha*(x)",
+    short="Allocation",
     where="The program behind c*",
     about="An optimal policy pulls the second arm o(log n) times and the third, the informative "
     "one, alpha* log n times. The runs are those of far-horizon.",

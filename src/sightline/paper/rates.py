@@ -11,7 +11,9 @@ from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, VARIANCE, curve_frame, marks
 from sightline.problems import LinearBandit
+from sightline.report.figures import label_ends
 from sightline.report.results import Results
+from sightline.report.style import BOUND
 
 __all__ = ["GAPS", "ITEM", "gap_exponents", "log_exponents", "worst_exponents", "worst_limit"]
 
@@ -91,18 +93,18 @@ def _show(outcome: Outcome) -> Findings:
     means = np.array([results.regret(_name(e), "IDS-H").mean(axis=0) for e in GAPS])
     for gap, mean in zip(GAPS, means, strict=True):
         left.plot(t, mean, label=rf"$\Delta$ = {gap:g}")
-    left.plot(t, means.max(axis=0), "k", linewidth=2.5, alpha=0.35, label="largest")
-    left.plot(t, 0.1 * np.sqrt(t) * np.log(t), "k--", label=r"$\propto \sqrt{n}\,\log n$")
+    left.plot(t, means.max(axis=0), color=BOUND, linewidth=4, alpha=0.25, label="largest")
+    rate = 0.1 * np.sqrt(t) * np.log(t)
+    left.plot(t, rate, "--", color=BOUND, label=r"$\propto \sqrt{n}\,\log n$")
     left.set(xscale="log", yscale="log", xlabel="round n", ylabel="mean regret", xlim=(10, None))
     left.set_ylim(bottom=1.0)
-    left.legend()
+    label_ends(left)
     gaps = np.array(GAPS)
-    right.plot(1.0 / gaps, means[:, -1], "o-", label="IDS-H at the last round")
-    right.plot(
-        1.0 / gaps, means[-1, -1] * gaps[-1] / gaps, "k--", label=r"$\propto 1/\Delta_{\min}$"
-    )
-    right.set(xscale="log", yscale="log", xlabel=r"$1/\Delta_{\min}$", ylabel="mean regret")
-    right.legend()
+    right.plot(1.0 / gaps[::-1], means[::-1, -1], "o-", label="IDS-H", clip_on=False)
+    rate = means[-1, -1] * gaps[-1] / gaps[::-1]
+    right.plot(1.0 / gaps[::-1], rate, "--", color=BOUND, label=r"$\propto 1/\Delta_{\min}$")
+    right.set(xscale="log", yscale="log", xlabel=r"$1/\Delta_{\min}$", ylabel="regret at the end")
+    label_ends(right)
     exponents = (worst_exponents, gap_exponents, log_exponents)
     worst, small, log = (np.quantile(f(results), (0.01, 0.5, 0.99)) for f in exponents)
     return Findings(
@@ -120,6 +122,10 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="rates",
     title="Beyond: worst-case and gap-dependent rates",
+    see="Left, no curve rises faster than the dashed one in the long run; right, regret is "
+    "proportional to 1/Delta_min while n suffices to resolve the gap.",
+    formula="R_n = O(sqrt(n) log n)",
+    short="Rates",
     where="Theorems on worst-case and gap-dependent regret",
     about="Two orthogonal arms with five gaps, noise variance 0.1. The largest mean regret over "
     "the gaps is held against sqrt(n) log n, the last regret against 1/Delta_min.",

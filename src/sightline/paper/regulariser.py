@@ -42,6 +42,10 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="regulariser",
     title="Beyond: lambda = sigma^2 / S^2",
+    see="With lambda matched to the noise all policies have a fraction of their regret, in the "
+    "same order.",
+    formula="beta_s = (sigma sqrt(2 log(1 // delta) + log det(V_s // lambda)) + sqrt(lambda) S)^2",
+    short="Regulariser",
     where="The confidence coefficient; the paper has lambda = 1",
     about="The coefficient is (sigma sqrt(...) + sqrt(lambda) S)^2. At lambda = 1 its second part "
     "does not shrink with the noise; matched to it, the whole coefficient scales with sigma^2.",

@@ -26,7 +26,7 @@ from sightline.lab.experiment import Experiment
 from sightline.lab.sources import sources_of
 from sightline.lab.store import Store
 from sightline.paper.item import Calculation, Findings, Item, Outcome
-from sightline.report.page import svg_of
+from sightline.report.picture import Picture, picture_of, svg_of
 from sightline.report.results import Results
 from sightline.report.run import run
 from sightline.sources import hash_of, modules_named_in
@@ -148,16 +148,15 @@ def run_item(
     return Outcome(size, results, values, seconds)
 
 
-def write_findings(item: Item, findings: Findings, out: Path) -> dict[str, str]:
-    """Write figures as PNG, PDF and SVG, and curves as CSV; return the figures as SVG."""
-    pictures = {}
-    for name, (_, figure) in findings.figures.items():
+def write_findings(item: Item, findings: Findings, out: Path) -> list[Picture]:
+    """Write figures as PNG, PDF and SVG, and curves as CSV; return the figures for a page."""
+    pictures = []
+    for name, (caption, figure) in findings.figures.items():
         path = _made(out / "figures") / f"{item.name}-{name}"
+        pictures.append(picture_of(figure, path.name, caption))
         figure.savefig(path.with_suffix(".png"), dpi=150)
-        figure.set_layout_engine("none")  # the layout stands, and finding it again takes as long
         figure.savefig(path.with_suffix(".pdf"))
-        pictures[name] = svg_of(figure, path.name)
-        path.with_suffix(".svg").write_text(pictures[name], encoding="utf-8")
+        path.with_suffix(".svg").write_text(svg_of(figure, path.name), encoding="utf-8")
     for name, frame in findings.curves.items():
         frame.to_csv(_made(out / "curves") / f"{item.name}-{name}.csv", index=False)
     return pictures

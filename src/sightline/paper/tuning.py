@@ -15,6 +15,7 @@ from sightline.paper.settings import curve_frame, problems
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, LinUCB
 from sightline.report.results import Results
+from sightline.report.symbols import as_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,7 +79,7 @@ def _matrix(results: Results, problem: str) -> Figure:
             dark = means[i, j] > np.exp(np.log(means).min() * 0.35 + np.log(means).max() * 0.65)
             text, colour = f"{means[i, j]:.3g}\n±{error:.2g}", "w" if dark else "k"
             axes.text(j, i, text, ha="center", va="center", fontsize=9, color=colour)
-    axes.set_xticks(range(len(columns)), columns)
+    axes.set_xticks(range(len(columns)), list(map(as_label, columns)))
     axes.set_yticks(range(len(BETAS)), list(BETAS))
     axes.set(xlabel=r"learning rate $\eta_s$ of IDS-H; last column LinUCB", ylabel=r"$\beta_s$")
     axes.set_title(f"{problem}: mean regret ± standard error")

@@ -11,17 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.report.statistics import Curve
+from sightline.report.style import BOUND, drawing
+from sightline.report.symbols import as_label
 from sightline.validation import file_path, integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-__all__ = ["check_format", "ratio_figure", "regret_figure"]
+__all__ = ["check_format", "growth_figure", "label_ends", "ratio_figure", "regret_figure"]
 
 _LOG_10 = math.log(10.0)
 _LARGEST_LOG = 700.0  # beyond, t does not fit a float, and its axis is labelled by log10 t
 _EARLY = 10**4
+_LINE_HEIGHT = 0.068  # of a label, as a share of the height of a panel
+_LOWEST = 0.03  # of a label: below are those of the axis
+_AT_EDGE = 0.97  # share of the width from which a label stands outside
+_HEADROOM = 1.3  # times the largest mean: a band may go on, but does not press curves down
+_LATE = 2.9 * _LOG_10  # ratios to log n say nothing about the rounds before
+
+Published = Mapping[str, Mapping[int, float]]  # by label, regret at some rounds
 
 
 def check_format(path: str | PathLike[str]) -> None:
@@ -39,6 +49,7 @@ def regret_figure(
     bounds: Mapping[str, float],
     early: int | None = None,
     path: str | PathLike[str] | None = None,
+    published: Mapping[str, Published] | None = None,
 ) -> Figure:
     """Draw regret in the style of the paper: early rounds linear, all rounds logarithmic.
 
@@ -52,21 +63,24 @@ def regret_figure(
         Last round of the linear panels; by default n^(2/3), at most 10^4.
     path : path, optional
         File to write; its suffix decides the format.
+    published : mapping, optional
+        Problem to label to regret at some rounds, drawn as crosses in the colour of that curve.
     """
     from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
 
-    figure = Figure(figsize=(11, 3.8 * len(panels)), layout="constrained")
-    grid = figure.subplots(len(panels), 2, squeeze=False)
-    for (problem, curves), (left, right) in zip(panels.items(), grid, strict=True):
-        constant = bounds.get(problem)
-        log_last = max((float(curve.log_t[-1]) for curve in curves.values()), default=0.0)
-        log_early = min(2.0 / 3.0 * log_last, math.log(_EARLY))
-        if early is not None:
-            log_early = math.log(integer("early", early, at_least=1))
-        _draw_regret(left, _until(curves, log_early), constant, linear=True)
-        _draw_regret(right, curves, constant)
-        left.set_title(f"{problem}: early rounds")
-        right.set_title(problem)
+    with drawing():
+        figure = Figure(figsize=(11, 3.8 * len(panels)), layout="constrained")
+        grid = figure.subplots(len(panels), 2, squeeze=False)
+        for (problem, curves), (left, right) in zip(panels.items(), grid, strict=True):
+            constant, crosses = bounds.get(problem), (published or {}).get(problem, {})
+            log_last = max((float(curve.log_t[-1]) for curve in curves.values()), default=0.0)
+            log_early = min(2.0 / 3.0 * log_last, math.log(_EARLY))
+            if early is not None:
+                log_early = math.log(integer("early", early, at_least=1))
+            _draw_regret(left, _until(curves, log_early), constant, crosses, linear=True)
+            _draw_regret(right, curves, constant, crosses)
+            left.set_title(as_label(f"{problem}: early rounds"))
+            right.set_title(as_label(problem))
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
@@ -97,23 +111,134 @@ def ratio_figure(
     """
     from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
 
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    axes = figure.subplots()
-    for label, curve in curves.items():
-        _draw_ratio(axes, label, curve, constant)
-    axes.axhline(1.0, color="k", linestyle="--", label="lower bound")
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0.0)
-    axes.set_xlabel(r"$\log_{10} n$")
-    axes.set_ylabel(r"$R_n\,/\,(c^*\sigma^2\,\log n)$")
-    axes.legend()
+    with drawing():
+        figure = Figure(figsize=(6.4, 3.9), layout="constrained")
+        axes = figure.subplots()
+        for label, curve in curves.items():
+            late = curve.log_t > _LATE
+            scale = constant * curve.log_t[late]
+            ratio = Curve(
+                curve.log_t[late], curve.mean[late] / scale, curve.standard_error[late] / scale
+            )
+            _draw_curve(axes, label, curve.log_t[late] / _LOG_10, ratio)
+        axes.axhline(1.0, color=BOUND, linestyle="--", label="lower bound")
+        _count_digits(axes)
+        axes.set_ylim(bottom=0.0)
+        axes.set_ylabel(r"$R_n\,/\,(c^*\sigma^2\,\log n)$")
+        label_ends(axes)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
 
 
+def growth_figure(curves: Mapping[str, Curve], constant: float) -> Figure:
+    """Draw regret against the lower bound to extreme horizons, both axes logarithmic.
+
+    Parameters
+    ----------
+    curves : mapping
+        Label to regret curve; each may have a horizon of its own.
+    constant : float
+        c* sigma^2: no consistent policy has less regret than this times log n, asymptotically.
+    """
+    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
+
+    with drawing():
+        figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+        axes = figure.subplots()
+        for label, curve in curves.items():
+            late = curve.log_t > _LATE
+            part = Curve(*(values[late] for values in curve))
+            _draw_curve(axes, label, part.log_t / _LOG_10, part)
+        log_t = np.linspace(_LATE, max(float(c.log_t[-1]) for c in curves.values()), 50)
+        axes.plot(log_t / _LOG_10, constant * log_t, "--", color=BOUND, label="lower bound")
+        axes.set_yscale("log")
+        _count_digits(axes)
+        axes.set_ylabel("regret (mean, 2 standard errors)")
+        label_ends(axes)
+    return figure
+
+
+def _count_digits(axes: Axes) -> None:
+    """Let the axis of rounds show powers of ten, evenly spaced in the logarithm of the exponent."""
+    axes.set_xscale("log")
+    low, high = axes.dataLim.intervalx
+    exponents = [e for e in (3, 6, 10, 30, 100, 300, 1000) if low - 0.1 <= e <= high + 0.1]
+    axes.set_xticks(exponents, [f"$10^{{{e}}}$" for e in exponents])
+    axes.set_xticks([], minor=True)
+    axes.set_xlim(low, high)
+    axes.set_xlabel("rounds n")
+
+
+def label_ends(axes: Axes, font_size: float = 9.0) -> None:
+    """Write the label of every line beside its last point, in its colour; labels keep apart.
+
+    Call it when the limits of the axes stand: where labels go depends on them.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        With lines that have labels.
+    font_size : float
+        Of the labels, in points.
+    """
+    lines = [line for line in axes.get_lines() if str(line.get_label())[0] != "_"]
+    axes.set_xlim(right=axes.dataLim.x1)
+    axes.set_ylim(axes.get_ylim())
+    ends = [_last_point(axes, line) for line in lines]
+    at_edge = [end[0] > _AT_EDGE for end in ends]
+    heights = iter(_apart([end[1] for end, last in zip(ends, at_edge, strict=True) if last]))
+    for line, end, last in zip(lines, ends, at_edge, strict=True):
+        colour = line.get_color()
+        axes.annotate(
+            as_label(str(line.get_label())),
+            end,
+            (1.035, next(heights)) if last else (end[0] + 0.015, end[1]),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            color=colour,
+            fontsize=font_size,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkB": 0.0},
+        )
+
+
+def _last_point(axes: Axes, line: Line2D) -> tuple[float, float]:
+    """Last point of a line within the axes, as shares of their width and height."""
+    points = line.get_transform().transform(np.column_stack(line.get_data()))
+    shares = axes.transAxes.inverted().transform(points)
+    inside = shares[np.isfinite(shares).all(axis=1) & (shares[:, 0] <= 1.0 + 1e-9)]
+    return float(inside[-1][0]), float(min(max(inside[-1][1], 0.0), 1.0))
+
+
+def _apart(heights: list[float]) -> list[float]:
+    """Heights of labels, moved as little as need be for each to have its line."""
+    order = sorted(range(len(heights)), key=lambda i: heights[i])
+    groups: list[tuple[float, list[int]]] = []  # centre, members from below
+    for i in order:
+        group = (heights[i], [i])
+        while groups and group[0] - groups[-1][0] < (
+            0.5 * _LINE_HEIGHT * (len(group[1]) + len(groups[-1][1]))
+        ):
+            members = groups.pop()[1] + group[1]
+            group = (sum(heights[j] for j in members) / len(members), members)
+        groups.append(group)
+    placed, least = list(heights), _LOWEST
+    for centre, members in groups:
+        for rank, i in enumerate(members):
+            wanted = centre + (rank - 0.5 * (len(members) - 1)) * _LINE_HEIGHT
+            placed[i] = max(wanted, least)
+            least = placed[i] + _LINE_HEIGHT
+    return placed
+
+
 def _draw_regret(
-    axes: Axes, curves: Mapping[str, Curve], constant: float | None, linear: bool = False
+    axes: Axes,
+    curves: Mapping[str, Curve],
+    constant: float | None,
+    published: Published,
+    linear: bool = False,
 ) -> None:
     far = any(curve.log_t[-1] > _LARGEST_LOG for curve in curves.values())
 
@@ -121,28 +246,43 @@ def _draw_regret(
         return curve.log_t / _LOG_10 if far else np.exp(curve.log_t)
 
     for label, curve in curves.items():
-        (line,) = axes.plot(rounds(curve), curve.mean, label=label)
-        low, high = (curve.mean + sign * 2.0 * curve.standard_error for sign in (-1, 1))
-        axes.fill_between(rounds(curve), low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+        line = _draw_curve(axes, label, rounds(curve), curve)
+        _draw_crosses(axes, line, published.get(label, {}), math.exp(curve.log_t[-1]))
     if constant is not None and curves:
-        first = next(iter(curves.values()))
+        first = max(curves.values(), key=lambda curve: curve.log_t[-1])
         bound = constant * first.log_t
-        axes.plot(rounds(first), bound, "k--", label=r"$c^*\sigma^2\,\log n$")
+        axes.plot(rounds(first), bound, "--", color=BOUND, label=r"$c^*\sigma^2\,\log n$")
     if not far and not linear:
         axes.set_xscale("log")
     axes.set_xlabel(r"$\log_{10} n$" if far else "round n")
     axes.set_ylabel("regret (mean, 2 standard errors)")
-    if curves and not linear:  # beside a linear panel is a logarithmic one
-        axes.legend(loc="upper left")
+    axes.margins(x=0.0)
+    highest = max((float(curve.mean.max()) for curve in curves.values()), default=1.0)
+    axes.set_ylim(0.0, min(axes.get_ylim()[1], _HEADROOM * highest) or 1.0)
+    axes.grid(True, axis="y")
+    label_ends(axes)
 
 
-def _draw_ratio(axes: Axes, label: str, curve: Curve, constant: float) -> None:
-    late = curve.log_t > 2.9 * _LOG_10  # the ratio says nothing about the first rounds
-    log_t = curve.log_t[late]
-    ratio = curve.mean[late] / (constant * log_t)
-    error = 2.0 * curve.standard_error[late] / (constant * log_t)
-    exponent = log_t / _LOG_10
-    (line,) = axes.plot(exponent, ratio, label=label)
-    axes.fill_between(
-        exponent, ratio - error, ratio + error, color=line.get_color(), alpha=0.2, linewidth=0
+def _draw_curve(axes: Axes, label: str, x: NDArray[np.float64], curve: Curve) -> Line2D:
+    """Mean and two standard errors; what is drawn is not negative, so no band is."""
+    (line,) = axes.plot(x, curve.mean, label=label)
+    reach = 2.0 * curve.standard_error
+    low, high = np.maximum(curve.mean - reach, 0.0), curve.mean + reach
+    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+    return line
+
+
+def _draw_crosses(axes: Axes, line: Line2D, published: Mapping[int, float], last: float) -> None:
+    shown = {t: value for t, value in published.items() if t <= 1.001 * last}
+    if not shown:
+        return
+    axes.plot(
+        list(shown),
+        list(shown.values()),
+        "x:",
+        color=line.get_color(),
+        markersize=8,
+        markeredgewidth=2,
+        linewidth=1,
+        clip_on=False,
     )

@@ -1,20 +1,23 @@
-"""One self-contained HTML page from sections of text, tables and figures; nothing is fetched."""
+"""One self-contained HTML page: what it is about, a picture, a scoreboard, and the evidence.
+
+Nothing is fetched, and there is no script: what opens and closes are elements of HTML.
+"""
 
 from __future__ import annotations
 
 import html
-import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
 from os import PathLike
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sightline.files import write_atomically
+from sightline.report.picture import Picture
+from sightline.report.style import THEME
+from sightline.report.symbols import as_html, as_mathml
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["Section", "Table", "svg_of", "write_page"]
+__all__ = ["Opening", "Section", "Table", "Tile", "write_page"]
 
 
 class Table(NamedTuple):
@@ -25,8 +28,35 @@ class Table(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
+class Tile(NamedTuple):
+    """A claim on the scoreboard.
+
+    Attributes
+    ----------
+    statement : str
+        What is claimed.
+    verdict : str
+        What the data say, in a word or two.
+    mark : str
+        One sign that stands for the verdict, for those who do not see its colour.
+    kind : str
+        Classes that decide the colour: good, bad, same or open, and recorded.
+    evidence : tuple of str
+        What was measured, one line for every part.
+    where : str
+        Where the claim stands.
+    """
+
+    statement: str
+    verdict: str
+    mark: str
+    kind: str
+    evidence: tuple[str, ...]
+    where: str
+
+
 class Section(NamedTuple):
-    """A part of the page.
+    """A part of the page, in the order in which it is shown.
 
     Attributes
     ----------
@@ -34,108 +64,93 @@ class Section(NamedTuple):
         Anchor: letters, digits and dashes.
     title : str
         Heading.
+    see : str
+        The sentence that says what to see.
+    pictures : tuple of Picture
+        Shown first.
+    formula : str
+        In plain notation, see :func:`~sightline.report.symbols.as_mathml`; empty for none.
+    tiles : tuple of Tile
+        Claims that this section decides, written out.
     text : tuple of str
         Paragraphs.
     tables : tuple of Table
-        Shown after the text.
-    figures : tuple of (title, svg)
-        Shown after the tables.
+        Folded.
     command : str
         How to get this section again; empty if there is no such command.
+    short : str
+        Its name on the scoreboard; by default the title up to a colon.
     """
 
     name: str
     title: str
+    see: str = ""
+    pictures: tuple[Picture, ...] = ()
+    formula: str = ""
+    tiles: tuple[Tile, ...] = ()
     text: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    figures: tuple[tuple[str, str], ...] = ()
     command: str = ""
+    short: str = ""
 
 
-_STYLE = """
-:root { color-scheme: light; --ink: #1d2530; --soft: #5b6675; --line: #d8dde4; --tint: #f4f6f9; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 66rem; color: var(--ink);
-  font: 1rem/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
-  overflow-wrap: anywhere; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .5rem; }
-h2 { font-size: 1.25rem; margin: 2.8rem 0 .4rem; padding-top: .8rem;
-  border-top: 1px solid var(--line); }
-p { margin: .5rem 0; }
-nav { columns: 17rem; font-size: .93rem; margin: 1rem 0; }
-nav a { display: block; padding: .12rem 0; }
-a { color: #1a5fb4; text-decoration: none; } a:hover { text-decoration: underline; }
-.box { overflow-x: auto; margin: .8rem 0; }
-table { border-collapse: collapse; font-size: .88rem; line-height: 1.4; width: 100%;
-  overflow-wrap: normal; }
-caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .6rem;
-  border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; }
-td { white-space: pre-line; } .short { white-space: nowrap; }
-th { background: var(--tint); font-weight: 600; }
-.good, .bad, .open { font-weight: 600; white-space: nowrap; }
-.good { color: #17703a; } .bad { color: #b3261e; } .open { color: #8a6100; }
-figure { margin: 1rem 0; } figcaption { color: var(--soft); font-size: .9rem; }
-figure svg { display: block; width: 100%; height: auto; }
-pre { background: var(--tint); border-radius: 4px; padding: .5rem .7rem; margin: .6rem 0;
-  white-space: pre-wrap; font-size: .85rem; }
-@media (max-width: 40rem) {
-  .box > table.wide { min-width: 40rem; }
-  figure svg { min-width: 34rem; }
-}
-@media print {
-  @page { margin: 14mm; }
-  html { font-size: 8.5pt; }
-  body { max-width: none; padding: 0; }
-  nav { display: none; } .box { overflow: visible; }
-  h2 { break-after: avoid; } figure, tr { break-inside: avoid; }
-  a { color: inherit; }
-}
-"""
+class Opening(NamedTuple):
+    """The first screen.
+
+    Attributes
+    ----------
+    title : str
+        Title and first heading.
+    lead : tuple of str
+        What this is.
+    picture : Picture, optional
+        Beside the scoreboard.
+    note : str
+        In small print: sources, sizes.
+    notice : str
+        What a reader has to know before, such as that the page is not finished.
+    reload_seconds : int
+        After how long a browser shall ask for the page again; 0 for never.
+    """
+
+    title: str
+    lead: tuple[str, ...] = ()
+    picture: Picture | None = None
+    note: str = ""
+    notice: str = ""
+    reload_seconds: int = 0
+
+
 _SHORT = 16  # characters that stay in one line: numbers with their errors
 _WIDE = 4  # columns from which a table scrolls in its own box on a narrow screen
 
 
-def svg_of(figure: Figure, name: str) -> str:
-    """Figure as an SVG element that can stand beside others: scalable, its ids prefixed."""
-    import matplotlib
-
-    file = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": name}):
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    text = file.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'\bid="', f'id="{name}-', text)
-    text = re.sub(r'href="#', f'href="#{name}-', text)
-    return re.sub(r"url\(#", f"url(#{name}-", text)
-
-
-def write_page(
-    path: str | PathLike[str], title: str, lead: Sequence[str], sections: Sequence[Section]
-) -> None:
+def write_page(path: str | PathLike[str], opening: Opening, sections: Sequence[Section]) -> None:
     """Write the page.
 
     Parameters
     ----------
     path : path
         File to write.
-    title : str
-        Title and first heading.
-    lead : sequence of str
-        Paragraphs before the table of contents.
+    opening : Opening
+        The first screen, to which the scoreboard of all sections is added.
     sections : sequence of Section
         The rest.
     """
-    contents = "".join(f'<a href="#{s.name}">{html.escape(s.title)}</a>' for s in sections)
+    style = files("sightline.report").joinpath("page.css").read_text(encoding="utf-8")
+    title = html.escape(opening.title)
+    again = opening.reload_seconds
+    picture = "" if opening.picture is None else _figure(opening.picture)
+    contents = "".join(f'<a href="#{s.name}">{as_html(s.title)}</a>' for s in sections)
     page = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="icon" href="data:,">'
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>\n"
-        f"<h1>{html.escape(title)}</h1>\n{_paragraphs(lead)}"
+        + (f'<meta http-equiv="refresh" content="{again}">' if again else "")
+        + f'<link rel="icon" href="data:,"><title>{title}</title><style>{style}</style></head>'
+        f"<body>\n<header><h1>{title}</h1>\n{_paragraphs(opening.lead, 'lead')}"
+        f"{_paragraphs(_given(opening.note), 'note')}"
+        f"{_paragraphs(_given(opening.notice), 'notice')}</header>\n"
+        f'<div class="first">{picture}{_board(sections)}</div>\n'
         f'<nav aria-label="Contents">{contents}</nav>\n'
         + "".join(map(_section, sections))
         + "</body></html>\n"
@@ -143,35 +158,118 @@ def write_page(
     write_atomically(path, lambda file: file.write(page.encode()))
 
 
+def _board(sections: Sequence[Section]) -> str:
+    """One tile per claim, in the colour of its verdict; a tile opens what was measured."""
+    groups = [section for section in sections if section.tiles]
+    tiles = [tile for section in groups for tile in section.tiles]
+    if not tiles:
+        return ""
+    counts: dict[tuple[str, str, str], int] = {}
+    for tile in tiles:
+        key = (tile.kind.split()[0], tile.mark, tile.verdict)
+        counts[key] = counts.get(key, 0) + 1
+    said = "".join(
+        f'<span><b class="{kind}">{html.escape(mark)} {count}</b> {as_html(verdict)}</span>'
+        for (kind, mark, verdict), count in sorted(counts.items(), key=lambda one: -one[1])
+    )
+    rows = "".join(
+        f'<div class="group"><a href="#{s.name}">{as_html(s.short or s.title.partition(":")[0])}'
+        f'</a><div class="tiles">{"".join(_tile(tile, s.name) for tile in s.tiles)}</div></div>\n'
+        for s in groups
+    )
+    head = "One claim, tested" if len(tiles) == 1 else f"{len(tiles)} claims, tested"
+    hint = '<p class="soft">Every tile is a claim, and opens what was measured.</p>'
+    return (
+        f'<section class="board" id="claims"><h2>{head}</h2>'
+        f'<div class="counts">{said}</div>{hint}\n{rows}</section>'
+    )
+
+
+def _tile(tile: Tile, section: str) -> str:
+    statement = html.escape(f"{tile.statement}: {tile.verdict}")
+    return (
+        f'<details class="tile {tile.kind}" name="claim">'
+        f'<summary title="{statement}" aria-label="{statement}">'
+        f'<span aria-hidden="true">{html.escape(tile.mark)}</span></summary>'
+        f'<p class="said">{as_html(tile.statement)}: <span class="verdict {tile.kind}">'
+        f"{as_html(tile.verdict)}</span></p>{_list(tile.evidence)}"
+        f'<p class="soft">{as_html(tile.where)} · <a href="#{section}">the figure</a></p></details>'
+    )
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{as_html(line)}</li>" for line in lines) + "</ul>"
+
+
+def _decided(tiles: Sequence[Tile]) -> str:
+    """Claims in words, for those who read on, or on paper."""
+    if not tiles:
+        return ""
+    rows = "".join(
+        f'<details class="claim"><summary><span class="mark {tile.kind}" aria-hidden="true">'
+        f"{html.escape(tile.mark)}</span> {as_html(tile.statement)}: "
+        f'<span class="verdict {tile.kind}">{as_html(tile.verdict)}</span></summary>'
+        f"{_list(tile.evidence)}</details>\n"
+        for tile in tiles
+    )
+    return f'<div class="decided">{rows}</div>\n'
+
+
 def _section(section: Section) -> str:
     parts = [
-        f'<section id="{section.name}"><h2>{html.escape(section.title)}</h2>\n',
+        f'<section id="{section.name}"><h2>{as_html(section.title)}</h2>\n',
+        _paragraphs(_given(section.see), "see"),
+        *map(_figure, section.pictures),
+        as_mathml(section.formula) if section.formula else "",
+        _decided(section.tiles),
         _paragraphs(section.text),
         *map(_table, section.tables),
-        *(_figure(caption, svg) for caption, svg in section.figures),
     ]
     if section.command:
         parts.append(f"<pre>{html.escape(section.command)}</pre>\n")
     return "".join([*parts, "</section>\n"])
 
 
-def _paragraphs(texts: Sequence[str]) -> str:
-    return "".join(f"<p>{html.escape(text)}</p>\n" for text in texts)
+def _given(text: str) -> list[str]:
+    return [text] if text else []
 
 
-def _figure(caption: str, svg: str) -> str:
-    label = html.escape(caption)
+def _paragraphs(texts: Sequence[str], kind: str = "") -> str:
+    mark = f' class="{kind}"' if kind else ""
+    return "".join(f"<p{mark}>{as_html(text)}</p>\n" for text in texts)
+
+
+def _figure(picture: Picture) -> str:
+    label = html.escape(picture.caption)
+    panels = "".join(_panel(svg, label) for svg in picture.panels)
+    caption = f"<figcaption>{as_html(picture.caption)}</figcaption>" if picture.caption else ""
+    return f'<figure><div class="panels">{panels}</div>{caption}</figure>\n'
+
+
+def _panel(svg: str, label: str) -> str:
+    """Panel in the colours of the page, but for one with an image, whose colours are its own."""
+    box = re.search(r'viewBox="[\d.]+ [\d.]+ ([\d.]+)', svg)
+    inches = float(box[1]) / 72.0 if box else 6.0
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
-    return f'<figure><div class="box">{svg}</div><figcaption>{label}</figcaption></figure>\n'
+    plate = "<image" in svg
+    if not plate:
+        svg = re.sub(r"(?<=: )#[0-9a-f]{6}\b", lambda found: _themed(found[0]), svg)
+    kind = "panel plate" if plate else "panel"
+    return f'<div class="{kind}" style="--inches:{inches:.2f}">{svg}</div>'
+
+
+def _themed(colour: str) -> str:
+    return f"var({THEME[colour]})" if colour in THEME else colour
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in table.head)
+    head = "".join(f'<th scope="col">{as_html(cell)}</th>' for cell in table.head)
     rows = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>\n" for row in table.rows)
     kind = ' class="wide"' if len(table.head) >= _WIDE else ""
     return (
-        f'<div class="box"><table{kind}><caption>{html.escape(table.title)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div>\n"
+        f'<details class="fold"><summary>{as_html(table.title)}</summary><div class="box">'
+        f"<table{kind}><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div>"
+        "</details>\n"
     )
 
 
@@ -179,4 +277,4 @@ def _cell(text: str) -> str:
     text, _, kind = text.partition("|")
     kind = kind or ("short" if len(text) <= _SHORT else "")
     mark = f' class="{html.escape(kind)}"' if kind else ""
-    return f"<td{mark}>{html.escape(text)}</td>"
+    return f"<td{mark}>{as_html(text)}</td>"

@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 
-__all__ = ["LEVELS", "LOG_2", "level_in_round", "log_inverse_delta"]
+__all__ = ["LEVELS", "LOG_2", "Level", "level_in_round", "log_inverse_delta"]
 
 LOG_2 = math.log(2.0)
 
 
-class _SquareLevel(NamedTuple):
-    """delta = 1/s^2."""
+class Level(NamedTuple):
+    """delta = 1/s^2, or 1/(s log s): a value and no class, so that both share their kernels."""
 
-    code: int = 0
-
-
-class _SlowLevel(NamedTuple):
-    """delta = 1/(s log s)."""
-
-    code: int = 0
+    slow: bool
 
 
 #: Levels of gaps and information gain at local time s, by name.
-LEVELS = {"1/s^2": _SquareLevel(), "1/(s log s)": _SlowLevel()}
+LEVELS = {"1/s^2": Level(False), "1/(s log s)": Level(True)}
 
 
-@generic
-def log_inverse_delta(level: Any, s: int) -> float:
+@compiled
+def log_inverse_delta(level: Level, s: int) -> float:
     """log(1/delta) at local time s."""
-    raise TypeError(f"{type(level).__name__} is no level")
-
-
-@log_inverse_delta.register(_SquareLevel)
-@compiled
-def _square(level: _SquareLevel, s: int) -> float:
+    if level.slow:
+        u = math.log(max(s, 2))
+        return u + math.log(u)
     return 2.0 * math.log(s)
-
-
-@log_inverse_delta.register(_SlowLevel)
-@compiled
-def _slow(level: _SlowLevel, s: int) -> float:
-    u = math.log(max(s, 2))
-    return u + math.log(u)
 
 
 @compiled

@@ -20,7 +20,7 @@ from sightline.core.confidence.learned import (
     learned_norm,
     student_level,
 )
-from sightline.core.confidence.levels import LEVELS, LOG_2, level_in_round, log_inverse_delta
+from sightline.core.confidence.levels import LEVELS, LOG_2, Level, level_in_round, log_inverse_delta
 from sightline.core.confidence.rules import ConfidenceRule, register_confidence
 from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled
@@ -32,7 +32,7 @@ __all__ = ["LogDet"]
 class LogDetConfidence(NamedTuple):
     """The coefficient for one problem."""
 
-    level: Any
+    level: Level
     factor: float
     noise_variance: float
     prior_radius: float  # sqrt(lambda) S

@@ -1,0 +1,53 @@
+"""How figures look: colours that colour-blind readers can tell apart, and few lines besides."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["BOUND", "COLOURS", "THEME", "drawing"]
+
+# Okabe and Ito (2008), without yellow, which cannot be seen on white; grey stands last.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a7a7a")
+BOUND = "#222222"  # reference lines: bounds and rates
+_SOFT, _LINE = "#5b6675", "#d8dde4"
+_DASHES = ("-", (0, (5, 1.5)))
+
+# Colours of a figure, and the variable of a page that takes their place: pages have a dark mode.
+THEME: Mapping[str, str] = {
+    **{colour: f"--curve-{i}" for i, colour in enumerate(COLOURS)},
+    BOUND: "--ink",
+    _SOFT: "--soft",
+    _LINE: "--line",
+    "#ffffff": "--page",
+}
+
+
+@contextlib.contextmanager
+def drawing() -> Iterator[None]:
+    """Draw in the style of the reports; figures made within keep it."""
+    import matplotlib
+    from cycler import cycler
+
+    cycle = cycler(linestyle=_DASHES) * cycler(color=COLOURS)
+    style: Any = {
+        "axes.prop_cycle": cycle,
+        "axes.edgecolor": _SOFT,
+        "axes.labelcolor": BOUND,
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlesize": 11,
+        "grid.color": _LINE,
+        "grid.linewidth": 0.6,
+        "legend.frameon": False,
+        "legend.fontsize": 9,
+        "lines.linewidth": 1.8,
+        "text.color": BOUND,
+        "xtick.color": _SOFT,
+        "ytick.color": _SOFT,
+        "xtick.labelcolor": BOUND,
+        "ytick.labelcolor": BOUND,
+    }
+    with matplotlib.rc_context(style):
+        yield

@@ -1,0 +1,51 @@
+"""What items need is compiled once, before they run, and never again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from sightline.lab.compilation import Job
+from sightline.paper import compilation
+from sightline.paper.catalogue import ITEMS
+from sightline.paper.compilation import compile_kernels
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Names of the jobs that would be compiled."""
+    done: list[str] = []
+
+    def pretend(jobs: Iterable[Job], report: Callable[[str, float], None]) -> None:
+        for job in jobs:
+            done.append(job.name)
+            report(job.name, 0.0)
+
+    monkeypatch.setattr(compilation, "compile_in_processes", pretend)
+    monkeypatch.setattr(compilation, "is_disabled", lambda: False)
+    monkeypatch.setattr(compilation, "cores", lambda: 2)
+    monkeypatch.setattr(compilation, "cache_directory", lambda: tmp_path / "cache")
+    return done
+
+
+def test_one_run_per_kernel_and_one_calculation_per_policy_that_it_times(names: list[str]) -> None:
+    told: list[tuple[int, int]] = []
+    compile_kernels([ITEMS["figure6"], ITEMS["table1"]], "quick", lambda *seen: told.append(seen))
+    timed = [name for name in names if name.startswith("timings")]
+    assert len(timed) == len(set(timed)) == 6, "one per method, whatever the shape and the seeds"
+    assert len(names) - len(timed) == 8, "three learning rates for two rules, and LinUCB for both"
+    assert told == [(i, 14) for i in range(15)]
+
+
+def test_levels_of_delta_share_their_kernels(names: list[str]) -> None:
+    compile_kernels([ITEMS["figure1"]], "quick")
+    assert sum(name.startswith("IDS(") for name in names) == 4, "two gains, two kinds of gaps"
+
+
+def test_what_was_compiled_is_not_compiled_again(names: list[str]) -> None:
+    compile_kernels([ITEMS["far-horizon"]], "quick")
+    assert len(names) == 2
+    compile_kernels([ITEMS["far-horizon"]], "quick")
+    assert len(names) == 2
