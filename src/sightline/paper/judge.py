@@ -1,26 +1,30 @@
-"""Tests of claims: what they compare, at which confidence, and the verdict.
+"""Tests of claims: what they compare, and the verdict on a claim from its parts.
 
-Every test asks whether the mean of some quantity over independent runs lies below a limit, from
-one-sided Student intervals at the confidence CONFIDENCE on either side: below it with that
-confidence (confirmed), above it with that confidence (not confirmed), or neither (undecided).
 Policies under comparison play under common noise, and their differences are taken run by run.
+How a verdict follows from samples: :mod:`sightline.paper.verdict`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from sightline.engine.checkpoints import rounds_text
 from sightline.paper.item import Outcome
 from sightline.paper.settings import log_constant
+from sightline.paper.verdict import (
+    CONFIDENCE,
+    Part,
+    Verdict,
+    across_readings,
+    sampled,
+    verdict_by_reading,
+)
 from sightline.report.results import Results
 from sightline.report.statistics import log_slopes
 
@@ -29,34 +33,18 @@ __all__ = [
     "Claim",
     "Custom",
     "Less",
+    "NotRunError",
     "Part",
     "Slope",
     "Steeper",
     "Test",
+    "Under",
     "Verdict",
-    "below",
-    "below_by_resampling",
     "decide",
-    "together",
+    "results_of",
 ]
 
 Array = NDArray[np.float64]
-CONFIDENCE = 0.99
-
-
-class Verdict(StrEnum):
-    """What the data say about a claim."""
-
-    CONFIRMED = "confirmed"
-    NOT_CONFIRMED = "not confirmed"
-    UNDECIDED = "undecided"
-
-
-class Part(NamedTuple):
-    """One measured quantity and what it says."""
-
-    measured: str
-    verdict: Verdict
 
 
 class Test(Protocol):
@@ -66,45 +54,35 @@ class Test(Protocol):
         """Measure and decide."""
 
 
-def below(samples: Array, limit: float = 0.0) -> Verdict:
-    """Whether the mean of independent samples is below a limit."""
-    count = len(samples)
-    if count < 2:
-        return Verdict.UNDECIDED
-    mean = float(samples.mean())
-    error = float(samples.std(ddof=1)) / math.sqrt(count)
-    reach = float(stats.t.ppf(CONFIDENCE, count - 1)) * error
-    if mean + reach < limit:
-        return Verdict.CONFIRMED
-    return Verdict.NOT_CONFIRMED if mean - reach > limit else Verdict.UNDECIDED
+class NotRunError(LookupError):
+    """What a test asks for is not among the runs of this profile."""
 
 
-def below_by_resampling(values: Array, limit: float) -> Verdict:
-    """Whether a statistic is below a limit, given its values on bootstrap samples."""
-    low, high = np.quantile(values, (1.0 - CONFIDENCE, CONFIDENCE))
-    if high < limit:
-        return Verdict.CONFIRMED
-    return Verdict.NOT_CONFIRMED if low > limit else Verdict.UNDECIDED
-
-
-def together(verdicts: Iterable[Verdict]) -> Verdict:
-    """Verdict on a claim with several parts: all must hold."""
-    given = list(verdicts)
-    if any(verdict is Verdict.NOT_CONFIRMED for verdict in given):
-        return Verdict.NOT_CONFIRMED
-    if given and all(verdict is Verdict.CONFIRMED for verdict in given):
-        return Verdict.CONFIRMED
-    return Verdict.UNDECIDED
+def results_of(outcome: Outcome, experiment: str, problem: str, *policies: str) -> Results:
+    """Results of an experiment that has run these policies."""
+    results = outcome.results.get(experiment)
+    missing = results is None or problem not in results.problems
+    if results is None or missing or not {*policies} <= {*results.policies}:
+        raise NotRunError(f"{problem}: {', '.join(policies)} not run in this profile.")
+    return results
 
 
 def _mark(results: Results, rounds: int | None) -> int:
-    """Index of a round, of the last one if there is no such checkpoint."""
-    return results.plan.rounds.index(rounds) if rounds in results.plan.rounds else -1
+    """Index of a round, of the last one by default."""
+    if rounds is None:
+        return -1
+    if rounds not in results.plan.rounds:
+        raise NotRunError(f"Round {rounds_text(rounds)} not reached in this profile.")
+    return results.plan.rounds.index(rounds)
 
 
 @dataclass(frozen=True)
 class Less:
-    """Regret of one policy is below a multiple of another's, run by run."""
+    """Regret of one policy is below a multiple of another's, run by run.
+
+    With ``typical`` it is the geometric mean of the ratios of both regrets that is held against
+    the factor: regret on random action sets has tails so heavy that its mean says little.
+    """
 
     problem: str
     first: str
@@ -112,20 +90,27 @@ class Less:
     factor: float = 1.0
     rounds: int | None = None
     experiment: str = "regret"
+    typical: bool = False
 
     def judge(self, outcome: Outcome) -> Part:
         """Measure and decide."""
-        results = outcome.results[self.experiment]
+        results = results_of(outcome, self.experiment, self.problem, self.first, self.second)
         mark = _mark(results, self.rounds)
         first = results.regret(self.problem, self.first)[:, mark]
         second = results.regret(self.problem, self.second)[:, mark]
-        times = "" if self.factor == 1.0 else f"{self.factor:.3g} x "
+        ordered = self.factor == 1.0
+        times = "" if ordered else f"{self.factor:.3g} x "
         n = rounds_text(results.plan.rounds[mark])
         measured = (
-            f"{self.problem}, n = {n}: {self.first} {first.mean():.1f} below "
-            f"{times}{self.second} {second.mean():.1f}?"
+            f"{self.problem}, n = {n}: {self.first} {first.mean():.3g} below "
+            f"{times}{self.second} {second.mean():.3g}?"
         )
-        return Part(measured, below(first - self.factor * second))
+        if not self.typical:
+            scale = float(second.mean()) if ordered else 0.0
+            return sampled(measured, first - self.factor * second, scale=scale)
+        logs = np.log(first) - np.log(second)
+        measured += f" Typical ratio {math.exp(logs.mean()):.2f}."
+        return sampled(measured, logs, math.log(self.factor), float(ordered), logs=True)
 
 
 @dataclass(frozen=True)
@@ -136,10 +121,11 @@ class Slope:
     policy: str
     factor: float
     above: bool = False
+    experiment: str = "regret"
 
     def judge(self, outcome: Outcome) -> Part:
         """Measure and decide."""
-        results = outcome.results["regret"]
+        results = results_of(outcome, self.experiment, self.problem, self.policy)
         last = results.plan.rounds[-1]
         slopes = _slopes_between(results, self.problem, self.policy, last // 10, last)
         constant = log_constant(self.problem, len(slopes))
@@ -149,7 +135,7 @@ class Slope:
             f"{'above' if self.above else 'below'} {self.factor:g} c* sigma^2 = "
             f"{self.factor * constant:.2f}?"
         )
-        return Part(measured, below(sign * (slopes - self.factor * constant)))
+        return sampled(measured, sign * (slopes - self.factor * constant))
 
 
 @dataclass(frozen=True)
@@ -161,19 +147,21 @@ class Steeper:
     second: str
     since: int
     until: int
+    experiment: str = "regret"
 
     def judge(self, outcome: Outcome) -> Part:
         """Measure and decide."""
-        results = outcome.results["regret"]
+        results = results_of(outcome, self.experiment, self.problem, self.first, self.second)
+        _mark(results, self.until)
         first, second = (
             _slopes_between(results, self.problem, policy, self.since, self.until)
             for policy in (self.first, self.second)
         )
         measured = (
             f"{self.problem}, {rounds_text(self.since)} to {rounds_text(self.until)}: slope of "
-            f"{self.first} {first.mean():.1f} above that of {self.second} {second.mean():.1f}?"
+            f"{self.first} {first.mean():.2f} above that of {self.second} {second.mean():.2f}?"
         )
-        return Part(measured, below(second - first))
+        return sampled(measured, second - first, scale=float(first.mean()))
 
 
 def _slopes_between(results: Results, problem: str, policy: str, since: int, until: int) -> Array:
@@ -195,6 +183,18 @@ class Custom:
 
 
 @dataclass(frozen=True)
+class Under:
+    """A test under one reading of the paper."""
+
+    reading: str
+    test: Test
+
+    def judge(self, outcome: Outcome) -> Part:
+        """Measure and decide."""
+        return self.test.judge(outcome)._replace(reading=self.reading)
+
+
+@dataclass(frozen=True)
 class Claim:
     """A statement and how it is tested.
 
@@ -207,9 +207,11 @@ class Claim:
     item : str
         Item whose runs decide.
     tests : tuple of Test
-        All must hold.
+        All must hold, under one reading at least.
     horizon : int
         Rounds that the statement is about: shorter runs leave it undecided.
+    ours : bool
+        Whether it is this project's and not the paper's.
     """
 
     statement: str
@@ -217,13 +219,22 @@ class Claim:
     item: str
     tests: tuple[Test, ...]
     horizon: int = 1
+    ours: bool = False
+
+
+def _judged(test: Test, outcome: Outcome) -> Part:
+    try:
+        return test.judge(outcome)
+    except NotRunError as missing:
+        reading = test.reading if isinstance(test, Under) else ""
+        return Part(str(missing), Verdict.UNDECIDED, reading)
 
 
 def decide(claim: Claim, outcomes: Mapping[str, Outcome]) -> tuple[Verdict, tuple[Part, ...]]:
     """Verdict on a claim and its parts, from the runs of its item."""
     outcome = outcomes[claim.item]
-    parts = tuple(test.judge(outcome) for test in claim.tests)
+    parts = tuple(_judged(test, outcome) for test in claim.tests)
     if outcome.size.horizon < claim.horizon:
         note = f"the claim is about n = {rounds_text(claim.horizon)}, the runs are shorter"
         return Verdict.UNDECIDED, (*parts, Part(note, Verdict.UNDECIDED))
-    return together(part.verdict for part in parts), parts
+    return across_readings(verdict_by_reading(parts).values()), parts

@@ -13,8 +13,8 @@ from sightline.engine.checkpoints import rounds_text
 from sightline.paper import rates, table1, tuning
 from sightline.paper.figure3 import GAINS
 from sightline.paper.item import Outcome
-from sightline.paper.judge import Part, Verdict, below, below_by_resampling, together
 from sightline.paper.settings import SLOPE_2, log_constant, problems
+from sightline.paper.verdict import Part, Verdict, below, resampled, sampled, together
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def variance_turns_first(outcome: Outcome) -> Part:
         logs.append(np.log(np.where(most.any(axis=1), t[most.argmax(axis=1)], t[-1])))
     text = f"median round: I^VAR {math.exp(np.median(logs[0])):.0f}, "
     text += f"I^H {math.exp(np.median(logs[1])):.0f} (last round if never)"
-    return Part(text, below(logs[0] - logs[1]))
+    return sampled(text, logs[0] - logs[1])
 
 
 def cells_are_half_spaces(outcome: Outcome) -> Part:
@@ -90,7 +90,7 @@ def small_beta_helps(outcome: Outcome) -> Part:
     runs = {beta: _final(outcome, tuning.ids_label(beta, eta)) for beta in fixed}
     best = min(fixed, key=lambda beta: runs[beta][::2].mean())
     text = f"beta = {best}: {runs[best].mean():.1f}, log-det: {theory.mean():.1f}"
-    return Part(text, below((runs[best] - 0.5 * theory)[1::2]))
+    return sampled(text, (runs[best] - 0.5 * theory)[1::2])
 
 
 def eta_matters_little(outcome: Outcome) -> Part:
@@ -120,7 +120,7 @@ def suggested_eta_is_near_optimal(outcome: Outcome) -> Part:
         f"beta = {suggested[0]}: {cells[suggested].mean():.2f}; best of the matrix "
         f"(beta {best[0]}, eta {best[1]}): {cells[best].mean():.2f}"
     )
-    return Part(text, below((cells[suggested] - 1.2 * cells[best])[1::2]))
+    return sampled(text, (cells[suggested] - 1.2 * cells[best])[1::2])
 
 
 def ids_beats_ucb_at_every_beta(outcome: Outcome) -> Part:
@@ -170,25 +170,25 @@ def runtime_ratio_low(outcome: Outcome) -> Part:
     return Part(f"{_runtime_ratio(outcome):.1f} times, at least 2?", verdict)
 
 
-def _exponent(values: Array, limit: float) -> Part:
+def _exponent(values: Array, limit: float, outcome: Outcome) -> Part:
     text = f"exponent {np.median(values):.2f}, below {limit:.2f}?"
-    return Part(text, below_by_resampling(values, limit))
+    return resampled(text, values, limit, outcome.size.replications)
 
 
 def worst_case_rate(outcome: Outcome) -> Part:
     """Power of n."""
     results = outcome.results["regret"]
-    return _exponent(rates.worst_exponents(results), rates.worst_limit(results))
+    return _exponent(rates.worst_exponents(results), rates.worst_limit(results), outcome)
 
 
 def gap_rate(outcome: Outcome) -> Part:
     """Power of 1/Delta_min."""
-    return _exponent(rates.gap_exponents(outcome.results["regret"]), 1.1)
+    return _exponent(rates.gap_exponents(outcome.results["regret"]), 1.1, outcome)
 
 
 def log_rate(outcome: Outcome) -> Part:
     """Power of log n."""
-    return _exponent(rates.log_exponents(outcome.results["regret"]), 2.0)
+    return _exponent(rates.log_exponents(outcome.results["regret"]), 2.0, outcome)
 
 
 def _ratios(outcome: Outcome) -> tuple[Array, tuple[int, ...]]:
@@ -207,14 +207,14 @@ def ratio_falls(outcome: Outcome) -> Part:
     text = (
         f"{early.mean():.2f} at n = 10^6, {ratios[:, -1].mean():.3f} at {rounds_text(rounds[-1])}"
     )
-    return Part(text, below(ratios[:, -1] - early))
+    return sampled(text, ratios[:, -1] - early)
 
 
 def ratio_ends_near_one(outcome: Outcome) -> Part:
     """Last ratio."""
     ratios, rounds = _ratios(outcome)
     text = f"{ratios[:, -1].mean():.3f} at n = {rounds_text(rounds[-1])}, below 1.2?"
-    return Part(text, below(ratios[:, -1], 1.2))
+    return sampled(text, ratios[:, -1], 1.2)
 
 
 def ratio_at_most_two(outcome: Outcome) -> Part:
@@ -232,7 +232,7 @@ def gamma_falls(outcome: Outcome) -> Part:
     values = np.array([run["gamma"] for run in runs]) / log_n
     early = values[:, exponents.index(6)]
     text = f"{early.mean():.1f} at 10^6, {values[:, -1].mean():.2f} at 10^{exponents[-1]}"
-    return Part(text, below(values[:, -1] - 0.5 * early))
+    return sampled(text, values[:, -1] - 0.5 * early)
 
 
 def _informative_pulls(outcome: Outcome) -> tuple[Array, float]:
@@ -248,11 +248,11 @@ def pulls_are_optimal_low(outcome: Outcome) -> Part:
     """Not fewer than 0.75 alpha*."""
     shares, optimal = _informative_pulls(outcome)
     text = f"{shares.mean():.3f} pulls per log n, alpha* = {optimal:.3f}"
-    return Part(text, below(0.75 * optimal - shares))
+    return sampled(text, 0.75 * optimal - shares)
 
 
 def pulls_are_optimal_high(outcome: Outcome) -> Part:
     """Not more than 1.25 alpha*."""
     shares, optimal = _informative_pulls(outcome)
     text = f"{shares.mean() / optimal:.3f} times alpha*"
-    return Part(text, below(shares - 1.25 * optimal))
+    return sampled(text, shares - 1.25 * optimal)
