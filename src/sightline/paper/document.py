@@ -24,6 +24,7 @@ from sightline.version import __version__
 __all__ = ["claims_table", "write_report"]
 
 _MARKS = {Verdict.CONFIRMED: "good", Verdict.NOT_CONFIRMED: "bad", Verdict.UNDECIDED: "open"}
+_MARKS[Verdict.EQUAL] = "open"
 
 
 def claims_table(outcomes: Mapping[str, Outcome]) -> Table:

@@ -6,28 +6,35 @@ from sightline.engine.checkpoints import rounds_text
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (
-    IDS_H,
     SLOPE_2,
     curve_frame,
     error_text,
     log_constant,
     problems,
 )
+from sightline.policies.catalogue import IDS
 from sightline.report.figures import ratio_figure
 from sightline.report.page import Table
 from sightline.report.statistics import mean_and_error
 
-__all__ = ["ITEM", "far_experiment"]
+__all__ = ["FAR", "ITEM", "far_experiment"]
 
 _SHOWN = [10**e for e in (3, 6, 12, 30, 100, 300, 1000)]
-SIZES = {"quick": Size(10**1000, 16), "paper": Size(10**1000, 100)}
+SIZES = {"quick": Size(10**1000, 16, every_variant=False), "paper": Size(10**1000, 40)}
+FAR = (
+    ("IDS-H", "halfspace"),
+    ("IDS-H-UCB", "halfspace-ucb"),
+    ("IDS-C", "cell"),
+    ("IDS-C-UCB", "cell-ucb"),
+)
 
 
 def far_experiment(size: Size) -> Experiment:
     """IDS on the end of optimism, recorded at the rounds shown and between them."""
     decades = {10**e for e in [*range(1, 30), *range(30, 100, 5), *range(100, 1000, 50)]}
     rounds = sorted(t for t in {*decades, *_SHOWN, size.horizon} if t <= size.horizon)
-    policies = {"IDS-H": IDS_H}
+    kinds = FAR if size.every_variant else FAR[:2]
+    policies = {label: IDS(information=information) for label, information in kinds}
     return Experiment(
         problems(SLOPE_2), policies, size.horizon, size.replications, checkpoints=rounds
     )
@@ -40,10 +47,11 @@ def _experiments(size: Size) -> dict[str, Experiment]:
 def _show(outcome: Outcome) -> Findings:
     results = outcome.results["far"]
     constant = log_constant(SLOPE_2, 1)
-    figure = ratio_figure({"IDS-H": results.curves(SLOPE_2)["IDS-H"]}, constant)
+    figure = ratio_figure(results.curves(SLOPE_2), constant)
     rows = []
     curve = results.curves(SLOPE_2)["IDS-H"]
-    explored = results.frame.groupby("t", observed=True).explorations.mean()
+    frame = results.frame[results.frame.policy == "IDS-H"]
+    explored = frame.groupby("t", observed=True).explorations.mean()
     for t in _SHOWN:
         if t not in results.plan.rounds:
             continue

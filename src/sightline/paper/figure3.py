@@ -13,7 +13,13 @@ from sightline.paper.settings import SLOPE_2, marks, problems
 
 __all__ = ["GAINS", "ITEM", "gains"]
 
-GAINS = {"halfspace": "I^H", "halfspace-ucb": "I^H-UCB", "cell": "I^C", "variance": "I^VAR"}
+GAINS = {
+    "halfspace": "I^H",
+    "halfspace-ucb": "I^H-UCB",
+    "cell": "I^C",
+    "plain": "I, no optimism",
+    "variance": "I^VAR",
+}
 
 
 def gains(horizon: int, seed: int) -> dict[str, Any]:

@@ -42,9 +42,11 @@ __all__ = [
     "Verdict",
     "decide",
     "results_of",
+    "slopes_between",
 ]
 
 Array = NDArray[np.float64]
+_MOST = "most"
 
 
 class Test(Protocol):
@@ -59,12 +61,17 @@ class NotRunError(LookupError):
 
 
 def results_of(outcome: Outcome, experiment: str, problem: str, *policies: str) -> Results:
-    """Results of an experiment that has run these policies."""
-    results = outcome.results.get(experiment)
-    missing = results is None or problem not in results.problems
-    if results is None or missing or not {*policies} <= {*results.policies}:
+    """Results with these policies: of an experiment, or of the one with most runs for "most"."""
+    names = list(outcome.results) if experiment == _MOST else [experiment]
+    found = [outcome.results[name] for name in names if name in outcome.results]
+    fitting = [
+        results
+        for results in found
+        if problem in results.problems and {*policies} <= {*results.policies}
+    ]
+    if not fitting:
         raise NotRunError(f"{problem}: {', '.join(policies)} not run in this profile.")
-    return results
+    return max(fitting, key=lambda results: len(results.plan.seeds))
 
 
 def _mark(results: Results, rounds: int | None) -> int:
@@ -89,7 +96,7 @@ class Less:
     second: str
     factor: float = 1.0
     rounds: int | None = None
-    experiment: str = "regret"
+    experiment: str = _MOST
     typical: bool = False
 
     def judge(self, outcome: Outcome) -> Part:
@@ -121,13 +128,13 @@ class Slope:
     policy: str
     factor: float
     above: bool = False
-    experiment: str = "regret"
+    experiment: str = _MOST
 
     def judge(self, outcome: Outcome) -> Part:
         """Measure and decide."""
         results = results_of(outcome, self.experiment, self.problem, self.policy)
         last = results.plan.rounds[-1]
-        slopes = _slopes_between(results, self.problem, self.policy, last // 10, last)
+        slopes = slopes_between(results, self.problem, self.policy, last // 10, last)
         constant = log_constant(self.problem, len(slopes))
         sign = -1.0 if self.above else 1.0
         measured = (
@@ -147,14 +154,14 @@ class Steeper:
     second: str
     since: int
     until: int
-    experiment: str = "regret"
+    experiment: str = _MOST
 
     def judge(self, outcome: Outcome) -> Part:
         """Measure and decide."""
         results = results_of(outcome, self.experiment, self.problem, self.first, self.second)
         _mark(results, self.until)
         first, second = (
-            _slopes_between(results, self.problem, policy, self.since, self.until)
+            slopes_between(results, self.problem, policy, self.since, self.until)
             for policy in (self.first, self.second)
         )
         measured = (
@@ -164,7 +171,8 @@ class Steeper:
         return sampled(measured, second - first, scale=float(first.mean()))
 
 
-def _slopes_between(results: Results, problem: str, policy: str, since: int, until: int) -> Array:
+def slopes_between(results: Results, problem: str, policy: str, since: int, until: int) -> Array:
+    """Slope of regret in log n between two rounds, run by run."""
     rounds = results.plan.rounds
     kept = np.array([since <= t <= until for t in rounds])
     log_t = np.array([math.log(t) for t in rounds])

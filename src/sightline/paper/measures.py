@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.engine.checkpoints import rounds_text
-from sightline.paper import rates, table1, tuning
+from sightline.paper import (
+    dimension,
+    oracle_cost,
+    posterior_weights,
+    price_of_information,
+    rates,
+    table1,
+    tuning,
+    zero_best,
+)
 from sightline.paper.figure3 import GAINS
 from sightline.paper.item import Outcome
-from sightline.paper.settings import SLOPE_2, log_constant, problems
+from sightline.paper.judge import results_of, slopes_between
+from sightline.paper.settings import SLOPE_2, VARIANCE, Reading, problems
 from sightline.paper.verdict import Part, Verdict, below, resampled, sampled, together
 
 Array = NDArray[np.float64]
@@ -74,30 +83,26 @@ def cells_are_half_spaces(outcome: Outcome) -> Part:
     return Part(text, _decided(largest < 0.01))
 
 
-def _final(outcome: Outcome, label: str) -> Array:
-    results = outcome.results["tuning"]
-    return results.regret(results.problems[0], label)[:, -1]
-
-
-def small_beta_helps(outcome: Outcome) -> Part:
+def small_beta_helps(outcome: Outcome, reading: Reading) -> Part:
     """Best fixed beta against the log-det coefficient, both with eta = 1/sqrt(beta).
 
     The best one is chosen on one half of the runs and judged on the other.
     """
     eta = "1/sqrt(beta)"
     fixed = [beta for beta in tuning.BETAS if beta != "log-det"]
-    theory = _final(outcome, tuning.ids_label("log-det", eta))
-    runs = {beta: _final(outcome, tuning.ids_label(beta, eta)) for beta in fixed}
+    theory = tuning.final(outcome, reading, tuning.ids_label("log-det", eta))
+    runs = {beta: tuning.final(outcome, reading, tuning.ids_label(beta, eta)) for beta in fixed}
     best = min(fixed, key=lambda beta: runs[beta][::2].mean())
     text = f"beta = {best}: {runs[best].mean():.1f}, log-det: {theory.mean():.1f}"
     return sampled(text, (runs[best] - 0.5 * theory)[1::2])
 
 
-def eta_matters_little(outcome: Outcome) -> Part:
+def eta_matters_little(outcome: Outcome, reading: Reading) -> Part:
     """Worst against best eta at every beta; the two are chosen on one half of the runs."""
     verdicts, widest = [], (1.0, "")
     for beta in tuning.BETAS:
-        runs = [_final(outcome, tuning.ids_label(beta, eta)) for eta in tuning.ETAS]
+        labels = [tuning.ids_label(beta, eta) for eta in tuning.ETAS]
+        runs = [tuning.final(outcome, reading, label) for label in labels]
         order = sorted(range(len(runs)), key=lambda i: runs[i][::2].mean())
         best, worst = runs[order[0]], runs[order[-1]]
         widest = max(widest, (worst[1::2].mean() / best[1::2].mean(), beta))
@@ -106,10 +111,10 @@ def eta_matters_little(outcome: Outcome) -> Part:
     return Part(text, together(verdicts))
 
 
-def suggested_eta_is_near_optimal(outcome: Outcome) -> Part:
+def suggested_eta_is_near_optimal(outcome: Outcome, reading: Reading) -> Part:
     """Best beta with eta = 1/sqrt(beta), against the best of the whole matrix."""
     cells = {
-        (beta, eta): _final(outcome, tuning.ids_label(beta, eta))
+        (beta, eta): tuning.final(outcome, reading, tuning.ids_label(beta, eta))
         for beta in tuning.BETAS
         for eta in tuning.ETAS
     }
@@ -123,13 +128,13 @@ def suggested_eta_is_near_optimal(outcome: Outcome) -> Part:
     return sampled(text, (cells[suggested] - 1.2 * cells[best])[1::2])
 
 
-def ids_beats_ucb_at_every_beta(outcome: Outcome) -> Part:
+def ids_beats_ucb_at_every_beta(outcome: Outcome, reading: Reading) -> Part:
     """IDS with eta = 1/sqrt(beta) against LinUCB, beta by beta."""
     verdicts, texts = [], []
     for beta in tuning.BETAS:
-        ids = _final(outcome, tuning.ids_label(beta, "1/sqrt(beta)"))
-        ucb = _final(outcome, tuning.ucb_label(beta))
-        verdicts.append(below(ids - ucb))
+        ids = tuning.final(outcome, reading, tuning.ids_label(beta, "1/sqrt(beta)"))
+        ucb = tuning.final(outcome, reading, tuning.ucb_label(beta))
+        verdicts.append(below(ids[: len(ucb)] - ucb))
         texts.append(f"{beta}: {ids.mean():.3g} against {ucb.mean():.3g}")
     return Part("; ".join(texts), together(verdicts))
 
@@ -143,7 +148,7 @@ def _slower(outcome: Outcome, first: str, second: str, d: int, factor: float) ->
 def runtime_order(outcome: Outcome) -> Part:
     """Neighbours in the published order, at both shapes."""
     methods = [*list(table1.METHODS)[1:5], "Thompson sampling"]
-    pairs = [("Bayesian IDS", "IDS-H-UCB, exact"), ("IDS-H-UCB, exact", "IDS-H-UCB")]
+    pairs = [("Bayesian IDS", "IDS-H-UCB")]
     pairs += [("IDS-H-UCB", "LinUCB"), ("IDS-H-UCB", "Thompson sampling")]
     verdicts, texts = [], []
     for d, k in table1.SHAPES:
@@ -191,68 +196,78 @@ def log_rate(outcome: Outcome) -> Part:
     return _exponent(rates.log_exponents(outcome.results["regret"]), 2.0, outcome)
 
 
-def _ratios(outcome: Outcome) -> tuple[Array, tuple[int, ...]]:
-    """R_n / (c* sigma^2 log n), shape (runs, checkpoints)."""
-    results = outcome.results["far"]
-    log_t = np.array([math.log(t) for t in results.plan.rounds])
-    return results.regret(SLOPE_2, "IDS-H") / (
-        log_constant(SLOPE_2, 1) * log_t
-    ), results.plan.rounds
+def informative_share_grows(outcome: Outcome, gain: str) -> Part:
+    """Share of the third arm in a gain, at 10^3 and at the last round."""
+    t = np.array(outcome.values["seed1"]["t"])
+    shares = _informative_share(outcome, gain)
+    early, late = shares[:, np.flatnonzero(t == 1000)[0]], shares[:, -1]
+    text = f"{GAINS[gain]}: {early.mean():.2f} at 10^3, {late.mean():.2f} at {t[-1]:.0e}"
+    return sampled(text, early - late)
 
 
-def ratio_falls(outcome: Outcome) -> Part:
-    """Ratio at 10^6 against the last one."""
-    ratios, rounds = _ratios(outcome)
-    early = ratios[:, rounds.index(10**6)]
-    text = (
-        f"{early.mean():.2f} at n = 10^6, {ratios[:, -1].mean():.3f} at {rounds_text(rounds[-1])}"
-    )
-    return sampled(text, ratios[:, -1] - early)
+def leaves_the_third_arm(outcome: Outcome, policy: str) -> Part:
+    """Compare pulls of the third arm over the last decade with a tenth of alpha* log 10."""
+    results = results_of(outcome, "regret", SLOPE_2, policy)
+    frame, last = results.frame, results.plan.rounds[-1]
+    cell = frame[(frame.problem == SLOPE_2) & (frame.policy == policy)]
+    pulls = [np.array([row[2] for row in cell[cell.t == t].pulls]) for t in (last // 10, last)]
+    optimal = float(lower_bound(problems(SLOPE_2)[SLOPE_2]).allocation[2]) * math.log(10.0)
+    text = f"{policy}: {(pulls[1] - pulls[0]).mean():.3f} pulls, optimal {optimal:.2f}"
+    return sampled(text, pulls[1] - pulls[0], 0.1 * optimal)
 
 
-def ratio_ends_near_one(outcome: Outcome) -> Part:
-    """Last ratio."""
-    ratios, rounds = _ratios(outcome)
-    text = f"{ratios[:, -1].mean():.3f} at n = {rounds_text(rounds[-1])}, below 1.2?"
-    return sampled(text, ratios[:, -1], 1.2)
+def slope_of_optimism(outcome: Outcome, policy: str) -> Part:
+    """Slope over the last decade, against half of 2 sigma^2 / epsilon."""
+    results = results_of(outcome, "regret", SLOPE_2, policy)
+    last = results.plan.rounds[-1]
+    slopes = slopes_between(results, SLOPE_2, policy, last // 10, last)
+    limit = 2.0 * VARIANCE / 0.01
+    text = f"{policy}: slope {slopes.mean():.1f}, above half of {limit:.0f}?"
+    return sampled(text, 0.5 * limit - slopes)
 
 
-def ratio_at_most_two(outcome: Outcome) -> Part:
-    """Largest information ratio of all runs; equality up to rounding is allowed."""
-    largest = max(max(run["largest_ratio"]) for run in outcome.values.values())
-    text = f"largest {largest:.12g} in {len(outcome.values)} runs"
-    return Part(text, _decided(largest <= 2.0 * (1.0 + 1e-9)))
+def no_less_than_a_third(outcome: Outcome, reading: Reading) -> Part:
+    """Bayesian IDS against a third of the better frequentist method with beta = 1."""
+    labels = [f"{x}, beta = 1{reading.suffix}" for x in ("IDS-H", "IDS-H-UCB")]
+    results = results_of(outcome, "most", reading.example, "Bayesian IDS", *labels)
+    best = min(labels, key=lambda label: results.regret(reading.example, label)[:, -1].mean())
+    bayesian = results.regret(reading.example, "Bayesian IDS")[:, -1]
+    frequentist = results.regret(reading.example, best)[:, -1]
+    text = f"Bayesian IDS {bayesian.mean():.2f} above a third of {best} {frequentist.mean():.2f}?"
+    return sampled(text, frequentist / 3.0 - bayesian)
 
 
-def gamma_falls(outcome: Outcome) -> Part:
-    """gamma_n / log n at 10^6 against the last one, and against 1."""
-    runs: list[Any] = list(outcome.values.values())
-    exponents = runs[0]["exponents"]
-    log_n = np.array(exponents) * math.log(10.0)
-    values = np.array([run["gamma"] for run in runs]) / log_n
-    early = values[:, exponents.index(6)]
-    text = f"{early.mean():.1f} at 10^6, {values[:, -1].mean():.2f} at 10^{exponents[-1]}"
-    return sampled(text, values[:, -1] - 0.5 * early)
+def dimension_rate(outcome: Outcome) -> Part:
+    """Power of d."""
+    return _exponent(dimension.dimension_exponents(outcome), 1.0, outcome)
 
 
-def _informative_pulls(outcome: Outcome) -> tuple[Array, float]:
-    results = outcome.results["far"]
-    frame = results.frame
-    last = frame[frame.t == results.plan.rounds[-1]]
-    pulls = np.array([row[2] for row in last.pulls])
-    optimal = float(lower_bound(problems(SLOPE_2)[SLOPE_2]).allocation[2])
-    return pulls / math.log(results.plan.rounds[-1]), optimal
+def weights_are_posterior(outcome: Outcome, kind: str) -> Part:
+    """Distance of q from the posterior at the last round looked at."""
+    values = posterior_weights.distances(outcome, kind)[:, -1]
+    return sampled(f"{kind}: distance {values.mean():.3f}, at most 0.1?", values, 0.1)
 
 
-def pulls_are_optimal_low(outcome: Outcome) -> Part:
-    """Not fewer than 0.75 alpha*."""
-    shares, optimal = _informative_pulls(outcome)
-    text = f"{shares.mean():.3f} pulls per log n, alpha* = {optimal:.3f}"
-    return sampled(text, 0.75 * optimal - shares)
+def oracle_excess(outcome: Outcome) -> Part:
+    """Largest exponent of the excess cost over all problems."""
+    exponents = oracle_cost.excess_exponents(outcome)
+    text = "; ".join(f"{name}: exponent {value:.2f}" for name, value in exponents.items())
+    return Part(f"{text}; at most 0.5?", _decided(max(exponents.values()) <= 0.5))
 
 
-def pulls_are_optimal_high(outcome: Outcome) -> Part:
-    """Not more than 1.25 alpha*."""
-    shares, optimal = _informative_pulls(outcome)
-    text = f"{shares.mean() / optimal:.3f} times alpha*"
-    return sampled(text, shares - 1.25 * optimal)
+def worst_case_of(outcome: Outcome, policy: str, *, above: bool) -> Part:
+    """Exponent of regret in n where the problem changes with n."""
+    slopes = price_of_information.growth(outcome, policy)
+    text = f"{policy}: exponent {slopes.mean():.2f}, {'above' if above else 'below'} 0.75?"
+    sign = -1.0 if above else 1.0
+    return sampled(text, sign * slopes, sign * 0.75)
+
+
+def zero_best_ratio(outcome: Outcome, policy: str) -> Part:
+    """R_n / (c* sigma^2 log n) at the last round."""
+    results = results_of(outcome, "far", zero_best.ZERO, policy)
+    last = results.plan.rounds[-1]
+    bound = zero_best.zero_constant() * math.log(last)
+    ratios = results.regret(zero_best.ZERO, policy)[:, -1] / bound
+    text = f"{policy}: {ratios.mean():.3f} at n = {rounds_text(last)}, below 1.2?"
+    return sampled(text, ratios, 1.2)

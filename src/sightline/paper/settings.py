@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -19,14 +21,19 @@ from sightline.report.results import Results
 from sightline.report.statistics import Curve, mean_and_error
 
 __all__ = [
+    "BOTH",
     "EARLY",
     "FREQUENTIST",
     "IDS_H",
     "IDS_UCB",
+    "PLOTS",
     "RANDOM",
     "SLOPE_2",
     "SLOPE_4",
     "SOLID_PP",
+    "TEXT",
+    "Reading",
+    "as_read",
     "curve_frame",
     "error_text",
     "log_constant",
@@ -45,7 +52,8 @@ SLOPE_4 = "end of optimism, slope 4"
 
 IDS_H = IDS()
 IDS_UCB = IDS(information="halfspace-ucb")
-# The published SOLID++ keeps the bonus of SOLID in the constraint; the library's has none.
+# SOLID++ with the bonus of SOLID in the constraint, which is how we recall the published defaults:
+# that paper was not at hand.  The library's own has none.
 SOLID_PP = SOLID(reset=False, constraint_bonus=2.0)
 FREQUENTIST: Mapping[str, Policy] = {
     "IDS-H": IDS_H,
@@ -56,6 +64,42 @@ FREQUENTIST: Mapping[str, Policy] = {
     "LinUCB": LinUCB(),
 }
 SHORT_LEVEL = LogDet(delta="1/(s log s)")
+
+
+class Reading(NamedTuple):
+    """A way to read the settings of the paper.
+
+    Attributes
+    ----------
+    name : str
+        What verdicts call it.
+    example : str
+        The end of optimism under this reading.
+    suffix : str
+        What is added to the labels of IDS.
+    """
+
+    name: str
+    example: str
+    suffix: str
+
+
+#: As the text has it: value gaps, delta = 1/s^2, slope 2.
+TEXT = Reading("text", SLOPE_2, "")
+#: As the plots appear to have been made: difference gaps, delta = 1/(s log s), slope 4.
+PLOTS = Reading("plots", SLOPE_4, ", difference, short")
+BOTH = (TEXT, PLOTS)
+
+
+def as_read(policies: Mapping[str, IDS], reading: Reading) -> dict[str, Policy]:
+    """Policies of the text under a reading, with its labels."""
+    if reading is TEXT:
+        return dict(policies)
+    found: dict[str, Policy] = {}
+    for label, policy in policies.items():
+        level = SHORT_LEVEL if policy.confidence == LogDet() else policy.confidence
+        found[label + reading.suffix] = replace(policy, gaps="difference", confidence=level)
+    return found
 
 
 def problems(*names: str) -> dict[str, LinearBandit]:
