@@ -12,10 +12,11 @@ from sightline.paper import oracle_cost, price_of_information
 from sightline.paper.gains_side_by_side import bounds_of_proofs
 from sightline.paper.item import Outcome, Size
 from sightline.paper.measures_of_proofs import coverage
-from sightline.paper.posterior_weights import sector_probabilities
+from sightline.paper.posterior_weights import sectors
 from sightline.paper.settings import BOTH, IDS_H, PLOTS, TEXT, as_read
 from sightline.paper.verdict import Verdict
 from tests import naive_bayes
+from tests.naive_projection import nearest_alternative
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -27,9 +28,19 @@ def test_probabilities_of_sectors(seed: int) -> None:
     mean = rng.standard_normal(2)
     plane = naive_bayes.plane(actions, precision, precision @ mean)
     truth = naive_bayes.from_plane(actions, plane).probabilities
-    found = sector_probabilities(actions, mean, precision)
+    found, distances = sectors(actions, mean, precision)
     np.testing.assert_allclose(found, truth, rtol=1e-6, atol=1e-9)
     assert found.sum() == pytest.approx(1.0, rel=1e-8)
+    best = int((actions @ mean).argmax())
+    for z in range(len(actions)):
+        if truth[z] == 0.0:  # no parameter makes it best
+            assert distances[z] == math.inf
+            continue
+        rivals = [i for i in range(len(actions)) if i != z]
+        none = np.zeros((0, 2)), np.zeros(0)
+        shift = nearest_alternative(actions, mean, precision, z, rivals, *none)
+        nearest = 0.0 if z == best or shift is None else float(shift @ precision @ shift)
+        assert distances[z] == pytest.approx(nearest, rel=1e-7, abs=1e-9)
 
 
 def test_readings_differ_in_gaps_and_level() -> None:
@@ -43,14 +54,14 @@ def test_readings_differ_in_gaps_and_level() -> None:
 
 
 def test_an_excess_of_the_order_of_the_root_has_the_exponent_one_half() -> None:
-    levels = np.array(oracle_cost._LEVELS)
+    levels = np.geomspace(10.0, 1e4, 13)
     costs = {
         name: (3.0 * levels + factor * levels**power).tolist()
         for name, (factor, power) in zip(
             oracle_cost._STRATEGIES, ((7.0, 0.5), (5.0, 0.8)), strict=True
         )
     }
-    values = {"costs": {"a problem": {"constant": 3.0, "costs": costs}}}
+    values = {"costs": {"a problem": {"constant": 3.0, "levels": levels.tolist(), "costs": costs}}}
     exponents = oracle_cost.excess_exponents(Outcome(Size(1, 1), {}, values, 0.0))
     assert list(exponents.values()) == pytest.approx([0.5, 0.8])
 

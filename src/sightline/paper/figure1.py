@@ -15,7 +15,6 @@ from sightline.paper.settings import (
     FREQUENTIST,
     IDS_H,
     IDS_UCB,
-    PLOTS,
     RANDOM,
     SHORT_LEVEL,
     SLOPE_2,
@@ -87,18 +86,24 @@ def _experiments(size: Size) -> dict[str, Experiment]:
             checkpoints=rounds,
         ),
         "many": Experiment(everywhere, _ids([""]), horizon, size.many, checkpoints=rounds),
+        "most": Experiment(
+            problems(SLOPE_2), _ids([""]), horizon, 10 * size.many, checkpoints=rounds
+        ),
     }
     if size.every_variant:  # slower policies, on which claims are close
-        count = size.many // 5
         found["many sets"] = Experiment(
             problems(RANDOM),
             _ids(read) | {"LinUCB": FREQUENTIST["LinUCB"]},
             horizon,
-            2 * count,
+            3 * size.replications,
             checkpoints=rounds,
         )
         found["many examples"] = Experiment(
-            problems(SLOPE_4), _ids([PLOTS.suffix]), horizon, count, checkpoints=rounds
+            problems(SLOPE_2, SLOPE_4),
+            {"SOLID": FREQUENTIST["SOLID"]},
+            horizon,
+            10 * size.replications,
+            checkpoints=rounds,
         )
     return found
 
@@ -188,8 +193,8 @@ ITEM = Item(
     "version. The dashed line "
     "is c* sigma^2 log n, for random sets with the average c* of the sets that were played.",
     sizes={
-        "quick": Size(10**6, 10, every_variant=False, many=400),
-        "paper": Size(10**6, 100, many=2000),
+        "quick": Size(10**6, 24, every_variant=False, many=200),
+        "paper": Size(10**6, 100, many=1000),
     },
     experiments=_experiments,
     show=_show,

@@ -72,7 +72,7 @@ ITEM = Item(
     about="All gains are evaluated on the data that IDS-H-UCB collects on the end of optimism, "
     "slope 2, and normalised to sum one over the arms. I^VAR comes from 10^4 samples of the "
     "posterior; where every sample agrees on the best arm it is undefined and not drawn.",
-    sizes={"quick": Size(10**5, 4), "paper": Size(10**6, 20)},
+    sizes={"quick": Size(10**5, 12), "paper": Size(10**6, 40)},
     calculations=_calculations,
     show=_show,
 )

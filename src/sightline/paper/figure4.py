@@ -1,4 +1,4 @@
-"""Cells against half-spaces, exact against approximate sampling; and the log-det gain."""
+"""Cells against half-spaces, exact against approximate sampling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ POLICIES: Mapping[str, IDS] = {
     for name, information in _KINDS.items()
     for suffix, sampling in (("", "pair"), (", exact", "exact"))
 }
-LOG_DET = "IDS, log-det gain"
 
 _WITH_CLAIMS = ("IDS-H", "IDS-H, exact", "IDS-C")
 
@@ -42,13 +41,6 @@ def _experiments(size: Size) -> dict[str, Experiment]:
         "regret": Experiment(
             problems(RANDOM, SLOPE_2, SLOPE_4),
             policies,
-            size.horizon,
-            size.replications,
-            checkpoints=rounds,
-        ),
-        "log-det": Experiment(
-            problems(SLOPE_2),
-            {LOG_DET: IDS(information="log-det")},
             size.horizon,
             size.replications,
             checkpoints=rounds,
@@ -77,7 +69,7 @@ ITEM = Item(
     "distributions; the quick profile has three of the eight. All play under the same noise. On "
     "the end of optimism with slope 2 half-spaces, cells and exact sampling make nearly the same "
     "choices, so that equal regret there says little; slope 4 and random sets tell them apart.",
-    sizes={"quick": Size(10**6, 40, every_variant=False), "paper": Size(10**6, 100)},
+    sizes={"quick": Size(10**6, 24, every_variant=False), "paper": Size(10**6, 100)},
     experiments=_experiments,
     show=_show,
 )

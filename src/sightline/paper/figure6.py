@@ -26,7 +26,7 @@ ITEM = Item(
     "in units of the noise variance. A small beta can settle on a wrong arm for ever, at a cost "
     "that grows with n. IDS has more runs than LinUCB, which is slower.",
     sizes={
-        "quick": Size(10**4, 100, every_variant=False, many=400),
+        "quick": Size(10**4, 100, every_variant=False, many=150),
         "paper": Size(10**4, 100, many=2000),
     },
     experiments=_experiments,

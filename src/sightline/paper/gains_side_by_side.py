@@ -16,8 +16,8 @@ from sightline.problems import end_of_optimism
 
 __all__ = ["ITEM", "bounds_of_proofs", "follow", "runs_along", "runs_of_proofs"]
 
-_EPSILON = 0.1  # the least gap, at which the asymptotic regime of the proofs is reached
-_HORIZON = 10**5
+_EPSILON = 0.2  # the least gap, at which the asymptotic regime of the proofs is reached
+_HORIZON = 10**12
 _EXPONENTS = [*range(1, 10), *range(10, 100, 5), *range(100, 1001, 50)]
 
 
@@ -144,7 +144,7 @@ ITEM = Item(
     "gains of the arms played, is at most log n + o(log n) in units of the noise variance; and "
     "Psi_s / (4 delta_s) tends to c*, Delta-hat_s(mu_s) / delta_s to 2. End of optimism, slope 2. "
     f"The bounds of the proofs with their constants are checked at unit variance, epsilon = "
-    f"{_EPSILON}, over 10^5 rounds.",
+    f"{_EPSILON}, over 10^12 rounds.",
     sizes={"quick": Size(10**200, 4, many=60), "paper": Size(10**1000, 20, many=200)},
     calculations=_calculations,
     show=_show,

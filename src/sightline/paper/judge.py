@@ -47,6 +47,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 _MOST = "most"
+_LEAST = 0.1  # regret below this counts as so much in ratios: some runs have none
 
 
 class Test(Protocol):
@@ -115,7 +116,7 @@ class Less:
         if not self.typical:
             scale = float(second.mean()) if ordered else 0.0
             return sampled(measured, first - self.factor * second, scale=scale)
-        logs = np.log(first) - np.log(second)
+        logs = np.log(np.maximum(first, _LEAST)) - np.log(np.maximum(second, _LEAST))
         measured += f" Typical ratio {math.exp(logs.mean()):.2f}."
         return sampled(measured, logs, math.log(self.factor), float(ordered), logs=True)
 

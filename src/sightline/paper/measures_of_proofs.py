@@ -24,13 +24,13 @@ __all__ = [
     "gamma_falls",
     "greed_tends_to_two",
     "instance_bound",
-    "price_falls",
     "price_tends_to_c",
     "pulls_are_optimal_high",
     "pulls_are_optimal_low",
     "ratio_at_most_two",
     "ratio_ends_near_one",
     "ratio_falls",
+    "ratio_stays_up",
     "second_arm_is_left",
 ]
 
@@ -69,6 +69,13 @@ def ratio_ends_near_one(outcome: Outcome, policy: str) -> Part:
     ratios, rounds = _ratios(outcome, policy)
     text = f"{policy}: {ratios[:, -1].mean():.3f} at n = {rounds_text(rounds[-1])}, below 1.2?"
     return sampled(text, ratios[:, -1], 1.2)
+
+
+def ratio_stays_up(outcome: Outcome, policy: str) -> Part:
+    """Last ratio, the other way round."""
+    ratios, rounds = _ratios(outcome, policy)
+    text = f"{policy}: {ratios[:, -1].mean():.3f} at n = {rounds_text(rounds[-1])}, above 1.2?"
+    return sampled(text, -ratios[:, -1], -1.2)
 
 
 def _pulls(outcome: Outcome, arm: int, rounds: int) -> Array:
@@ -155,28 +162,20 @@ def _limit(outcome: Outcome, name: str) -> tuple[Array, Array, int]:
     return values[:, exponents.index(6)], values[:, -1], exponents[-1]
 
 
-def price_falls(outcome: Outcome) -> Part:
-    """Psi_s / (4 delta_s) over c*: nearer to 1 at the last round than at 10^6."""
+def price_tends_to_c(outcome: Outcome) -> Part:
+    """Psi_s / (4 delta_s) over c*: its distance from 1 falls by a third or more."""
     constant = log_constant(SLOPE_2, 1) / VARIANCE
     early, late, exponent = _limit(outcome, "price")
-    text = f"{early.mean() / constant:.2f} c* at 10^6, {late.mean() / constant:.3f} c* at "
-    text += f"10^{exponent}: nearer?"
-    return sampled(text, np.abs(late / constant - 1.0) - np.abs(early / constant - 1.0))
-
-
-def price_tends_to_c(outcome: Outcome) -> Part:
-    """Psi_s / (4 delta_s) over c*: within 25 % at the last round."""
-    constant = log_constant(SLOPE_2, 1) / VARIANCE
-    _, late, exponent = _limit(outcome, "price")
-    text = f"{late.mean() / constant:.3f} c* at 10^{exponent}: within 25 % of c*?"
-    return sampled(text, np.abs(late / constant - 1.0), 0.25)
+    text = f"{early.mean() / constant:.2f} c* at 10^6, {late.mean() / constant:.2f} c* at "
+    text += f"10^{exponent}"
+    return sampled(text, np.abs(late / constant - 1.0) - 2.0 / 3.0 * np.abs(early / constant - 1.0))
 
 
 def greed_tends_to_two(outcome: Outcome) -> Part:
-    """Delta-hat_s(mu_s) / delta_s: within 5 % of 2 at the last round."""
+    """Delta-hat_s(mu_s) / delta_s: its distance from 2 falls by a third or more."""
     early, late, exponent = _limit(outcome, "greed")
-    text = f"{early.mean():.2f} at 10^6, {late.mean():.3f} at 10^{exponent}: within 5 % of 2?"
-    return sampled(text, np.abs(late - 2.0), 0.1)
+    text = f"{early.mean():.2f} at 10^6, {late.mean():.2f} at 10^{exponent}"
+    return sampled(text, np.abs(late - 2.0) - 2.0 / 3.0 * np.abs(early - 2.0))
 
 
 # --- bounds with their constants, at unit variance ----------------------------------------------

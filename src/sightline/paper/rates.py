@@ -123,7 +123,7 @@ ITEM = Item(
     where="Theorems on worst-case and gap-dependent regret",
     about="Two orthogonal arms with gaps from 0.0001 to 0.3, noise variance 0.1. The largest mean "
     "regret over the gaps is held against sqrt(n) log n, the last regret against 1/Delta_min.",
-    sizes={"quick": Size(10**5, 20), "paper": Size(10**6, 100)},
+    sizes={"quick": Size(10**5, 80), "paper": Size(10**6, 100)},
     experiments=_experiments,
     show=_show,
 )

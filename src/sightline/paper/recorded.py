@@ -1,10 +1,10 @@
 """Verdicts recorded from the paper profile, for claims that a quick run cannot decide.
 
-    python -m sightline.paper.recorded DIRECTORY
+    python -m sightline.paper.recorded DIRECTORY [ITEM ...]
 
-runs what is missing of the paper profile in that directory, decides all claims, and writes
-``recorded.json`` beside this file, with date, versions and sizes.  ``with_records`` puts it beside
-the verdicts of a run.
+runs what is missing of the paper profile in that directory, of all items or of some, decides the
+claims on them, and writes the verdicts into ``recorded.json`` beside this file, each with its date
+and sizes.  ``with_records`` puts them beside the verdicts of a run.
 """
 
 from __future__ import annotations
@@ -69,14 +69,13 @@ def _content() -> dict[str, Any]:
 
 def record_of(claim: Claim) -> Record | None:
     """Find the recorded verdict on a claim; None if its wording is newer than the record."""
-    content = _content()
-    found = content["claims"].get(claim.statement)
+    found = _content().get(claim.statement)
     if found is None:
         return None
     parts = tuple(
         Part(part["measured"], Verdict(part["verdict"]), part["reading"]) for part in found["parts"]
     )
-    return Record(Verdict(found["verdict"]), parts, found["settings"], content["date"])
+    return Record(Verdict(found["verdict"]), parts, found["settings"], found["date"])
 
 
 def with_records(claims: Iterable[Claim], outcomes: Mapping[str, Outcome]) -> list[Judged]:
@@ -92,20 +91,24 @@ def with_records(claims: Iterable[Claim], outcomes: Mapping[str, Outcome]) -> li
 
 
 def records(claims: Iterable[Claim], outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Verdicts on all claims as plain data."""
+    """Verdicts on the claims whose items were run, by wording, as plain data."""
     found: dict[str, Any] = {}
     for claim in claims:
+        if claim.item not in outcomes:
+            continue
         verdict, parts = decide(claim, outcomes)
         found[claim.statement] = {
             "verdict": str(verdict),
+            "item": claim.item,
             "settings": _settings(outcomes[claim.item]),
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "version": __version__,
             "parts": [
                 {"measured": part.measured, "verdict": str(part.verdict), "reading": part.reading}
                 for part in parts
             ],
         }
-    date = time.strftime("%Y-%m-%d", time.gmtime())
-    return {"profile": "paper", "version": __version__, "date": date, "claims": found}
+    return found
 
 
 def _settings(outcome: Outcome) -> str:
@@ -119,26 +122,30 @@ def _settings(outcome: Outcome) -> str:
     return f"{runs} runs to n = {rounds_text(size.horizon)}"
 
 
-def _main(directory: Path) -> None:
-    """Run what is missing of the paper profile, and record its verdicts."""
+def _write(path: Path, text: str) -> None:
+    write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def _main(directory: Path, names: list[str]) -> None:
+    """Run what is missing of items in the paper profile, and record the verdicts."""
     from sightline.paper.catalogue import ITEMS
     from sightline.paper.claims import CLAIMS
     from sightline.paper.compilation import compile_kernels
-    from sightline.paper.reproduce import ResultsFolder, run_item
+    from sightline.paper.reproduce import ResultsFolder, run_item, selected
 
     (directory / "results").mkdir(parents=True, exist_ok=True)
-    folder = ResultsFolder(directory / "results")
-    compile_kernels([i for i in ITEMS.values() if not folder.holds(i, "paper")], "paper")
-    outcomes = {}
-    for name, item in ITEMS.items():
-        began = time.perf_counter()
-        outcomes[name] = run_item(item, "paper", folder)
-        print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
-    content = json.dumps(records(CLAIMS, outcomes), indent=1, ensure_ascii=False) + "\n"
+    folder, items = ResultsFolder(directory / "results"), selected(names, ITEMS)
+    compile_kernels([item for item in items if not folder.holds(item, "paper")], "paper")
     path = Path(__file__).with_name(_FILE)
-    write_atomically(path, lambda file: file.write(content.encode()))
-    print(path)
+    for item in items:
+        began = time.perf_counter()
+        found = records(CLAIMS, {item.name: run_item(item, "paper", folder)})
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        order = {claim.statement: None for claim in CLAIMS}  # what is no claim any more is dropped
+        merged = {name: (known | found)[name] for name in order if name in known | found}
+        _write(path, json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
+        print(f"{item.name}: {time.perf_counter() - began:.0f} s", flush=True)
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]))
+    _main(Path(sys.argv[1]), sys.argv[2:] or ["all"])

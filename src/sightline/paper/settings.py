@@ -23,6 +23,7 @@ from sightline.report.statistics import Curve, mean_and_error
 __all__ = [
     "BOTH",
     "EARLY",
+    "EPSILON",
     "FREQUENTIST",
     "IDS_H",
     "IDS_UCB",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 VARIANCE = 0.1
+EPSILON = 0.01
 EARLY = 10**4  # last round of the linear panels, as in the paper
 RANDOM = "random action sets"
 SLOPE_2 = "end of optimism, slope 2"
@@ -106,8 +108,8 @@ def problems(*names: str) -> dict[str, LinearBandit]:
     """Problems of the paper by their names here."""
     known = {
         RANDOM: unit_spheres(6, 2, VARIANCE),
-        SLOPE_2: end_of_optimism(0.01, 2.0, VARIANCE),
-        SLOPE_4: end_of_optimism(0.01, 4.0, VARIANCE),
+        SLOPE_2: end_of_optimism(EPSILON, 2.0, VARIANCE),
+        SLOPE_4: end_of_optimism(EPSILON, 4.0, VARIANCE),
     }
     return {name: known[name] for name in names}
 
