@@ -47,9 +47,9 @@ def test_readings_differ_in_gaps_and_level() -> None:
     policies = {"a": IDS_H, "b": sl.IDS(confidence=sl.FixedBeta(1.0))}
     assert as_read(policies, TEXT) == policies
     read = as_read(policies, PLOTS)
-    assert [policy.gaps for policy in read.values()] == ["difference", "difference"]  # type: ignore[attr-defined]
-    assert read["a" + PLOTS.suffix].confidence == sl.LogDet(delta="1/(s log s)")  # type: ignore[attr-defined]
-    assert read["b" + PLOTS.suffix].confidence == sl.FixedBeta(1.0)  # type: ignore[attr-defined]
+    assert [policy.gaps for policy in read.values()] == ["difference", "difference"]
+    assert read["a" + PLOTS.suffix].confidence == sl.LogDet(delta="1/(s log s)")
+    assert read["b" + PLOTS.suffix].confidence == sl.FixedBeta(1.0)
     assert [reading.name for reading in BOTH] == ["text", "plots"]
 
 

@@ -11,6 +11,7 @@ from sightline.bounds.asymptotic import lower_bound
 from sightline.engine.checkpoints import rounds_text
 from sightline.paper import (
     dimension,
+    figure3,
     oracle_cost,
     posterior_weights,
     price_of_information,
@@ -52,16 +53,17 @@ def constant_is_constant(outcome: Outcome) -> Part:
     return Part(text, _decided(spread < 1e-6))
 
 
-def _informative_share(outcome: Outcome, gain: str) -> Array:
-    """Share of the third arm in a gain, shape (runs, checkpoints)."""
-    row = list(GAINS).index(gain)
-    return np.array([np.array(run["gains"])[row, :, 2] for run in outcome.values.values()])
+def _informative_share(outcome: Outcome, gain: str, reading: Reading) -> tuple[Array, Array]:
+    """Find the rounds, and the share of the third arm in a gain, shape (runs, checkpoints)."""
+    row, runs = list(GAINS).index(gain), figure3.runs_of(outcome, reading)
+    shares = np.array([np.array(run["gains"])[row, :, 2] for run in runs])
+    return np.array(runs[0]["t"]), shares
 
 
-def variance_converges_faster(outcome: Outcome, gain: str) -> Part:
+def variance_converges_faster(outcome: Outcome, gain: str, reading: Reading) -> Part:
     """Mean share of the third arm from round 10 on, as long as I^VAR is defined."""
-    t = np.array(outcome.values["seed1"]["t"])
-    bayesian, ours = (_informative_share(outcome, name) for name in ("variance", gain))
+    t, bayesian = _informative_share(outcome, "variance", reading)
+    _, ours = _informative_share(outcome, gain, reading)
     defined = (bayesian >= 0.0) & (t >= 10)
     means = [
         np.array([run[kept].mean() for run, kept in zip(shares, defined, strict=True)])
@@ -71,16 +73,25 @@ def variance_converges_faster(outcome: Outcome, gain: str) -> Part:
     return sampled(f"{text}{means[1].mean():.3f}", means[1] - means[0])
 
 
-def cells_are_half_spaces(outcome: Outcome) -> Part:
+def informative_share_grows(
+    outcome: Outcome, gain: str, since: int, until: int, reading: Reading
+) -> Part:
+    """Share of the third arm in a gain at two rounds."""
+    t, shares = _informative_share(outcome, gain, reading)
+    early, late = (shares[:, np.flatnonzero(t >= at)[0]] for at in (since, until))
+    text = f"{GAINS[gain]}: {early.mean():.3f} at {since}, {late.mean():.3f} at {until}"
+    return sampled(text, early - late)
+
+
+def cells_are_half_spaces(outcome: Outcome, reading: Reading) -> Part:
     """Largest difference of the normalised gains from round 100 on."""
-    t = np.array(outcome.values["seed1"]["t"])
+    runs, names = figure3.runs_of(outcome, reading), list(GAINS)
     largest = 0.0
-    for run in outcome.values.values():
-        table = np.array(run["gains"])[:, t >= 100]
-        names = list(GAINS)
+    for run in runs:
+        table = np.array(run["gains"])[:, np.array(run["t"]) >= 100]
         change = table[names.index("cell")] - table[names.index("halfspace")]
         largest = max(largest, float(np.abs(change).max()))
-    text = f"largest difference of shares {largest:.2g} in {len(outcome.values)} runs; below 0.01?"
+    text = f"largest difference of shares {largest:.2g} in {len(runs)} runs; below 0.01?"
     return Part(text, _decided(largest < 0.01))
 
 
@@ -198,18 +209,6 @@ def gap_rate(outcome: Outcome) -> Part:
 def log_rate(outcome: Outcome) -> Part:
     """Power of log n."""
     return _exponent(rates.log_exponents(outcome.results["regret"]), 2.0, outcome)
-
-
-def informative_share_grows(outcome: Outcome, gain: str, since: int, until: int | None) -> Part:
-    """Share of the third arm in a gain at two rounds, the later one being the last by default."""
-    t = np.array(outcome.values["seed1"]["t"])
-    shares = _informative_share(outcome, gain)
-    early, late = (
-        shares[:, -1 if at is None else np.flatnonzero(t >= at)[0]] for at in (since, until)
-    )
-    last = rounds_text(int(t[-1])) if until is None else f"{until}"
-    text = f"{GAINS[gain]}: {early.mean():.3f} at {since}, {late.mean():.3f} at {last}"
-    return sampled(text, early - late)
 
 
 def leaves_the_third_arm(outcome: Outcome, policy: str) -> Part:

@@ -93,11 +93,11 @@ PLOTS = Reading("plots", SLOPE_4, ", difference, short")
 BOTH = (TEXT, PLOTS)
 
 
-def as_read(policies: Mapping[str, IDS], reading: Reading) -> dict[str, Policy]:
+def as_read(policies: Mapping[str, IDS], reading: Reading) -> dict[str, IDS]:
     """Policies of the text under a reading, with its labels."""
     if reading is TEXT:
         return dict(policies)
-    found: dict[str, Policy] = {}
+    found = {}
     for label, policy in policies.items():
         level = SHORT_LEVEL if policy.confidence == LogDet() else policy.confidence
         found[label + reading.suffix] = replace(policy, gaps="difference", confidence=level)
