@@ -106,7 +106,7 @@ ITEM = Item(
     "one is not, under the posterior of a normal prior: both from the cones of the plane in which "
     "an arm is best. Half the sum of absolute differences: 0 is equal, 1 as different as can be. "
     "Data of IDS-H on random action sets.",
-    sizes={"quick": Size(1, 10), "paper": Size(1, 40)},
+    sizes={"quick": Size(300, 10), "paper": Size(300, 40)},
     calculations=_calculations,
     show=_show,
 )
