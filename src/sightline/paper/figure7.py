@@ -27,7 +27,7 @@ ITEM = Item(
     "that grows with n. IDS has more runs than LinUCB, which is slower.",
     sizes={
         "quick": Size(10**6, 16, every_variant=False, many=100),
-        "paper": Size(10**6, 100, many=1000),
+        "paper": Size(10**6, 100, many=400),
     },
     experiments=_experiments,
     show=tuning.show,
