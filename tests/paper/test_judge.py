@@ -60,7 +60,10 @@ def test_a_typical_ratio_is_the_geometric_mean(outcome: Outcome) -> None:
 def test_a_policy_is_equal_to_itself(outcome: Outcome) -> None:
     part = Less(SLOPE_2, "eager", "eager").judge(outcome)
     assert part.verdict is Verdict.EQUAL
+    assert "All runs coincide" in part.measured
     assert "Equal within 0.0 %" in part.measured
+    other = Less(SLOPE_2, "eager", "cautious").judge(outcome)
+    assert "coincide" not in other.measured
 
 
 @pytest.mark.slow

@@ -113,6 +113,8 @@ class Less:
             f"{self.problem}, n = {n}: {self.first} {first.mean():.3g} below "
             f"{times}{self.second} {second.mean():.3g}?"
         )
+        if np.array_equal(first, second):
+            measured += " All runs coincide: this shows nothing."
         if not self.typical:
             scale = float(second.mean()) if ordered else 0.0
             return sampled(measured, first - self.factor * second, scale=scale)
