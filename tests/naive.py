@@ -62,7 +62,7 @@ def spanning(actions: Array, theta: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Beta:
-    """A confidence coefficient: `kind` is "log-det", "log-log" or "fixed"."""
+    """A confidence coefficient: `kind` is "log-det", "log-log[ of the authors]" or "fixed"."""
 
     kind: str = "log-det"
     factor: float = 1.0
@@ -78,8 +78,13 @@ class Beta:
         return self.factor * (noise + math.sqrt(self.regulariser) * self.norm_bound) ** 2
 
     def of_rounds(self, log_rounds: float, d: int) -> float:
-        """Return sigma^2 (2 log tau + d log log tau), tau at least 3."""
+        """Return sigma^2 (2 log tau + d log log tau), tau at least 3.
+
+        The authors' code has sigma^2 2 log tau + d log log tau.
+        """
         log_tau = max(log_rounds, math.log(3.0))
+        if self.kind == "log-log of the authors":
+            return self.factor * (2.0 * self.noise_std**2 * log_tau + d * math.log(log_tau))
         return self.factor * self.noise_std**2 * (2.0 * log_tau + d * math.log(log_tau))
 
     def local(self, V: Array, s: int) -> float:
@@ -87,14 +92,14 @@ class Beta:
         if self.kind == "log-det":
             inverse_delta = s**2 if self.delta == "1/s^2" else max(s, 2) * math.log(max(s, 2))
             return self.of_delta(math.log(inverse_delta), log_det_ratio(V, self.regulariser))
-        return self.of_rounds(math.log(s), len(V)) if self.kind == "log-log" else self.fixed
+        return self.fixed if self.kind == "fixed" else self.of_rounds(math.log(s), len(V))
 
     def at(self, log_det: float, d: int, log_t: float) -> float:
         """Return beta_{s, t log t} for a given log det(V / lambda) and log t."""
         log_t = max(log_t, math.log(2.0))
         if self.kind == "log-det":
             return self.of_delta(log_t + math.log(log_t), log_det)
-        return self.of_rounds(log_t, d) if self.kind == "log-log" else self.fixed
+        return self.fixed if self.kind == "fixed" else self.of_rounds(log_t, d)
 
     def exploitation(self, V: Array, t: int) -> float:
         """Return beta_{s, t log t}."""

@@ -19,6 +19,7 @@ class Rules:
     sampling: str = "pair"
     gaps: str = "value"
     learning_rate: str | float = "paper"
+    exploitation: str = "discard"
 
 
 def distance(x: Array, z: Array, V: Array) -> float:
@@ -40,10 +41,12 @@ def gap_estimates(
         return naive.value_gaps(actions, theta, V, beta)
     if rule == "thresholded":
         gaps = naive.value_gaps(actions, theta, V, beta)
-    elif rule == "difference":
+    elif rule in ("difference", "difference-unlifted"):
         gaps = np.array(
             [max(difference_bound(x, z, theta, V, beta) for z in actions) for x in actions]
         )
+        if rule == "difference-unlifted":
+            return gaps
     else:
         error = max(difference_bound(actions[xhat], z, theta, V, beta) for z in actions)
         gaps = error + (actions[xhat] - actions) @ theta
@@ -126,6 +129,8 @@ class Round:
         q = weights(learning_rate, self.distances, self.largest_m, beta, self.noise_std)
         kind = "halfspace" if information in ("halfspace", "cell") else "ucb"
         optimism = naive.corrections(actions, theta, V, beta, kind)
+        if information == "plain":
+            optimism = np.zeros(len(actions))
         return naive.information_gain(actions, self.shifts, q, optimism, xhat)
 
     def _laplace(self, xhat: int) -> Array:
@@ -160,6 +165,10 @@ def algorithm_1(world: naive.World, rules: Rules, rounds: int) -> naive.Trace:
             stale = False
         if m >= 0.5 * beta.exploitation(V, t):
             arms[t - 1] = xhat
+            if rules.exploitation == "keep":
+                explored[t - 1] = stale = True
+                played.append(xhat)
+                rewards.append(world.pull(xhat))
             continue
         s = len(played) + 1
         local = beta.local(V, s)

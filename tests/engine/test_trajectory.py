@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import sightline as sl
 from sightline.engine.loop import streams
-from sightline.engine.trajectory import information_ratios
+from sightline.engine.trajectory import RatioTrajectory, information_ratios
 from tests.marks import without_compilation
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
@@ -54,6 +57,17 @@ def test_unknown_gains_are_refused() -> None:
         sl.information_gains(EOO, ["halfspaces"], 10)
 
 
+def check_mixture(found: RatioTrajectory, s: int, gains: NDArray[np.float64], best: int) -> None:
+    """The gain of the mixture, which follows from gap and ratio, lies between those of its arms."""
+    gain = found.gap[s] ** 2 / found.ratio[s]
+    ends = gains[best], found.other_gain[s]
+    if math.isnan(ends[1]):
+        assert gain == pytest.approx(ends[0], rel=1e-9)
+    else:
+        assert ends[1] in gains
+        assert min(ends) * (1 - 1e-9) <= gain <= max(ends) * (1 + 1e-9)
+
+
 def test_ratios_are_the_least_ones_and_the_run_is_that_of_simulate() -> None:
     """Psi_s by brute force over mixtures, at every exploration round of a run."""
     found = information_ratios(EOO, sl.IDS(), 40, seed=3)
@@ -63,7 +77,14 @@ def test_ratios_are_the_least_ones_and_the_run_is_that_of_simulate() -> None:
     session = sl.Session(EOO.actions, sl.IDS(), EOO.noise_std, seed=3)
     noise = streams(3)[1]
     weights = np.linspace(0.0, 1.0, 10_001)
-    for ratio, gain in zip(found.ratio, found.gain, strict=True):
+    for s, (ratio, gain) in enumerate(zip(found.ratio, found.gain, strict=True)):
+        estimate = session._live.state.estimate
+        data = EOO.actions * np.sqrt(estimate.arms.pulls)[:, None]
+        V, apart = np.eye(EOO.d) + data.T @ data, estimate.learned.theta - EOO.theta
+        assert found.distance[s] == pytest.approx(apart @ V @ apart, rel=1e-9)
+        assert found.log_det[s] == pytest.approx(np.linalg.slogdet(V)[1], rel=1e-9, abs=1e-12)
+        beta = EOO.noise_std * np.sqrt(4.0 * np.log(s + 1.0) + found.log_det[s]) + 1.0
+        assert found.beta[s] == pytest.approx(beta**2, rel=1e-9)
         decision = session.ask()
         gaps, gains = (
             np.array(a) for a in (session._live.state.work.gaps, session._live.state.work.gains)
@@ -78,6 +99,10 @@ def test_ratios_are_the_least_ones_and_the_run_is_that_of_simulate() -> None:
         assert ratio <= least * (1.0 + 1e-12)
         assert ratio == pytest.approx(least, rel=1e-6)
         assert gain == gains[decision.arm]
+        assert found.error[s] == gaps[best]
+        check_mixture(found, s, gains, best)
+        others = np.delete(gaps, best).min() if best == EOO.best else math.inf
+        assert found.next_gap[s] == others
         session.tell(decision.id, EOO.means[decision.arm] + EOO.noise_std * noise.standard_normal())
 
 

@@ -1,4 +1,4 @@
-"""Verdicts: at the stated confidence, and computed from data only."""
+"""Tests of claims: on runs, run by run."""
 
 from __future__ import annotations
 
@@ -7,60 +7,10 @@ import pytest
 
 import sightline as sl
 from sightline.paper.item import Outcome, Size
-from sightline.paper.judge import (
-    Less,
-    Slope,
-    Steeper,
-    Verdict,
-    below,
-    below_by_resampling,
-    together,
-)
+from sightline.paper.judge import Claim, Less, Slope, Steeper, Under, Verdict, decide
 from sightline.paper.settings import SLOPE_2, problems
 
 CONFIRMED, NOT, OPEN = Verdict.CONFIRMED, Verdict.NOT_CONFIRMED, Verdict.UNDECIDED
-
-
-def test_below_is_decided_on_either_side_and_open_between() -> None:
-    noise = np.random.default_rng(0).standard_normal(100)
-    assert below(noise - 1.0) is CONFIRMED
-    assert below(noise + 1.0) is NOT
-    assert below(noise - noise.mean()) is OPEN
-    assert below(noise, 1.0) is CONFIRMED
-
-
-def test_one_run_decides_nothing() -> None:
-    assert below(np.array([-100.0])) is OPEN
-
-
-def test_below_errs_in_one_case_out_of_a_hundred() -> None:
-    """At the limit itself, either wrong verdict comes with probability 0.01."""
-    rng = np.random.default_rng(1)
-    count = 4000
-    verdicts = [below(rng.standard_normal(8)) for _ in range(count)]
-    error = np.sqrt(0.01 * 0.99 / count)
-    for wrong in (CONFIRMED, NOT):
-        assert abs(verdicts.count(wrong) / count - 0.01) < 4.0 * error
-
-
-def test_below_by_resampling() -> None:
-    values = np.linspace(0.0, 1.0, 1001)
-    assert below_by_resampling(values, 1.1) is CONFIRMED
-    assert below_by_resampling(values, 0.5) is OPEN
-    assert below_by_resampling(values, -0.1) is NOT
-
-
-@pytest.mark.parametrize(
-    ("parts", "whole"),
-    [
-        ([CONFIRMED, CONFIRMED], CONFIRMED),
-        ([CONFIRMED, OPEN], OPEN),
-        ([OPEN, NOT, CONFIRMED], NOT),
-        ([], OPEN),
-    ],
-)
-def test_all_parts_must_hold(parts: list[Verdict], whole: Verdict) -> None:
-    assert together(parts) is whole
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +42,39 @@ def test_slopes_are_those_of_every_run(outcome: Outcome) -> None:
     assert Slope(SLOPE_2, "cautious", 1000.0, above=True).judge(outcome).verdict is NOT
     steep = Steeper(SLOPE_2, "cautious", "eager", 10, 10**3).judge(outcome)
     assert steep.verdict is CONFIRMED
+
+
+@pytest.mark.slow
+def test_a_typical_ratio_is_the_geometric_mean(outcome: Outcome) -> None:
+    results = outcome.results["regret"]
+    eager, cautious = (results.regret(SLOPE_2, name)[:, -1] for name in ("eager", "cautious"))
+    ratio = np.exp(np.log(eager / cautious).mean())
+    part = Less(SLOPE_2, "eager", "cautious", typical=True).judge(outcome)
+    assert f"Typical ratio {ratio:.2f}" in part.measured
+    assert part.verdict is CONFIRMED
+    bound = Less(SLOPE_2, "eager", "cautious", factor=0.5 * ratio, typical=True).judge(outcome)
+    assert bound.verdict is NOT
+
+
+@pytest.mark.slow
+def test_a_policy_is_equal_to_itself(outcome: Outcome) -> None:
+    part = Less(SLOPE_2, "eager", "eager").judge(outcome)
+    assert part.verdict is Verdict.EQUAL
+    assert "All runs coincide" in part.measured
+    assert "Equal within 0.0 %" in part.measured
+    other = Less(SLOPE_2, "eager", "cautious").judge(outcome)
+    assert "coincide" not in other.measured
+
+
+@pytest.mark.slow
+def test_what_was_not_run_is_undecided_and_says_so(outcome: Outcome) -> None:
+    tests = (
+        Under("text", Less(SLOPE_2, "eager", "cautious")),
+        Under("plots", Less(SLOPE_2, "eager", "nobody")),
+        Under("plots", Less(SLOPE_2, "eager", "cautious", rounds=10**9)),
+    )
+    verdict, parts = decide(Claim("A", "B", "small", tests), {"small": outcome})
+    assert verdict is CONFIRMED  # under the first reading
+    assert [part.verdict for part in parts] == [CONFIRMED, OPEN, OPEN]
+    assert [part.reading for part in parts] == ["text", "plots", "plots"]
+    assert "nobody not run in this profile" in parts[1].measured

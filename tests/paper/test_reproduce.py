@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ from sightline.paper import catalogue, claims, document, duration, reproduce
 from sightline.paper.catalogue import ITEMS
 from sightline.paper.document import finished, write_report
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
-from sightline.paper.judge import Claim, Custom, Part, Verdict, decide
+from sightline.paper.judge import Claim, Custom, Part, Under, Verdict, decide
+from sightline.paper.recorded import Judged, Record
 from sightline.paper.reproduce import ResultsFolder, run_item, selected
 from tests.changed_sources import changed
 
@@ -93,16 +95,20 @@ def test_claims_are_distinct_and_about_items_that_exist() -> None:
 
 
 def test_claims_name_policies_and_problems_that_are_run() -> None:
+    """In the paper profile; where the quick one leaves some out, the recorded verdict is shown."""
     for claim in claims.CLAIMS:
         item = ITEMS[claim.item]
-        experiments = item.experiments(item.sizes["quick"])
+        experiments = item.experiments(item.sizes["paper"]).values()
         for test in claim.tests:
-            fields = vars(test)
+            fields = vars(test.test if isinstance(test, Under) else test)
             if "problem" in fields:
-                experiment = experiments[fields.get("experiment", "regret")]
-                assert fields["problem"] in experiment.problems
-                for role in ("policy", "first", "second"):
-                    assert fields.get(role, "LinUCB") in {*experiment.policies, "LinUCB"}
+                assert any(names(fields, part) for part in experiments), claim.statement
+
+
+def names(fields: dict[str, Any], experiment: sl.Experiment) -> bool:
+    """Whether an experiment has the problem and the policies of a test."""
+    roles = {fields[role] for role in ("policy", "first", "second") if role in fields}
+    return fields["problem"] in experiment.problems and roles <= set(experiment.policies)
 
 
 def test_selection_keeps_the_order_and_refuses_what_is_unknown() -> None:
@@ -231,12 +237,19 @@ def test_findings_and_report_are_written(tmp_path: Path, monkeypatch: pytest.Mon
     assert 'http-equiv="refresh"' in text
 
 
-def test_a_verdict_that_is_new_is_shown_in_grey(monkeypatch: pytest.MonkeyPatch) -> None:
-    claim = Claim("A claim", "page 1", "small", ())
-    for verdict, kind in (("confirmed", "good"), ("equal", "same"), ("never heard of", "open")):
-        monkeypatch.setattr("sightline.paper.document.decide", lambda *_, v=verdict: (v, ()))
-        tile = document._tile(claim, {})
-        assert (tile.verdict, tile.kind) == (verdict, kind)
+def test_tiles_say_which_reading_and_what_was_recorded() -> None:
+    claim = Claim("A claim", "page 1", "small", (), ours=True)
+    parts = (Part("a?", Verdict.CONFIRMED, "text"), Part("b?", Verdict.NOT_CONFIRMED, "plots"))
+    tile = document._tile(Judged(claim, Verdict.CONFIRMED, parts, None))
+    assert (tile.verdict, tile.kind) == ("confirmed", "good ours")
+    assert tile.more == " (by the text: confirmed, by the plots: not confirmed)"
+    assert tile.evidence == ("By the text: a? [confirmed]", "By the plots: b? [not confirmed]")
+    short = (Part("too short", Verdict.UNDECIDED),)
+    record = Record(Verdict.EQUAL, (Part("c?", Verdict.EQUAL),), "9 runs to n = 10^6", "2026-11-17")
+    tile = document._tile(Judged(replace(claim, ours=False), Verdict.UNDECIDED, short, record))
+    assert (tile.verdict, tile.kind) == ("equal", "same recorded")
+    assert tile.more == ", recorded on 2026-11-17"
+    assert tile.evidence == ("Recorded from 9 runs to n = 10^6: c?", "Here: too short")
 
 
 def test_runs_that_are_too_short_decide_nothing() -> None:

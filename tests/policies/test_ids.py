@@ -55,6 +55,12 @@ POLICIES = {
     "thresholded": IDS(gaps="thresholded"),
     "difference": IDS(gaps="difference", sampling="exact"),
     "difference to best": IDS(gaps="difference-to-best", information="halfspace-ucb"),
+    "difference unlifted": IDS(
+        gaps="difference-unlifted", sampling="exact", confidence=LogDet(norm_bound=0.2)
+    ),
+    "plain": IDS(information="plain"),
+    "all data": IDS(exploitation="keep", confidence=LogDet(norm_bound=0.2)),
+    "log-log of the authors": IDS(confidence=LogLog(variance_of="first")),
     "by beta": IDS(learning_rate="inverse-sqrt-beta", confidence=LogDet(delta="1/(s log s)")),
     "fixed rate": IDS(learning_rate=0.7, regulariser="matched"),
     "no rate": IDS(learning_rate=0.0),
@@ -76,7 +82,8 @@ def beta_of(policy: IDS, noise_std: float) -> naive.Beta:
             "log-det", rule.factor, 1.0, noise_std, regulariser, norm_bound, rule.delta
         )
     if isinstance(rule, LogLog):
-        return naive.Beta("log-log", rule.factor, 1.0, noise_std, regulariser)
+        kind = "log-log" if rule.variance_of == "both" else "log-log of the authors"
+        return naive.Beta(kind, rule.factor, 1.0, noise_std, regulariser)
     assert isinstance(rule, FixedBeta)
     return naive.Beta("fixed", 1.0, rule.value, noise_std, regulariser)
 
@@ -92,6 +99,7 @@ def truth(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> naive.T
         policy.sampling,
         "value" if policy.gaps == "auto" else policy.gaps,
         policy.learning_rate,
+        policy.exploitation,
     )
     return naive_family.algorithm_1(world, rules, rounds)
 

@@ -89,7 +89,8 @@ def _reproduce(
             _finish(item, items, profile, out, folder, console, done)
     for item in items:
         for tile in done[item.name].tiles:
-            console.print(f"{tile.verdict:>13}  {tile.statement}", markup=False, soft_wrap=True)
+            said = f"{tile.verdict:>13}  {tile.statement}{tile.more}"
+            console.print(said, markup=False, soft_wrap=True)
     console.print(f"Report: {out / 'report.html'}", markup=False, soft_wrap=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -147,11 +148,28 @@ class RatioTrajectory:
         Psi_s(mu_s), the information ratio of the distribution that was played.
     gain : ndarray, shape (s_n,)
         I_s(x_s), the information gain of the arm that was played.
+    gap, error : ndarray, shape (s_n,)
+        Delta-hat_s(mu_s) and delta_s.
+    next_gap : ndarray, shape (s_n,)
+        Least gap estimate of an arm other than x-hat; infinite where x-hat is not the best arm.
+    other_gain : ndarray, shape (s_n,)
+        I_s of the arm besides x-hat in the support of mu_s; nan if there is none.
+    beta, distance : ndarray, shape (s_n,)
+        beta_{s, s^2}, and what it bounds: the squared distance of theta-hat from theta in V_s.
+    log_det : ndarray, shape (s_n,)
+        log det(V_s / lambda).
     """
 
     log_t: NDArray[np.float64]
     ratio: NDArray[np.float64]
     gain: NDArray[np.float64]
+    gap: NDArray[np.float64]
+    error: NDArray[np.float64]
+    next_gap: NDArray[np.float64]
+    other_gain: NDArray[np.float64]
+    beta: NDArray[np.float64]
+    distance: NDArray[np.float64]
+    log_det: NDArray[np.float64]
 
 
 @compiled
@@ -162,10 +180,22 @@ def _current_gains(state: IDSState) -> None:
 
 
 @compiled
-def _ratio(state: IDSState) -> float:
-    """Psi_s of the distribution that the state implies."""
+def _weighed(state: IDSState) -> tuple[float, float, float, float, float, float]:
+    """Psi_s, gap, error, least other gap, gain of the other arm, and beta of a state."""
     offer = AllArms(0)
-    return ids_distribution(state, compare_to_best(state, offer), offer)[0].ratio
+    comparison = compare_to_best(state, offer)
+    mixture, beta, _ = ids_distribution(state, comparison, offer)
+    best, gaps, p = comparison.best, state.work.gaps, mixture.probability
+    gap = (1.0 - p) * gaps[mixture.first] + p * gaps[mixture.second]
+    other = mixture.second if mixture.first == best else mixture.first
+    share = p if mixture.first == best else 1.0 - p
+    mixed = other != best and share > 0.0
+    next_gap = math.inf
+    for x in range(gaps.shape[0]):
+        if x != best:
+            next_gap = min(next_gap, gaps[x])
+    gain = state.work.gains[other] if mixed else math.nan
+    return mixture.ratio, gap, gaps[best], next_gap, gain, beta
 
 
 def information_ratios(
@@ -188,11 +218,19 @@ def information_ratios(
     one_of("sampling", policy.sampling, ["pair"])
     end = clock_at(integer("horizon", horizon, at_least=1) + 1)
     state = policy.start(problem.model)
+    learned, arms = state.estimate.learned, state.estimate.arms
+    theta = np.linalg.lstsq(arms.rewards, problem.means)[0]  # in the coordinates of the estimate
     rows = []
     for step in walk(problem, state, seed):
         if not is_before(step.clock, end):
             break
         if step.outcome is not None:
-            ratio = _ratio(state)
-            rows.append((log_round(step.clock), ratio, state.work.gains[step.choice.arm]))
-    return RatioTrajectory(*np.array(rows).reshape(-1, 3).T)
+            ratio, gap, error, next_gap, other_gain, beta = _weighed(state)
+            if arms.means.argmax() != problem.best:
+                next_gap = math.inf
+            apart = learned.theta - theta
+            distance = apart @ np.linalg.solve(learned.gram_inverse, apart)
+            gain, log_det = state.work.gains[step.choice.arm], learned.log_det[0]
+            row = log_round(step.clock), ratio, gain, gap, error, next_gap, other_gain
+            rows.append((*row, beta, distance, log_det))
+    return RatioTrajectory(*np.array(rows).reshape(-1, 10).T)

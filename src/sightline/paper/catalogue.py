@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sightline.paper import (
+    all_data,
+    dimension,
     far_horizon,
     figure1,
     figure2,
@@ -15,11 +17,16 @@ from sightline.paper import (
     figure7,
     figure8,
     gains_side_by_side,
+    oracle_cost,
+    posterior_weights,
+    price_of_information,
     pulls_and_allocation,
     rates,
     regulariser,
     solid_bonus,
+    solid_rivals,
     table1,
+    zero_best,
 )
 from sightline.paper.item import Item
 
@@ -43,5 +50,12 @@ ITEMS: Mapping[str, Item] = {
         pulls_and_allocation,
         gains_side_by_side,
         rates,
+        dimension,
+        price_of_information,
+        oracle_cost,
+        posterior_weights,
+        zero_best,
+        all_data,
+        solid_rivals,
     )
 }

@@ -18,8 +18,9 @@ from sightline.engine.checkpoints import rounds_text
 from sightline.paper.claims import CLAIMS
 from sightline.paper.duration import duration_text
 from sightline.paper.item import Findings, Item, Outcome
-from sightline.paper.judge import CONFIDENCE, Claim, decide
+from sightline.paper.recorded import Judged, with_records
 from sightline.paper.reproduce import write_findings
+from sightline.paper.verdict import CONFIDENCE, Part, Verdict, verdict_by_reading
 from sightline.report.page import Opening, Section, Table, Tile, write_page
 from sightline.report.picture import Picture
 from sightline.report.style import drawing
@@ -27,14 +28,13 @@ from sightline.version import __version__
 
 __all__ = ["FIRST", "Finished", "finished", "write_report"]
 
-# Colour and sign of a verdict; one that is not listed is shown in grey.
+# Colour and sign of a verdict.
 _MARKS = {
-    "confirmed": ("good", "\N{CHECK MARK}"),
-    "not confirmed": ("bad", "\N{MULTIPLICATION X}"),
-    "equal": ("same", "\N{ALMOST EQUAL TO}"),
-    "undecided": ("open", "?"),
+    Verdict.CONFIRMED: ("good", "\N{CHECK MARK}"),
+    Verdict.NOT_CONFIRMED: ("bad", "\N{MULTIPLICATION X}"),
+    Verdict.EQUAL: ("same", "\N{ALMOST EQUAL TO}"),
+    Verdict.UNDECIDED: ("open", "?"),
 }
-_OTHER = ("open", "\N{MIDDLE DOT}")
 FIRST = "far-horizon"  # the item whose first figure opens the page
 _RELOAD = 15  # seconds after which a browser asks again for a page that is not finished
 _LEAD = (
@@ -64,17 +64,44 @@ def finished(item: Item, outcome: Outcome, out: Path) -> Finished:
     with drawing():
         findings = item.show(outcome)
         pictures = write_findings(item, findings, out)
-    tiles = [_tile(claim, {item.name: outcome}) for claim in CLAIMS if claim.item == item.name]
+    tiles = [_tile(judged) for judged in with_records(CLAIMS, {item.name: outcome})]
     return Finished(outcome, findings, pictures, tiles)
 
 
-def _tile(claim: Claim, outcomes: Mapping[str, Outcome]) -> Tile:
-    verdict, parts = decide(claim, outcomes)
-    kind, mark = _MARKS.get(str(verdict), _OTHER)
-    evidence = tuple(
-        f"{part.measured} [{part.verdict}]" if len(parts) > 1 else part.measured for part in parts
-    )
-    return Tile(claim.statement, str(verdict), mark, kind, evidence, claim.where)
+def _tile(judged: Judged) -> Tile:
+    """Show a claim; one that the runs cannot decide has the colour of what was recorded."""
+    claim, record = judged.claim, judged.record
+    decided = judged.verdict if record is None else record.verdict
+    kind, mark = _MARKS[decided]
+    evidence = _evidence(judged.parts)
+    more = _by_reading(judged.parts if record is None else record.parts)
+    if record is not None:
+        kind += " recorded"
+        more += f", recorded on {record.date}"
+        evidence = (
+            *_evidence(record.parts, f"Recorded from {record.settings}: "),
+            *(f"Here: {line}" for line in evidence),
+        )
+    if claim.ours:
+        kind += " ours"
+    return Tile(claim.statement, str(decided), mark, kind, evidence, claim.where, more)
+
+
+def _by_reading(parts: Sequence[Part]) -> str:
+    """Say the verdicts of both readings where they differ."""
+    found = verdict_by_reading(parts)
+    if len(set(found.values())) < 2:
+        return ""
+    return " (" + ", ".join(f"by the {reading}: {said}" for reading, said in found.items()) + ")"
+
+
+def _evidence(parts: Sequence[Part], source: str = "") -> tuple[str, ...]:
+    lines = []
+    for part in parts:
+        reading = f"By the {part.reading}: " if part.reading else ""
+        verdict = f" [{part.verdict}]" if len(parts) > 1 else ""
+        lines.append(f"{source}{reading}{part.measured}{verdict}")
+    return tuple(lines)
 
 
 def write_report(

@@ -9,39 +9,68 @@ import pandas as pd
 
 from sightline.engine.trajectory import information_gains
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
-from sightline.paper.settings import SLOPE_2, marks, problems
+from sightline.paper.judge import NotRunError
+from sightline.paper.settings import (
+    BOTH,
+    IDS_UCB,
+    PLOTS,
+    TEXT,
+    Reading,
+    as_read,
+    marks,
+    problems,
+)
 from sightline.report.figures import label_ends
 from sightline.report.symbols import as_label
 
-__all__ = ["GAINS", "ITEM", "gains"]
+__all__ = ["GAINS", "ITEM", "gains", "runs_of"]
 
-GAINS = {"halfspace": "I^H", "halfspace-ucb": "I^H-UCB", "cell": "I^C", "variance": "I^VAR"}
+GAINS = {
+    "halfspace": "I^H",
+    "halfspace-ucb": "I^H-UCB",
+    "cell": "I^C",
+    "plain": "I, no optimism",
+    "variance": "I^VAR",
+}
 
 
-def gains(horizon: int, seed: int) -> dict[str, Any]:
+def gains(horizon: int, seed: int, plots: bool) -> dict[str, Any]:
     """Gains of all arms along one run of IDS-H-UCB; I^VAR from 10^4 samples of the posterior."""
-    problem = problems(SLOPE_2)[SLOPE_2]
-    found = information_gains(problem, list(GAINS), horizon, seed, checkpoints=marks(horizon))
+    reading = PLOTS if plots else TEXT
+    (driver,) = as_read({"": IDS_UCB}, reading).values()
+    problem = problems(reading.example)[reading.example]
+    found = information_gains(
+        problem, list(GAINS), horizon, seed, driver=driver, checkpoints=marks(horizon)
+    )
     table = np.where(np.isfinite(found.gains), found.gains, -1.0)
     return {"t": found.t.tolist(), "gains": table.tolist()}
 
 
 def _calculations(size: Size) -> dict[str, Calculation]:
     return {
-        f"seed{seed}": Calculation(
+        f"{reading.name}{seed}": Calculation(
             gains,
-            {"horizon": size.horizon, "seed": seed},
+            {"horizon": size.horizon, "seed": seed, "plots": reading is PLOTS},
             sample={"horizon": size.horizon // 10},
             share=0.1,
         )
+        for reading in (BOTH if size.every_variant else BOTH[:1])
         for seed in range(1, size.replications + 1)
     }
+
+
+def runs_of(outcome: Outcome, reading: Reading) -> list[dict[str, Any]]:
+    """All runs under a reading."""
+    runs = [value for name, value in outcome.values.items() if name.startswith(reading.name)]
+    if not runs:
+        raise NotRunError(f"The reading of the {reading.name} is not run in this profile.")
+    return runs
 
 
 def _show(outcome: Outcome) -> Findings:
     from matplotlib.figure import Figure
 
-    first = outcome.values["seed1"]
+    first = runs_of(outcome, TEXT)[0]
     t, table = np.array(first["t"]), np.array(first["gains"])
     table[table < 0.0] = np.nan
     figure = Figure(figsize=(11, 3.4), layout="constrained")
@@ -71,7 +100,7 @@ ITEM = Item(
     about="All gains are evaluated on the data that IDS-H-UCB collects on the end of optimism, "
     "slope 2, and normalised to sum one over the arms. I^VAR comes from 10^4 samples of the "
     "posterior; where every sample agrees on the best arm it is undefined and not drawn.",
-    sizes={"quick": Size(10**5, 4), "paper": Size(10**6, 20)},
+    sizes={"quick": Size(10**5, 12, every_variant=False), "paper": Size(10**6, 40)},
     calculations=_calculations,
     show=_show,
 )

@@ -8,8 +8,10 @@ from sightline.core.confidence.log_log import LogLog
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (
+    PLOTS,
     RANDOM,
     SLOPE_2,
+    as_read,
     marks,
     problems,
     regret_findings,
@@ -17,34 +19,61 @@ from sightline.paper.settings import (
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, SOLID, LinUCB
 
-__all__ = ["ITEM"]
+__all__ = ["AUTHORS", "ITEM"]
 
-_SIMPLE = LogLog()
+AUTHORS = ", authors"  # added to labels: sigma^2 multiplies the first term only
+_SIMPLE, _AUTHORS = LogLog(), LogLog(variance_of="first")
+BESIDE: Mapping[str, IDS] = {
+    "IDS-H, log-det": IDS(),
+    "IDS-H-UCB, log-det": IDS(information="halfspace-ucb"),
+}
+OF_AUTHORS: Mapping[str, IDS] = {
+    "IDS-H" + AUTHORS: IDS(confidence=_AUTHORS),
+    "IDS-H-UCB" + AUTHORS: IDS(information="halfspace-ucb", confidence=_AUTHORS),
+}
 SIMPLIFIED: Mapping[str, Policy] = {
     "IDS-H": IDS(confidence=_SIMPLE),
     "IDS-H-UCB": IDS(information="halfspace-ucb", confidence=_SIMPLE),
-    "SOLID": SOLID(confidence=_SIMPLE),
-    "SOLID++": SOLID(reset=False, constraint_bonus=2.0, confidence=_SIMPLE),
     "LinUCB": LinUCB(confidence=_SIMPLE),
 }
-BESIDE: Mapping[str, Policy] = {
-    "IDS-H, log-det": IDS(),
-    "IDS-H-UCB, log-det": IDS(information="halfspace-ucb"),
+SOLIDS: Mapping[str, Policy] = {
+    "SOLID": SOLID(confidence=_SIMPLE),
+    "SOLID++": SOLID(reset=False, constraint_bonus=2.0, confidence=_SIMPLE),
+}
+LIN_UCB: Mapping[str, Policy] = {
+    "LinUCB" + AUTHORS: LinUCB(confidence=_AUTHORS),
     "LinUCB, log-det": LinUCB(),
 }
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    policies = {**SIMPLIFIED, **BESIDE}
     rounds = marks(size.horizon)
-    worlds = problems(RANDOM, SLOPE_2)
+    worlds = problems(RANDOM, SLOPE_2) if size.every_variant else problems(SLOPE_2)
+    policies = {**SIMPLIFIED, **OF_AUTHORS, **BESIDE, **LIN_UCB}
+    if not size.every_variant:
+        return {
+            "regret": Experiment(
+                worlds, policies, size.horizon, size.replications, checkpoints=rounds
+            )
+        }
+    as_plotted = {**as_read({**OF_AUTHORS, **BESIDE}, PLOTS), **LIN_UCB}
     return {
-        "regret": Experiment(worlds, policies, size.horizon, size.replications, checkpoints=rounds)
+        "regret": Experiment(
+            worlds, {**policies, **SOLIDS}, size.horizon, size.replications, checkpoints=rounds
+        ),
+        "plots": Experiment(
+            problems(RANDOM, PLOTS.example),
+            as_plotted,
+            size.horizon,
+            size.replications,
+            checkpoints=rounds,
+        ),
     }
 
 
 def _show(outcome: Outcome) -> Findings:
-    return regret_findings(outcome, "All policies with the simplified coefficient", SIMPLIFIED)
+    shown = [x for x in (*SIMPLIFIED, *SOLIDS) if x in outcome.results["regret"].policies]
+    return regret_findings(outcome, "All policies with the simplified coefficient", shown)
 
 
 ITEM = Item(
@@ -54,8 +83,9 @@ ITEM = Item(
     formula="beta_t = sigma^2 (2 log t + d log log t)",
     where="Appendix on the confidence coefficient, first figure",
     about="beta_t = sigma^2 (2 log t + d log log t) for all policies; the tables have the "
-    "log-determinant coefficient beside it.",
-    sizes={"quick": Size(10**5, 10), "paper": Size(10**6, 100)},
+    "log-determinant coefficient beside it, and the one of the authors' code, in which sigma^2 "
+    "multiplies the first term only. The quick profile leaves out SOLID and random sets.",
+    sizes={"quick": Size(10**6, 24, every_variant=False), "paper": Size(10**6, 100)},
     experiments=_experiments,
     show=_show,
 )

@@ -5,13 +5,16 @@ from __future__ import annotations
 from sightline.lab.experiment import Experiment
 from sightline.paper import tuning
 from sightline.paper.item import Item, Size
-from sightline.paper.settings import RANDOM
+from sightline.paper.settings import PLOTS, RANDOM, TEXT
 
 __all__ = ["ITEM"]
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    return {"tuning": tuning.experiment(RANDOM, size)}
+    found = tuning.experiments(TEXT, RANDOM, size)
+    if size.every_variant:
+        found |= tuning.experiments(PLOTS, RANDOM, size)
+    return found
 
 
 ITEM = Item(
@@ -22,8 +25,11 @@ ITEM = Item(
     about="Mean regret after n rounds (the paper has n = 10^4) with beta held "
     "constant in gaps, gain and the test of exploitation, beside the log-determinant one; eta is "
     "in units of the noise variance. A small beta can settle on a wrong arm for ever, at a cost "
-    "that grows with n.",
-    sizes={"quick": Size(10**4, 16), "paper": Size(10**4, 100)},
+    "that grows with n. IDS has more runs than LinUCB, which is slower.",
+    sizes={
+        "quick": Size(10**4, 100, every_variant=False, many=150),
+        "paper": Size(10**4, 100, many=2000),
+    },
     experiments=_experiments,
     show=tuning.show,
 )

@@ -5,13 +5,16 @@ from __future__ import annotations
 from sightline.lab.experiment import Experiment
 from sightline.paper import tuning
 from sightline.paper.item import Item, Size
-from sightline.paper.settings import SLOPE_2
+from sightline.paper.settings import PLOTS, SLOPE_2, SLOPE_4, TEXT
 
 __all__ = ["ITEM"]
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    return {"tuning": tuning.experiment(SLOPE_2, size)}
+    found = tuning.experiments(TEXT, SLOPE_2, size)
+    if size.every_variant:
+        found |= tuning.experiments(PLOTS, SLOPE_4, size)
+    return found
 
 
 ITEM = Item(
@@ -22,8 +25,11 @@ ITEM = Item(
     about="Mean regret after n rounds (the paper has n = 10^6) with beta held "
     "constant in gaps, gain and the test of exploitation, beside the log-determinant one; eta is "
     "in units of the noise variance. A small beta can settle on a wrong arm for ever, at a cost "
-    "that grows with n.",
-    sizes={"quick": Size(10**5, 10), "paper": Size(10**6, 100)},
+    "that grows with n. IDS has more runs than LinUCB, which is slower.",
+    sizes={
+        "quick": Size(10**6, 16, every_variant=False, many=100),
+        "paper": Size(10**6, 100, many=400),
+    },
     experiments=_experiments,
     show=tuning.show,
 )

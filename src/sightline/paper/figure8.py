@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (
     IDS_H,
     IDS_UCB,
+    PLOTS,
     RANDOM,
     SLOPE_2,
+    as_read,
     marks,
     problems,
     regret_findings,
@@ -20,26 +24,43 @@ from sightline.policies.catalogue import IDS, BayesianIDS, LinUCB, ThompsonSampl
 __all__ = ["ITEM"]
 
 
+IDS_POLICIES: Mapping[str, IDS] = {
+    "IDS-H": IDS_H,
+    "IDS-H-UCB": IDS_UCB,
+    "IDS-H, beta = 1": IDS(confidence=FixedBeta(1.0)),
+    "IDS-H-UCB, beta = 1": IDS(information="halfspace-ucb", confidence=FixedBeta(1.0)),
+}
+RIVALS: Mapping[str, Policy] = {
+    "Thompson sampling": ThompsonSampling(),
+    "LinUCB": LinUCB(),
+    "LinUCB, beta = 1": LinUCB(confidence=FixedBeta(1.0)),
+}
+
+
 def _experiments(size: Size) -> dict[str, Experiment]:
-    policies: dict[str, Policy] = {
-        "Thompson sampling": ThompsonSampling(),
-        "Bayesian IDS": BayesianIDS(samples=size.samples),
-        "IDS-H": IDS_H,
-        "IDS-H-UCB": IDS_UCB,
-        "IDS-H, beta = 1": IDS(confidence=FixedBeta(1.0)),
-        "IDS-H-UCB, beta = 1": IDS(information="halfspace-ucb", confidence=FixedBeta(1.0)),
-        "LinUCB": LinUCB(),
-        "LinUCB, beta = 1": LinUCB(confidence=FixedBeta(1.0)),
-    }
-    rounds = marks(size.horizon)
-    worlds = problems(RANDOM, SLOPE_2)
-    return {
+    bayesian: dict[str, Policy] = {}
+    if size.every_variant:
+        bayesian = {"Bayesian IDS": BayesianIDS(samples=size.samples)}
+    policies = {**IDS_POLICIES, **RIVALS, **bayesian}
+    worlds, rounds = problems(RANDOM, SLOPE_2), marks(size.horizon)
+    found = {
         "regret": Experiment(worlds, policies, size.horizon, size.replications, checkpoints=rounds)
     }
+    if size.every_variant:
+        found["plots"] = Experiment(
+            problems(RANDOM, PLOTS.example),
+            {**as_read(IDS_POLICIES, PLOTS), **RIVALS, **bayesian},
+            size.horizon,
+            size.replications,
+            checkpoints=rounds,
+        )
+    return found
 
 
 def _show(outcome: Outcome) -> Findings:
     remark = f"Bayesian IDS draws {outcome.size.samples:,} posterior samples per round."
+    if not outcome.size.every_variant:
+        remark = "Bayesian IDS takes a second per run and is left to the paper profile."
     return regret_findings(outcome, "Bayesian and frequentist policies", remarks=(remark,))
 
 
@@ -51,7 +72,10 @@ ITEM = Item(
     where="Appendix on Bayesian methods, figure",
     about="Prior N(0, I) and the true noise variance for the Bayesian policies; Bayesian IDS with "
     "the variance-based gain.",
-    sizes={"quick": Size(10**4, 16, 1000), "paper": Size(10**6, 100, 10**4)},
+    sizes={
+        "quick": Size(10**6, 40, every_variant=False),
+        "paper": Size(10**6, 100, 10**4),
+    },
     experiments=_experiments,
     show=_show,
 )

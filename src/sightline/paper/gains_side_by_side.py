@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from sightline.engine.trajectory import information_ratios
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
-from sightline.paper.settings import IDS_H, SLOPE_2, problems
+from sightline.paper.settings import IDS_H, SLOPE_2, VARIANCE, log_constant, problems
+from sightline.problems import end_of_optimism
 from sightline.report.figures import label_ends
 from sightline.report.style import BOUND
 
-__all__ = ["ITEM", "follow"]
+__all__ = ["ITEM", "bounds_of_proofs", "follow", "runs_along", "runs_of_proofs"]
 
+_EPSILON = 0.2  # the least gap, at which the asymptotic regime of the proofs is reached
+_HORIZON = 10**12
 _EXPONENTS = [*range(1, 10), *range(10, 100, 5), *range(100, 1001, 50)]
 
 
@@ -31,28 +35,78 @@ def follow(exponent: int, seed: int) -> dict[str, Any]:
         "largest_ratio": [float(run.ratio[:count].max()) for count in counts],
         "last_ratio": [float(run.ratio[count - 1]) for count in counts],
         "gamma": [float(gamma[count - 1]) for count in counts],
+        "price": [_recent(run.ratio / (4.0 * run.error), count) for count in counts],
+        "greed": [_recent(run.gap / run.error, count) for count in counts],
+    }
+
+
+def _recent(values: NDArray[np.float64], count: int) -> float:
+    """Mean over the last tenth of so many rounds."""
+    return float(values[count - max(1, count // 10) : count].mean())
+
+
+def bounds_of_proofs(horizon: int, seed: int) -> dict[str, float]:
+    """How far the bounds of the proofs are from being tight, on a run at unit variance.
+
+    Ratios of what is bounded to its bound, the largest over all rounds to which it applies;
+    ``confidence`` is the largest log(1/delta) at which beta_{s, 1/delta} does not cover theta.
+    """
+    problem = end_of_optimism(_EPSILON, 2.0, 1.0)
+    run = information_ratios(problem, IDS_H, horizon, seed)
+    d, least = problem.d, _EPSILON
+    covered = run.distance <= run.beta
+    ratio = run.ratio * least / (4.0 * run.error * (8 * d + 9))
+    asymptotic = (2.0 * run.error <= run.next_gap) & np.isfinite(run.next_gap)
+    asymptotic &= np.isfinite(run.other_gain)
+    gain = least**2 / (8.0 * (8 * d + 9)) / run.other_gain[asymptotic]
+    steps, log_det = len(run.ratio), run.log_det[-1]
+    levels = horizon * math.log(horizon), steps**2
+    beta, local = ((math.sqrt(2.0 * math.log(x) + log_det) + 1.0) ** 2 for x in levels)
+    total = 2.0 * (beta + math.sqrt(beta) + local) * d * math.log(steps)
+    excess = np.maximum(np.sqrt(run.distance) - 1.0, 0.0) ** 2 - run.log_det
+    return {
+        "ratio": float(ratio[covered].max()),
+        "gain": float(gain.max()) if len(gain) else 0.0,
+        "applied": int(asymptotic.sum()),
+        "total": float(run.gain.sum() / total),
+        "confidence": float(0.5 * excess.max()),
     }
 
 
 def _calculations(size: Size) -> dict[str, Calculation]:
     exponent = round(math.log10(size.horizon))
-    return {
+    along = {
         f"seed{seed}": Calculation(
             follow, {"exponent": exponent, "seed": seed}, {"exponent": exponent // 10}, 0.1
         )
         for seed in range(size.replications)
     }
+    proofs = {
+        f"proofs{seed}": Calculation(bounds_of_proofs, {"horizon": _HORIZON, "seed": seed})
+        for seed in range(size.many)
+    }
+    return along | proofs
+
+
+def runs_along(outcome: Outcome) -> list[dict[str, Any]]:
+    """List what was followed along every run."""
+    return [value for name, value in outcome.values.items() if name.startswith("seed")]
+
+
+def runs_of_proofs(outcome: Outcome) -> list[dict[str, float]]:
+    """How tight the bounds of the proofs were in every run."""
+    return [value for name, value in outcome.values.items() if name.startswith("proofs")]
 
 
 def _show(outcome: Outcome) -> Findings:
     from matplotlib.figure import Figure
 
-    runs = list(outcome.values.values())
+    runs = runs_along(outcome)
     exponents = np.array(runs[0]["exponents"])
     log_n = exponents * math.log(10.0)
     gamma = np.array([run["gamma"] for run in runs])
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(15, 3.8), layout="constrained")
+    left, right, limits = figure.subplots(1, 3)
     for i, run in enumerate(runs):
         labels = ("_", "_") if i else (r"largest $\Psi_s$", r"last $\Psi_s$")
         left.plot(exponents, run["largest_ratio"], "-", color="C0", alpha=0.5, label=labels[0])
@@ -73,7 +127,19 @@ def _show(outcome: Outcome) -> Findings:
     right.set(xscale="log", xlabel=r"$\log_{10} n$", ylim=(0.0, None))
     right.set_ylabel(r"information gained, $\gamma_n / (\sigma^2 \log n)$")
     label_ends(right)
-    caption = "Information ratio and total information gain of IDS-H along its runs"
+    constant = log_constant(SLOPE_2, 1) / VARIANCE
+    for name, limit, label in (
+        ("price", constant, r"$\Psi_s / (4 \delta_s c^*)$"),
+        ("greed", 2.0, r"$\hat\Delta_s(\mu_s) / (2 \delta_s)$"),
+    ):
+        limits.plot(exponents, np.mean([run[name] for run in runs], axis=0) / limit, label=label)
+    limits.axhline(1.0, color=BOUND, linestyle="--", label="limit: 1")
+    limits.set(xscale="log", xlabel=r"$\log_{10} n$", ylabel="over its limit")
+    label_ends(limits)
+    caption = (
+        "Information ratio and total information gain of IDS-H along its runs, and the limits that "
+        "make it a primal-dual method"
+    )
     frame = pd.DataFrame({"log10_n": exponents, "gamma": mean, "standard_error": error})
     return Findings(figures={"information": (caption, figure)}, curves={"gamma": frame})
 
@@ -87,9 +153,11 @@ ITEM = Item(
     short="Information",
     where="Proofs of the worst-case and asymptotic theorems",
     about="Psi_s(mu_s) is at most 2, which the worst-case proof uses; gamma_n, the sum of the "
-    "gains of the arms played, is at most log n + o(log n) in units of the noise variance. End of "
-    "optimism, slope 2.",
-    sizes={"quick": Size(10**100, 4), "paper": Size(10**1000, 20)},
+    "gains of the arms played, is at most log n + o(log n) in units of the noise variance; and "
+    "Psi_s / (4 delta_s) tends to c*, Delta-hat_s(mu_s) / delta_s to 2. End of optimism, slope 2. "
+    f"The bounds of the proofs with their constants are checked at unit variance, epsilon = "
+    f"{_EPSILON}, over 10^12 rounds.",
+    sizes={"quick": Size(10**200, 4, many=60), "paper": Size(10**1000, 20, many=200)},
     calculations=_calculations,
     show=_show,
 )

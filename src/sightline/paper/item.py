@@ -24,6 +24,7 @@ class Size(NamedTuple):
     replications: int
     samples: int = 0  # posterior samples per round, where there is a posterior
     every_variant: bool = True  # else only those that claims are about: each has to be compiled
+    many: int = 0  # runs of policies that are cheap, where more of them decide a claim
 
 
 class Calculation(NamedTuple):

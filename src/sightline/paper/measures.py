@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.engine.checkpoints import rounds_text
-from sightline.paper import rates, table1, tuning
+from sightline.paper import (
+    dimension,
+    figure3,
+    oracle_cost,
+    posterior_weights,
+    price_of_information,
+    rates,
+    table1,
+    tuning,
+    zero_best,
+)
 from sightline.paper.figure3 import GAINS
 from sightline.paper.item import Outcome
-from sightline.paper.judge import Part, Verdict, below, below_by_resampling, together
-from sightline.paper.settings import SLOPE_2, log_constant, problems
+from sightline.paper.judge import results_of, slopes_between
+from sightline.paper.settings import EPSILON, SLOPE_2, VARIANCE, Reading, log_constant, problems
+from sightline.paper.verdict import Part, Verdict, below, resampled, sampled, together
 
 Array = NDArray[np.float64]
 
@@ -43,61 +53,68 @@ def constant_is_constant(outcome: Outcome) -> Part:
     return Part(text, _decided(spread < 1e-6))
 
 
-def _informative_share(outcome: Outcome, gain: str) -> Array:
-    """Share of the third arm in a gain, shape (runs, checkpoints)."""
-    row = list(GAINS).index(gain)
-    return np.array([np.array(run["gains"])[row, :, 2] for run in outcome.values.values()])
+def _informative_share(outcome: Outcome, gain: str, reading: Reading) -> tuple[Array, Array]:
+    """Find the rounds, and the share of the third arm in a gain, shape (runs, checkpoints)."""
+    row, runs = list(GAINS).index(gain), figure3.runs_of(outcome, reading)
+    shares = np.array([np.array(run["gains"])[row, :, 2] for run in runs])
+    return np.array(runs[0]["t"]), shares
 
 
-def variance_turns_first(outcome: Outcome) -> Part:
-    """First checkpoint at which the third arm has more than half of the gain, I^VAR against I^H."""
-    t = np.array(outcome.values["seed1"]["t"], dtype=float)
-    logs = []
-    for gain in ("variance", "halfspace"):
-        most = _informative_share(outcome, gain) > 0.5
-        logs.append(np.log(np.where(most.any(axis=1), t[most.argmax(axis=1)], t[-1])))
-    text = f"median round: I^VAR {math.exp(np.median(logs[0])):.0f}, "
-    text += f"I^H {math.exp(np.median(logs[1])):.0f} (last round if never)"
-    return Part(text, below(logs[0] - logs[1]))
+def variance_converges_faster(outcome: Outcome, gain: str, reading: Reading) -> Part:
+    """Mean share of the third arm from round 10 on, as long as I^VAR is defined."""
+    t, bayesian = _informative_share(outcome, "variance", reading)
+    _, ours = _informative_share(outcome, gain, reading)
+    defined = (bayesian >= 0.0) & (t >= 10)
+    means = [
+        np.array([run[kept].mean() for run, kept in zip(shares, defined, strict=True)])
+        for shares in (bayesian, ours)
+    ]
+    text = f"share of the third arm: I^VAR {means[0].mean():.3f}, {GAINS[gain]} "
+    return sampled(f"{text}{means[1].mean():.3f}", means[1] - means[0])
 
 
-def cells_are_half_spaces(outcome: Outcome) -> Part:
+def informative_share_grows(
+    outcome: Outcome, gain: str, since: int, until: int, reading: Reading
+) -> Part:
+    """Share of the third arm in a gain at two rounds."""
+    t, shares = _informative_share(outcome, gain, reading)
+    early, late = (shares[:, np.flatnonzero(t >= at)[0]] for at in (since, until))
+    text = f"{GAINS[gain]}: {early.mean():.3f} at {since}, {late.mean():.3f} at {until}"
+    return sampled(text, early - late)
+
+
+def cells_are_half_spaces(outcome: Outcome, reading: Reading) -> Part:
     """Largest difference of the normalised gains from round 100 on."""
-    t = np.array(outcome.values["seed1"]["t"])
+    runs, names = figure3.runs_of(outcome, reading), list(GAINS)
     largest = 0.0
-    for run in outcome.values.values():
-        table = np.array(run["gains"])[:, t >= 100]
-        names = list(GAINS)
+    for run in runs:
+        table = np.array(run["gains"])[:, np.array(run["t"]) >= 100]
         change = table[names.index("cell")] - table[names.index("halfspace")]
         largest = max(largest, float(np.abs(change).max()))
-    text = f"largest difference of shares {largest:.2g} in {len(outcome.values)} runs; below 0.01?"
+    text = f"largest difference of shares {largest:.2g} in {len(runs)} runs; below 0.01?"
     return Part(text, _decided(largest < 0.01))
 
 
-def _final(outcome: Outcome, label: str) -> Array:
-    results = outcome.results["tuning"]
-    return results.regret(results.problems[0], label)[:, -1]
-
-
-def small_beta_helps(outcome: Outcome) -> Part:
+def small_beta_helps(outcome: Outcome, reading: Reading) -> Part:
     """Best fixed beta against the log-det coefficient, both with eta = 1/sqrt(beta).
 
     The best one is chosen on one half of the runs and judged on the other.
     """
     eta = "1/sqrt(beta)"
     fixed = [beta for beta in tuning.BETAS if beta != "log-det"]
-    theory = _final(outcome, tuning.ids_label("log-det", eta))
-    runs = {beta: _final(outcome, tuning.ids_label(beta, eta)) for beta in fixed}
+    theory = tuning.final(outcome, reading, tuning.ids_label("log-det", eta))
+    runs = {beta: tuning.final(outcome, reading, tuning.ids_label(beta, eta)) for beta in fixed}
     best = min(fixed, key=lambda beta: runs[beta][::2].mean())
     text = f"beta = {best}: {runs[best].mean():.1f}, log-det: {theory.mean():.1f}"
-    return Part(text, below((runs[best] - 0.5 * theory)[1::2]))
+    return sampled(text, (runs[best] - 0.5 * theory)[1::2])
 
 
-def eta_matters_little(outcome: Outcome) -> Part:
+def eta_matters_little(outcome: Outcome, reading: Reading) -> Part:
     """Worst against best eta at every beta; the two are chosen on one half of the runs."""
     verdicts, widest = [], (1.0, "")
     for beta in tuning.BETAS:
-        runs = [_final(outcome, tuning.ids_label(beta, eta)) for eta in tuning.ETAS]
+        labels = [tuning.ids_label(beta, eta) for eta in tuning.ETAS]
+        runs = [tuning.final(outcome, reading, label) for label in labels]
         order = sorted(range(len(runs)), key=lambda i: runs[i][::2].mean())
         best, worst = runs[order[0]], runs[order[-1]]
         widest = max(widest, (worst[1::2].mean() / best[1::2].mean(), beta))
@@ -106,10 +123,10 @@ def eta_matters_little(outcome: Outcome) -> Part:
     return Part(text, together(verdicts))
 
 
-def suggested_eta_is_near_optimal(outcome: Outcome) -> Part:
+def suggested_eta_is_near_optimal(outcome: Outcome, reading: Reading) -> Part:
     """Best beta with eta = 1/sqrt(beta), against the best of the whole matrix."""
     cells = {
-        (beta, eta): _final(outcome, tuning.ids_label(beta, eta))
+        (beta, eta): tuning.final(outcome, reading, tuning.ids_label(beta, eta))
         for beta in tuning.BETAS
         for eta in tuning.ETAS
     }
@@ -120,30 +137,30 @@ def suggested_eta_is_near_optimal(outcome: Outcome) -> Part:
         f"beta = {suggested[0]}: {cells[suggested].mean():.2f}; best of the matrix "
         f"(beta {best[0]}, eta {best[1]}): {cells[best].mean():.2f}"
     )
-    return Part(text, below((cells[suggested] - 1.2 * cells[best])[1::2]))
+    return sampled(text, (cells[suggested] - 1.2 * cells[best])[1::2])
 
 
-def ids_beats_ucb_at_every_beta(outcome: Outcome) -> Part:
+def ids_beats_ucb_at_every_beta(outcome: Outcome, reading: Reading) -> Part:
     """IDS with eta = 1/sqrt(beta) against LinUCB, beta by beta."""
     verdicts, texts = [], []
     for beta in tuning.BETAS:
-        ids = _final(outcome, tuning.ids_label(beta, "1/sqrt(beta)"))
-        ucb = _final(outcome, tuning.ucb_label(beta))
-        verdicts.append(below(ids - ucb))
+        ids = tuning.final(outcome, reading, tuning.ids_label(beta, "1/sqrt(beta)"))
+        ucb = tuning.final(outcome, reading, tuning.ucb_label(beta))
+        verdicts.append(below(ids[: len(ucb)] - ucb))
         texts.append(f"{beta}: {ids.mean():.3g} against {ucb.mean():.3g}")
     return Part("; ".join(texts), together(verdicts))
 
 
 def _slower(outcome: Outcome, first: str, second: str, d: int, factor: float) -> Verdict:
-    """Whether the first method takes more than a multiple of the second's time."""
-    seconds = [table1.seconds_of(outcome, method, d) for method in (first, second)]
-    return below(factor * seconds[1] - seconds[0])
+    """Whether the first method takes more than a multiple of the second's time, in ratios."""
+    logs = [np.log(table1.seconds_of(outcome, method, d)) for method in (first, second)]
+    return below(math.log(factor) + logs[1] - logs[0])
 
 
 def runtime_order(outcome: Outcome) -> Part:
     """Neighbours in the published order, at both shapes."""
     methods = [*list(table1.METHODS)[1:5], "Thompson sampling"]
-    pairs = [("Bayesian IDS", "IDS-H-UCB, exact"), ("IDS-H-UCB, exact", "IDS-H-UCB")]
+    pairs = [("Bayesian IDS", "IDS-H-UCB")]
     pairs += [("IDS-H-UCB", "LinUCB"), ("IDS-H-UCB", "Thompson sampling")]
     verdicts, texts = [], []
     for d, k in table1.SHAPES:
@@ -154,8 +171,11 @@ def runtime_order(outcome: Outcome) -> Part:
 
 
 def _runtime_ratio(outcome: Outcome) -> float:
-    means = [table1.seconds_of(outcome, m, 5).mean() for m in ("IDS-H-UCB", "Thompson sampling")]
-    return float(means[0] / means[1])
+    logs = [
+        np.log(table1.seconds_of(outcome, method, 5)).mean()
+        for method in ("IDS-H-UCB", "Thompson sampling")
+    ]
+    return math.exp(logs[0] - logs[1])
 
 
 def runtime_ratio_high(outcome: Outcome) -> Part:
@@ -170,89 +190,100 @@ def runtime_ratio_low(outcome: Outcome) -> Part:
     return Part(f"{_runtime_ratio(outcome):.1f} times, at least 2?", verdict)
 
 
-def _exponent(values: Array, limit: float) -> Part:
+def _exponent(values: Array, limit: float, outcome: Outcome) -> Part:
     text = f"exponent {np.median(values):.2f}, below {limit:.2f}?"
-    return Part(text, below_by_resampling(values, limit))
+    return resampled(text, values, limit, outcome.size.replications)
 
 
 def worst_case_rate(outcome: Outcome) -> Part:
     """Power of n."""
     results = outcome.results["regret"]
-    return _exponent(rates.worst_exponents(results), rates.worst_limit(results))
+    return _exponent(rates.worst_exponents(results), rates.worst_limit(results), outcome)
 
 
 def gap_rate(outcome: Outcome) -> Part:
     """Power of 1/Delta_min."""
-    return _exponent(rates.gap_exponents(outcome.results["regret"]), 1.1)
+    return _exponent(rates.gap_exponents(outcome.results["regret"]), 1.1, outcome)
 
 
 def log_rate(outcome: Outcome) -> Part:
     """Power of log n."""
-    return _exponent(rates.log_exponents(outcome.results["regret"]), 2.0)
+    return _exponent(rates.log_exponents(outcome.results["regret"]), 2.0, outcome)
 
 
-def _ratios(outcome: Outcome) -> tuple[Array, tuple[int, ...]]:
-    """R_n / (c* sigma^2 log n), shape (runs, checkpoints)."""
-    results = outcome.results["far"]
-    log_t = np.array([math.log(t) for t in results.plan.rounds])
-    return results.regret(SLOPE_2, "IDS-H") / (
-        log_constant(SLOPE_2, 1) * log_t
-    ), results.plan.rounds
+def leaves_the_third_arm(outcome: Outcome, policy: str) -> Part:
+    """Compare pulls of the third arm over the last decade with a tenth of alpha* log 10."""
+    results = results_of(outcome, "regret", SLOPE_2, policy)
+    frame, last = results.frame, results.plan.rounds[-1]
+    cell = frame[(frame.problem == SLOPE_2) & (frame.policy == policy)]
+    pulls = [np.array([row[2] for row in cell[cell.t == t].pulls]) for t in (last // 10, last)]
+    optimal = float(lower_bound(problems(SLOPE_2)[SLOPE_2]).allocation[2]) * math.log(10.0)
+    text = f"{policy}: {(pulls[1] - pulls[0]).mean():.3f} pulls, optimal {optimal:.2f}"
+    return sampled(text, pulls[1] - pulls[0], 0.1 * optimal)
 
 
-def ratio_falls(outcome: Outcome) -> Part:
-    """Ratio at 10^6 against the last one."""
-    ratios, rounds = _ratios(outcome)
-    early = ratios[:, rounds.index(10**6)]
-    text = (
-        f"{early.mean():.2f} at n = 10^6, {ratios[:, -1].mean():.3f} at {rounds_text(rounds[-1])}"
+def slope_of_optimism(outcome: Outcome, policy: str) -> Part:
+    """Slope over the last decade, against five times the optimal one."""
+    results = results_of(outcome, "regret", SLOPE_2, policy)
+    last = results.plan.rounds[-1]
+    slopes = slopes_between(results, SLOPE_2, policy, last // 10, last)
+    limit = 5.0 * log_constant(SLOPE_2, 1)
+    text = f"{policy}: slope {slopes.mean():.1f}, above {limit:.1f}? "
+    text += f"(2 sigma^2 / epsilon = {2.0 * VARIANCE / EPSILON:.0f})"
+    return sampled(text, limit - slopes)
+
+
+def no_less_than_a_third(outcome: Outcome, reading: Reading) -> Part:
+    """Bayesian IDS against a third of the better frequentist method with beta = 1."""
+    labels = [f"{x}, beta = 1{reading.suffix}" for x in ("IDS-H", "IDS-H-UCB")]
+    results = results_of(outcome, "most", reading.example, "Bayesian IDS", *labels)
+    best = min(labels, key=lambda label: results.regret(reading.example, label)[:, -1].mean())
+    bayesian = results.regret(reading.example, "Bayesian IDS")[:, -1]
+    frequentist = results.regret(reading.example, best)[:, -1]
+    text = f"Bayesian IDS {bayesian.mean():.2f} above a third of {best} {frequentist.mean():.2f}?"
+    return sampled(text, frequentist / 3.0 - bayesian)
+
+
+def dimension_rate(outcome: Outcome) -> Part:
+    """Power of d."""
+    return _exponent(dimension.dimension_exponents(outcome), 1.0, outcome)
+
+
+def weights_are_posterior(outcome: Outcome) -> Part:
+    """Distance of q from the posterior at the last round looked at."""
+    values = posterior_weights.distances(outcome, "eta of the paper")[:, -1]
+    return sampled(f"distance {values.mean():.3f}, at most 0.1?", values, 0.1)
+
+
+def unit_rate_is_closer(outcome: Outcome) -> Part:
+    """Distance of q from the posterior with eta = 1 and with that of the paper."""
+    ours, paper = (
+        posterior_weights.distances(outcome, kind)[:, 0] for kind in ("eta = 1", "eta of the paper")
     )
-    return Part(text, below(ratios[:, -1] - early))
+    text = f"after 30 rounds: {ours.mean():.4f} with eta = 1, {paper.mean():.4f} with the paper's"
+    return sampled(text, ours - paper)
 
 
-def ratio_ends_near_one(outcome: Outcome) -> Part:
-    """Last ratio."""
-    ratios, rounds = _ratios(outcome)
-    text = f"{ratios[:, -1].mean():.3f} at n = {rounds_text(rounds[-1])}, below 1.2?"
-    return Part(text, below(ratios[:, -1], 1.2))
+def oracle_excess(outcome: Outcome) -> Part:
+    """Largest exponent of the excess cost over all problems."""
+    exponents = oracle_cost.excess_exponents(outcome)
+    text = "; ".join(f"{name}: exponent {value:.2f}" for name, value in exponents.items())
+    return Part(f"{text}; at most 0.5?", _decided(max(exponents.values()) <= 0.5))
 
 
-def ratio_at_most_two(outcome: Outcome) -> Part:
-    """Largest information ratio of all runs; equality up to rounding is allowed."""
-    largest = max(max(run["largest_ratio"]) for run in outcome.values.values())
-    text = f"largest {largest:.12g} in {len(outcome.values)} runs"
-    return Part(text, _decided(largest <= 2.0 * (1.0 + 1e-9)))
+def worst_case_of(outcome: Outcome, policy: str, *, above: bool) -> Part:
+    """Exponent of regret in n where the problem changes with n."""
+    slopes = price_of_information.growth(outcome, policy)
+    text = f"{policy}: exponent {slopes.mean():.2f}, {'above' if above else 'below'} 0.75?"
+    sign = -1.0 if above else 1.0
+    return sampled(text, sign * slopes, sign * 0.75)
 
 
-def gamma_falls(outcome: Outcome) -> Part:
-    """gamma_n / log n at 10^6 against the last one, and against 1."""
-    runs: list[Any] = list(outcome.values.values())
-    exponents = runs[0]["exponents"]
-    log_n = np.array(exponents) * math.log(10.0)
-    values = np.array([run["gamma"] for run in runs]) / log_n
-    early = values[:, exponents.index(6)]
-    text = f"{early.mean():.1f} at 10^6, {values[:, -1].mean():.2f} at 10^{exponents[-1]}"
-    return Part(text, below(values[:, -1] - 0.5 * early))
-
-
-def _informative_pulls(outcome: Outcome) -> tuple[Array, float]:
-    results = outcome.results["far"]
-    frame = results.frame
-    last = frame[frame.t == results.plan.rounds[-1]]
-    pulls = np.array([row[2] for row in last.pulls])
-    optimal = float(lower_bound(problems(SLOPE_2)[SLOPE_2]).allocation[2])
-    return pulls / math.log(results.plan.rounds[-1]), optimal
-
-
-def pulls_are_optimal_low(outcome: Outcome) -> Part:
-    """Not fewer than 0.75 alpha*."""
-    shares, optimal = _informative_pulls(outcome)
-    text = f"{shares.mean():.3f} pulls per log n, alpha* = {optimal:.3f}"
-    return Part(text, below(0.75 * optimal - shares))
-
-
-def pulls_are_optimal_high(outcome: Outcome) -> Part:
-    """Not more than 1.25 alpha*."""
-    shares, optimal = _informative_pulls(outcome)
-    text = f"{shares.mean() / optimal:.3f} times alpha*"
-    return Part(text, below(shares - 1.25 * optimal))
+def zero_best_ratio(outcome: Outcome, policy: str) -> Part:
+    """R_n / (c* sigma^2 log n) at the last round."""
+    results = results_of(outcome, "far", zero_best.ZERO, policy)
+    last = results.plan.rounds[-1]
+    bound = zero_best.zero_constant() * math.log(last)
+    ratios = results.regret(zero_best.ZERO, policy)[:, -1] / bound
+    text = f"{policy}: {ratios.mean():.3f} at n = {rounds_text(last)}, below 1.2?"
+    return sampled(text, ratios, 1.2)

@@ -105,7 +105,7 @@ ITEM = Item(
     "thousandth of the published seconds.",
     where="Appendix on Bayesian methods, table",
     about="Random action sets with noise variance 0.1, 10^4 posterior samples for Bayesian IDS.",
-    sizes={"quick": Size(10**5, 3, 10**4), "paper": Size(10**5, 50, 10**4)},
+    sizes={"quick": Size(10**5, 6, 10**4), "paper": Size(10**5, 50, 10**4)},
     calculations=_calculations,
     show=_show,
 )

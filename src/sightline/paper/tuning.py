@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
-from sightline.paper.settings import curve_frame, problems
+from sightline.paper.judge import NotRunError
+from sightline.paper.settings import (
+    BOTH,
+    PLOTS,
+    SHORT_LEVEL,
+    TEXT,
+    Reading,
+    curve_frame,
+    problems,
+)
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, LinUCB
-from sightline.report.results import Results
 from sightline.report.symbols import as_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BETAS", "ETAS", "experiment", "ids_label", "show", "ucb_label"]
+__all__ = ["BETAS", "ETAS", "experiments", "final", "ids_label", "show", "ucb_label"]
 
 _LEAST = 1e-2  # regret below this has the same colour
 
@@ -49,26 +59,55 @@ def ucb_label(beta: str) -> str:
     return f"LinUCB, beta {beta}"
 
 
-def experiment(problem: str, size: Size) -> Experiment:
-    """Every beta with every eta, and LinUCB with every beta."""
-    policies: dict[str, Policy] = {}
-    for beta, rule in BETAS.items():
-        for eta, rate in ETAS.items():
-            policies[ids_label(beta, eta)] = IDS(confidence=rule, learning_rate=rate)
-        policies[ucb_label(beta)] = LinUCB(confidence=rule)
+def experiments(reading: Reading, problem: str, size: Size) -> dict[str, Experiment]:
+    """Every beta with every eta under a reading, and LinUCB with every beta."""
+    ids = {
+        ids_label(beta, eta): IDS(confidence=rule, learning_rate=rate)
+        for beta, rule in BETAS.items()
+        for eta, rate in ETAS.items()
+    }
+    rivals: dict[str, Policy] = {
+        ucb_label(beta): LinUCB(confidence=rule) for beta, rule in BETAS.items()
+    }
     decades = [10**e for e in range(2, len(str(size.horizon)))]
-    return Experiment(
-        problems(problem), policies, size.horizon, size.replications, checkpoints=decades
-    )
+    many = size.many
+    if reading is PLOTS:
+        many = max(size.replications, size.many // 4)  # difference gaps are slower
+        ids = {
+            label: replace(policy, gaps="difference", confidence=_short(policy.confidence))
+            for label, policy in ids.items()
+        }
+    return {
+        f"{reading.name}, {name}": Experiment(
+            problems(problem), policies, size.horizon, count, checkpoints=decades
+        )
+        for name, policies, count in (
+            ("IDS", ids, many),
+            ("LinUCB", rivals, size.replications),
+        )
+    }
 
 
-def _matrix(results: Results, problem: str) -> Figure:
+def _short(rule: ConfidenceRule) -> ConfidenceRule:
+    return SHORT_LEVEL if isinstance(rule, LogDet) else rule
+
+
+def final(outcome: Outcome, reading: Reading, label: str) -> NDArray[np.float64]:
+    """Last regret of all runs of a policy under a reading."""
+    name = f"{reading.name}, {'LinUCB' if label.startswith('LinUCB') else 'IDS'}"
+    if name not in outcome.results:
+        raise NotRunError(f"The reading of the {reading.name} is not run in this profile.")
+    results = outcome.results[name]
+    return results.regret(results.problems[0], label)[:, -1]
+
+
+def _matrix(outcome: Outcome, reading: Reading, problem: str) -> Figure:
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
     columns = [*ETAS, "LinUCB"]
     labels = [[*(ids_label(b, e) for e in ETAS), ucb_label(b)] for b in BETAS]
-    finals = [[results.regret(problem, label)[:, -1] for label in row] for row in labels]
+    finals = [[final(outcome, reading, label) for label in row] for row in labels]
     means = np.array([[max(runs.mean(), _LEAST) for runs in row] for row in finals])
     figure = Figure(figsize=(9.5, 5.2), layout="constrained")
     axes = figure.subplots()
@@ -88,7 +127,17 @@ def _matrix(results: Results, problem: str) -> Figure:
 
 def show(outcome: Outcome) -> Findings:
     """Draw the matrix."""
-    results = outcome.results["tuning"]
-    figure = _matrix(results, results.problems[0])
-    caption = "Regret for every beta and eta; beta in squared units of the reward"
-    return Findings(figures={"matrix": (caption, figure)}, curves={"regret": curve_frame(results)})
+    figures, curves = {}, {}
+    for reading in BOTH:
+        if f"{reading.name}, IDS" not in outcome.results:
+            continue
+        results = outcome.results[f"{reading.name}, IDS"]
+        figure = _matrix(outcome, reading, results.problems[0])
+        caption = "Regret for every beta and eta; beta in squared units of the reward"
+        gaps = "value" if reading is TEXT else "difference"
+        figures["matrix" if reading is TEXT else "matrix-plots"] = (
+            f"{caption}; {gaps} gaps",
+            figure,
+        )
+        curves[f"regret-{reading.name}"] = curve_frame(results)
+    return Findings(figures=figures, curves=curves)

@@ -40,11 +40,13 @@ class Tile(NamedTuple):
     mark : str
         One sign that stands for the verdict, for those who do not see its colour.
     kind : str
-        Classes that decide the colour: good, bad, same or open, and recorded.
+        Classes that decide the colour: good, bad, same or open; and recorded, and ours.
     evidence : tuple of str
         What was measured, one line for every part.
     where : str
         Where the claim stands.
+    more : str
+        What else is said of the verdict, right after it.
     """
 
     statement: str
@@ -53,6 +55,7 @@ class Tile(NamedTuple):
     kind: str
     evidence: tuple[str, ...]
     where: str
+    more: str = ""
 
 
 class Section(NamedTuple):
@@ -165,7 +168,9 @@ def _board(sections: Sequence[Section]) -> str:
     if not tiles:
         return ""
     counts: dict[tuple[str, str, str], int] = {}
-    for tile in tiles:
+    ours = [tile for tile in tiles if "ours" in tile.kind.split()]
+    theirs = [tile for tile in tiles if tile not in ours]
+    for tile in theirs or ours:
         key = (tile.kind.split()[0], tile.mark, tile.verdict)
         counts[key] = counts.get(key, 0) + 1
     said = "".join(
@@ -177,8 +182,12 @@ def _board(sections: Sequence[Section]) -> str:
         f'</a><div class="tiles">{"".join(_tile(tile, s.name) for tile in s.tiles)}</div></div>\n'
         for s in groups
     )
-    head = "One claim, tested" if len(tiles) == 1 else f"{len(tiles)} claims, tested"
-    hint = '<p class="soft">Every tile is a claim, and opens what was measured.</p>'
+    count = len(theirs or ours)
+    head = "One claim, tested" if count == 1 else f"{count} claims, tested"
+    more = f" Tiles with a bar are {len(ours)} claims of ours." if theirs and ours else ""
+    dashed = any("recorded" in tile.kind.split() for tile in tiles)
+    more += " Dashed: recorded from longer runs." if dashed else ""
+    hint = f'<p class="soft">Every tile is a claim, and opens what was measured.{more}</p>'
     return (
         f'<section class="board" id="claims"><h2>{head}</h2>'
         f'<div class="counts">{said}</div>{hint}\n{rows}</section>'
@@ -186,13 +195,13 @@ def _board(sections: Sequence[Section]) -> str:
 
 
 def _tile(tile: Tile, section: str) -> str:
-    statement = html.escape(f"{tile.statement}: {tile.verdict}")
+    statement = html.escape(f"{tile.statement}: {tile.verdict}{tile.more}")
     return (
         f'<details class="tile {tile.kind}" name="claim">'
         f'<summary title="{statement}" aria-label="{statement}">'
         f'<span aria-hidden="true">{html.escape(tile.mark)}</span></summary>'
         f'<p class="said">{as_html(tile.statement)}: <span class="verdict {tile.kind}">'
-        f"{as_html(tile.verdict)}</span></p>{_list(tile.evidence)}"
+        f"{as_html(tile.verdict)}</span>{as_html(tile.more)}</p>{_list(tile.evidence)}"
         f'<p class="soft">{as_html(tile.where)} · <a href="#{section}">the figure</a></p></details>'
     )
 
@@ -208,7 +217,8 @@ def _decided(tiles: Sequence[Tile]) -> str:
     rows = "".join(
         f'<details class="claim"><summary><span class="mark {tile.kind}" aria-hidden="true">'
         f"{html.escape(tile.mark)}</span> {as_html(tile.statement)}: "
-        f'<span class="verdict {tile.kind}">{as_html(tile.verdict)}</span></summary>'
+        f'<span class="verdict {tile.kind}">{as_html(tile.verdict)}</span>{as_html(tile.more)}'
+        "</summary>"
         f"{_list(tile.evidence)}</details>\n"
         for tile in tiles
     )

@@ -17,7 +17,7 @@ from sightline.core.estimation.least_squares import (
 )
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.information.gains import INFORMATION, information_gains
-from sightline.core.information.gains_of_alternatives import NEGLIGIBLE_WEIGHT, PlainGain
+from sightline.core.information.gains_of_alternatives import NEGLIGIBLE_WEIGHT
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.information.round import Round
 from sightline.core.model import ALL_ARMS, Model, bandit_model
@@ -130,7 +130,7 @@ def test_more_arms_than_are_weighed_at_once(information: str) -> None:
 
 # --- outcomes that are not rewards --------------------------------------------------------------
 
-RULES = {name: gain.rule for name, gain in INFORMATION.items()} | {"plain": PlainGain()}
+RULES = {name: gain.rule for name, gain in INFORMATION.items()}
 ETA = 0.6
 
 
@@ -157,9 +157,9 @@ def gains_of(case: Told, beta: float, information: str, cells: bool) -> Array:
     if information in ("halfspace-ucb", "cell-ucb"):
         ucb = int(np.argmax(naive.ucb_scores(rewards, case.theta, case.V, beta)))
         optimism[np.arange(len(rewards)) != ucb] = 0.0
-    elif information in ("plain", "laplace"):
+    elif information in ("plain", "laplace", "laplace-variance"):
         optimism[:] = 0.0
-    eta = 1.0 if information == "laplace" else ETA
+    eta = 1.0 if information.startswith("laplace") else ETA
     q = naive.mixing_weights(distances, eta, noise_std)
     if information == "laplace":
         q = q * np.where(np.isfinite(distances), distances, 0.0) / (2.0 * noise_std**2)
@@ -176,6 +176,7 @@ def gains_of(case: Told, beta: float, information: str, cells: bool) -> Array:
         ("cell", True),
         ("cell-ucb", True),
         ("laplace", True),
+        ("laplace-variance", True),
     ],
 )
 @pytest.mark.parametrize("per_arm", [1, 2])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sightline.core.confidence.growth import solve_growth
 from sightline.core.confidence.rules import ConfidenceRule, register_confidence
 from sightline.jit import compiled
-from sightline.validation import scale
+from sightline.validation import one_of, scale
 
 __all__ = ["LogLog"]
 
@@ -21,7 +21,7 @@ class LogLogConfidence(NamedTuple):
 
     factor: float
     noise_variance: float
-    dimension: float
+    dimension: float  # d, or d / sigma^2 where sigma^2 multiplies the first term only
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,22 @@ class LogLog(ConfidenceRule):
     ----------
     factor : float
         Multiplies beta.
+    variance_of : {"both", "first"}
+        Terms that sigma^2 multiplies: both, as the paper prints it, or the first one only, as
+        the code of its authors had it.
     """
 
     factor: float = 1.0
+    variance_of: str = "both"
 
     def __post_init__(self) -> None:
         scale("factor", self.factor)
+        one_of("variance_of", self.variance_of, ("both", "first"))
 
     def build(self, d: int, noise_std: float, regulariser: float) -> LogLogConfidence:
         """Coefficient for one problem."""
-        return LogLogConfidence(float(self.factor), noise_std**2, float(d))
+        dimension = float(d) if self.variance_of == "both" else d / noise_std**2
+        return LogLogConfidence(float(self.factor), noise_std**2, dimension)
 
 
 @compiled

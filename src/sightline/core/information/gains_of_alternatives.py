@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sightline.core.alternatives.comparison import locate_alternatives, write_shifts
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import apart, quadratic_forms, seen_by_arm
-from sightline.core.information.gains import information_gains, register_information
+from sightline.core.information.gains import register_information
 from sightline.core.information.round import Round, Workspace
 from sightline.core.information.weights import mixing_weights, weigh_alternatives
 from sightline.core.linalg.vectors import inner_product
@@ -133,15 +133,40 @@ def _ucb_gain(rule: UCBGain, round_: Round, gains: Array) -> None:
 
 
 class PlainGain(NamedTuple):
-    """No optimism: the proofs for IDS need some, those for the primal-dual method do not."""
+    """I(x) = 1/2 sum_z q(z) |Y_x shift(z)|^2: the asymptotic gain, which no optimism conceals.
+
+    The proofs for IDS need some optimism, those for the primal-dual method do not.
+    """
 
     code: int = 0
 
 
-@information_gains.register(PlainGain)
+@register_information("plain", PlainGain())
 @compiled
 def _plain_gain(rule: PlainGain, round_: Round, gains: Array) -> None:
     weigh_alternatives(round_)
+    _quadratic_gain(round_, 0.0, gains)
+
+
+@compiled
+def _weigh_by_posterior(round_: Round) -> float:
+    """Write q(z) proportional to exp(-distance(z) / (2 sigma^2)); return 1 / (2 sigma^2)."""
+    half: float = 0.5 / noise_variance(round_.estimate)
+    least = locate_alternatives(round_.alternatives, round_.estimate, round_.comparison)
+    mixing_weights(round_.alternatives.distances, least, half, round_.work.weights)
+    return half
+
+
+class LaplaceVarianceGain(NamedTuple):
+    """Laplace approximation of the variance-based gain: sum_z q(z) |Y_x shift(z)|^2, halved."""
+
+    code: int = 0
+
+
+@register_information("laplace-variance", LaplaceVarianceGain(), cells=True)
+@compiled
+def _laplace_variance_gain(rule: LaplaceVarianceGain, round_: Round, gains: Array) -> None:
+    _weigh_by_posterior(round_)
     _quadratic_gain(round_, 0.0, gains)
 
 
@@ -155,9 +180,7 @@ class LaplaceGain(NamedTuple):
 @compiled
 def _laplace_gain(rule: LaplaceGain, round_: Round, gains: Array) -> None:
     alternatives, weights = round_.alternatives, round_.work.weights
-    half = 0.5 / noise_variance(round_.estimate)
-    least = locate_alternatives(alternatives, round_.estimate, round_.comparison)
-    mixing_weights(alternatives.distances, least, half, weights)
+    half = _weigh_by_posterior(round_)
     # q(z) log(q(x-hat) / q(z)) = q(z) distance(z) / 2, the derivative of the entropy
     for z in range(weights.shape[0]):
         if weights[z] > 0.0:

@@ -9,11 +9,14 @@
 
 The paper's estimate uses upper bounds on values.  Upper bounds on differences are tighter: once
 every arm but x-hat is refuted at the level 1/s^2, delta_s is zero.  The information ratio is then
-zero on x-hat alone, and IDS would play it for ever, although the exploitation test, at the level
-1/(t log t), still asks for information on the others.  Difference gaps are therefore always
-lifted to delta_s^+, the remedy that the paper proposes for best arms of norm zero: an informative
-arm then keeps a probability of order 1/sqrt(s), rare enough for x-hat to be known far better
-than it, as the optimal allocation wants, and often enough for exploration to end.
+zero on x-hat alone, and IDS plays it, although the exploitation test, at the level 1/(t log t),
+still asks for information on the others.  Not for ever: every such round raises s and with it the
+coefficient, until x-hat is in doubt again, at the latest when s^2 exceeds t log t.  But that
+takes of the order of sqrt(n) exploration rounds, too many for far horizons.  Difference gaps are
+therefore lifted to delta_s^+, the remedy that the paper proposes for best arms of norm zero: an
+informative arm then keeps a probability of order 1/sqrt(s), rare enough for x-hat to be known far
+better than it, as the optimal allocation wants, and often enough for exploration to end.
+"difference-unlifted" leaves them as they are.
 """
 
 from __future__ import annotations
@@ -46,6 +49,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
+
+# A gap that is zero would be taken for that of the zero vector (see ratio.py).
+_LEAST_GAP = 1e-100
 
 #: Gap estimates of IDS, by name.
 GAPS: dict[str, Any] = {}
@@ -145,27 +151,41 @@ def _thresholded_gaps(rule: ThresholdedGaps, round_: Round, gaps: Array) -> None
     _lift(round_, gaps)
 
 
-class DifferenceGaps(NamedTuple):
-    """Upper bounds on all differences, lifted: max_z <z - x, theta-hat> + sqrt(beta) |z - x|."""
+class UnliftedDifferenceGaps(NamedTuple):
+    """Upper bounds on all differences: max_z <z - x, theta-hat> + sqrt(beta) |z - x|."""
 
     code: int = 0
 
 
-@register_gaps("difference", DifferenceGaps())
+@register_gaps("difference-unlifted", UnliftedDifferenceGaps())
 @compiled
-def _difference_gaps(rule: DifferenceGaps, round_: Round, gaps: Array) -> None:
+def _unlifted_difference_gaps(rule: UnliftedDifferenceGaps, round_: Round, gaps: Array) -> None:
     """O(k^2 d)."""
     estimate, beta = round_.estimate, round_.beta
     arms, scratch = estimate.arms, estimate.scratch
     k = gaps.shape[0]
     for x in range(k):
         multiply_symmetric(estimate.learned.gram_inverse, arms.rewards[x], scratch.direction, 0.0)
-        gaps[x] = 0.0
+        gaps[x] = _LEAST_GAP
         inner_products(arms.columns, scratch.direction, scratch.products)
         for z in range(k):
+            if z == x:  # its norm would be rounding, whose root is not small
+                continue
             norm = arms.squared_widths[x] + arms.squared_widths[z] - 2.0 * scratch.products[z]
             bound = arms.means[z] - arms.means[x] + math.sqrt(beta * max(norm, 0.0))
             gaps[x] = max(gaps[x], bound)
+
+
+class DifferenceGaps(NamedTuple):
+    """Upper bounds on all differences, lifted."""
+
+    differences: UnliftedDifferenceGaps = UnliftedDifferenceGaps()
+
+
+@register_gaps("difference", DifferenceGaps())
+@compiled
+def _difference_gaps(rule: DifferenceGaps, round_: Round, gaps: Array) -> None:
+    _unlifted_difference_gaps(rule.differences, round_, gaps)
     _lift(round_, gaps)
 
 

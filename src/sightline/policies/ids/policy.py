@@ -55,7 +55,15 @@ from sightline.jit import compiled, generic
 from sightline.policies.appointments import Appointment, appoint, cancel, keep, no_appointment
 from sightline.policies.base import Choice, Policy, choose_from, put_all_on, register_policy, spread
 from sightline.policies.ids.contextual import ACROSS, in_contexts
-from sightline.policies.ids.state import IDSState, Never, Rules, ids_distribution
+from sightline.policies.ids.state import (
+    EXPLOITATION,
+    Discards,
+    IDSState,
+    Keeps,
+    Never,
+    Rules,
+    ids_distribution,
+)
 from sightline.policies.reports import (
     begin,
     best_on_offer,
@@ -86,16 +94,18 @@ class IDS(Policy):
     information : str
         Information gain.  ``"halfspace"`` and ``"cell"`` weigh alternatives of that kind, with an
         optimistic term for all arms; ``"halfspace-ucb"`` and ``"cell-ucb"`` have it for the UCB
-        arm only; ``"laplace"`` is the Laplace approximation of the Bayesian mutual information.
+        arm only; ``"plain"`` has it for none; ``"laplace"`` and ``"laplace-variance"`` are the
+        Laplace approximations of the Bayesian mutual information and of the variance-based gain.
         ``"log-det"``, ``"ucb-directed"`` and ``"directed"`` are those of earlier work.  Others
         can be added by :func:`sightline.register_information`.
     sampling : {"pair", "exact", "deterministic"}
         Minimise the information ratio over pairs with the empirically best arm, over all
         distributions, or over single arms.
-    gaps : {"auto", "value", "thresholded", "difference", "difference-to-best"}
+    gaps : {"auto", "value", "thresholded", "difference", "difference-to-best", ...}
         Gap estimates: from upper bounds on values (the paper's), the same with an estimation
         error of at least sigma / sqrt(s), or from upper bounds on the differences of all arms or
-        of those to the empirically best one, both with that threshold.  ``"auto"`` is
+        of those to the empirically best one, both with that threshold;
+        ``"difference-unlifted"`` is without it.  ``"auto"`` is
         ``"value"`` where outcomes are rewards and ``"difference"`` in a game, where the value of
         an arm may never be seen although all differences are.  Others can be added by
         :func:`sightline.register_gaps`.
@@ -116,6 +126,9 @@ class IDS(Policy):
         sets of arms stand for those to come.
     context_law : {"known", "estimated"}
         How often each context comes: as the problem says, or as counted.
+    exploitation : {"discard", "keep"}
+        What becomes of the data of exploitation rounds: discarded as in Algorithm 1, or kept, which
+        the proofs do not cover.  s then counts all rounds, and a run costs every one of them.
     """
 
     information: str = "halfspace"
@@ -127,19 +140,22 @@ class IDS(Policy):
     parameter_set: Polytope | None = None
     contexts: str = "contextual"
     context_law: str = "known"
+    exploitation: str = "discard"
 
     @property
     def commits(self) -> bool:
         """Whether choices can reach ahead."""
-        return True
+        return self.exploitation == "discard"
 
     @property
     def any_horizon(self) -> bool:
         """Whether the configuration keeps looking for information once gaps are small.
 
-        Without randomisation x-hat ends up being explored in nearly every round, as by LinUCB.
+        Without randomisation x-hat ends up being explored in nearly every round, as by LinUCB, and
+        with gaps that fall to zero in of the order of sqrt(n) rounds.
         """
-        return self.sampling != "deterministic" and INFORMATION[self.information].any_horizon
+        randomises = self.sampling != "deterministic" and self.gaps != "difference-unlifted"
+        return self.commits and randomises and INFORMATION[self.information].any_horizon
 
     def __post_init__(self) -> None:
         one_of("information", self.information, INFORMATION)
@@ -150,6 +166,7 @@ class IDS(Policy):
         valid_regulariser(self.regulariser, self.confidence)
         one_of("contexts", self.contexts, ACROSS)
         one_of("context_law", self.context_law, ("known", "estimated"))
+        one_of("exploitation", self.exploitation, EXPLOITATION)
         if not isinstance(self.parameter_set, Polytope | None):
             raise ValueError(
                 f"parameter_set must be a Polytope or None, got {shown(self.parameter_set)}"
@@ -159,7 +176,8 @@ class IDS(Policy):
     def takes_some_arms(self) -> bool:
         """Whether it can choose when only some arms are on offer."""
         cells = self.parameter_set is not None or INFORMATION[self.information].cells
-        return not cells and self.gaps in ("auto", "value", "thresholded")
+        known = self.gaps in ("auto", "value", "thresholded")
+        return not cells and known and self.exploitation == "discard"
 
     @property
     def takes_streams(self) -> bool:
@@ -182,7 +200,9 @@ class IDS(Policy):
         if model.law is not None and model.contexts is not None:
             model.needs_fixed_arms("IDS with clicks or counts")
         if (model.contexts is not None or model.stream) and not self.takes_some_arms:
-            model.needs_fixed_arms("IDS with cells, a parameter_set or gaps of differences")
+            model.needs_fixed_arms(
+                "IDS with cells, a parameter_set, gaps of differences or kept exploitation data"
+            )
         if model.stream and self.contexts == "contextual":
             model = model.with_reservoir(SETS_KEPT)
         # M is given in the coordinates of the actions, so these must stay
@@ -196,6 +216,7 @@ class IDS(Policy):
                 information=INFORMATION[self.information].rule,
                 sampling=SAMPLING[self.sampling],
                 gaps=GAPS[self._gaps(model)],
+                exploitation=EXPLOITATION[self.exploitation],
             ),
             alternatives=self._alternatives(estimate),
             weighing=weighing(learning_rate_rule(self.learning_rate, model.count)),
@@ -247,8 +268,26 @@ def choose_ids(state: IDSState, clock: Clock, offer: Any, rng: np.random.Generat
     comparison = compare_to_best(state, offer)
     wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
-        return Choice(comparison.best, 1.0, wake)
+        return _exploit(state.rules.exploitation, comparison.best, clock, wake)
     return _explore(state.due, state, comparison, clock, offer, rng)
+
+
+@generic
+def _exploit(exploitation: Any, best: int, clock: Clock, wake: Clock) -> Choice:
+    """Play x-hat, which is settled until a later round."""
+    raise TypeError(f"no way to exploit by {type(exploitation).__name__}")
+
+
+@_exploit.register(Discards)
+@compiled
+def _commit(exploitation: Discards, best: int, clock: Clock, wake: Clock) -> Choice:
+    return Choice(best, 1.0, wake)
+
+
+@_exploit.register(Keeps)
+@compiled
+def _look_on(exploitation: Keeps, best: int, clock: Clock, wake: Clock) -> Choice:
+    return Choice(best, 1.0, clock)
 
 
 @generic

@@ -15,7 +15,7 @@ from sightline.core.information.round import Weighing, Workspace
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = ["IDSState", "Never", "Rules", "ids_distribution"]
+__all__ = ["EXPLOITATION", "Discards", "IDSState", "Keeps", "Never", "Rules", "ids_distribution"]
 
 
 class Rules(NamedTuple):
@@ -27,6 +27,7 @@ class Rules(NamedTuple):
     information: Any
     sampling: Any
     gaps: Any
+    exploitation: Any
 
 
 @persists()
@@ -34,6 +35,22 @@ class Never(NamedTuple):
     """Every arm shows something: no exploration is appointed."""
 
     code: int = 0  # numba knows no empty named tuples
+
+
+class Discards(NamedTuple):
+    """Data of exploitation rounds are discarded, so that a commitment can reach ahead."""
+
+    code: int = 0
+
+
+class Keeps(NamedTuple):
+    """Data of exploitation rounds are kept, so that every round is played by itself."""
+
+    code: int = 0
+
+
+#: What becomes of the data of exploitation rounds, by name.
+EXPLOITATION = {"discard": Discards(), "keep": Keeps()}
 
 
 class IDSState(NamedTuple):

@@ -1,0 +1,193 @@
+"""Verdicts from samples: at a stated confidence, three-way where an order is claimed.
+
+A test asks whether the mean of some quantity over independent runs lies below a limit, from
+one-sided Student intervals at the confidence CONFIDENCE on either side: below it with that
+confidence (confirmed), above it with that confidence (not confirmed), or neither (undecided).
+
+Where one policy is said to have less regret than another, a fourth verdict is possible: equal, if
+two one-sided tests at the same confidence show that the two differ by no more than EQUAL_WITHIN.
+What is undecided says how many runs would decide it, from the spread of those at hand.
+
+Where the paper can be read in two ways, a claim is tested under both, and holds if it holds under
+one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+__all__ = [
+    "CONFIDENCE",
+    "EQUAL_WITHIN",
+    "Part",
+    "Verdict",
+    "across_readings",
+    "below",
+    "below_by_resampling",
+    "resampled",
+    "runs_to_decide",
+    "sampled",
+    "together",
+    "verdict_by_reading",
+]
+
+Array = NDArray[np.float64]
+CONFIDENCE = 0.99
+EQUAL_WITHIN = 0.05
+_POWER = 0.9  # with which the number of runs that an undecided test is told would decide it
+_MOST_RUNS = 10**6
+
+
+class Verdict(StrEnum):
+    """What the data say about a claim."""
+
+    CONFIRMED = "confirmed"
+    NOT_CONFIRMED = "not confirmed"
+    EQUAL = "equal"
+    UNDECIDED = "undecided"
+
+
+class Part(NamedTuple):
+    """One measured quantity and what it says.
+
+    Attributes
+    ----------
+    measured : str
+        What was compared, with numbers.
+    verdict : Verdict
+        What they say.
+    reading : str
+        Reading of the paper that it belongs to, "text" or "plots"; empty where there is but one.
+    """
+
+    measured: str
+    verdict: Verdict
+    reading: str = ""
+
+
+def _mean_and_reach(samples: Array) -> tuple[float, float]:
+    """Mean, and how far its one-sided confidence intervals reach."""
+    count = len(samples)
+    if count < 2:
+        return math.nan, math.inf
+    error = float(samples.std(ddof=1)) / math.sqrt(count)
+    return float(samples.mean()), float(stats.t.ppf(CONFIDENCE, count - 1)) * error
+
+
+def below(samples: Array, limit: float = 0.0, margin: float = 0.0) -> Verdict:
+    """Whether the mean of independent samples is below a limit, or else within a margin of it."""
+    mean, reach = _mean_and_reach(samples)
+    if mean + reach < limit:
+        return Verdict.CONFIRMED
+    if abs(mean - limit) + reach < margin:
+        return Verdict.EQUAL
+    return Verdict.NOT_CONFIRMED if mean - reach > limit else Verdict.UNDECIDED
+
+
+def runs_to_decide(samples: Array, limit: float = 0.0, margin: float = 0.0) -> float:
+    """Count the runs that would decide with probability 0.9, given mean and spread of the samples.
+
+    The test needs the mean to be (z_0.99 + z_0.9) standard errors away from the limit, or from
+    the nearer end of the margin around it, whichever takes fewer runs.
+    """
+    if len(samples) < 2:
+        return math.inf
+    away = abs(float(samples.mean()) - limit)
+    return _runs_for(float(samples.std(ddof=1)), max(away, margin - away))
+
+
+def _runs_for(spread: float, distance: float) -> float:
+    """Count the runs after which a mean of runs of this spread is told from one so far away."""
+    if distance <= 0.0:
+        return math.inf
+    quantiles = float(stats.norm.ppf(CONFIDENCE) + stats.norm.ppf(_POWER))
+    return math.ceil((quantiles * spread / distance) ** 2)
+
+
+def sampled(
+    measured: str, samples: Array, limit: float = 0.0, scale: float = 0.0, *, logs: bool = False
+) -> Part:
+    """Part whose verdict comes from samples.
+
+    Parameters
+    ----------
+    measured : str
+        What was compared.
+    samples : ndarray, shape (runs,)
+        Quantity whose mean should be below the limit.
+    limit : float
+        The limit.
+    scale : float
+        What EQUAL_WITHIN is a share of; 0 where the claim is not about an order.
+    logs : bool
+        Whether the samples are logarithms of ratios, so that the share is of the ratio.
+    """
+    margin = (math.log1p(EQUAL_WITHIN) if logs else EQUAL_WITHIN) * scale
+    verdict = below(samples, limit, margin)
+    if verdict is Verdict.EQUAL:
+        mean, reach = _mean_and_reach(samples)
+        apart = (abs(mean - limit) + reach) / scale
+        share = math.expm1(apart) if logs else apart
+        measured += f" Equal within {100.0 * share:.1f} %."
+    elif verdict is Verdict.UNDECIDED:
+        measured += " " + _runs_text(runs_to_decide(samples, limit, margin), len(samples))
+    return Part(measured, verdict)
+
+
+def _runs_text(runs: float, have: int) -> str:
+    if runs > _MOST_RUNS:
+        return f"No number of runs within reach would decide; there are {have:,}."
+    digits = max(0, len(str(int(runs))) - 2)
+    rounded = math.ceil(runs / 10**digits) * 10**digits
+    return f"About {max(rounded, have + 1):,} runs would decide; there are {have:,}."
+
+
+def below_by_resampling(values: Array, limit: float) -> Verdict:
+    """Whether a statistic is below a limit, given its values on bootstrap samples."""
+    low, high = np.quantile(values, (1.0 - CONFIDENCE, CONFIDENCE))
+    if high < limit:
+        return Verdict.CONFIRMED
+    return Verdict.NOT_CONFIRMED if low > limit else Verdict.UNDECIDED
+
+
+def resampled(measured: str, values: Array, limit: float, runs: int) -> Part:
+    """Part whose verdict comes from values of a statistic on bootstrap samples of so many runs."""
+    verdict = below_by_resampling(values, limit)
+    if verdict is Verdict.UNDECIDED:
+        spread = float(values.std()) * math.sqrt(runs)
+        wanted = _runs_for(spread, abs(float(np.median(values)) - limit))
+        measured += " " + _runs_text(wanted, runs)
+    return Part(measured, verdict)
+
+
+def together(verdicts: Iterable[Verdict]) -> Verdict:
+    """Verdict on a claim with several parts: all must hold, and equal is not less."""
+    given = list(verdicts)
+    if any(verdict is Verdict.NOT_CONFIRMED for verdict in given):
+        return Verdict.NOT_CONFIRMED
+    if not given or any(verdict is Verdict.UNDECIDED for verdict in given):
+        return Verdict.UNDECIDED
+    return Verdict.EQUAL if Verdict.EQUAL in given else Verdict.CONFIRMED
+
+
+def across_readings(verdicts: Iterable[Verdict]) -> Verdict:
+    """Verdict on a claim under several readings: it is refuted only if it is under all."""
+    ranked = (Verdict.CONFIRMED, Verdict.EQUAL, Verdict.UNDECIDED, Verdict.NOT_CONFIRMED)
+    return min(list(verdicts) or [Verdict.UNDECIDED], key=ranked.index)
+
+
+def verdict_by_reading(parts: Iterable[Part]) -> dict[str, Verdict]:
+    """Verdict of every reading; the parts without one belong to all."""
+    given = list(parts)
+    readings = list(dict.fromkeys(part.reading for part in given if part.reading)) or [""]
+    return {
+        reading: together(part.verdict for part in given if part.reading in ("", reading))
+        for reading in readings
+    }
