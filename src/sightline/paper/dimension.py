@@ -11,6 +11,8 @@ from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, VARIANCE, curve_frame, marks
 from sightline.problems import LinearBandit
+from sightline.report.figures import label_ends
+from sightline.report.style import BOUND
 
 __all__ = ["DIMENSIONS", "ITEM", "dimension_exponents"]
 
@@ -72,9 +74,9 @@ def _show(outcome: Outcome) -> Findings:
     for gap, row in zip(GAPS, means.T, strict=True):
         axes.plot(DIMENSIONS, row, "o-", label=rf"$\Delta$ = {gap:g}")
     line = means[0].max() * np.array(DIMENSIONS) / DIMENSIONS[0]
-    axes.plot(DIMENSIONS, line, "k--", label=r"$\propto d$")
+    axes.plot(DIMENSIONS, line, "--", color=BOUND, label=r"$\propto d$")
     axes.set(xscale="log", yscale="log", xlabel="d", ylabel="mean regret")
-    axes.legend()
+    label_ends(axes)
     low, middle, high = np.quantile(dimension_exponents(outcome), (0.01, 0.5, 0.99))
     return Findings(
         figures={"dimension": ("Last regret against the dimension", figure)},
@@ -86,6 +88,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="dimension",
     title="Beyond: dependence on the dimension",
+    see="The largest regret over all gaps grows no faster than the dimension.",
+    short="Dimension",
     where="Theorems on worst-case and gap-dependent regret",
     about="The d unit vectors as arms, one of them better than all others by a gap, noise variance "
     "0.1. The worst-case bound is of the order d, the gap-dependent one d^3; the largest regret "

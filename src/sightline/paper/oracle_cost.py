@@ -11,6 +11,7 @@ from sightline.bounds.asymptotic import lower_bound
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.problems import end_of_optimism, unit_sphere
+from sightline.report.figures import label_ends
 from sightline.report.page import Table
 
 __all__ = ["ITEM", "costs", "excess_exponents"]
@@ -71,11 +72,12 @@ def _show(outcome: Outcome) -> Findings:
         for axes, (strategy, cost) in zip(row, found["costs"].items(), strict=True):
             ratio = np.array(cost) / (found["constant"] * np.array(found["levels"]))
             axes.plot(found["levels"], ratio, label=name)
-            axes.set(xscale="log", xlabel=r"evidence $\\beta$", title=strategy)
+            axes.set(xscale="log", xlabel=r"evidence $\beta$", title=strategy)
             cells += [f"{ratio[0]:.3f}", f"{ratio[-1]:.3f}"]
         rows.append((name, f"{found['constant']:.3f}", f"{found['levels'][-1]:.0f}", *cells))
-    row[0].set_ylabel(r"cost / ($c^* \\beta$)")
-    row[0].legend()
+    row[0].set_ylabel(r"cost / ($c^* \beta$)")
+    for axes in row:
+        label_ends(axes)
     head = ["problem", "c*", "last beta"]
     for strategy in _STRATEGIES:
         head += [f"{strategy}: ratio at beta = 10", "at the last beta"]
@@ -89,6 +91,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="oracle",
     title="Beyond: what it costs to know the answer",
+    see="The cost over c* beta falls towards 1 as the level beta grows.",
+    short="Oracle",
     where="Appendix on primal-dual methods, oracle setting",
     about="With gaps and alternatives known, online convex optimisation and oracle IDS build an "
     "allocation that meets every constraint at the level beta. The paper bounds their cost by c* "

@@ -101,6 +101,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="weights",
     title="Beyond: weights and posterior probabilities",
+    see="Weights of IDS are near the posterior probabilities of the arms that may be best.",
+    short="Weights",
     where="Alternative definitions of the information gain; appendix on mutual information",
     about="q of cells beside the probability that an arm is best, given that the empirically best "
     "one is not, under the posterior of a normal prior: both from the cones of the plane in which "

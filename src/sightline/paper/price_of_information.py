@@ -72,6 +72,9 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="worst-case",
     title="Beyond: the price of information, in the worst case",
+    see="The primal-dual rule pays in nearly every round; IDS stays of the order of the "
+    "square root of n.",
+    short="Worst case",
     where="Section on the primal-dual approach",
     about="For every n a problem of its own: epsilon = 1/n, and the second arm so close to the "
     "first one that telling them apart by the third would take more than n rounds, at a cost of 1 "

@@ -68,6 +68,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="zero-best",
     title="Beyond: a best arm of norm zero",
+    see="With a best arm that teaches nothing IDS still comes down towards c* log n.",
+    short="Zero best arm",
     where="Below the theorem on asymptotic regret, which assumes that the best arm is not zero",
     about="Four arms in the plane, the best one of which is the zero vector: playing it teaches "
     "nothing, and its width is zero, so that delta_s can be zero. Algorithm 1 is then taken in the "
