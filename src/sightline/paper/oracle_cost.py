@@ -71,10 +71,10 @@ def _show(outcome: Outcome) -> Findings:
         for axes, (strategy, cost) in zip(row, found["costs"].items(), strict=True):
             ratio = np.array(cost) / (found["constant"] * np.array(found["levels"]))
             axes.plot(found["levels"], ratio, label=name)
-            axes.set(xscale="log", xlabel=r"evidence $\\beta$", title=strategy)
+            axes.set(xscale="log", xlabel=r"evidence $\beta$", title=strategy)
             cells += [f"{ratio[0]:.3f}", f"{ratio[-1]:.3f}"]
         rows.append((name, f"{found['constant']:.3f}", f"{found['levels'][-1]:.0f}", *cells))
-    row[0].set_ylabel(r"cost / ($c^* \\beta$)")
+    row[0].set_ylabel(r"cost / ($c^* \beta$)")
     row[0].legend()
     head = ["problem", "c*", "last beta"]
     for strategy in _STRATEGIES:
