@@ -88,7 +88,7 @@ THEORY: tuple[Claim, ...] = (
         ),
     ),
     Claim(
-        "... and the second arm o(log n) times: pulls over log n fall to below a tenth",
+        "... and the second arm o(log n) times: less than a hundredth as often",
         "Section 3",
         "allocation",
         (Custom(measures_of_proofs.second_arm_is_left),),
@@ -176,7 +176,7 @@ THEORY: tuple[Claim, ...] = (
     ),
     Claim(
         "With thresholded gaps the theorem holds for a best arm of norm zero: the ratio to c* "
-        "sigma^2 log n ends below 1.2",
+        "sigma^2 log n falls, to below 1.3 at 10^300",
         "Below the theorem on asymptotic regret",
         "zero-best",
         (Custom(partial(measures.zero_best_ratio, policy="IDS-H, thresholded")),),

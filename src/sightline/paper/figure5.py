@@ -85,7 +85,7 @@ ITEM = Item(
     about="beta_t = sigma^2 (2 log t + d log log t) for all policies; the tables have the "
     "log-determinant coefficient beside it, and the one of the authors' code, in which sigma^2 "
     "multiplies the first term only. The quick profile leaves out SOLID and random sets.",
-    sizes={"quick": Size(10**6, 24, every_variant=False), "paper": Size(10**6, 100)},
+    sizes={"quick": Size(10**6, 56, every_variant=False), "paper": Size(10**6, 100)},
     experiments=_experiments,
     show=_show,
 )

@@ -38,23 +38,21 @@ RIVALS: Mapping[str, Policy] = {
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    bayesian: dict[str, Policy] = {}
+    policies: dict[str, Policy] = {**IDS_POLICIES, **RIVALS}
+    names = [RANDOM, SLOPE_2]
     if size.every_variant:
-        bayesian = {"Bayesian IDS": BayesianIDS(samples=size.samples)}
-    policies = {**IDS_POLICIES, **RIVALS, **bayesian}
-    worlds, rounds = problems(RANDOM, SLOPE_2), marks(size.horizon)
-    found = {
-        "regret": Experiment(worlds, policies, size.horizon, size.replications, checkpoints=rounds)
-    }
-    if size.every_variant:
-        found["plots"] = Experiment(
-            problems(RANDOM, PLOTS.example),
-            {**as_read(IDS_POLICIES, PLOTS), **RIVALS, **bayesian},
+        policies |= as_read(IDS_POLICIES, PLOTS)
+        policies["Bayesian IDS"] = BayesianIDS(samples=size.samples)
+        names.append(PLOTS.example)
+    return {
+        "regret": Experiment(
+            problems(*names),
+            policies,
             size.horizon,
             size.replications,
-            checkpoints=rounds,
+            checkpoints=marks(size.horizon),
         )
-    return found
+    }
 
 
 def _show(outcome: Outcome) -> Findings:

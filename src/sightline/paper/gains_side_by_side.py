@@ -157,7 +157,7 @@ ITEM = Item(
     "Psi_s / (4 delta_s) tends to c*, Delta-hat_s(mu_s) / delta_s to 2. End of optimism, slope 2. "
     f"The bounds of the proofs with their constants are checked at unit variance, epsilon = "
     f"{_EPSILON}, over 10^12 rounds.",
-    sizes={"quick": Size(10**200, 4, many=60), "paper": Size(10**1000, 20, many=200)},
+    sizes={"quick": Size(10**300, 4, many=60), "paper": Size(10**1000, 20, many=200)},
     calculations=_calculations,
     show=_show,
 )

@@ -105,14 +105,14 @@ def pulls_are_optimal_high(outcome: Outcome) -> Part:
 
 
 def second_arm_is_left(outcome: Outcome) -> Part:
-    """Compare pulls of the second arm over log n at 10^6 and at the last round."""
+    """Compare pulls of the second arm at the last round with those of the third."""
     last = outcome.results["far"].plan.rounds[-1]
-    early, late = _pulls(outcome, 1, 10**6), _pulls(outcome, 1, last)
+    second, third = _pulls(outcome, 1, last), _pulls(outcome, 2, last)
     text = (
-        f"{early.mean():.2f} pulls per log n at 10^6, {late.mean():.3f} at {rounds_text(last)}: "
-        "below a tenth?"
+        f"{second.mean():.4f} pulls per log n at {rounds_text(last)}, {third.mean():.3f} of the "
+        "informative arm: below a hundredth of these?"
     )
-    return sampled(text, late - 0.1 * early)
+    return sampled(text, second - 0.01 * third)
 
 
 def effective_horizon(outcome: Outcome) -> Part:
