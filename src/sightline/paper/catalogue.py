@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sightline.paper import (
     all_data,
     dimension,
+    far_gains,
     far_horizon,
     figure1,
     figure2,
@@ -45,6 +46,7 @@ ITEMS: Mapping[str, Item] = {
         figure8,
         table1,
         far_horizon,
+        far_gains,
         solid_bonus,
         regulariser,
         pulls_and_allocation,

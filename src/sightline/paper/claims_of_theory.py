@@ -59,7 +59,7 @@ THEORY: tuple[Claim, ...] = (
         Claim(
             f"So it is for {policy}",
             "Alternative definitions of the information gain",
-            "far-horizon",
+            "far-gains",
             _limit(policy),
         )
         for policy in ("IDS-H-UCB", "IDS-C", "IDS-C-UCB")
@@ -68,7 +68,7 @@ THEORY: tuple[Claim, ...] = (
         "With the log-det gain of earlier work IDS is not asymptotically optimal on the end of "
         "optimism: put into Algorithm 1, its ratio stays above 1.2",
         "Appendix on information gain functions",
-        "far-horizon",
+        "far-gains",
         (Custom(partial(measures_of_proofs.ratio_stays_up, policy="IDS, log-det gain")),),
     ),
     Claim(

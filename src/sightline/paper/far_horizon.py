@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sightline.engine.checkpoints import rounds_text
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (
+    IDS_H,
     SLOPE_2,
     curve_frame,
     error_text,
@@ -13,36 +16,26 @@ from sightline.paper.settings import (
     marks,
     problems,
 )
-from sightline.policies.catalogue import IDS, LinUCB
+from sightline.policies.base import Policy
+from sightline.policies.catalogue import LinUCB
 from sightline.report.figures import growth_figure, ratio_figure
 from sightline.report.page import Table
 from sightline.report.statistics import mean_and_error
 
-__all__ = ["FAR", "ITEM", "far_experiment"]
+__all__ = ["ITEM", "far_experiment"]
 
 _LOOPED = 10**6
 _SHOWN = [10**e for e in (3, 6, 12, 30, 100, 300, 1000)]
 SIZES = {"quick": Size(10**1000, 16, every_variant=False), "paper": Size(10**1000, 40)}
-FAR = {
-    "IDS-H": "halfspace",
-    "IDS-H-UCB": "halfspace-ucb",
-    "IDS-C": "cell",
-    "IDS-C-UCB": "cell-ucb",
-    "IDS, log-det gain": "log-det",
-}
 
 
-def far_experiment(size: Size) -> Experiment:
+def far_experiment(size: Size, policies: Mapping[str, Policy] | None = None) -> Experiment:
     """IDS on the end of optimism, recorded at the rounds shown and between them."""
     decades = {10**e for e in [*range(1, 30), *range(30, 100, 5), *range(100, 1000, 50)]}
     rounds = sorted(t for t in {*decades, *_SHOWN, size.horizon} if t <= size.horizon)
-    policies = {
-        label: IDS(information=information)
-        for label, information in FAR.items()
-        if size.every_variant or not information.startswith("cell")
-    }
+    played = {"IDS-H": IDS_H} if policies is None else policies
     return Experiment(
-        problems(SLOPE_2), policies, size.horizon, size.replications, checkpoints=rounds
+        problems(SLOPE_2), played, size.horizon, size.replications, checkpoints=rounds
     )
 
 
@@ -63,8 +56,7 @@ def _show(outcome: Outcome) -> Findings:
     curve = results.curves(SLOPE_2)["IDS-H"]
     curves = {"IDS": curve, "LinUCB": outcome.results["beside"].curves(SLOPE_2)["LinUCB"]}
     rows = []
-    frame = results.frame[results.frame.policy == "IDS-H"]
-    explored = frame.groupby("t", observed=True).explorations.mean()
+    explored = results.frame.groupby("t", observed=True).explorations.mean()
     for t in _SHOWN:
         if t not in results.plan.rounds:
             continue

@@ -28,7 +28,6 @@ def _show(outcome: Outcome) -> Findings:
     results = outcome.results["far"]
     optimal = lower_bound(problems(SLOPE_2)[SLOPE_2]).allocation
     pulls: pd.DataFrame = results.pulls("all")
-    pulls = pulls[pulls.policy == "IDS-H"].copy()
     pulls["log_t"] = [math.log(t) for t in pulls.t]
     pulls = pulls[pulls.log_t > 2.0]
     figure = Figure(figsize=(6.4, 3.9), layout="constrained")
