@@ -67,6 +67,8 @@ class RemoteDecision:
         Who it is for.
     probability : float or None
         With which it was drawn; None if unknown.
+    probabilities : mapping of str to float, or None
+        Of all options that it could have been, by name; None if unknown.
     exploring : bool
         Whether the policy will learn from the reward.
     round : int
@@ -94,6 +96,7 @@ class RemoteDecision:
     context: str | None
     unit: str | None
     probability: float | None
+    probabilities: Mapping[str, float] | None
     exploring: bool
     round: int
     sequence: int
@@ -153,8 +156,9 @@ class Client:
         experiment : str
             Its id: letters, digits, ``.``, ``_`` and ``-``.
         **specification
-            ``factors``, ``options``, ``contexts`` or ``duel``; ``noise_std`` or ``reward``,
-            ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``, ``floor``, ``description``.
+            ``factors``, ``options``, ``contexts``, ``duel`` or ``stream``; ``noise_std`` or
+            ``reward``, ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``, ``floor``,
+            ``control``, ``stop``, ``description``.
         """
         patience = max(self._patience, _COMPILATION)
         return self._json("PUT", self._path(experiment), specification, patience=patience)
@@ -167,6 +171,7 @@ class Client:
         unit: str | None = None,
         available: Iterable[str | int] | None = None,
         context: str | int | None = None,
+        actions: Any = None,
         activate: bool = True,
         key: str | None = None,
     ) -> Any:
@@ -184,6 +189,8 @@ class Client:
             Options that may be chosen this time.
         context : str or int, optional
             The present context.
+        actions : array_like, shape (k, d), optional
+            Features of the options on offer, where they are new in every round.
         activate : bool
             Whether the decision is used at once; if not, :meth:`activate` says so later.
         key : str, optional
@@ -199,6 +206,7 @@ class Client:
             "unit": unit,
             "available": None if available is None else list(available),
             "context": context,
+            "actions": None if actions is None else [[float(x) for x in row] for row in actions],
         }
         body = {name: value for name, value in body.items() if value is not None}
         if not activate:
@@ -213,6 +221,24 @@ class Client:
     def tell(self, decision: RemoteDecision | str, reward: Any) -> dict[str, Any]:
         """Tell the reward of a decision; the same again changes nothing."""
         return self._json("PUT", _of(decision, "reward"), {"reward": reward})
+
+    def amend(
+        self, decision: RemoteDecision | str, reward: Any, *, key: str | None = None
+    ) -> dict[str, Any]:
+        """Correct the reward of a decision; one that is still open is told.
+
+        Parameters
+        ----------
+        decision : RemoteDecision or str
+            The decision, or its id.
+        reward : float or str
+            What is right.
+        key : str, optional
+            The same key gets the same answer, also after later corrections; a new one by default.
+        """
+        path = f"{_of(decision, 'reward')}?amend=1"
+        headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
+        return self._json("PUT", path, {"reward": reward}, headers)
 
     def missing(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Say that no reward will come."""
@@ -251,9 +277,10 @@ class Client:
         """Say where an experiment stands."""
         return self._json("GET", self._path(experiment, "status"))
 
-    def estimates(self, experiment: str) -> list[dict[str, Any]]:
-        """Estimate every option."""
-        return list(self._json("GET", self._path(experiment, "estimates"))["estimates"])
+    def estimates(self, experiment: str, delta: float = 0.05) -> list[dict[str, Any]]:
+        """Estimate every option; with a control its difference to that, with an interval."""
+        path = f"{self._path(experiment, 'estimates')}?{urlencode({'delta': delta})}"
+        return list(self._json("GET", path)["estimates"])
 
     def effects(self, experiment: str, delta: float = 0.05) -> list[dict[str, Any]]:
         """Estimate every effect, with intervals that hold at all rounds at once."""
@@ -280,6 +307,21 @@ class Client:
         content = self._send("GET", self._path(experiment, "export.parquet"))
         with open(path, "wb") as file:
             file.write(content)
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """List all tokens, without their secrets; for admins."""
+        return list(self._json("GET", "/v1/tokens")["tokens"])
+
+    def create_token(self, name: str, role: str) -> str:
+        """Make a token, and return it: nobody can read it again; for admins.
+
+        An answer that is lost on the way loses the token: revoke it, and make another one.
+        """
+        return str(self._json("POST", "/v1/tokens", {"name": name, "role": role})["token"])
+
+    def revoke_token(self, name: str) -> dict[str, Any]:
+        """Make a token useless; for admins."""
+        return self._json("DELETE", f"/v1/tokens/{quote(name, safe='')}")
 
     def __enter__(self) -> Self:
         return self

@@ -22,6 +22,7 @@ def experiment_values(found: Gathered) -> dict[str, Any]:
     points = found.history["points"]
     is_duel = found.experiment["specification"]["duel"] is not None
     options = _ordered(found.options)
+    shown = _with_intervals(options[:_MOST_ROWS])
     effects = [] if _are_indicators(found.experiment["features"]) else found.effects
     return {
         "id": found.experiment["id"],
@@ -30,10 +31,13 @@ def experiment_values(found: Gathered) -> dict[str, Any]:
         "status": found.status,
         "state": _state(found),
         "lead": lead(found.status, points),
-        "options": _with_intervals(options[:_MOST_ROWS]),
+        "stop": _stop(found.status["stop"]),
+        "bound": _bound(found.status),
+        "options": _with_differences(shown),
         "more_options": max(len(options) - _MOST_ROWS, 0),
-        # of a duel they would be those of items alone
-        "offers_counts": not is_duel and bool(options) and "asked" in options[0],
+        "offers_counts": bool(options) and "asked" in options[0],
+        "mean_name": "Mean outcome" if is_duel else "Mean reward",
+        "has_control": found.status["control"] is not None,
         "effects": _with_intervals(_renamed(effects[:_MOST_ROWS])),
         "more_effects": max(len(effects) - _MOST_ROWS, 0),
         "has_levels": any(one["level"] for one in effects),
@@ -61,6 +65,23 @@ def _state(found: Gathered) -> str:
     passed = evidence is not None and threshold is not None and evidence >= threshold
     phase: str = found.status["phase"]
     return "settled" if phase == "running" and (passed or found.status["settled"]) else phase
+
+
+def _stop(stop: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Say whether the experiment is settled at its own level, and for what."""
+    if stop is None:
+        return None
+    best = stop["best"]
+    if isinstance(best, dict):
+        best = ", ".join(f"{context}: {name}" for context, name in best.items())
+    return {**stop, "best": best, "level": f"{stop['delta']:g}"}
+
+
+def _bound(status: dict[str, Any]) -> float | None:
+    """Regret that no policy can avoid in as many decisions, in the long run: c* log n."""
+    if status["bound"] is None or status["round"] < 3:
+        return None
+    return float(status["bound"]["value"] * math.log(status["round"] - 1))
 
 
 def _ordered(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -98,6 +119,15 @@ def _with_intervals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         drawn = interval(one["mean"], (lower, upper), (low, high))
         written.append({**one, "drawn": drawn, "mean": mean, "range": words})
     return written
+
+
+def _with_differences(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Draw differences to a control, where there are any, over an axis of their own."""
+    if not rows or "difference" not in rows[0]:
+        return rows
+    found = [{**one["difference"], "mean": one["difference"]["estimate"]} for one in rows]
+    drawn = _with_intervals(found)
+    return [{**one, "difference": two} for one, two in zip(rows, drawn, strict=True)]
 
 
 def _places(rows: list[dict[str, Any]]) -> int:

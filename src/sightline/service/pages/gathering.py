@@ -80,7 +80,7 @@ def gather(readers: Readers, experiment: str) -> Gathered:
 
 def _options(readers: Readers, experiment: str) -> list[dict[str, Any]]:
     """Estimates of the API, with intervals where options have them."""
-    found = views.estimates_view(readers, experiment)["estimates"]
+    found = views.estimates_view(readers, experiment, DELTA)["estimates"]
     with readers.following(experiment) as (follower, _):
         view = view_of(follower.session.live)
     if view.options.stream:
