@@ -48,7 +48,7 @@ def twins(make: Any, tell: Any, wrong: Any, count: int = 30) -> tuple[sl.Session
 
 def require_same(one: sl.Session, other: sl.Session) -> None:
     """Everything that is said of both is the same, but for rounding."""
-    close = {"rel": 1e-9, "abs": 1e-9}
+    close: dict[str, Any] = {"rel": 1e-9, "abs": 1e-9}
     assert one._live.standing.totals == pytest.approx(other._live.standing.totals, **close)
     for field in ("t", "told", "asked", "explorations"):
         assert np.array_equal(

@@ -61,7 +61,8 @@ def amended(
     table.options.needs_lasting_options("amending a reward")  # others are not kept apart
     p = table.options.per_arm
     before, after = (np.broadcast_to(np.asarray(told, np.float64), p) for told in (was, now))
-    standing = Standing(*(array.copy() for array in table.standing))
+    copies: Any = (array.copy() for array in table.standing)
+    standing = Standing(*copies)
     standing.totals.reshape(-1, p)[arm] += after - before
     state = table.state
     if exploring:

@@ -125,7 +125,7 @@ def _from_layouts_3_to_7(old: Snapshot) -> Snapshot:
     Or from before there were contexts, options new in every round, games, or laws.
     """
     options = {"contexts": None, "stream": False, "items": None} | old.header["options"]
-    later = {"rewards": None, "committed": []}
+    later: dict[str, Any] = {"rewards": None, "committed": []}
     header = later | old.header | {"options": options, "version": VERSION}
     return Snapshot(header, old.arrays)
 

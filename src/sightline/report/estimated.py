@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,7 +55,7 @@ def _problem(view: View, rows: NDArray[np.bool_]) -> TableProblem:
     theta = parameter(view.data)
     if options.observations is not None:
         return LinearGame(options.features, options.observations, theta, view.noise_std)
-    kind = {"rewards": law} if law is not None and law.law is not None else {}
+    kind: dict[str, Any] = {"rewards": law} if law is not None and law.law is not None else {}
     noise = None if kind else _noise(view, rows)
     if options.contexts is None:
         return LinearBandit(options.features[rows], theta, noise, **kind)

@@ -70,7 +70,7 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
         session, view = follower.session, view_of(follower.session.live)
         status, names = session.status(), session.options.labels
         looks = [json.loads(look) for look in rows.looks_of(connection, experiment)[-20:]]
-        answer = {
+        answer: dict[str, Any] = {
             "id": experiment,
             "phase": session.notes.phase,
             "best": None if status.best is None else names[status.best],
