@@ -221,6 +221,58 @@ def test_the_form_creates_experiments(service: Service) -> None:
     assert wanted["reward"]["kind"] == "bernoulli"
 
 
+def test_the_form_knows_every_kind_of_experiment(service: Service) -> None:
+    """Policy, contexts, duels, laws of rewards, control and stop: as the API would be told."""
+    forms: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+        "contexts": (
+            {
+                "kind": "contexts",
+                "contexts": "phone / a\nphone / b\ndesk / a\n desk/b",
+                "control": "a",
+                "policy": "LinUCB",
+                "reward": "counts",
+            },
+            {
+                "contexts": {
+                    "phone": {"a": [1.0, 0.0, 0.0, 0.0], "b": [0.0, 1.0, 0.0, 0.0]},
+                    "desk": {"a": [0.0, 0.0, 1.0, 0.0], "b": [0.0, 0.0, 0.0, 1.0]},
+                },
+                "control": "a",
+                "policy": "LinUCB",
+                "reward": {"kind": "poisson", "std": None, "link": None, "low": None, "high": None},
+            },
+        ),
+        "duel": (
+            {"kind": "duel", "options": "a: 1, 0\nb: 0, 1", "control": "b", "policy": "LinUCB"},
+            {"duel": {"a": [1.0, 0.0], "b": [0.0, 1.0]}, "reward": None, "control": "b"},
+        ),
+        "factors": (
+            {
+                "kind": "factors",
+                "factors": "p: x, y\nq: v, w",
+                "control": "x, w",
+                "stop": "commit",
+                "delta": "0.01",
+                "floor": "0.1",
+                "policy": "IDS",
+                "reward": "numbers",
+                "std": "0.5",
+            },
+            {
+                "control": {"p": "x", "q": "w"},
+                "stop": {"delta": 0.01, "action": "commit"},
+                "floor": 0.1,
+                "policy": {"type": "IDS", "regulariser": "matched"},
+            },
+        ),
+    }
+    for name, (fields, expected) in forms.items():
+        made = send(service, "/experiments", name=name, **fields)
+        assert made.status == 303, made.body
+        wanted = service("GET", f"/v1/experiments/{name}").body["specification"]
+        assert {field: wanted[field] for field in expected} == expected
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -233,6 +285,18 @@ def test_the_form_creates_experiments(service: Service) -> None:
         ({"name": "x", "options": "a\nb", "reward": "bounded"}, "least reward must be a number"),
         ({"name": "x", "options": "a\nb", "window": "soon"}, "reward_window"),
         ({"name": "x", "options": "a\nb", "seed": SCRIPT}, "seed"),
+        ({"name": "x", "options": "a\nb", "kind": SCRIPT}, "there is no such choice"),
+        ({"name": "x", "options": "a\nb", "policy": SCRIPT}, "type must be one of"),
+        ({"name": "x", "options": "a\nb", "control": "c"}, "control: no option has the name"),
+        ({"name": "x", "options": "a\nb", "stop": "notify", "delta": "2"}, "less than 1"),
+        ({"name": "x", "options": "a\nb", "stop": "never"}, "stop.action"),
+        ({"name": "x", "options": "a\nb", "floor": "0.9"}, "floor must be at most 1/2"),
+        ({"name": "x", "kind": "contexts", "contexts": "a\nb"}, "context / option"),
+        ({"name": "x", "kind": "contexts", "contexts": "a/b\na / b"}, "two options have the name"),
+        (
+            {"name": "x", "kind": "factors", "factors": "p: x, y", "control": "x, y"},
+            "a level of each of 1 factors",
+        ),
     ],
 )
 def test_a_form_that_is_wrong_comes_back(

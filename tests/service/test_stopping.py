@@ -60,7 +60,8 @@ def test_notify_says_so_once(service: Service) -> None:
     assert stop["settled_at"] is not None
     assert kinds(service).count("settled") == 1
     page = service("GET", "/experiments/page").body.decode()
-    assert "settled at level 0.05" in page
+    assert "<bdi>b</bdi> is best. That is settled at level 0.05." in page
+    assert '<span class="state settled">settled</span>' in page
 
 
 def test_commit_plays_the_winner_for_ever(service: Service, tmp_path: Path) -> None:

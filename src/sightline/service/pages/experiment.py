@@ -21,6 +21,7 @@ def experiment_values(found: Gathered) -> dict[str, Any]:
     """Choose, order and draw what is shown."""
     points = found.history["points"]
     is_duel = found.experiment["specification"]["duel"] is not None
+    is_stream = found.experiment["specification"]["stream"] is not None
     options = _ordered(found.options)
     shown = _with_intervals(options[:_MOST_ROWS])
     effects = [] if _are_indicators(found.experiment["features"]) else found.effects
@@ -31,7 +32,8 @@ def experiment_values(found: Gathered) -> dict[str, Any]:
         "status": found.status,
         "state": _state(found),
         "lead": lead(found.status, points),
-        "stop": _stop(found.status["stop"]),
+        "stop": found.status["stop"],
+        "is_stream": is_stream,
         "bound": _bound(found.status),
         "options": _with_differences(shown),
         "more_options": max(len(options) - _MOST_ROWS, 0),
@@ -41,7 +43,8 @@ def experiment_values(found: Gathered) -> dict[str, Any]:
         "effects": _with_intervals(_renamed(effects[:_MOST_ROWS])),
         "more_effects": max(len(effects) - _MOST_ROWS, 0),
         "has_levels": any(one["level"] for one in effects),
-        "traffic": traffic_figure(found.history),
+        # of options that are new in every round, places on offer say nothing
+        "traffic": None if is_stream else traffic_figure(found.history),
         "evidence": evidence_figure(found.history),
         "reward": reward_figure(found.history),
         "now": points[-1],
@@ -63,18 +66,9 @@ def _state(found: Gathered) -> str:
     now = found.history["points"][-1]
     evidence, threshold = now["evidence"], now["threshold"]
     passed = evidence is not None and threshold is not None and evidence >= threshold
-    phase: str = found.status["phase"]
-    return "settled" if phase == "running" and (passed or found.status["settled"]) else phase
-
-
-def _stop(stop: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Say whether the experiment is settled at its own level, and for what."""
-    if stop is None:
-        return None
-    best = stop["best"]
-    if isinstance(best, dict):
-        best = ", ".join(f"{context}: {name}" for context, name in best.items())
-    return {**stop, "best": best, "level": f"{stop['delta']:g}"}
+    phase, stop = str(found.status["phase"]), found.status["stop"]
+    settled = passed or found.status["settled"] or (stop is not None and stop["settled"])
+    return "settled" if phase == "running" and settled else phase
 
 
 def _bound(status: dict[str, Any]) -> float | None:

@@ -45,8 +45,8 @@ CHOICES = {
         ("duel", "Which of two is better?"),
     ),
     "policies": (
-        ("", "Stakes: explores while it is worth its price"),
-        ("IDS", "IDS: settles the answer with a guarantee"),
+        ("", "Stakes (default)"),
+        ("IDS", "IDS: a proven answer"),
         ("ThompsonSampling", "Thompson sampling"),
         ("LinUCB", "LinUCB"),
         ("EpsilonGreedy", "Epsilon-greedy"),
