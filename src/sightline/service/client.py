@@ -5,42 +5,18 @@ A request that gets no answer is sent again, with the same key: the service carr
 
 from __future__ import annotations
 
-import http.client
-import json
-import random
-import ssl
-import threading
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
 from typing import Any, Self
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
-from sightline.version import __version__
+from sightline.service.transport import ServiceError, Transport
 
 __all__ = ["Client", "RemoteDecision", "ServiceError"]
 
-_AGAIN = (429, 502, 503, 504)  # answers after which a request is sent again
-_LONGEST_PAUSE = 5.0
 _COMPILATION = 300.0  # seconds in which a service has compiled any policy
-
-
-class ServiceError(RuntimeError):
-    """A service that refuses, or does not answer.
-
-    Attributes
-    ----------
-    status : int
-        Of the answer; 0 if there was none.
-    kind : str
-        What was wrong, in one word.
-    """
-
-    def __init__(self, message: str, status: int = 0, kind: str = "no-answer") -> None:
-        super().__init__(message)
-        self.status, self.kind = status, kind
 
 
 @dataclass(frozen=True)
@@ -138,15 +114,11 @@ class Client:
     def __init__(
         self, url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 30.0
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"url must be such as http://127.0.0.1:8000, got {url!r}")
-        self._address = parts
-        self._token, self._patience, self._timeout = token, float(patience), float(timeout)
-        self._own = threading.local()
+        self._transport = Transport(url, token, patience, timeout)
+        self._json = self._transport.json
 
     def __repr__(self) -> str:
-        return f"Client({self._address.geturl()!r})"
+        return f"Client({self._transport.url!r})"
 
     def create(self, experiment: str, **specification: Any) -> dict[str, Any]:
         """Begin an experiment; the same again changes nothing.
@@ -160,7 +132,7 @@ class Client:
             ``reward``, ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``, ``floor``,
             ``control``, ``stop``, ``description``.
         """
-        patience = max(self._patience, _COMPILATION)
+        patience = max(self._transport.patience, _COMPILATION)
         return self._json("PUT", self._path(experiment), specification, patience=patience)
 
     def ask(
@@ -304,7 +276,7 @@ class Client:
 
     def export(self, experiment: str, path: str | PathLike[str]) -> None:
         """Write all decisions to a Parquet file."""
-        content = self._send("GET", self._path(experiment, "export.parquet"))
+        content = self._transport.send("GET", self._path(experiment, "export.parquet"))
         with open(path, "wb") as file:
             file.write(content)
 
@@ -331,84 +303,10 @@ class Client:
 
     def close(self) -> None:
         """Close the connection of this thread."""
-        connection = getattr(self._own, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._own.connection = None
+        self._transport.close()
 
     def _path(self, experiment: str, *parts: str) -> str:
         return "/".join(["/v1/experiments", quote(experiment, safe=""), *parts])
-
-    def _json(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        patience: float | None = None,
-    ) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._send(method, path, body, headers, patience))
-        return answer
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        patience: float | None = None,
-    ) -> bytes:
-        """Send a request until it is answered, or patience ends: all of them may be repeated."""
-        content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        deadline = time.monotonic() + (self._patience if patience is None else patience)
-        pause = 0.02
-        while True:
-            wait = pause * random.uniform(0.5, 1.5)
-            trouble: Exception
-            try:
-                status, answer, later = self._try(method, path, content, headers or {})
-            except (OSError, http.client.HTTPException) as error:
-                self.close()
-                trouble = ServiceError(f"{self._address.geturl()} does not answer: {error!r}")
-            else:
-                if status < 400:
-                    return answer
-                trouble = _error(status, answer)
-                if status not in _AGAIN:
-                    raise trouble
-                wait = max(wait, min(later, _LONGEST_PAUSE))
-            if time.monotonic() + wait > deadline:
-                raise trouble
-            time.sleep(wait)
-            pause = min(2.0 * pause, _LONGEST_PAUSE)
-
-    def _try(
-        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[int, bytes, float]:
-        sent = {"User-Agent": f"sightline/{__version__}", **headers}
-        if content is not None:
-            sent["Content-Type"] = "application/json"
-        if self._token is not None:
-            sent["Authorization"] = f"Bearer {self._token}"
-        connection = self._connection()
-        connection.request(method, self._address.path.rstrip("/") + path, content, sent)
-        response = connection.getresponse()
-        later = response.getheader("Retry-After") or "0"
-        return response.status, response.read(), float(later) if later.isdigit() else 0.0
-
-    def _connection(self) -> http.client.HTTPConnection:
-        found: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
-        if found is None:
-            host, port = self._address.hostname or "", self._address.port
-            if self._address.scheme == "https":
-                trusted = ssl.create_default_context()
-                found = http.client.HTTPSConnection(
-                    host, port, timeout=self._timeout, context=trusted
-                )
-            else:
-                found = http.client.HTTPConnection(host, port, timeout=self._timeout)
-            self._own.connection = found
-        return found
 
 
 def _of(decision: RemoteDecision | str, verb: str) -> str:
@@ -419,23 +317,3 @@ def _of(decision: RemoteDecision | str, verb: str) -> str:
 def _decision(answer: Mapping[str, Any]) -> RemoteDecision:
     """Read a decision; a later service may tell more of it."""
     return RemoteDecision(**{name: value for name, value in answer.items() if name in _KNOWN})
-
-
-def _error(status: int, answer: bytes) -> Exception:
-    """Find the error that a session would have raised."""
-    try:
-        problem = json.loads(answer)
-        detail, kind = str(problem["detail"]), str(problem["type"]).rpartition(":")[2]
-    except (ValueError, KeyError, TypeError):  # of a proxy between
-        return ServiceError(f"the service answers {status}", status, "http")
-    if kind in ("unknown-decision", "closed-decision", "expired-decision"):
-        from sightline.engine import decisions  # with NumPy, which no other answer needs
-
-        names = {404: "UnknownDecisionError", 409: "ClosedDecisionError"}
-        error: Exception = getattr(decisions, names.get(status, "ExpiredDecisionError"))(detail)
-        return error
-    if status in (401, 403):
-        return PermissionError(detail)
-    if status == 422:
-        return ValueError(detail)
-    return ServiceError(detail, status, kind)
