@@ -28,6 +28,7 @@ def busy(service: Service, seed: int, requests: int = 60) -> None:
     rng = random.Random(seed)
     path = PAGE
     waiting: list[str] = []
+    told: list[str] = []
     for i in range(requests):
         dice = rng.random()
         if dice < 0.5 or not waiting:
@@ -37,6 +38,10 @@ def busy(service: Service, seed: int, requests: int = 60) -> None:
         elif dice < 0.9:
             id_ = waiting.pop(rng.randrange(len(waiting)))
             service("PUT", f"/v1/decisions/{id_}/reward", {"reward": rng.gauss(0.3, 0.3)})
+            told.append(id_)
+            if dice > 0.8:
+                amended = {"reward": rng.gauss(0.3, 0.3)}
+                service("PUT", f"/v1/decisions/{rng.choice(told)}/reward?amend=1", amended)
         elif dice < 0.95:
             service("PUT", f"/v1/decisions/{waiting.pop()}/missing")
         else:
@@ -65,6 +70,7 @@ def test_live_is_the_log_done_again(database: str, monkeypatch: pytest.MonkeyPat
         desk = service.heart._writer._desks["page"]
         known = {**bits(desk.session.live), "notes": desk.session.notes, "last": desk.log.last}
         assert known["last"] > 50
+        assert known["notes"].amended > 0
         assert states(service.store) == [known, known]
         with service.heart.readers.following("page") as (follower, _):
             assert bits(follower.session.live) == bits(desk.session.live)
