@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.journal import Event, amendment_in, set_of_bytes, told_in_event
-from sightline.engine.ledger import Told
 from sightline.engine.live import CHANGES
 from sightline.engine.options import Options, pairs_of
 from sightline.engine.supports import Support
@@ -21,6 +20,8 @@ from sightline.report.standing import Record, View
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from sightline.engine.ledger import Told
 
 __all__ = ["METADATA", "WRITERS", "decision_frame"]
 
