@@ -150,7 +150,7 @@ def ellipsoid_by_law(
     fit.arms.pulls[:] = pulls
     fit.arms.sums[:] = totals
     fit.learned.rounds[0] = int(fit.arms.pulls.sum())
-    interpreted(refresh)(fit)  # a kernel would be compiled for this alone
+    refresh(fit)  # by the kernel that has made the fit
     factor = np.triu(fit.scratch.factor)
     return Ellipsoid(factor, factor @ fit.learned.theta, fit.regulariser, 1.0, bound)
 

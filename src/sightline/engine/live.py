@@ -111,7 +111,9 @@ class LiveState:
         self.table = first_table(options, policy, noise_std, standing, likelihood)
         self.seed = integer("seed", seed, at_least=0)
         self.rng, _ = streams(self.seed)
-        self._compiled = registered(self.state).compiled
+        self._compiled, ours = registered(self.state)
+        self._formula = ours and not policy.probability_by_draws
+        self._unused = np.random.Generator(np.random.PCG64(0))
         self.ledger = Ledger(window)
         self.floor = valid_floor(floor, self.table, policy)
         self.journal: Log | None = None
@@ -387,8 +389,11 @@ class LiveState:
     def _spare(self) -> np.random.Generator:
         """Make a generator for this round that decides nothing.
 
-        Decisions are the same with and without probabilities.
+        Decisions are the same with and without probabilities.  Laws of the library that have a
+        formula draw nothing, and making a generator takes longer than most of them.
         """
+        if self._formula:
+            return self._unused
         seed = np.random.SeedSequence(self.seed, spawn_key=(2, int(self.standing.t[0])))
         return np.random.Generator(np.random.PCG64(seed))
 

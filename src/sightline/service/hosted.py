@@ -31,6 +31,8 @@ __all__ = ["Hosted", "Notes"]
 class Notes:
     """What the service knows of an experiment beyond its session: a fold of the log as well.
 
+    Folding an entry once more changes nothing: notes of a snapshot may be some entries ahead of it.
+
     Attributes
     ----------
     phase : str
@@ -39,8 +41,8 @@ class Notes:
         Number of the event that last added or retired an option; 0 before the first.
     inactive : set of str
         Open decisions that have not been activated.
-    amended : int
-        How many rewards were amended.
+    amended, amended_last : int
+        How many rewards were amended, and the number of the last entry about one.
     settled : tuple of int
         What was found to be best at the level that ``stop`` names: a row, or one for every context;
         nothing before.  Options that come and go, and amended rewards, open the question again.
@@ -52,6 +54,7 @@ class Notes:
     version: int = 0
     inactive: set[str] = field(default_factory=set)
     amended: int = 0
+    amended_last: int = 0
     settled: tuple[int, ...] = ()
     settled_at: float = 0.0
 
@@ -65,10 +68,10 @@ class Notes:
             self.inactive.discard(event.decision or "")
         elif event.kind in ("added", "retired", "amended"):
             self.settled = ()
-            if event.kind == "amended":
-                self.amended += 1
-            else:
+            if event.kind != "amended":
                 self.version = event.sequence
+            elif event.sequence > self.amended_last:
+                self.amended, self.amended_last = self.amended + 1, event.sequence
         elif event.kind in ("settled", "committed"):
             self.settled = tuple(json.loads(event.body or "")["arms"])
             self.settled_at = event.time
@@ -80,14 +83,15 @@ class Notes:
     def written(self) -> str:
         """Write them for a snapshot."""
         first = [self.phase, self.version, sorted(self.inactive)]
-        return json.dumps([*first, self.amended, self.settled, self.settled_at])
+        later = [self.amended, self.amended_last, self.settled, self.settled_at]
+        return json.dumps(first + later)
 
     @classmethod
     def read(cls, text: str) -> Notes:
         """Inverse of :meth:`written`."""
         phase, version, inactive, *later = json.loads(text)
-        amended, settled, settled_at = later or (0, (), 0.0)  # which came with a later release
-        return cls(phase, version, set(inactive), amended, tuple(settled), settled_at)
+        amended, last, settled, settled_at = later or (0, 0, (), 0.0)  # of a later release
+        return cls(phase, version, set(inactive), amended, last, tuple(settled), settled_at)
 
 
 class Hosted(Session):
