@@ -287,8 +287,8 @@ def test_options_that_come_with_the_question(tmp_path: Path) -> None:
             assert tell(service, made["id"], 0.5).status == 200
         other = service("POST", f"{path}/decisions", {"actions": rows}, "key-0")
         assert (other.status, other.body["type"][22:]) == (422, "other-request")
-        for wrong in ({}, {"actions": [[1.0]]}, {"actions": rows * 2}, {"actions": []}):
-            assert service("POST", f"{path}/decisions", wrong).status == 422
+        for wrong in (None, [[1.0]], rows * 2, []):
+            assert service("POST", f"{path}/decisions", {"actions": wrong}).status == 422
         many = service("POST", f"{path}/decisions", {"actions": rows, "count": 2})
         assert "count must be left out" in many.body["detail"]
         assert service("POST", f"{PAGE}/decisions", {"actions": rows}).status == 404
