@@ -43,8 +43,6 @@ class RemoteDecision:
         Who it is for.
     probability : float or None
         With which it was drawn; None if unknown.
-    probabilities : mapping of str to float, or None
-        Of all options that it could have been, by name; None if unknown.
     exploring : bool
         Whether the policy will learn from the reward.
     round : int
@@ -61,6 +59,8 @@ class RemoteDecision:
         End of its reward window, if that is a time.
     expires_after_round : int or None
         End of its reward window, if that is counted in rounds.
+    probabilities : mapping of str to float, or None
+        Of all options that it could have been, by name; None if unknown.
     """
 
     id: str
@@ -72,7 +72,6 @@ class RemoteDecision:
     context: str | None
     unit: str | None
     probability: float | None
-    probabilities: Mapping[str, float] | None
     exploring: bool
     round: int
     sequence: int
@@ -81,6 +80,7 @@ class RemoteDecision:
     asked_at: str
     expires_at: str | None
     expires_after_round: int | None
+    probabilities: Mapping[str, float] | None = None
 
 
 _KNOWN = frozenset(field.name for field in fields(RemoteDecision))
