@@ -211,8 +211,9 @@ def _add_decisions(app: FastAPI) -> None:
         """
         if not amend:
             return await _settle(request, decision, lambda desk: desk.tell(decision, body.reward))
-        verb = lambda desk: desk.amend(decision, body.reward, key)  # noqa: E731
-        return await _settle(request, decision, verb, key)
+        return await _settle(
+            request, decision, lambda desk: desk.amend(decision, body.reward, key), key
+        )
 
     @app.put("/v1/decisions/{decision}/activation", dependencies=CLIENT)
     async def activate(request: Request, decision: Decision) -> Response:
