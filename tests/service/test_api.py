@@ -24,6 +24,13 @@ def service(database: str) -> Iterator[Service]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service in which nothing is begun."""
+    with running(f"sqlite:///{tmp_path_factory.mktemp('refusing')}/x.db") as found:
+        yield found
+
+
 def ask(service: Service, body: Any = None, key: str | None = None) -> Any:
     answer = service("POST", f"{PAGE}/decisions", {} if body is None else body, key)
     assert answer.status == 200, answer
@@ -64,10 +71,9 @@ def test_an_experiment_is_begun_once(service: Service) -> None:
     ids=str,
 )
 def test_what_cannot_be_begun_is_refused_in_a_sentence(
-    change: dict[str, Any], said: str, tmp_path: Path
+    shared: Service, change: dict[str, Any], said: str
 ) -> None:
-    with running(f"sqlite:///{tmp_path}/x.db") as service:
-        refused = service("PUT", "/v1/experiments/other", SPECIFICATION | change)
+    refused = shared("PUT", "/v1/experiments/other", SPECIFICATION | change)
     assert refused.status == 422
     assert said in refused.body["detail"]
 

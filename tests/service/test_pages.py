@@ -35,6 +35,13 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service in which nothing is begun."""
+    with running(f"sqlite:///{tmp_path_factory.mktemp('refusing')}/x.db") as started:
+        yield started
+
+
 def begin(service: Service, name: str, **body: Any) -> None:
     whole = {"noise_std": 0.1, "policy": "IDS", "seed": 1, **body}
     made = service("PUT", f"/v1/experiments/{name}", whole)
@@ -300,14 +307,14 @@ def test_the_form_knows_every_kind_of_experiment(service: Service) -> None:
     ],
 )
 def test_a_form_that_is_wrong_comes_back(
-    service: Service, fields: dict[str, str], words: str
+    shared: Service, fields: dict[str, str], words: str
 ) -> None:
-    answer = send(service, "/experiments", **fields)
+    answer = send(shared, "/experiments", **fields)
     assert answer.status == 422
     text = text_of(answer)
     assert words in text
     assert 'role="alert"' in text
-    assert service("GET", "/v1/experiments").body["experiments"] == []
+    assert shared("GET", "/v1/experiments").body["experiments"] == []
 
 
 def test_pause_resume_and_stop(service: Service) -> None:

@@ -26,6 +26,13 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service in which nothing is begun."""
+    with running(f"sqlite:///{tmp_path_factory.mktemp('refusing')}/x.db") as found:
+        yield found
+
+
 def begin(service: Service, **body: Any) -> None:
     whole = {"options": OPTIONS, "noise_std": 0.1, "policy": "IDS", "seed": 1, **body}
     made = service("PUT", PAGE, whole)
@@ -66,9 +73,9 @@ def test_notify_says_so_once(service: Service) -> None:
 
 def test_commit_plays_the_winner_for_ever(service: Service, tmp_path: Path) -> None:
     begin(service, stop={"delta": 0.01, "action": "commit"}, floor=0.2)
-    play(service, 40)
+    play(service, 12)
     assert kinds(service).count("committed") == 1
-    later = play(service, 30, 0.0)  # though it is not the best any more
+    later = play(service, 6, 0.0)  # though it is not the best any more
     assert {one["option"] for one in later} == {"b"}
     assert {one["probability"] for one in later} == {1.0}
     assert not any(one["exploring"] for one in later)
@@ -92,13 +99,13 @@ def test_a_restart_stays_committed_and_other_options_open_the_question(tmp_path:
     url = f"sqlite:///{tmp_path}/x.db"
     with running(url) as service:
         begin(service, stop={"action": "commit"})
-        play(service, 40)
+        play(service, 8)
         assert service("GET", f"{PAGE}/status").body["stop"]["settled"]
     with running(url) as service:
         assert play(service, 1)[0]["exploring"] is False
         service("POST", f"{PAGE}/options", {"name": "c", "features": [1.0, 1.0]})
         assert service("GET", f"{PAGE}/status").body["stop"]["settled"] is False
-        again = play(service, 40)
+        again = play(service, 12)
         assert "c" in {one["option"] for one in again}
         assert kinds(service).count("committed") == 2
         told = next(
@@ -114,7 +121,7 @@ def test_contexts_are_settled_together(service: Service) -> None:
     contexts = {"m": {"x": [1.0, 0.0], "y": [0.0, 1.0]}, "d": {"x": [1.0, 1.0], "y": [0.0, 2.0]}}
     body = {"options": None, "contexts": contexts, "policy": "LinUCB"}
     begin(service, **body, stop={"action": "commit"}, control="x")
-    for _ in range(40):
+    for _ in range(12):
         for context in ("m", "d"):
             made = service("POST", f"{PAGE}/decisions", {"context": context}).body
             mean = 0.9 if made["option"] == "y" else 0.1
@@ -133,7 +140,7 @@ def test_differences_to_a_control(service: Service) -> None:
     factors = {"picture": ["large", "small"], "text": ["short", "long"]}
     control = {"picture": "small", "text": "long"}
     begin(service, options=None, factors=factors, control=control, floor=0.1)
-    play(service, 40, 0.1)
+    play(service, 20, 0.1)
     answer = service("GET", f"{PAGE}/estimates?delta=0.1").body
     assert (answer["control"], answer["delta"]) == (control, 0.1)
     differences = [one["difference"] for one in answer["estimates"]]
@@ -171,8 +178,8 @@ def test_differences_to_a_control(service: Service) -> None:
     ids=str,
 )
 def test_what_cannot_be_begun_is_refused_in_a_sentence(
-    service: Service, change: dict[str, Any], said: str
+    shared: Service, change: dict[str, Any], said: str
 ) -> None:
-    refused = service("PUT", PAGE, {"options": OPTIONS, "noise_std": 0.1, **change})
+    refused = shared("PUT", PAGE, {"options": OPTIONS, "noise_std": 0.1, **change})
     assert refused.status == 422
     assert said in refused.body["detail"]
