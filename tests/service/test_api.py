@@ -279,7 +279,8 @@ def test_items_of_a_duel_count_in_all_their_pairs(tmp_path: Path) -> None:
 
 
 def test_options_that_come_with_the_question(tmp_path: Path) -> None:
-    spec = {"stream": {"features": ["price", "size"], "most": 3}, "noise_std": 0.3, "seed": 1}
+    stream = {"features": ["price", "size"], "most": 3}
+    spec = {"stream": stream, "noise_std": 0.3, "seed": 1, "policy": "LinUCB"}
     path = "/v1/experiments/stream"
     rows = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
     with running(f"sqlite:///{tmp_path}/x.db") as service:
