@@ -356,7 +356,8 @@ def test_sign_in_and_what_each_role_may_do(tmp_path: Path) -> None:
         assert 'name="back" value="/experiments/x"' in text_of(asked)
         assert send(service, "/sign-in", token="sl_wrong").status == 401
         admin = {"Authorization": f"Bearer {tokens['admin']}"}
-        made = send(service, "/experiments", admin, name="x", options="a\nb")
+        cheap = {"policy": "IDS", "reward": "numbers", "std": "0.1"}  # to compile
+        made = send(service, "/experiments", admin, name="x", options="a\nb", **cheap)
         assert made.status == 303
         for role in ROLES:
             cookie = signed_in(service, tokens[role])
