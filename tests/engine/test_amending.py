@@ -149,6 +149,7 @@ def test_amending_is_idempotent_and_survives(tmp_path: Path) -> None:
     import pandas as pd
 
     frame = pd.read_parquet(tmp_path / "x.parquet")
+    assert frame.policy_config_hash.nunique() == 1
     assert frame.amended.tolist() == [True, False, False, False, False, False]
     assert frame.reward.tolist()[:5] == [0.25, 0.5, 0.5, 0.5, 0.5]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,8 @@ from sightline.engine.journal import Event, amendment_in, set_of_bytes, told_in_
 from sightline.engine.live import CHANGES
 from sightline.engine.options import Options, pairs_of
 from sightline.engine.supports import Support
+from sightline.policies.base import Policy
+from sightline.policies.catalogue import describe
 from sightline.report.offers import Offers
 from sightline.report.standing import Record, View
 
@@ -78,6 +81,7 @@ def decision_frame(
             **_supports(supports),
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
+            "policy_config_hash": pd.Categorical([_config_hash(view.policy)] * len(asked)),
             "asked_at": _times(event.time for event in asked),
             **_told(view.options, ends, amended),
             told_at: _times(None if end is None else end.time for end in ends),
@@ -88,6 +92,12 @@ def decision_frame(
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
         }
     )
+
+
+def _config_hash(policy: Policy) -> str:
+    """Tell configurations of a policy apart."""
+    written = json.dumps(describe(policy), sort_keys=True)
+    return hashlib.sha256(written.encode()).hexdigest()[:16]
 
 
 def _supports(supports: Sequence[Support | None] | None) -> dict[str, pd.Series]:

@@ -105,7 +105,8 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
           these are all that there ever were; in its place ``actions``, the features of all that
           could be chosen, where options are new in every round: ``arm`` is one of these;
         - ``probability``, with which the option was drawn, nan if unknown; ``exploring``;
-        - ``policy``, the name of its class;
+        - ``policy``, the name of its class, and ``policy_config_hash``, the same for policies with
+          the same configuration;
         - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed; in a game, where
           rewards are not seen, ``observation`` and ``observed_at`` in their place, or
           ``observation:0`` and so on if several numbers are seen; the observation of a duel is 1
