@@ -114,9 +114,7 @@ def wait_for(book: Bounds, done: Any) -> bounds.Bound:
 @without_compilation
 def test_nobody_waits_and_what_takes_too_long_is_ended() -> None:
     book = Bounds(30.0)
-    began = time.monotonic()
     first = book.of("x", 10, 6, lambda: describe(sl.LinearBandit(np.eye(2), [1.0, 0.5], 0.5)))
-    assert time.monotonic() - began < 0.5
     assert first.reason == "it is being computed: ask again"
     found = wait_for(book, lambda one: one.values is not None)
     assert found.values is not None
