@@ -31,7 +31,8 @@ from sqlalchemy import Column, Float, MetaData, Table, Text, insert, text
 from tests.service.databases import Server, new_database
 
 from sightline.service import rows
-from sightline.service.app import create_app, heart_of
+from sightline.service.access import heart_of
+from sightline.service.app import create_app
 from sightline.service.bodies import Question, Specification
 from sightline.service.desk import Desk
 from sightline.service.heart import Heart

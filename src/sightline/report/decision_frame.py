@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -11,13 +12,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.journal import Event, set_of_bytes, told_in_event
+from sightline.engine.journal import Event, amendment_in, set_of_bytes, told_in_event
+from sightline.engine.live import CHANGES
 from sightline.engine.options import Options, pairs_of
+from sightline.engine.supports import Support
+from sightline.policies.base import Policy
+from sightline.policies.catalogue import describe
 from sightline.report.offers import Offers
 from sightline.report.standing import Record, View
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from sightline.engine.ledger import Told
 
 __all__ = ["METADATA", "WRITERS", "decision_frame"]
 
@@ -27,7 +34,9 @@ METADATA = b"sightline"
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
 
 
-def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
+def decision_frame(
+    events: Sequence[Event], view: View, supports: Sequence[Support | None] | None = None
+) -> pd.DataFrame:
     """One row per decision, in their order.
 
     Parameters
@@ -36,11 +45,14 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
         All entries of a journal.
     view : View
         The session after them.
+    supports : sequence of Support or None, optional
+        What each decision could have been, where that was written down.
     """
     import pandas as pd
 
     offers = Offers(len(view.options), events, view.options.contexts)
     asked, closed, offered = [], {}, []
+    amended: dict[str | None, Told] = {}
     for event in events:
         offers.follow(event)
         if event.kind == "asked":
@@ -48,6 +60,8 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             offered.append(offers.asked)
         elif event.kind in _OUTCOMES:
             closed[event.decision] = event
+        elif event.kind == "amended":
+            amended[event.decision] = amendment_in(event).now
     ends = [closed.get(event.decision) for event in asked]
     arms = np.array([event.arm for event in asked], dtype=np.int64)
     outcomes = ["open" if end is None else _OUTCOMES[end.kind] for end in ends]
@@ -64,22 +78,56 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             **_levels(view.options, arms),
             **_choices(view.options, asked, arms, offered),
             "probability": _floats(event.probability for event in asked),
+            **_supports(supports),
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
+            "policy_config_hash": pd.Categorical([_config_hash(view.policy)] * len(asked)),
             "asked_at": _times(event.time for event in asked),
-            **_told(view.options, ends),
+            **_told(view.options, ends, amended),
             told_at: _times(None if end is None else end.time for end in ends),
             "closed_sequence": _whole(None if end is None else end.sequence for end in ends),
             "questions": _whole(event.questions for event in asked),
             "available": _available(asked),
+            "amended": np.array([event.decision in amended for event in asked], dtype=np.bool_),
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
         }
     )
 
 
-def _told(options: Options, ends: list[Event | None]) -> dict[str, Any]:
+def _config_hash(policy: Policy) -> str:
+    """Tell configurations of a policy apart."""
+    written = json.dumps(describe(policy), sort_keys=True)
+    return hashlib.sha256(written.encode()).hexdigest()[:16]
+
+
+def _supports(supports: Sequence[Support | None] | None) -> dict[str, pd.Series]:
+    """Two columns of lists: rows that could be drawn, and their probabilities."""
+    import pyarrow as pa
+
+    if supports is None:
+        return {}
+    arms = [None if one is None else one.arms for one in supports]
+    probabilities = [None if one is None else one.probabilities for one in supports]
+    return {
+        "support": _series(pa.array(arms, pa.list_(pa.int64()))),
+        "probabilities": _series(pa.array(probabilities, pa.list_(pa.float64()))),
+    }
+
+
+def _series(column: Any) -> pd.Series:
+    """Keep a column of lists as it is, without an object for each."""
+    import pandas as pd
+
+    return pd.Series(column, dtype=pd.ArrowDtype(column.type))
+
+
+def _told(
+    options: Options, ends: list[Event | None], amended: dict[str | None, Told]
+) -> dict[str, Any]:
     """One column with what was told, or one for each number; rewards of a game are not seen."""
-    values = [math.nan if end is None else told_in_event(end) for end in ends]
+    values = [
+        math.nan if end is None else amended.get(end.decision, told_in_event(end)) for end in ends
+    ]
     if options.per_arm == 1:
         name = "reward" if options.observations is None else "observation"
         return {name: np.array(values, dtype=np.float64)}
@@ -96,12 +144,10 @@ def _whole(values: Iterable[int | None]) -> pd.Series:
 
 def _available(asked: Sequence[Event]) -> pd.Series:
     """Rows that a question was about, in its first decision; None for all."""
-    import pandas as pd
     import pyarrow as pa
 
     rows = [None if event.body is None else json.loads(event.body) for event in asked]
-    lists = pa.array(rows, pa.list_(pa.int64()))
-    return pd.Series(lists, dtype=pd.ArrowDtype(lists.type))
+    return _series(pa.array(rows, pa.list_(pa.int64())))
 
 
 def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
@@ -162,13 +208,11 @@ def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _lists(known: list[Any], which: NDArray[np.int64], kind: type) -> pd.Series:
-    """Return a list per decision, without an object for each."""
-    import pandas as pd
+    """Return a list per decision, from the few that there are."""
     import pyarrow as pa
 
     item = pa.float64() if kind is float else pa.int64()
-    lists = pa.array(known, pa.list_(item)).take(pa.array(which))
-    return pd.Series(lists, dtype=pd.ArrowDtype(lists.type))
+    return _series(pa.array(known, pa.list_(item)).take(pa.array(which)))
 
 
 def _choices(
@@ -178,7 +222,6 @@ def _choices(
     offered: list[NDArray[np.bool_]],
 ) -> dict[str, pd.Series]:
     """Features of what was chosen, and what it was chosen from."""
-    import pandas as pd
     import pyarrow as pa
 
     if not options.stream:
@@ -193,8 +236,7 @@ def _choices(
     rows = pa.list_(pa.float64())
     chosen = pa.array([rows_[arm] for rows_, arm in zip(sets, arms, strict=True)], rows)
     every = pa.array([list(rows_) for rows_ in sets], pa.list_(rows))
-    columns = {"features": chosen, "actions": every}
-    return {name: pd.Series(col, dtype=pd.ArrowDtype(col.type)) for name, col in columns.items()}
+    return {"features": _series(chosen), "actions": _series(every)}
 
 
 def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
@@ -218,18 +260,18 @@ def _write_parquet(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
 
 
 def _beginning(record: Record) -> bytes:
-    """Write what rows do not have, and a replay needs: how it began, and changes of the options."""
+    """Write what rows do not have, and a replay needs: how it began, and all changes since."""
     changes = [
         [event.sequence, event.kind, event.time, event.body]
         for event in record.events
-        if event.kind in ("added", "retired")
+        if event.kind in CHANGES
     ]
     first = base64.b64encode(record.first).decode()
     return json.dumps({"version": 1, "first": first, "changes": changes}).encode()
 
 
 def _write_csv(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
-    lists = ["features", "shows", "offered", "actions", "available"]
+    lists = ["features", "shows", "offered", "actions", "available", "support", "probabilities"]
     frame.drop(columns=lists, errors="ignore").to_csv(file, index=False)
 
 

@@ -7,16 +7,19 @@ the key and the unit it was asked for with, and further values in ``extra``.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sightline.engine.journal import Event
+from sightline.engine.live import CHANGES
+from sightline.engine.supports import Support
 
-__all__ = ["ENGINE_KINDS", "Entry", "entry_of", "row_of"]
+__all__ = ["ENGINE_KINDS", "Entry", "entry_of", "law_of", "request_digest", "row_of"]
 
 #: Kinds that the engine's replay knows; all others are the service's own.
-ENGINE_KINDS = frozenset({"asked", "told", "expired", "given up", "late", "added", "retired"})
+ENGINE_KINDS = CHANGES | {"asked", "told", "expired", "given up", "late"}
 #: Fields of an event that have no column of their own.
 _FIELDS = ("round", "arm", "probability", "exploring", "reward", "questions", "body", "context")
 _FIRST = Event._fields.index("round")
@@ -40,13 +43,37 @@ class Entry(NamedTuple):
         For whom it was asked, if they always get the same decision.
     extra : mapping
         ``active``, which is false if a decision must be activated; ``version`` of the options;
-        ``request``, the hash of what was asked; ``many``, if a list is to be answered.
+        ``request``, the hash of what was asked or amended; ``told``, what was amended without any
+        change; ``many``, if a list is to be answered; ``law``,
+        rows that a decision could have been and their probabilities, where it was not certain.
     """
 
     event: Event
     key: str | None = None
     unit: str | None = None
     extra: Mapping[str, Any] = {}
+
+    @property
+    def support(self) -> Support | None:
+        """What a decision could have been; None if that is not known."""
+        law = self.extra.get("law")
+        if law is not None:
+            return Support(*map(tuple, law))
+        certain = self.event.probability == 1.0
+        return Support((self.event.arm or 0,), (1.0,)) if certain else None
+
+
+def law_of(support: Support | None) -> dict[str, Any]:
+    """Write what a decision could have been, for ``extra``; nothing where it was certain."""
+    if support is None or len(support.arms) == 1:
+        return {}
+    return {"law": [support.arms, support.probabilities]}
+
+
+def request_digest(asked: Mapping[str, Any]) -> str:
+    """Tell requests apart: the same question has the same digest."""
+    written = json.dumps(asked, sort_keys=True)  # any text, also what UTF-8 has not
+    return hashlib.sha256(written.encode()).hexdigest()[:32]
 
 
 def row_of(experiment: str, entry: Entry) -> dict[str, Any]:

@@ -43,8 +43,8 @@ def export_parquet(readers: Readers, experiment: str) -> bytes:
     first, entries = readers.everything(experiment)
     entries = [entry for entry in entries if entry.event.sequence <= last]
     events = [entry.event for entry in entries if entry.event.kind in ENGINE_KINDS]
-    frame = decision_frame(events, view)
     asked = [entry for entry in entries if entry.event.kind == "asked"]
+    frame = decision_frame(events, view, [one.support for one in asked])
     used = {one.event.decision: one.event.time for one in entries if one.event.kind == "activated"}
     times = [
         used.get(one.event.decision) if one.extra.get("active") is False else one.event.time

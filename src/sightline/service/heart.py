@@ -74,6 +74,7 @@ class Heart:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sweeping
         await asyncio.get_running_loop().run_in_executor(None, self._writer.stop)
+        self.readers.bounds.close()
         self._pool.shutdown()
         self._loader.shutdown()
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from sightline.service import rows
 from sightline.service.bodies import Specification
+from sightline.service.bounds import Bounds
 from sightline.service.entries import Entry
 from sightline.service.hosted import Hosted
 from sightline.service.loading import begun_with, load_session
@@ -53,10 +54,17 @@ class Follower:
 
 
 class Readers:
-    """Followers of all experiments that somebody looks at."""
+    """Followers of all experiments that somebody looks at.
+
+    Attributes
+    ----------
+    bounds : Bounds
+        What is known of their lower bounds on regret.
+    """
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._settings = store, settings
+        self.bounds = Bounds(settings.bound_limit)
         self._followers: OrderedDict[str, Follower] = OrderedDict()
         self._lock = threading.Lock()
 
