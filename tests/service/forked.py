@@ -107,8 +107,10 @@ class _Client:
 
     def create(self) -> None:
         """Begin the experiment, or find it."""
-        status, answer = self.send("PUT", f"/v1/experiments/{self._experiment}", SPECIFICATION)
-        assert status in (200, 201, 503), answer
+        status = 503
+        while status == 503:
+            status, answer = self.send("PUT", f"/v1/experiments/{self._experiment}", SPECIFICATION)
+        assert status in (200, 201), answer
 
     def ask(self, key: str, body: dict[str, Any]) -> None:
         """Ask under a key."""

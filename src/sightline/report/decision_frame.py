@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -19,35 +19,47 @@ from sightline.report.standing import Record, View
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["METADATA", "WRITERS", "decision_frame"]
+__all__ = ["ENDINGS", "METADATA", "WRITERS", "decision_frame", "times", "write_parquet"]
 
 #: Key of the metadata of a Parquet file from which its decisions can be recomputed.
 METADATA = b"sightline"
 
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
+#: Kinds of events that close a decision.
+ENDINGS = tuple(_OUTCOMES)
 
 
-def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
+def decision_frame(
+    events: Sequence[Event],
+    view: View,
+    offers: Offers | None = None,
+    closed: Mapping[str | None, Event] | None = None,
+) -> pd.DataFrame:
     """One row per decision, in their order.
 
     Parameters
     ----------
     events : sequence of Event
-        All entries of a journal.
+        All entries of a journal, or some that follow each other.
     view : View
-        The session after them.
+        The session after all of them.
+    offers : Offers, optional
+        What was on offer before the first of the events, if there were others before.
+    closed : mapping of str to Event, optional
+        How their decisions were closed, if that may have been later.
     """
     import pandas as pd
 
-    offers = Offers(len(view.options), events, view.options.contexts)
-    asked, closed, offered = [], {}, []
+    if offers is None:
+        offers = Offers(len(view.options), events, view.options.contexts)
+    if closed is None:
+        closed = {event.decision: event for event in events if event.kind in ENDINGS}
+    asked, offered = [], []
     for event in events:
         offers.follow(event)
         if event.kind == "asked":
             asked.append(event)
             offered.append(offers.asked)
-        elif event.kind in _OUTCOMES:
-            closed[event.decision] = event
     ends = [closed.get(event.decision) for event in asked]
     arms = np.array([event.arm for event in asked], dtype=np.int64)
     outcomes = ["open" if end is None else _OUTCOMES[end.kind] for end in ends]
@@ -66,9 +78,9 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             "probability": _floats(event.probability for event in asked),
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
-            "asked_at": _times(event.time for event in asked),
+            "asked_at": times(event.time for event in asked),
             **_told(view.options, ends),
-            told_at: _times(None if end is None else end.time for end in ends),
+            told_at: times(None if end is None else end.time for end in ends),
             "closed_sequence": _whole(None if end is None else end.sequence for end in ends),
             "questions": _whole(event.questions for event in asked),
             "available": _available(asked),
@@ -108,7 +120,7 @@ def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _times(seconds: Iterable[float | None]) -> pd.Series:
+def times(seconds: Iterable[float | None]) -> pd.Series:
     """Moments to the microsecond, in UTC."""
     import pandas as pd
 
@@ -208,13 +220,29 @@ def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
     return _lists(lists, np.array(which, dtype=np.int64), int)
 
 
-def _write_parquet(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
+def write_parquet(frames: Iterable[pd.DataFrame], record: Record, file: BinaryIO) -> None:
+    """Write frames one after another, so that only one need be in memory.
+
+    Parameters
+    ----------
+    frames : iterable of DataFrame
+        At least one, all with the same columns; of types that the first one tells.
+    record : Record
+        How it began; of the events only those that change the options are needed.
+    file : binary file
+        Where to.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    remaining = iter(frames)
+    first = pa.Table.from_pandas(next(remaining), preserve_index=False)
     # what pandas would add about its types it cannot read again for lists
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    pq.write_table(table.replace_schema_metadata({METADATA: _beginning(record)}), file)
+    schema = first.schema.with_metadata({METADATA: _beginning(record)})
+    with pq.ParquetWriter(file, schema) as writer:
+        writer.write_table(first.cast(schema))
+        for frame in remaining:
+            writer.write_table(pa.Table.from_pandas(frame, schema, preserve_index=False))
 
 
 def _beginning(record: Record) -> bytes:
@@ -235,6 +263,6 @@ def _write_csv(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
 
 #: By the suffix of the file.
 WRITERS: dict[str, Callable[[pd.DataFrame, Record, BinaryIO], None]] = {
-    ".parquet": _write_parquet,
+    ".parquet": lambda frame, record, file: write_parquet([frame], record, file),
     ".csv": _write_csv,
 }
