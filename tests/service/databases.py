@@ -73,7 +73,8 @@ class Server:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         self._wait()
-        psutil.wait_procs(processes, timeout=10)
+        while any(map(_lives, processes)):
+            time.sleep(0.001)
 
     def _wait(self) -> None:
         if self._process is None:
@@ -86,6 +87,14 @@ class Server:
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGINT)
         process.wait(60)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether a process has not ended; one that nobody has waited for has."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _installed(folder: str | Path) -> Any:
