@@ -46,7 +46,7 @@ def test_sqlite_reads_no_whole_log(column: str, count: int, tmp_path: Path) -> N
     """By itself it does, from eight keys on."""
     names = [f"name {i}" for i in range(count)]
     need = Need("one", None, names, []) if column == "key" else Need("one", None, [], names)
-    (question,) = filter(None, direct._questions(need, "sqlite"))
+    (question,) = direct._questions(need, postgresql=False)[1]
     with Store(f"sqlite:///{tmp_path}/x.db") as store, store.reading() as connection:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question[0]}", question[1]).all()
     assert f"events_by_{column} (experiment=? AND {column}=?)" in str(plan)

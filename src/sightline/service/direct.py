@@ -7,7 +7,8 @@ PostgreSQL gets them in one go, with the beginning of the transaction and the lo
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -23,9 +24,13 @@ MOST_LATER = 10_000
 
 _COLUMNS = ", ".join(column.name for column in EVENTS.columns)
 _SELECT = f"SELECT {_COLUMNS} FROM events"
+_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES"
 _LATER = f"sequence > {{}} ORDER BY sequence LIMIT {MOST_LATER}"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-_MARK = {"sqlite": "?", "postgresql": "%s"}
+#: Rows of one statement.
+_MOST_ROWS = 500
+
+Question = tuple[str, tuple[Any, ...]]
 
 
 class Need(NamedTuple):
@@ -54,65 +59,66 @@ class Found(NamedTuple):
     known: list[Entry]
 
 
-def take(connection: Connection, needs: Iterable[Need]) -> list[Found]:
+def take(connection: Connection, needs: Sequence[Need]) -> list[Found]:
     """Answer what is needed; on PostgreSQL nobody else changes these experiments from now on.
 
     Locks are taken in the given order.
     """
     postgresql = connection.dialect.name == "postgresql"
-    asked: list[tuple[list[Any], list[Any]]] = []
+    asked = []
     with _driver(connection) as driver:
         with driver.pipeline() if postgresql else contextlib.nullcontext():
             for need in needs:
                 if postgresql:  # in a statement of its own: the next ones see what it waited for
                     driver.execute(_LOCK, (need.experiment,))
-                later, *known = _questions(need, connection.dialect.name)
                 asked.append(
-                    (
-                        [] if later is None else [driver.execute(*later)],
-                        [driver.execute(*one) for one in known if one is not None],
-                    )
+                    [
+                        [driver.execute(*one) for one in part]
+                        for part in _questions(need, postgresql)
+                    ]
                 )
         return [Found(_entries(later), _entries(known)) for later, known in asked]
-
-
-def _questions(need: Need, dialect: str) -> list[tuple[str, tuple[Any, ...]] | None]:
-    """Statements with their values, for later entries, keys and units; None if not needed."""
-    mark = _MARK[dialect]
-    mine = f"WHERE experiment = {mark} AND"
-    later = f"{_SELECT} {mine} {_LATER.format(mark)}", (need.experiment, need.after)
-    written: list[tuple[str, tuple[Any, ...]] | None] = [None if need.after is None else later]
-    for column, values in (("key", need.keys), ("unit", need.units)):
-        if not values:
-            written.append(None)
-        elif dialect == "postgresql":
-            written.append((f"{_SELECT} {mine} {column} = ANY(%s)", (need.experiment, values)))
-        else:  # which would read the whole log to find ten of them, unless it is told not to
-            index, marks = f"INDEXED BY events_by_{column}", ", ".join("?" * len(values))
-            statement = f"{_SELECT} {index} {mine} {column} IN ({marks})"
-            written.append((statement, (need.experiment, *values)))
-    return written
 
 
 def _entries(cursors: list[Any]) -> list[Entry]:
     return [entry_of(row) for cursor in cursors for row in cursor.fetchall()]
 
 
+def _questions(need: Need, postgresql: bool) -> tuple[list[Question], list[Question]]:
+    """Statements with their values: for later entries, and for keys and units."""
+    mark = "%s" if postgresql else "?"
+    mine = f"WHERE experiment = {mark} AND"
+    later: list[Question] = []
+    known: list[Question] = []
+    if need.after is not None:
+        later.append((f"{_SELECT} {mine} {_LATER.format(mark)}", (need.experiment, need.after)))
+    for column, names in (("key", need.keys), ("unit", need.units)):
+        if names and postgresql:
+            known.append((f"{_SELECT} {mine} {column} = ANY(%s)", (need.experiment, names)))
+        elif names:  # SQLite would read the whole log to find ten of them, unless it is told not to
+            index, marks = f"INDEXED BY events_by_{column}", ", ".join("?" * len(names))
+            text = f"{_SELECT} {index} {mine} {column} IN ({marks})"
+            known.append((text, (need.experiment, *names)))
+    return later, known
+
+
 def lock(connection: Connection, experiment: str) -> None:
     """Keep other processes from writing to an experiment until the transaction ends."""
-    if connection.dialect.name == "postgresql":
-        with _driver(connection) as driver:
-            driver.execute(_LOCK, (experiment,))
+    take(connection, [Need(experiment, None, [], [])])
 
 
 def append(connection: Connection, entries: Iterable[tuple[str, Entry]]) -> int:
     """Append to the logs of experiments, and say how many entries there were."""
     rows = [row_of(experiment, entry) for experiment, entry in entries]
-    if rows:
-        marks = ", ".join([_MARK[connection.dialect.name]] * len(EVENTS.columns))
-        statement = f"INSERT INTO events ({_COLUMNS}) VALUES ({marks})"
-        with _driver(connection) as driver:
-            driver.cursor().executemany(statement, rows)
+    with _driver(connection) as driver:
+        if connection.dialect.name == "sqlite":
+            driver.executemany(f"{_INSERT} ({', '.join('?' * len(EVENTS.columns))})", rows)
+            return len(rows)
+        one = f"({', '.join(['%s'] * len(EVENTS.columns))})"
+        for i in range(0, len(rows), _MOST_ROWS):
+            some = rows[i : i + _MOST_ROWS]
+            text = f"{_INSERT} {', '.join([one] * len(some))}"
+            driver.execute(text, list(itertools.chain.from_iterable(some)))
     return len(rows)
 
 
