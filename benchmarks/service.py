@@ -15,13 +15,16 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -181,6 +184,25 @@ def start(events: int, tries: int = 3) -> None:
                     f"{read:.1f} s, {size:.0f} MB",
                     flush=True,
                 )
+            export(name, url)
+
+
+def export(name: str, url: str) -> None:
+    """Time and memory of a service that exports its log."""
+    with served(url) as (address, process), tempfile.TemporaryFile() as file:
+        urllib.request.urlopen(f"{address}/v1/experiments/load/status").read()
+        before = resident(process)
+        began = time.perf_counter()
+        with urllib.request.urlopen(f"{address}/v1/experiments/load/export.parquet") as answer:
+            shutil.copyfileobj(answer, file)
+        took, size = time.perf_counter() - began, file.tell() / 2**20
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        peak = int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+    print(
+        f"{name}: {size:.0f} MB exported in {took:.1f} s, with {peak - before:.0f} MB more memory "
+        "at most",
+        flush=True,
+    )
 
 
 def memory(experiments: int) -> None:

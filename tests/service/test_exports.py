@@ -17,7 +17,7 @@ from sightline.report.audit import audit
 from sightline.service import direct, rows
 from sightline.service.copying import copy_log
 from sightline.service.entries import Entry
-from sightline.service.exports import chunks, export_parquet
+from sightline.service.exports import export_parquet
 from sightline.service.readers import Readers
 from sightline.service.settings import Settings
 from sightline.service.store import Store
@@ -33,8 +33,7 @@ ENDLESS = {name: value for name, value in SPECIFICATION.items() if name != "rewa
 
 def exported(store: Store, path: Path) -> Any:
     with path.open("wb") as file:
-        for piece in chunks(export_parquet(Readers(store, Settings()), "page")):
-            file.write(piece)
+        file.writelines(export_parquet(Readers(store, Settings()), "page"))
     return pq.read_table(path)
 
 
@@ -59,7 +58,7 @@ def test_pages_of_any_size_make_the_same_file(
         for one in made[-4:-1]:
             service("PUT", f"/v1/decisions/{one['id']}/reward", {"reward": 0.5})
         whole = exported(service.store, tmp_path / "whole.parquet")
-        monkeypatch.setattr(rows, "_PAGE_SIZE", 2)
+        monkeypatch.setattr(rows, "PAGE_SIZE", 2)
         pages = exported(service.store, tmp_path / "pages.parquet")
     assert pages.equals(whole, check_metadata=True)
     assert audit(tmp_path / "pages.parquet").well
@@ -84,12 +83,13 @@ def peak(work: Callable[[], object]) -> int:
         pa.set_memory_pool(default)
 
 
-def export_and_close(readers: Readers) -> None:
-    export_parquet(readers, "page").close()
+def send(readers: Readers) -> None:
+    for _ in export_parquet(readers, "page"):
+        pass
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_PAGE_SIZE", 500)
+    monkeypatch.setattr(rows, "PAGE_SIZE", 500)
     exports, copies = [], []
     for events in (3_000, 15_000):
         url = f"sqlite:///{tmp_path}/{events}.db"
@@ -98,7 +98,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path, monkeypatch: pytest.M
             readers = Readers(store, Settings())
             with readers.following("page"):
                 pass  # the session itself is not what is measured
-            exports.append(peak(functools.partial(export_and_close, readers)))
+            exports.append(peak(functools.partial(send, readers)))
             with store.writing() as connection:
                 paused = Entry(Event(rows.last_of(connection, "page") + 1, "paused", 0.0))
                 direct.append(connection, [("page", paused)])

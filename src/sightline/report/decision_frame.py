@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -19,7 +20,7 @@ from sightline.report.standing import Record, View
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ENDINGS", "METADATA", "WRITERS", "decision_frame", "times", "write_parquet"]
+__all__ = ["ENDINGS", "METADATA", "WRITERS", "decision_frame", "parquet_pieces", "times"]
 
 #: Key of the metadata of a Parquet file from which its decisions can be recomputed.
 METADATA = b"sightline"
@@ -220,8 +221,8 @@ def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
     return _lists(lists, np.array(which, dtype=np.int64), int)
 
 
-def write_parquet(frames: Iterable[pd.DataFrame], record: Record, file: BinaryIO) -> None:
-    """Write frames one after another, so that only one need be in memory.
+def parquet_pieces(frames: Iterable[pd.DataFrame], record: Record) -> Iterator[bytes]:
+    """Write frames one after another, and hand out what was written: one is in memory at a time.
 
     Parameters
     ----------
@@ -229,8 +230,11 @@ def write_parquet(frames: Iterable[pd.DataFrame], record: Record, file: BinaryIO
         At least one, all with the same columns; of types that the first one tells.
     record : Record
         How it began; of the events only those that change the options are needed.
-    file : binary file
-        Where to.
+
+    Yields
+    ------
+    bytes
+        Of the file, from its beginning to its end.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -239,10 +243,41 @@ def write_parquet(frames: Iterable[pd.DataFrame], record: Record, file: BinaryIO
     first = pa.Table.from_pandas(next(remaining), preserve_index=False)
     # what pandas would add about its types it cannot read again for lists
     schema = first.schema.with_metadata({METADATA: _beginning(record)})
-    with pq.ParquetWriter(file, schema) as writer:
+    pieces = _Pieces()
+    with pq.ParquetWriter(pieces, schema) as writer:
         writer.write_table(first.cast(schema))
+        yield pieces.taken()
         for frame in remaining:
             writer.write_table(pa.Table.from_pandas(frame, schema, preserve_index=False))
+            yield pieces.taken()
+    yield pieces.taken()
+
+
+class _Pieces(io.RawIOBase):
+    """A file that forgets what was taken from it."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._held.append(bytes(content))
+        self._written += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self._written
+
+    def taken(self) -> bytes:
+        held, self._held = self._held, []
+        return b"".join(held)
+
+
+def _write_parquet(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
+    file.writelines(parquet_pieces([frame], record))
 
 
 def _beginning(record: Record) -> bytes:
@@ -263,6 +298,6 @@ def _write_csv(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
 
 #: By the suffix of the file.
 WRITERS: dict[str, Callable[[pd.DataFrame, Record, BinaryIO], None]] = {
-    ".parquet": lambda frame, record, file: write_parquet([frame], record, file),
+    ".parquet": _write_parquet,
     ".csv": _write_csv,
 }

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 # here, and not where they are needed: importing them takes a second, in which nothing is decided
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
-from sqlalchemy import Connection
 
 from sightline.engine.journal import Event
-from sightline.report.decision_frame import ENDINGS, decision_frame, times, write_parquet
+from sightline.report.decision_frame import ENDINGS, decision_frame, parquet_pieces, times
 from sightline.report.offers import Offers
 from sightline.report.standing import Record, View, view_of
 from sightline.service import rows
@@ -22,11 +20,11 @@ from sightline.service.answers import moment
 from sightline.service.entries import ENGINE_KINDS, Entry
 from sightline.service.readers import Readers
 
-__all__ = ["chunks", "events_view", "export_parquet"]
+__all__ = ["events_view", "export_parquet"]
 
 _FIELDS = ("decision", "round", "arm", "probability", "exploring", "reward", "context", "body")
 _TEXT = pd.ArrowDtype(pa.string())  # also where no decision of a page has any
-_CHUNK = 1 << 20
+_LATER = (*ENDINGS, "activated")  # what becomes of a decision
 
 
 def events_view(readers: Readers, experiment: str, after: int, most: int) -> dict[str, Any]:
@@ -45,48 +43,43 @@ def _plain(entry: Entry) -> dict[str, Any]:
     return {"sequence": event.sequence, "kind": event.kind, "at": moment(event.time), **known}
 
 
-def export_parquet(readers: Readers, experiment: str) -> BinaryIO:
+def export_parquet(readers: Readers, experiment: str) -> Iterator[bytes]:
     """All decisions as a Parquet file: that of a session, and what the service knows beyond.
 
-    The file is a temporary one, at its beginning; some thousand entries are in memory at once.
+    Returns its bytes piece by piece; some thousand entries are in memory at once, and no
+    transaction lasts longer than a page: entries up to the last one never change.
     """
     with readers.following(experiment) as (follower, connection):
         view, last = view_of(follower.session.live), follower.last
         first = rows.kept(connection, experiment, first=True)
         assert first is not None
-    file: Any = tempfile.TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
-    try:
-        with readers.reading() as connection:  # entries up to the last one never change
-            changes = rows.entries_of_kinds(connection, experiment, ("added", "retired"), last)
-            record = Record(first.content, [entry.event for entry in changes])
-            write_parquet(_frames(connection, experiment, view, record, last), record, file)
-    except BaseException:
-        file.close()
-        raise
-    file.seek(0)
-    return cast(BinaryIO, file)
+        changes = rows.entries_of_kinds(connection, experiment, ("added", "retired"), last)
+    record = Record(first.content, [entry.event for entry in changes])
+    return parquet_pieces(_frames(readers, experiment, view, record, last), record)
 
 
 def _frames(
-    connection: Connection, experiment: str, view: View, record: Record, last: int
+    readers: Readers, experiment: str, view: View, record: Record, last: int
 ) -> Iterator[pd.DataFrame]:
     """Decisions of one page of the log after another; an empty frame only if there is none."""
     offers = Offers(len(view.options), record.events, view.options.contexts)
-    empty = True
-    for page in rows.pages(connection, experiment):
-        entries = [entry for entry in page if entry.event.sequence <= last]
-        asked = [entry for entry in entries if entry.event.kind == "asked"]
+    after, empty = 0, True
+    while after < last:
+        with readers.reading() as connection:
+            page = rows.entries_after(connection, experiment, after, rows.PAGE_SIZE)
+            entries = [entry for entry in page if entry.event.sequence <= last]
+            after = entries[-1].event.sequence
+            asked = [entry for entry in entries if entry.event.kind == "asked"]
+            later: list[Entry] = []
+            if asked:
+                ends = (asked[0].event.sequence, after)
+                later = rows.entries_about(connection, experiment, ends, _LATER, last)
         if asked:
             empty = False
-            ends = (asked[0].event.sequence, asked[-1].event.sequence)
-            kinds = (*ENDINGS, "activated")
-            later = rows.entries_about(connection, experiment, ends, kinds, last)
             yield _frame(entries, asked, [entry.event for entry in later], view, offers)
         else:
             for entry in entries:
                 offers.follow(entry.event)
-        if len(entries) < len(page):
-            break
     if empty:
         yield _frame([], [], [], view, offers)
 
@@ -106,10 +99,3 @@ def _frame(
     frame["model_version"] = np.array([one.extra.get("version", 0) for one in asked], np.int64)
     frame["activated_at"] = times(used_at)
     return frame
-
-
-def chunks(file: BinaryIO) -> Iterator[bytes]:
-    """Read a file piece by piece, and close it."""
-    with file:
-        while piece := file.read(_CHUNK):
-            yield piece

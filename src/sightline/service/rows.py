@@ -11,6 +11,7 @@ from sightline.service.entries import Entry, entry_of
 from sightline.service.schema import EVENTS, LOOKS, PULSE, SNAPSHOTS
 
 __all__ = [
+    "PAGE_SIZE",
     "Kept",
     "beat",
     "beginnings",
@@ -74,7 +75,8 @@ _OF_KINDS = (
     .order_by(_E.sequence)
 )
 _INSERT_LOOK = insert(LOOKS)
-_PAGE_SIZE = 10_000  # entries that are in memory at once where a log is read as a whole
+#: Entries that are in memory at once where a log is read as a whole.
+PAGE_SIZE = 10_000
 
 
 class Kept(NamedTuple):
@@ -100,7 +102,7 @@ def pages(
     connection: Connection, experiment: str, after: int = 0, size: int | None = None
 ) -> Iterator[list[Entry]]:
     """Entries of an experiment with higher numbers, so many at a time."""
-    size = size or _PAGE_SIZE
+    size = size or PAGE_SIZE
     while found := entries_after(connection, experiment, after, size):
         yield found
         if len(found) < size:
