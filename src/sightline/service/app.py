@@ -44,11 +44,16 @@ Key = Annotated[
 ]
 
 
+# made once: every answer needs the first, and every question the second
+_written = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_sorted = json.JSONEncoder(sort_keys=True).encode
+
+
 class _JSON(JSONResponse):
     """JSON without spaces; numbers that it has not are null before they come here."""
 
     def render(self, content: Any) -> bytes:
-        return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+        return _written(content).encode()
 
 
 def heart_of(request: Request) -> Heart:
@@ -254,7 +259,7 @@ async def _settle(request: Request, decision: str, verb: Any) -> Response:
 
 def _digest(body: Question) -> str:
     """Tell requests apart: the same question has the same digest."""
-    written = json.dumps(body.model_dump(), sort_keys=True)  # any text, also what UTF-8 has not
+    written = _sorted(body.model_dump())  # any text, also what UTF-8 has not
     return hashlib.sha256(written.encode()).hexdigest()[:32]
 
 

@@ -153,7 +153,7 @@ class Desk:
         waiting = self.log.waiting
         first = len(waiting) - count  # windows that ended come before
         assert first >= before
-        for i in range(first, len(waiting)):
+        for i in range(first + 1, len(waiting)):
             waiting[i] = waiting[i]._replace(extra=extra)
         many = {} if question.count is None else {"many": True}
         head = Entry(waiting[first].event, key, question.unit, {**extra, "request": digest, **many})

@@ -31,6 +31,8 @@ _ALLOWED = "sqlite:///experiments.db or postgresql://user@host/name"
 _PATIENCE = 60.0
 #: Kibibytes of SQLite's file that are in memory at most: keys and ids are all over their indexes.
 _CACHE = 65536
+#: Pages of the write-ahead log after which they are copied to the file: many are the same.
+_CHECKPOINT = 4000
 #: Number of the lock under which tables are made; those of experiments are hashes.
 _MIGRATION = 0x5149_4C4E
 
@@ -156,6 +158,7 @@ def _sqlite(address: str, begin: str) -> Engine:
             if mode != "wal":
                 raise OSError("SQLite cannot keep a log on this file system: use another")
             connection.execute(f"PRAGMA cache_size=-{_CACHE}")
+            connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT}")
         connection.execute("PRAGMA synchronous=FULL")
         return connection
 
