@@ -53,6 +53,11 @@ class Outage:
         self._failures = 0
 
     @property
+    def is_on(self) -> bool:
+        """Whether the database was away when it was last tried."""
+        return self._pause > 0.0
+
+    @property
     def left(self) -> float:
         """Seconds until it is worth trying again; 0 if an attempt may be made now."""
         if not self._pause:

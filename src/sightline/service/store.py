@@ -115,6 +115,8 @@ class Store:
     def _connected(self, engine: Engine) -> Iterator[Connection]:
         """Use a connection, and take note of a database that is away."""
         attempt = self.outage.begin()
+        if self.outage.is_on:
+            engine.dispose()  # connections from before say nothing
         try:
             connection = engine.connect()
         except DBAPIError as error:
