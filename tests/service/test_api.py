@@ -10,25 +10,36 @@ import pytest
 
 from sightline.report.audit import audit
 from tests.service.forked import SPECIFICATION
-from tests.service.running import Service, running
+from tests.service.running import Answer, Service, running
 
 pytestmark = pytest.mark.slow
 
 PAGE = "/v1/experiments/page"
 
 
-@pytest.fixture
-def service(database: str) -> Iterator[Service]:
-    with running(database) as found:
-        assert found("PUT", PAGE, SPECIFICATION).status == 201
-        yield found
+class Own(Service):
+    """A service that many tests use, in which the page of each is an experiment of its own."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        super().__init__(service.app, service.store, service.port)
+        self._path = f"/v1/experiments/{name}"
+
+    def __call__(self, method: str, path: str, *more: Any, **named: Any) -> Answer:
+        """Send one request."""
+        return super().__call__(method, path.replace(PAGE, self._path), *more, **named)
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service in which nothing is begun."""
-    with running(f"sqlite:///{tmp_path_factory.mktemp('refusing')}/x.db") as found:
+def shared(shared_database: str) -> Iterator[Service]:
+    with running(shared_database) as found:
         yield found
+
+
+@pytest.fixture
+def service(shared: Service, request: pytest.FixtureRequest) -> Service:
+    found = Own(shared, request.function.__name__)
+    assert found("PUT", PAGE, SPECIFICATION).status == 201
+    return found
 
 
 def ask(service: Service, body: Any = None, key: str | None = None) -> Any:
@@ -41,13 +52,21 @@ def tell(service: Service, decision: str, reward: Any) -> Any:
     return service("PUT", f"/v1/decisions/{decision}/reward", {"reward": reward})
 
 
-def test_an_experiment_is_begun_once(service: Service) -> None:
-    assert service("PUT", PAGE, SPECIFICATION).status == 200
-    refused = service("PUT", PAGE, {**SPECIFICATION, "seed": 2})
+def test_an_experiment_is_begun_once(database: str) -> None:
+    with running(database) as service:
+        assert service("PUT", PAGE, SPECIFICATION).status == 201
+        assert service("PUT", PAGE, SPECIFICATION).status == 200
+        refused = service("PUT", PAGE, {**SPECIFICATION, "seed": 2})
+        listed = service("GET", "/v1/experiments").body["experiments"]
     assert (refused.status, refused.headers["content-type"]) == (409, "application/problem+json")
     assert refused.body["type"] == "urn:sightline:problem:other-experiment"
-    listed = service("GET", "/v1/experiments").body["experiments"]
     assert [one["id"] for one in listed] == ["page"]
+
+
+@pytest.fixture(scope="module")
+def nothing_begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(f"sqlite:///{tmp_path_factory.mktemp('refused')}/x.db") as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -71,9 +90,9 @@ def test_an_experiment_is_begun_once(service: Service) -> None:
     ids=str,
 )
 def test_what_cannot_be_begun_is_refused_in_a_sentence(
-    shared: Service, change: dict[str, Any], said: str
+    change: dict[str, Any], said: str, nothing_begun: Service
 ) -> None:
-    refused = shared("PUT", "/v1/experiments/other", SPECIFICATION | change)
+    refused = nothing_begun("PUT", "/v1/experiments/other", SPECIFICATION | change)
     assert refused.status == 422
     assert said in refused.body["detail"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -26,42 +27,52 @@ if TYPE_CHECKING:
 
     from sightline.engine.ledger import Told
 
-__all__ = ["METADATA", "WRITERS", "decision_frame"]
+__all__ = ["ENDINGS", "METADATA", "WRITERS", "decision_frame", "parquet_pieces", "times"]
 
 #: Key of the metadata of a Parquet file from which its decisions can be recomputed.
 METADATA = b"sightline"
 
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
+#: Kinds of events that close a decision.
+ENDINGS = tuple(_OUTCOMES)
 
 
 def decision_frame(
-    events: Sequence[Event], view: View, supports: Sequence[Support | None] | None = None
+    events: Sequence[Event],
+    view: View,
+    supports: Sequence[Support | None] | None = None,
+    offers: Offers | None = None,
+    later: Sequence[Event] | None = None,
 ) -> pd.DataFrame:
     """One row per decision, in their order.
 
     Parameters
     ----------
     events : sequence of Event
-        All entries of a journal.
+        All entries of a journal, or some that follow each other.
     view : View
-        The session after them.
+        The session after all of them.
     supports : sequence of Support or None, optional
         What each decision could have been, where that was written down.
+    offers : Offers, optional
+        What was on offer before the first of the events, if there were others before.
+    later : sequence of Event, optional
+        What became of their decisions, if that may have been after these events.
     """
     import pandas as pd
 
-    offers = Offers(len(view.options), events, view.options.contexts)
-    asked, closed, offered = [], {}, []
-    amended: dict[str | None, Told] = {}
+    if offers is None:
+        offers = Offers(len(view.options), events, view.options.contexts)
+    ends_in = events if later is None else later
+    closed = {event.decision: event for event in ends_in if event.kind in ENDINGS}
+    corrections = [event for event in ends_in if event.kind == "amended"]
+    amended = {event.decision: amendment_in(event).now for event in corrections}
+    asked, offered = [], []
     for event in events:
         offers.follow(event)
         if event.kind == "asked":
             asked.append(event)
             offered.append(offers.asked)
-        elif event.kind in _OUTCOMES:
-            closed[event.decision] = event
-        elif event.kind == "amended":
-            amended[event.decision] = amendment_in(event).now
     ends = [closed.get(event.decision) for event in asked]
     arms = np.array([event.arm for event in asked], dtype=np.int64)
     outcomes = ["open" if end is None else _OUTCOMES[end.kind] for end in ends]
@@ -82,9 +93,9 @@ def decision_frame(
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
             "policy_config_hash": pd.Categorical([_config_hash(view.policy)] * len(asked)),
-            "asked_at": _times(event.time for event in asked),
+            "asked_at": times(event.time for event in asked),
             **_told(view.options, ends, amended),
-            told_at: _times(None if end is None else end.time for end in ends),
+            told_at: times(None if end is None else end.time for end in ends),
             "closed_sequence": _whole(None if end is None else end.sequence for end in ends),
             "questions": _whole(event.questions for event in asked),
             "available": _available(asked),
@@ -154,7 +165,7 @@ def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _times(seconds: Iterable[float | None]) -> pd.Series:
+def times(seconds: Iterable[float | None]) -> pd.Series:
     """Moments to the microsecond, in UTC."""
     import pandas as pd
 
@@ -250,13 +261,63 @@ def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
     return _lists(lists, np.array(which, dtype=np.int64), int)
 
 
-def _write_parquet(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
+def parquet_pieces(frames: Iterable[pd.DataFrame], record: Record) -> Iterator[bytes]:
+    """Write frames one after another, and hand out what was written: one is in memory at a time.
+
+    Parameters
+    ----------
+    frames : iterable of DataFrame
+        At least one, all with the same columns; of types that the first one tells.
+    record : Record
+        How it began; of the events only those that change the options are needed.
+
+    Yields
+    ------
+    bytes
+        Of the file, from its beginning to its end.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    remaining = iter(frames)
+    first = pa.Table.from_pandas(next(remaining), preserve_index=False)
     # what pandas would add about its types it cannot read again for lists
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    pq.write_table(table.replace_schema_metadata({METADATA: _beginning(record)}), file)
+    schema = first.schema.with_metadata({METADATA: _beginning(record)})
+    pieces = _Pieces()
+    with pq.ParquetWriter(pieces, schema) as writer:
+        writer.write_table(first.cast(schema))
+        yield pieces.taken()
+        for frame in remaining:
+            writer.write_table(pa.Table.from_pandas(frame, schema, preserve_index=False))
+            yield pieces.taken()
+    yield pieces.taken()
+
+
+class _Pieces(io.RawIOBase):
+    """A file that forgets what was taken from it."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._held.append(bytes(content))
+        self._written += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self._written
+
+    def taken(self) -> bytes:
+        held, self._held = self._held, []
+        return b"".join(held)
+
+
+def _write_parquet(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
+    file.writelines(parquet_pieces([frame], record))
 
 
 def _beginning(record: Record) -> bytes:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from sightline.service import changing, exports, views
@@ -293,15 +294,17 @@ def _add_operation(app: FastAPI) -> None:
     @app.get("/v1/experiments/{experiment}/export.parquet", dependencies=READER)
     async def export(request: Request, experiment: Experiment) -> Response:
         """All decisions, one row each, for off-policy evaluation and for `sightline audit`."""
-        content = await heart_of(request).read(exports.export_parquet, experiment)
-        return Response(content, media_type="application/vnd.apache.parquet")
+        pieces = await heart_of(request).read(exports.export_parquet, experiment)
+        return StreamingResponse(pieces, media_type="application/vnd.apache.parquet")
 
     @app.get("/v1/health")
     async def health(request: Request) -> Response:
         """Whether anything can be written; 503 if not."""
         well = await heart_of(request).is_healthy()
         if not well:
-            raise Problem(503, "unavailable", "the database cannot be written now")
+            raise Problem(
+                503, "unavailable", "the database cannot be written now", {"Retry-After": "1"}
+            )
         return Json({"status": "ok"})
 
     @app.get("/metrics", dependencies=READER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sightline.engine.journal import Event, amendment_in, told_in_event
@@ -78,12 +78,12 @@ class Desk:
         """Whether the first entry of a request is remembered."""
         return (kind, value) in self._known
 
-    def catch_up(self, entries: list[Entry]) -> None:
+    def catch_up(self, entries: Iterable[Entry]) -> None:
         """Fold what others have written."""
-        if entries:
-            self.session.fold(entries)
-            self.log.last = entries[-1].event.sequence
-            self._next_look = next_look(self.log.last)
+        last = self.session.fold(entries, self.log.last)
+        if last > self.log.last:
+            self.log.last = last
+            self._next_look = next_look(last)
 
     def settle(self) -> None:
         """Finish what one request has led to: notes, and a look if one is due."""

@@ -124,20 +124,27 @@ class Hosted(Session):
         write_snapshot(content, self._live.snapshot())
         return content.getvalue()
 
-    def fold(self, entries: Iterable[Entry]) -> None:
-        """Do again what a log tells, and compare what was decided."""
+    def fold(self, entries: Iterable[Entry], last: int = 0) -> int:
+        """Do again what a log tells, and compare what was decided.
+
+        Returns the number of the last entry, or the given one if there was none.
+        """
         journal, self._live.journal = self._live.journal, None  # which has them already
+
+        def engine_events() -> Iterator[Event]:
+            nonlocal last
+            for entry in entries:
+                last = entry.event.sequence
+                self.notes.follow(entry)
+                if entry.event.kind in ENGINE_KINDS:
+                    yield entry.event
+
         try:
             with self._guard.lock:
-                replay(self._live, self._engine_events(entries))
+                replay(self._live, engine_events())
         finally:
             self._live.journal = journal
-
-    def _engine_events(self, entries: Iterable[Entry]) -> Iterator[Event]:
-        for entry in entries:
-            self.notes.follow(entry)
-            if entry.event.kind in ENGINE_KINDS:
-                yield entry.event
+        return last
 
     @property
     def live(self) -> LiveState:

@@ -36,10 +36,8 @@ def load_session(
     if found is None:
         return None
     session = Hosted.from_snapshot(found.content, found.notes)
-    entries = rows.entries_after(connection, experiment, found.sequence)
-    session.fold(entries)
-    last = entries[-1].event.sequence if entries else found.sequence
-    return session, last, found.sequence
+    entries = rows.later_entries(connection, experiment, found.sequence)
+    return session, session.fold(entries, found.sequence), found.sequence
 
 
 def load_desk(

@@ -10,7 +10,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -68,6 +67,10 @@ class Readers:
         self._followers: OrderedDict[str, Follower] = OrderedDict()
         self._lock = threading.Lock()
 
+    def reading(self) -> contextlib.AbstractContextManager[Connection]:
+        """Begin a transaction that only reads."""
+        return self._store.reading()
+
     @contextlib.contextmanager
     def following(self, experiment: str) -> Iterator[tuple[Follower, Connection]]:
         """Use an experiment as it is now; others who look at it wait.
@@ -80,14 +83,12 @@ class Readers:
         with self._store.reading() as connection:
             follower = self._follower(connection, experiment)
             with follower.lock:
-                entries = rows.entries_after(connection, experiment, follower.last)
+                entries = rows.later_entries(connection, experiment, follower.last)
                 try:
-                    follower.session.fold(entries)
+                    follower.last = follower.session.fold(entries, follower.last)
                 except BaseException:  # half folded: read it again
                     self._forget(experiment)
                     raise
-                if entries:
-                    follower.last = entries[-1].event.sequence
                 yield follower, connection
 
     def _follower(self, connection: Connection, experiment: str) -> Follower:
@@ -133,11 +134,3 @@ class Readers:
         if decision not in found:
             raise Problem(404, "unknown-decision", f"there is no decision {decision!r}")
         return found[decision]
-
-    def everything(self, experiment: str) -> tuple[Any, list[Entry]]:
-        """First snapshot and whole log of an experiment, at one moment."""
-        with self._store.reading() as connection:
-            first = rows.kept(connection, experiment, first=True)
-            if first is None:
-                raise Problem(404, "unknown-experiment", f"there is no experiment {experiment!r}")
-            return first, rows.entries_after(connection, experiment)
