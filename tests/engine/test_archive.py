@@ -11,6 +11,7 @@ import pytest
 import sightline as sl
 from sightline.core.model import bandit_model
 from sightline.core.persistence import persistent_arrays, version_of
+from sightline.engine.archive import Snapshot, write_snapshot
 from sightline.lab.compilation import default_policies
 from tests.marks import without_compilation
 
@@ -74,6 +75,19 @@ def test_files_of_layout_2_are_read_for_ever() -> None:
     estimates = session.estimates()
     assert estimates is not None
     assert estimates.means == pytest.approx([0.16, 0.52 / 0.9, 0.332 / 0.9])
+
+
+@without_compilation
+def test_files_of_layout_7_are_read_for_ever(tmp_path: Path) -> None:
+    session = sl.Session([[1.0, 0.0], [0.0, 1.0]], sl.IDS(), rewards=sl.Bernoulli())
+    session.tell(session.ask(), 1.0)
+    snapshot = session._live.snapshot()
+    header = {name: value for name, value in snapshot.header.items() if name != "committed"}
+    with open(tmp_path / "x.npz", "wb") as file:
+        write_snapshot(file, Snapshot(header | {"version": 7}, snapshot.arrays))
+    again = sl.Session.load(tmp_path / "x.npz")
+    assert again._live.table.likelihood == sl.Bernoulli()
+    assert again.ask().arm == session.ask().arm
 
 
 if __name__ == "__main__":

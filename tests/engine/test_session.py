@@ -258,7 +258,7 @@ def test_a_saved_file_is_plain_data(tmp_path: Path) -> None:
     with np.load(tmp_path / "state", allow_pickle=False) as archive:
         header = json.loads(archive["header"].tobytes())
         assert not any(archive[name].dtype.hasobject for name in archive.files)
-    assert (header["format"], header["version"]) == ("sightline-session", 7)
+    assert (header["format"], header["version"]) == ("sightline-session", 8)
     assert header["policy"]["type"] == "IDS"
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
@@ -385,7 +385,7 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "its format is 'other'"),
-        ({"version": 8}, "its version 8 is later than 7"),
+        ({"version": 9}, "its version 9 is later than 8"),
         ({"version": 1}, "its version 1 is older than 2"),
         ({"state": {"class": "IDSState", "version": 2}}, "IDSState has version 2, later than 1"),
         ({"state": {"class": "LinUCBState", "version": 1}}, "it holds a LinUCBState"),
@@ -393,6 +393,8 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
         ({"noise_std": -1.0}, "noise_std must be"),
         ({"rng": None}, "is not a readable session"),
         ({"tally": [1]}, "is not a readable session"),
+        ({"committed": [99]}, "arm 99 cannot be committed to"),
+        ({"committed": [0, 1]}, "1 arms are committed to at once, got 2"),
         ({"window": [1.0, "x"]}, "is not a readable session"),
     ],
 )

@@ -19,8 +19,20 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Server:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Address of an empty database of each kind."""
+    yield from _database(request, tmp_path)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared_database(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Address of a database of each kind, for all tests of a file."""
+    yield from _database(request, tmp_path_factory.mktemp("shared"))
+
+
+def _database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/experiments.db"
+        yield f"sqlite:///{folder}/experiments.db"
     else:
         with new_database(request.getfixturevalue("postgresql")) as url:
             yield url

@@ -183,29 +183,39 @@ def _kill_database(
         book, seed = Book(path), rng.random()
         work = fork(lambda: clients(book, [port], witness.experiment, again, seed))
         _wait_for_answer(path)
-        time.sleep(rng.uniform(0.0, 0.4))
+        time.sleep(rng.uniform(0.0, LONGEST))
         server.kill()
-        time.sleep(rng.uniform(0.0, 0.2))  # in which nothing can be acknowledged
+        time.sleep(rng.uniform(0.0, 0.02))  # in which nothing can be acknowledged
         server.start()
-        time.sleep(rng.uniform(0.1, 0.5))
+        time.sleep(rng.uniform(0.0, LONGEST))
         end(work)
         return witness.look([json.loads(line) for line in Path(path).read_text().splitlines()])
 
 
-def survive_database(count: int, server: Server, url: str, seed: int) -> dict[str, Any]:
+def survive_database(
+    count: int, server: Server, url: str, seed: int, progress: str | None = None
+) -> dict[str, Any]:
     """Kill PostgreSQL so many times, under one service that goes on."""
     rng = random.Random(seed)
     live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     warm(begin(Specification.model_validate(SPECIFICATION), 10).snapshot())
-    witness = Witness(url, "experiment")
+    witnesses: list[Witness] = []
     again: list[dict[str, Any]] = []
+    repeated = 0
     process, port = begin_service(url)
     try:
-        for _ in range(count):
-            again = _kill_database(server, witness, port, again, rng)
+        for i in range(count):
+            if not witnesses or rng.random() < 0.05:
+                witnesses.append(Witness(url, f"experiment-{i}"))
+                again = []
+            again = _kill_database(server, witnesses[-1], port, again, rng)
+            repeated += len(again)
+            found = _found(witnesses, {"kills of PostgreSQL": i + 1, "sent again": repeated})
+            if progress is not None:
+                Path(progress).write_text(json.dumps(found))
     finally:
         end(process)
-    return _found([witness], {"kills of PostgreSQL": count})
+    return found
 
 
 def _found(witnesses: list[Witness], counts: dict[str, int]) -> dict[str, Any]:
@@ -229,10 +239,12 @@ def main() -> None:
     parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--servers", type=int, default=1)
     parser.add_argument("--database-kills", action="store_true")
+    parser.add_argument("--progress", help="file in which is said how far it has come")
+    parser.add_argument("--folder", help="empty or new, for the data of PostgreSQL")
     given = parser.parse_args()
     with contextlib.ExitStack() as stack:
         if given.postgresql:
-            server = Server()
+            server = Server(given.folder)
             url = stack.enter_context(new_database(server))
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -240,7 +252,7 @@ def main() -> None:
         with Store(url, serving=False):
             pass  # tables are made before anybody is killed
         if given.database_kills:
-            found = survive_database(given.count, server, url, given.seed)
+            found = survive_database(given.count, server, url, given.seed, given.progress)
         else:
             found = survive(given.count, url, given.servers, given.seed)
         print(json.dumps(found))

@@ -49,7 +49,10 @@ def requests(service: Service, token: str) -> list[tuple[str, str]]:
         for path, verbs in found.items()
         for method in verbs
     ]
-    return [(method, path.replace("{decision}", "x")) for method, path in filled]
+    return [
+        (method, path.replace("{decision}", "x").replace("{name}", "reader"))
+        for method, path in filled
+    ]
 
 
 def test_a_stranger_gets_nothing(closed: Closed) -> None:
@@ -84,6 +87,9 @@ def test_a_stranger_gets_nothing(closed: Closed) -> None:
         ("POST", f"{PAGE}/pause", "experimenter"),
         ("POST", f"{PAGE}/resume", "experimenter"),
         ("POST", f"{PAGE}/stop", "experimenter"),
+        ("GET", "/v1/tokens", "admin"),
+        ("POST", "/v1/tokens", "admin"),
+        ("DELETE", "/v1/tokens/nobody", "admin"),
     ],
 )
 def test_roles(closed: Closed, method: str, path: str, least: str) -> None:
@@ -104,6 +110,41 @@ def test_a_revoked_token_is_a_strangers(closed: Closed) -> None:
         revoke_token(closed.service.store, "client")
     with pytest.raises(ValueError, match="there is a token 'client' already"):
         create_token(closed.service.store, "client", "client")
+
+
+def test_tokens_over_http(closed: Closed) -> None:
+    """An admin makes and revokes tokens; a secret is told once, and never listed."""
+    service, admin = closed.service, closed.tokens["admin"]
+    made = service("POST", "/v1/tokens", {"name": "new", "role": "client"}, token=admin)
+    assert (made.status, set(made.body)) == (201, {"name", "role", "token"})
+    secret = made.body["token"]
+    assert service("POST", f"{PAGE}/decisions", {}, token=secret).status == 200
+    again = service("POST", "/v1/tokens", {"name": "new", "role": "client"}, token=admin)
+    assert (again.status, again.body["type"][22:]) == (409, "token-exists")
+    listed = service("GET", "/v1/tokens", token=admin).body["tokens"]
+    assert [one["name"] for one in listed] == [*ROLES, "new"]
+    assert set(listed[0]) == {"name", "role", "created_at", "revoked_at"}
+    assert secret not in str(listed)
+    revoked = service("DELETE", "/v1/tokens/new", token=admin)
+    assert revoked.status == 200
+    assert revoked.body["revoked_at"] is not None
+    assert service("DELETE", "/v1/tokens/new", token=admin).body == revoked.body
+    assert service("POST", f"{PAGE}/decisions", {}, token=secret).status == 401
+    assert service("DELETE", "/v1/tokens/none", token=admin).status == 404
+    last = service("DELETE", "/v1/tokens/admin", token=admin)
+    assert (last.status, last.body["type"][22:]) == (409, "last-admin")
+    for body in ({"name": "a/b", "role": "client"}, {"name": "x", "role": "king"}, {}):
+        refused = service("POST", "/v1/tokens", body, token=admin)
+        assert refused.status == 422
+        assert refused.headers["content-type"] == "application/problem+json"
+
+
+def test_the_first_token_closes_the_service(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/x.db") as service:
+        made = service("POST", "/v1/tokens", {"name": "ops", "role": "admin"})
+        assert made.status == 201
+        assert service("GET", "/v1/tokens").status == 401
+        assert service("GET", "/v1/tokens", token=made.body["token"]).status == 200
 
 
 def test_a_service_does_not_open_when_its_last_token_is_revoked(tmp_path: Path) -> None:

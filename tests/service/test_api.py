@@ -10,18 +10,36 @@ import pytest
 
 from sightline.report.audit import audit
 from tests.service.forked import SPECIFICATION
-from tests.service.running import Service, running
+from tests.service.running import Answer, Service, running
 
 pytestmark = pytest.mark.slow
 
 PAGE = "/v1/experiments/page"
 
 
-@pytest.fixture
-def service(database: str) -> Iterator[Service]:
-    with running(database) as found:
-        assert found("PUT", PAGE, SPECIFICATION).status == 201
+class Own(Service):
+    """A service that many tests use, in which the page of each is an experiment of its own."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        super().__init__(service.app, service.store, service.port)
+        self._path = f"/v1/experiments/{name}"
+
+    def __call__(self, method: str, path: str, *more: Any, **named: Any) -> Answer:
+        """Send one request."""
+        return super().__call__(method, path.replace(PAGE, self._path), *more, **named)
+
+
+@pytest.fixture(scope="module")
+def shared(shared_database: str) -> Iterator[Service]:
+    with running(shared_database) as found:
         yield found
+
+
+@pytest.fixture
+def service(shared: Service, request: pytest.FixtureRequest) -> Service:
+    found = Own(shared, request.function.__name__)
+    assert found("PUT", PAGE, SPECIFICATION).status == 201
+    return found
 
 
 def ask(service: Service, body: Any = None, key: str | None = None) -> Any:
@@ -34,19 +52,27 @@ def tell(service: Service, decision: str, reward: Any) -> Any:
     return service("PUT", f"/v1/decisions/{decision}/reward", {"reward": reward})
 
 
-def test_an_experiment_is_begun_once(service: Service) -> None:
-    assert service("PUT", PAGE, SPECIFICATION).status == 200
-    refused = service("PUT", PAGE, {**SPECIFICATION, "seed": 2})
+def test_an_experiment_is_begun_once(database: str) -> None:
+    with running(database) as service:
+        assert service("PUT", PAGE, SPECIFICATION).status == 201
+        assert service("PUT", PAGE, SPECIFICATION).status == 200
+        refused = service("PUT", PAGE, {**SPECIFICATION, "seed": 2})
+        listed = service("GET", "/v1/experiments").body["experiments"]
     assert (refused.status, refused.headers["content-type"]) == (409, "application/problem+json")
     assert refused.body["type"] == "urn:sightline:problem:other-experiment"
-    listed = service("GET", "/v1/experiments").body["experiments"]
     assert [one["id"] for one in listed] == ["page"]
+
+
+@pytest.fixture(scope="module")
+def nothing_begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(f"sqlite:///{tmp_path_factory.mktemp('refused')}/x.db") as found:
+        yield found
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"options": None}, "give one of options, factors, contexts, duel, got none"),
+        ({"options": None}, "give one of options, factors, contexts, duel, stream, got none"),
         ({"factors": {"a": ["x", "y"]}}, "got options and factors"),
         ({"policy": "Nothing"}, "type must be one of"),
         ({"policy": {"type": "IDS", "samples": 3}}, "field of IDS must be one of"),
@@ -64,10 +90,9 @@ def test_an_experiment_is_begun_once(service: Service) -> None:
     ids=str,
 )
 def test_what_cannot_be_begun_is_refused_in_a_sentence(
-    change: dict[str, Any], said: str, tmp_path: Path
+    change: dict[str, Any], said: str, nothing_begun: Service
 ) -> None:
-    with running(f"sqlite:///{tmp_path}/x.db") as service:
-        refused = service("PUT", "/v1/experiments/other", SPECIFICATION | change)
+    refused = nothing_begun("PUT", "/v1/experiments/other", SPECIFICATION | change)
     assert refused.status == 422
     assert said in refused.body["detail"]
 
@@ -238,6 +263,75 @@ def test_clicks(service: Service, tmp_path: Path) -> None:
     for reward in ({"kind": "poisson", "std": 1.0}, {"kind": "bernoulli", "low": 0.0}):
         refused = service("PUT", "/v1/experiments/no", {**spec, "reward": reward})
         assert "reward has no" in refused.body["detail"]
+
+
+def test_items_of_a_duel_count_in_all_their_pairs(tmp_path: Path) -> None:
+    """Those of a naive count, and not those of items that were shown alone."""
+    path = "/v1/experiments/duel"
+    items = {"A": [1.0, 0.0], "B": [0.0, 1.0], "C": [0.6, 0.6]}
+    with running(f"sqlite:///{tmp_path}/x.db") as service:
+        service("PUT", path, {"duel": items, "policy": "IDS", "seed": 1, "control": "B"})
+        asked, told, sums = (dict.fromkeys(items, 0) for _ in range(3))
+        for i in range(30):
+            made = service("POST", f"{path}/decisions", {}).body
+            first, second = made["pair"]
+            winner = sorted(made["pair"])[i % 3 == 0]
+            for name in {first, second}:
+                asked[name] += 1
+                told[name] += i < 29
+            if i < 29:
+                assert tell(service, made["id"], winner).status == 200
+                outcome = 0 if first == second else 1 if winner == first else -1
+                sums[first] += outcome
+                sums[second] -= outcome
+        found = service("GET", f"{path}/estimates").body["estimates"]
+        assert {one["option"]: one["asked"] for one in found} == asked
+        assert {one["option"]: one["told"] for one in found} == told
+        assert min(told.values()) > 0
+        means = {one["option"]: one["mean_outcome"] for one in found}
+        assert means == {name: sums[name] / told[name] for name in items}
+        zero = {"estimate": 0.0, "lower": 0.0, "upper": 0.0}
+        assert [one["difference"] == zero for one in found] == [False, True, False]
+        page = service("GET", "/experiments/duel").body.decode()
+        assert f'data-name="Decisions">{asked["A"]}</td>' in page
+        assert "Mean outcome" in page
+
+
+def test_options_that_come_with_the_question(tmp_path: Path) -> None:
+    stream = {"features": ["price", "size"], "most": 3}
+    spec = {"stream": stream, "noise_std": 0.3, "seed": 1, "policy": "LinUCB"}
+    path = "/v1/experiments/stream"
+    rows = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
+    with running(f"sqlite:///{tmp_path}/x.db") as service:
+        assert service("PUT", path, spec).status == 201
+        for i in range(6):
+            question = {"actions": rows[: 2 + i % 2]}
+            made = service("POST", f"{path}/decisions", question, f"key-{i}").body
+            assert made["option"] == str(made["arm"])
+            assert set(made["probabilities"]) <= {"0", "1", "2"}
+            assert service("POST", f"{path}/decisions", question, f"key-{i}").body == made
+            assert tell(service, made["id"], 0.5).status == 200
+        other = service("POST", f"{path}/decisions", {"actions": rows}, "key-0")
+        assert (other.status, other.body["type"][22:]) == (422, "other-request")
+        for wrong in (None, [[1.0]], rows * 2, []):
+            assert service("POST", f"{path}/decisions", {"actions": wrong}).status == 422
+        many = service("POST", f"{path}/decisions", {"actions": rows, "count": 2})
+        assert "count must be left out" in many.body["detail"]
+        assert service("POST", f"{PAGE}/decisions", {"actions": rows}).status == 404
+        for view in ("status", "estimates", "effects", "history", "pending", "events"):
+            assert service("GET", f"{path}/{view}").status == 200, view
+        effects = service("GET", f"{path}/effects").body["effects"]
+        assert [one["term"] for one in effects] == ["price", "size"]
+        status = service("GET", f"{path}/status").body
+        assert (status["regret_spent"], status["bound"]) == (None, None)
+        assert "new in every round" in status["bound_reason"]
+        assert service("GET", "/experiments/stream").status == 200
+        (tmp_path / "x.parquet").write_bytes(service("GET", f"{path}/export.parquet").body)
+        found = audit(tmp_path / "x.parquet")
+        assert found.well, found
+        assert service("PUT", PAGE, SPECIFICATION).status == 201
+        refused = service("POST", f"{PAGE}/decisions", {"actions": rows})
+        assert refused.status == 422
 
 
 def test_contexts_and_duels(service: Service) -> None:

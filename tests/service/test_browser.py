@@ -57,6 +57,7 @@ def create(page: Page, service: Service, name: str, options: str) -> None:
     page.get_by_label("Options, one in each line").fill(options)
     page.get_by_label("Numbers with noise").check()
     page.get_by_label("Standard deviation of the noise (optional)").fill("0.1")
+    page.get_by_label("Policy").select_option("IDS")
     page.get_by_label("Seed (optional)").fill("1")
     page.get_by_role("button", name="Create experiment").click()
     page.wait_for_url(f"**/experiments/{name}")
@@ -89,6 +90,19 @@ def test_nothing_is_wider_than_the_screen(tmp_path: Path, chromium: Browser, wid
         for path in ("/experiments/page", "/"):
             page.goto(f"{service.url}{path}")
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.get_by_text("New experiment").click()
+        for kind, shown in {
+            "Combinations of factors": "Factors, one in each line",
+            "Options of several contexts": "Context and option in each line",
+            "Which of two is better?": "Options, one in each line",
+        }.items():
+            page.get_by_label(kind).check()
+            expect(page.get_by_label(shown)).to_be_visible()
+        expect(page.get_by_role("group", name="Rewards")).to_be_hidden()
+        expect(page.get_by_label("Probability of settling wrongly")).to_be_hidden()
+        page.get_by_label("When the best option is settled").select_option("commit")
+        expect(page.get_by_label("Probability of settling wrongly")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_sign_in_without_scripts(tmp_path: Path, chromium: Browser) -> None:

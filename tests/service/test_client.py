@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sightline as sl
@@ -50,6 +51,12 @@ def test_the_verbs_of_a_session(service: Service, tmp_path: Path) -> None:
     two = client.ask("page", 2, available=["a", "b"])
     assert [one.option in ("a", "b") for one in two] == [True, True]
     client.missing(two[0])
+    assert client.amend(decision, 0.9, key="once")["reward"] == 0.9
+    assert client.amend(decision, 0.8)["amended"] is True
+    assert client.amend(decision, 0.9, key="once")["reward"] == 0.9  # what it has led to then
+    client.tell(decision, 0.8)
+    assert decision.probabilities is not None
+    assert decision.probabilities[decision.option] == decision.probability
     sticky = client.ask("page", unit="me", activate=False)
     assert client.ask("page", unit="me") == sticky
     client.activate(sticky)
@@ -76,6 +83,34 @@ def test_the_verbs_of_a_session(service: Service, tmp_path: Path) -> None:
         client.create("empty")
     assert [one["id"] for one in client.experiments()] == ["page"]
     client.close()
+
+
+def test_controls_streams_and_tokens(service: Service) -> None:
+    client = sl.Client(service.url)
+    stop = {"delta": 0.1, "action": "commit"}
+    client.create("page", options=OPTIONS, noise_std=0.3, policy="IDS", control="a", stop=stop)
+    assert client.status("page")["stop"]["action"] == "commit"
+    differences = [one["difference"]["upper"] for one in client.estimates("page", delta=0.2)]
+    assert differences[0] == 0.0 < differences[1]
+    client.create("new", stream={"features": ["x", "y"], "most": 2}, noise_std=0.3, policy="LinUCB")
+    chosen = client.ask("new", actions=np.eye(2))
+    assert chosen.option in ("0", "1")
+    client.tell(chosen, 0.5)
+    secret = client.create_token("ops", "admin")
+    with pytest.raises(PermissionError):
+        client.tokens()
+    admin = sl.Client(service.url, secret)
+    assert [one["name"] for one in admin.tokens()] == ["ops"]
+    with pytest.raises(ServiceError, match="already: name another"):
+        admin.create_token("ops", "admin")
+    other = sl.Client(service.url, admin.create_token("web", "client"))
+    with pytest.raises(PermissionError, match="role admin"):
+        other.tokens()
+    assert admin.revoke_token("web")["revoked_at"] is not None
+    with pytest.raises(PermissionError, match="valid token"):
+        other.status("page")
+    for one in (client, admin, other):
+        one.close()
 
 
 def test_tokens_of_a_client(tmp_path: Path) -> None:

@@ -107,6 +107,31 @@ class Storm(RuleBasedStateMachine):
         else:
             assert answer.status == 409, answer
 
+    @precondition(lambda self: self.model.ends)
+    @rule(data=st.data(), reward=REWARDS, key=KEYS)
+    def amend(self, data: st.DataObject, reward: float, key: str | None) -> None:
+        id_ = data.draw(st.sampled_from(sorted(self.model.ends)))
+        request = {"amend": id_, "reward": reward}
+        path = f"/v1/decisions/{id_}/reward?amend=1"
+        answer = self.service("PUT", path, {"reward": reward}, key)
+        if key in self.model.keys:
+            before, known = self.model.keys[key]
+            assert answer.status == (200 if before == request else 422), answer
+            assert answer.status == 422 or answer.body == known
+            return
+        end = self.model.ends[id_]
+        if end is not None and end[0][0] == "missing":
+            assert answer.status == 409, answer
+            return
+        assert (answer.status, answer.body["reward"]) == (200, reward), answer
+        if end is not None and end[0] == ("reward", reward):
+            assert answer.body == end[1]
+        else:
+            assert answer.body["amended"] is (end is not None)
+        self.model.ends[id_] = (("reward", reward), answer.body)
+        if key is not None:
+            self.model.keys[key] = request, answer.body
+
     @rule(verb=st.sampled_from(["pause", "resume"]))
     def change(self, verb: str) -> None:
         assert self.service("POST", f"{self.path}/{verb}").status == 200
@@ -121,6 +146,8 @@ class Storm(RuleBasedStateMachine):
             assert status["told"] == ends.count("reward")
             assert status["missing"] == ends.count("missing")
             assert status["pending"] == len(self.model.ends) - len(ends)
+            told = [end[0][1] for end in self.model.ends.values() if end and end[0][1] is not None]
+            assert status["reward"] == sum(told)
 
 
 def test_every_sequence_of_requests_is_as_in_the_model() -> None:

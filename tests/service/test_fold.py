@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 
 from sightline.engine import live
+from sightline.engine.journal import Event
 from sightline.service import rows
 from sightline.service.copying import copy_log
+from sightline.service.entries import Entry
+from sightline.service.hosted import Notes
 from sightline.service.loading import load_session
 from sightline.service.store import Store
 from tests.service.databases import Server, new_database
@@ -28,6 +32,7 @@ def busy(service: Service, seed: int, requests: int = 60) -> None:
     rng = random.Random(seed)
     path = PAGE
     waiting: list[str] = []
+    told: list[str] = []
     for i in range(requests):
         dice = rng.random()
         if dice < 0.5 or not waiting:
@@ -37,6 +42,10 @@ def busy(service: Service, seed: int, requests: int = 60) -> None:
         elif dice < 0.9:
             id_ = waiting.pop(rng.randrange(len(waiting)))
             service("PUT", f"/v1/decisions/{id_}/reward", {"reward": rng.gauss(0.3, 0.3)})
+            told.append(id_)
+            if dice > 0.8:
+                amended = {"reward": rng.gauss(0.3, 0.3)}
+                service("PUT", f"/v1/decisions/{rng.choice(told)}/reward?amend=1", amended)
         elif dice < 0.95:
             service("PUT", f"/v1/decisions/{waiting.pop()}/missing")
         else:
@@ -65,6 +74,7 @@ def test_live_is_the_log_done_again(database: str, monkeypatch: pytest.MonkeyPat
         desk = service.heart._writer._desks["page"]
         known = {**bits(desk.session.live), "notes": desk.session.notes, "last": desk.log.last}
         assert known["last"] > 50
+        assert known["notes"].amended > 0
         assert states(service.store) == [known, known]
         with service.heart.readers.following("page") as (follower, _):
             assert bits(follower.session.live) == bits(desk.session.live)
@@ -75,6 +85,29 @@ def test_live_is_the_log_done_again(database: str, monkeypatch: pytest.MonkeyPat
     with running(database) as service:  # and after a restart
         assert service("GET", f"{PAGE}/status").body["sequence"] == known["last"]
         service("POST", f"{PAGE}/decisions", {})
+
+
+def test_notes_that_are_ahead_of_a_snapshot_are_the_same_in_the_end() -> None:
+    """A snapshot may be taken in the middle of a transaction, whose notes are those of its end."""
+    body = json.dumps({"arms": [1]})
+    entries = [
+        Entry(Event(1, "asked", 1.0, "x"), extra={"active": False}),
+        Entry(Event(2, "told", 2.0, "x")),
+        Entry(Event(3, "amended", 3.0, "x")),
+        Entry(Event(4, "settled", 4.0, body=body)),
+        Entry(Event(5, "amended", 5.0, "x")),
+        Entry(Event(6, "committed", 6.0, body=body)),
+        Entry(Event(7, "paused", 7.0)),
+    ]
+    notes = Notes()
+    for entry in entries:
+        notes.follow(entry)
+    assert (notes.amended, notes.settled, notes.settled_at) == (2, (1,), 6.0)
+    again = Notes.read(notes.written())
+    for entry in entries[2:]:
+        again.follow(entry)
+    assert again == notes
+    assert Notes.read('["paused", 3, ["x"]]') == Notes("paused", 3, {"x"})  # of an earlier release
 
 
 def test_workers_take_turns(postgresql: Server) -> None:

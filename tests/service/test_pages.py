@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from sightline.service.pages.forms import EMPTY, specification_of
 from sightline.service.pages.rendering import ASSETS
 from sightline.service.readers import Readers
 from sightline.service.store import Store
@@ -32,6 +33,13 @@ VOID |= {"input"}
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     with running(f"sqlite:///{tmp_path}/x.db") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service in which nothing is begun."""
+    with running(f"sqlite:///{tmp_path_factory.mktemp('refusing')}/x.db") as started:
         yield started
 
 
@@ -221,6 +229,56 @@ def test_the_form_creates_experiments(service: Service) -> None:
     assert wanted["reward"]["kind"] == "bernoulli"
 
 
+def test_the_form_knows_every_kind_of_experiment() -> None:
+    """Policy, contexts, duels, laws of rewards, control and stop: as the API would be told."""
+    forms: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+        "contexts": (
+            {
+                "kind": "contexts",
+                "contexts": "phone / a\nphone / b\ndesk / a\n desk/b",
+                "control": "a",
+                "policy": "LinUCB",
+                "reward": "counts",
+            },
+            {
+                "contexts": {
+                    "phone": {"a": [1.0, 0.0, 0.0, 0.0], "b": [0.0, 1.0, 0.0, 0.0]},
+                    "desk": {"a": [0.0, 0.0, 1.0, 0.0], "b": [0.0, 0.0, 0.0, 1.0]},
+                },
+                "control": "a",
+                "policy": "LinUCB",
+                "reward": {"kind": "poisson", "std": None, "link": None, "low": None, "high": None},
+            },
+        ),
+        "duel": (
+            {"kind": "duel", "options": "a: 1, 0\nb: 0, 1", "control": "b", "policy": "LinUCB"},
+            {"duel": {"a": [1.0, 0.0], "b": [0.0, 1.0]}, "reward": None, "control": "b"},
+        ),
+        "factors": (
+            {
+                "kind": "factors",
+                "factors": "p: x, y\nq: v, w",
+                "control": "x, w",
+                "stop": "commit",
+                "delta": "0.01",
+                "floor": "0.1",
+                "policy": "IDS",
+                "reward": "numbers",
+                "std": "0.5",
+            },
+            {
+                "control": {"p": "x", "q": "w"},
+                "stop": {"delta": 0.01, "action": "commit"},
+                "floor": 0.1,
+                "policy": {"type": "IDS", "regulariser": "matched"},
+            },
+        ),
+    }
+    for fields, expected in forms.values():
+        wanted = specification_of({**EMPTY, **fields}).model_dump()
+        assert {field: wanted[field] for field in expected} == expected
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -233,17 +291,29 @@ def test_the_form_creates_experiments(service: Service) -> None:
         ({"name": "x", "options": "a\nb", "reward": "bounded"}, "least reward must be a number"),
         ({"name": "x", "options": "a\nb", "window": "soon"}, "reward_window"),
         ({"name": "x", "options": "a\nb", "seed": SCRIPT}, "seed"),
+        ({"name": "x", "options": "a\nb", "kind": SCRIPT}, "there is no such choice"),
+        ({"name": "x", "options": "a\nb", "policy": SCRIPT}, "type must be one of"),
+        ({"name": "x", "options": "a\nb", "control": "c"}, "control: no option has the name"),
+        ({"name": "x", "options": "a\nb", "stop": "notify", "delta": "2"}, "less than 1"),
+        ({"name": "x", "options": "a\nb", "stop": "never"}, "stop.action"),
+        ({"name": "x", "options": "a\nb", "floor": "0.9"}, "floor must be at most 1/2"),
+        ({"name": "x", "kind": "contexts", "contexts": "a\nb"}, "context / option"),
+        ({"name": "x", "kind": "contexts", "contexts": "a/b\na / b"}, "two options have the name"),
+        (
+            {"name": "x", "kind": "factors", "factors": "p: x, y", "control": "x, y"},
+            "a level of each of 1 factors",
+        ),
     ],
 )
 def test_a_form_that_is_wrong_comes_back(
-    service: Service, fields: dict[str, str], words: str
+    shared: Service, fields: dict[str, str], words: str
 ) -> None:
-    answer = send(service, "/experiments", **fields)
+    answer = send(shared, "/experiments", **fields)
     assert answer.status == 422
     text = text_of(answer)
     assert words in text
     assert 'role="alert"' in text
-    assert service("GET", "/v1/experiments").body["experiments"] == []
+    assert shared("GET", "/v1/experiments").body["experiments"] == []
 
 
 def test_pause_resume_and_stop(service: Service) -> None:
@@ -286,7 +356,8 @@ def test_sign_in_and_what_each_role_may_do(tmp_path: Path) -> None:
         assert 'name="back" value="/experiments/x"' in text_of(asked)
         assert send(service, "/sign-in", token="sl_wrong").status == 401
         admin = {"Authorization": f"Bearer {tokens['admin']}"}
-        made = send(service, "/experiments", admin, name="x", options="a\nb")
+        cheap = {"policy": "IDS", "reward": "numbers", "std": "0.1"}  # to compile
+        made = send(service, "/experiments", admin, name="x", options="a\nb", **cheap)
         assert made.status == 303
         for role in ROLES:
             cookie = signed_in(service, tokens[role])

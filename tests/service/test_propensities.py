@@ -105,6 +105,40 @@ def test_an_audit_notices_what_was_changed(export: Path, tmp_path: Path) -> None
     assert audit(changed(export, tmp_path / "same.parquet", lambda frame: frame)).well
 
 
+def test_an_audit_notices_other_probabilities(export: Path, tmp_path: Path) -> None:
+    """Those of options that were not chosen as well."""
+
+    def other_law(frame: Any) -> Any:
+        laws = [list(law) for law in frame.probabilities]
+        laws[700][0], laws[700][2] = laws[700][0] - 0.01, laws[700][2] + 0.01
+        frame["probabilities"] = pd.Series(laws, dtype=object)
+        return frame
+
+    found = audit(changed(export, tmp_path / "l.parquet", other_law))
+    assert (found.recomputed, len(found.differences)) == (ROUNDS - 1, 1)
+    assert "and was drawn from {0: " in found.differences[0]
+
+
+def test_every_option_has_its_probability(export: Path, tmp_path: Path) -> None:
+    frame = pd.read_parquet(export)
+    assert all(list(support) == [0, 1, 2] for support in frame.support)
+    laws = np.array(frame.probabilities.tolist())
+    assert np.array_equal(laws[np.arange(ROUNDS), frame.arm], frame.probability)
+    assert laws.sum(axis=1) == pytest.approx(np.ones(ROUNDS))
+    with running(f"sqlite:///{tmp_path}/x.db") as service:
+        service("PUT", PAGE, SPECIFICATION)
+        for _ in range(8):
+            made = service("POST", f"{PAGE}/decisions", {}).body
+            assert made["probabilities"][made["option"]] == made["probability"]
+            assert 1 <= len(made["probabilities"]) <= 2  # IDS mixes two at most
+            assert sum(made["probabilities"].values()) == pytest.approx(1.0)
+            service("PUT", f"/v1/decisions/{made['id']}/reward", {"reward": 0.5})
+        batch = service("POST", f"{PAGE}/decisions", {"count": 2}, "key").body
+        assert service("POST", f"{PAGE}/decisions", {"count": 2}, "key").body == batch
+        pending = service("GET", f"{PAGE}/pending").body
+        assert pending["decisions"] == batch["decisions"]
+
+
 def test_files_that_are_no_export(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(b"nothing")

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sightline.service.store import Store
+from sightline.service.tokens import create_token
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
 
@@ -33,37 +35,54 @@ def test_no_request_is_answered_with_500(service: Service) -> None:
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) > 18
-    statuses: set[int] = set()
-
-    def attempt(operation: Any) -> None:
-        @settings(
-            max_examples=EXAMPLES,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(case=operation.as_strategy(), known=st.booleans())
-        def once(case: Any, known: bool) -> None:
-            if known and "experiment" in case.path_parameters and case.method != "PUT":
-                case.path_parameters["experiment"] = "page"
-            if known and "decision" in case.path_parameters:
-                made = service("POST", f"{PAGE}/decisions", {})
-                if made.status == 200:
-                    case.path_parameters["decision"] = made.body["id"]
-            if isinstance(case.body, dict) and case.method == "PUT" and "reward" not in case.body:
-                case.body["policy"] = "IDS"  # whose kernels are there
-            response = case.call()
-            statuses.add(response.status_code)
-            assert response.status_code < 500, (case.as_curl_command(), response.text)
-            if response.status_code >= 400:
-                assert response.headers["content-type"] == ["application/problem+json"]
-
-        once()
-
     for operation in operations:
-        if not operation.path.endswith("/stop"):
-            attempt(operation)
-    assert {200, 404, 422} <= statuses
+        if not operation.path.endswith("/stop") and operation.path != "/v1/tokens":
+            attempt(service, operation, {})
+    assert {200, 404, 422} <= STATUSES
+
+
+def test_no_request_about_tokens_is_answered_with_500(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    with Store(url, serving=False) as store:
+        headers = {"Authorization": f"Bearer {create_token(store, 'ops', 'admin')}"}
+    with running(url) as service:
+        schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json", headers=headers)
+        operations = [found.ok() for found in schema.get_all_operations()]
+        about = [one for one in operations if one.path.startswith("/v1/tokens")]
+        assert len(about) == 3
+        for operation in about:
+            attempt(service, operation, headers)
+
+
+STATUSES: set[int] = set()
+
+
+def attempt(service: Service, operation: Any, headers: dict[str, str]) -> None:
+    """Send some requests to an address."""
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(), known=st.booleans())
+    def once(case: Any, known: bool) -> None:
+        if known and "experiment" in case.path_parameters and case.method != "PUT":
+            case.path_parameters["experiment"] = "page"
+        if known and "decision" in case.path_parameters:
+            made = service("POST", f"{PAGE}/decisions", {})
+            if made.status == 200:
+                case.path_parameters["decision"] = made.body["id"]
+        if isinstance(case.body, dict) and case.method == "PUT" and "reward" not in case.body:
+            case.body["policy"] = "IDS"  # whose kernels are there
+        response = case.call(headers=headers)
+        STATUSES.add(response.status_code)
+        assert response.status_code < 500, (case.as_curl_command(), response.text)
+        if response.status_code >= 400:
+            assert response.headers["content-type"] == ["application/problem+json"]
+
+    once()
 
 
 BODIES: tuple[bytes, ...] = (
@@ -102,6 +121,14 @@ BODIES: tuple[bytes, ...] = (
     b'{"factors": {"a": []}}',
     b'{"factors": {"a": ["x", "y"]}, "forbidden": [{"a": "x"}, {"a": "y"}]}',
     b'{"contexts": {}}',
+    b'{"options": {"a": [1], "b": [2]}, "control": {"a": {}}}',
+    b'{"options": {"a": [1], "b": [2]}, "control": "\\ud800"}',
+    b'{"options": {"a": [1], "b": [2]}, "stop": {"delta": 1e-400}}',
+    b'{"options": {"a": [1], "b": [2]}, "stop": 5}',
+    b'{"stream": {"features": ["\\ud800"], "most": 1}}',
+    b'{"stream": {"features": ["x"], "most": 99999999999}}',
+    b'{"actions": [[1e308, 1e308]]}',
+    b'{"actions": [[], []]}',
     b'{"duel": {"a": [1]}}',
     b"[" * 100_000,
     b'{"a":' * 100_000,
@@ -117,6 +144,7 @@ def test_hostile_bodies_are_refused(service: Service, body: bytes) -> None:
         ("POST", f"{PAGE}/decisions"),
         ("POST", f"{PAGE}/options"),
         ("PUT", f"/v1/decisions/{made}/reward"),
+        ("PUT", f"/v1/decisions/{made}/reward?amend=1"),
     ):
         answer = service(method, path, body, headers={"Content-Type": "application/json"})
         assert answer.status < 500, (path, answer)

@@ -29,9 +29,9 @@ def compile_policies(
 ) -> None:
     """Fill the kernel cache on all cores, so that no run has to wait for the compiler.
 
-    For images and clusters: what is compiled is what simulations with Gaussian rewards and
-    sessions call.  NUMBA_CACHE_DIR says where kernels are kept; those who use them there need not
-    be able to write.
+    For images and clusters: what is compiled is what simulations with Gaussian rewards, sessions
+    and the service call.  NUMBA_CACHE_DIR says where kernels are kept; those who use them there
+    need not be able to write.
 
     Example: sightline compile ids lin-ucb
     """

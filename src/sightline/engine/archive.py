@@ -24,7 +24,7 @@ from sightline.policies.reports import check_adapted, readapt
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
 FORMAT = "sightline-session"
-VERSION = 7
+VERSION = 8
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -116,13 +116,17 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
     snapshot = Snapshot(header, arrays)
     if version == 2:
         return _from_layout_2(snapshot)
-    return _from_layouts_3_to_6(snapshot) if version < VERSION else snapshot
+    return _from_layouts_3_to_7(snapshot) if version < VERSION else snapshot
 
 
-def _from_layouts_3_to_6(old: Snapshot) -> Snapshot:
-    """Read a file from before there were contexts, options new in every round, games, or laws."""
+def _from_layouts_3_to_7(old: Snapshot) -> Snapshot:
+    """Read a file from before one could commit to an option.
+
+    Or from before there were contexts, options new in every round, games, or laws.
+    """
     options = {"contexts": None, "stream": False, "items": None} | old.header["options"]
-    header = old.header | {"options": options, "rewards": None, "version": VERSION}
+    later: dict[str, Any] = {"rewards": None, "committed": []}
+    header = later | old.header | {"options": options, "version": VERSION}
     return Snapshot(header, old.arrays)
 
 
@@ -163,6 +167,7 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
         "tally": [0] * 4,
         "floor": 0.0,
         "retired": [],
+        "committed": [],
         "rewards": None,
     }
     kept = {name: header[name] for name in ("format", "state", "policy", "noise_std", "rng")}

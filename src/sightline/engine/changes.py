@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,10 +47,12 @@ __all__ = [
     "Table",
     "first_table",
     "grown",
+    "knows_law",
     "offer_of",
     "offered_in",
     "offers_of",
     "prior_signal",
+    "table_committed",
     "table_without",
     "valid_floor",
 ]
@@ -78,6 +81,9 @@ class Table(NamedTuple):
         Where the session stands.
     likelihood : Likelihood or None
         Law of the rewards, if they are no normal ones of a known level.
+    committed : tuple of int
+        What is played from now on without asking the policy: an arm, or one for every context.
+        Nothing while the policy is asked.
     """
 
     options: Options
@@ -88,19 +94,21 @@ class Table(NamedTuple):
     state: Any
     standing: Standing
     likelihood: Likelihood | None = None
+    committed: tuple[int, ...] = ()
 
 
 class Change(NamedTuple):
-    """An option added or retired: what an operation is to decisions.
+    """Another table: what an operation is to decisions.
 
     Attributes
     ----------
     now : float
         When, in seconds since 1970.
     kind : str
-        ``"added"`` or ``"retired"``.
+        ``"added"``, ``"retired"``, ``"amended"`` or ``"committed"``.
     body : dict
-        Arguments of :func:`grown` or :func:`table_without`.
+        Arguments of :func:`grown`, :func:`table_without`, :func:`~engine.amending.amended` or
+        :func:`table_committed`.
     sequence : int
         Number of its entry in the journal.
     table : Table
@@ -115,7 +123,16 @@ class Change(NamedTuple):
 
     def event(self) -> Event:
         """Entry for a journal."""
-        return Event(self.sequence, self.kind, self.now, body=json.dumps(self.body))
+        body = self.body
+        told = body["now"] if self.kind == "amended" else None
+        return Event(
+            self.sequence,
+            self.kind,
+            self.now,
+            body.get("decision"),
+            reward=told if isinstance(told, float) else None,
+            body=json.dumps(body),
+        )
 
 
 def first_table(
@@ -230,13 +247,17 @@ def valid_floor(floor: object, table: Table, policy: Policy) -> float:
         where = "" if blocks is None else " in a context"
         many = f"can be {k} options" if table.options.stream else f"are {k} options{where}"
         raise ValueError(f"floor must be at most 1/{k}, as there {many}, got {floor!r}")
-    known = law.dispatch(type(table.state)) is not law.dispatch(object)
-    if value > 0.0 and policy.randomises and not known:
+    if value > 0.0 and policy.randomises and not knows_law(table.state):
         raise ValueError(
             f"floor needs the law of {policy}: register_policy(..., law=...) tells it, or "
             "randomises = False says that there is none"
         )
     return value
+
+
+def knows_law(state: Any) -> bool:
+    """Whether a policy has told how to find the probabilities of all its arms."""
+    return law.dispatch(type(state)) is not law.dispatch(object)
 
 
 def prior_signal(state: Any) -> float:
@@ -253,10 +274,25 @@ def table_without(table: Table, policy: Policy, arm: int) -> Table:
     """Retire an option."""
     table.options.needs_fixed_options("retiring an option")
     changed = table._replace(
-        retired=table.retired | {arm}, standing=_copied(table.standing, len(table.options))
+        retired=table.retired | {arm},
+        standing=_copied(table.standing, len(table.options)),
+        committed=(),
     )
     offer_of(changed, policy)  # which refuses what cannot be done
     return changed
+
+
+def table_committed(table: Table, policy: Policy, arms: Sequence[int]) -> Table:
+    """Play an arm from now on, or one in every context; another change of the table ends that."""
+    table.options.needs_lasting_options("committing to one")
+    rows = table.options.contexts
+    blocks = [range(len(table.options))] if rows is None else rows.blocks()
+    if len(arms) != len(blocks):
+        raise ValueError(f"{len(blocks)} arms are committed to at once, got {len(arms)}")
+    for arm, block in zip(arms, blocks, strict=True):
+        if arm not in block or arm in table.retired:
+            raise ValueError(f"arm {arm} cannot be committed to: it is not on offer")
+    return table._replace(committed=tuple(arms))
 
 
 def grown(

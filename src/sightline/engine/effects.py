@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.ellipsoid import Ellipsoid, radius, whiten
+from sightline.engine.ellipsoid import Ellipsoid, radius, valid_delta, whiten
 from sightline.engine.options import Options
-from sightline.validation import number
 
 __all__ = ["Effect", "effects", "identified", "intervals"]
 
@@ -102,9 +101,7 @@ def intervals(
     values, lower, upper : ndarray, shape (n,)
         Estimates, nan where no data could tell, and the ends of their intervals, then infinite.
     """
-    level = number("delta", delta, above=0)
-    if level >= 1.0:
-        raise ValueError(f"delta must be below 1, got {delta!r}")
+    level = valid_delta(delta)
     whitened = whiten(ellipsoid, vectors)
     reach = radius(ellipsoid, -math.log(level)) * np.sqrt((whitened**2).sum(axis=1))
     values = np.where(identified(rows, vectors), whitened @ ellipsoid.whitened, np.nan)

@@ -50,10 +50,13 @@ __all__ = [
     "ellipsoid_by_law",
     "ellipsoid_in",
     "ellipsoid_of",
+    "evidence_at",
     "evidence_of",
     "log_det",
+    "parameter",
     "radius",
     "valid_bound",
+    "valid_delta",
     "whiten",
 ]
 
@@ -130,6 +133,14 @@ def valid_bound(norm_bound: object) -> float | None:
     return None if norm_bound is None else number("norm_bound", norm_bound, above=0)
 
 
+def valid_delta(delta: object) -> float:
+    """Return a probability between 0 and 1, the ends left out."""
+    level = number("delta", delta, above=0)
+    if level >= 1.0:
+        raise ValueError(f"delta must be below 1, got {delta!r}")
+    return level
+
+
 def ellipsoid_by_law(
     features: Array, law: Any, pulls: ArrayLike, totals: ArrayLike, norm_bound: float | None
 ) -> Ellipsoid:
@@ -139,7 +150,7 @@ def ellipsoid_by_law(
     fit.arms.pulls[:] = pulls
     fit.arms.sums[:] = totals
     fit.learned.rounds[0] = int(fit.arms.pulls.sum())
-    interpreted(refresh)(fit)  # a kernel would be compiled for this alone
+    refresh(fit)  # by the kernel that has made the fit
     factor = np.triu(fit.scratch.factor)
     return Ellipsoid(factor, factor @ fit.learned.theta, fit.regulariser, 1.0, bound)
 
@@ -262,6 +273,25 @@ def evidence_of(
     ellipsoid: Ellipsoid, features: Array, clock: Clock, rule: ConfidenceRule
 ) -> Evidence:
     """Report m_s against beta_{s, t log t} / 2, as policies with a confidence rule do."""
+    best, evidence = _nearest(ellipsoid, features)
+    # interpreted: a kernel would be compiled for this alone
+    confidence = _confidence(ellipsoid, rule)
+    beta = interpreted(global_beta)(confidence, log_det(ellipsoid), log_round(clock))
+    return Evidence(best, evidence, 0.5 * float(beta), clock)
+
+
+def evidence_at(ellipsoid: Ellipsoid, features: Array, clock: Clock, delta: float) -> Evidence:
+    """Report m_s against beta_delta / 2: evidence above means that no other option is best.
+
+    With probability at least 1 - delta that is never said wrongly, at any round.
+    """
+    level = valid_delta(delta)
+    best, evidence = _nearest(ellipsoid, features)
+    return Evidence(best, evidence, 0.5 * radius(ellipsoid, -math.log(level)) ** 2, clock)
+
+
+def _nearest(ellipsoid: Ellipsoid, features: Array) -> tuple[int, float]:
+    """Best option, and half the squared distance to where another one is."""
     whitened = whiten(ellipsoid, features)
     means = whitened @ ellipsoid.whitened
     best = int(means.argmax())
@@ -269,7 +299,9 @@ def evidence_of(
     squared = ((whitened[best] - whitened) ** 2).sum(axis=1)
     twins = squared <= 1e-24 * (whitened**2).sum(axis=1).max()  # of the best option: no rivals
     distances = np.divide(gaps**2, squared, where=~twins, out=np.full(len(means), np.inf))
-    # interpreted: a kernel would be compiled for this alone
-    confidence = _confidence(ellipsoid, rule)
-    beta = interpreted(global_beta)(confidence, log_det(ellipsoid), log_round(clock))
-    return Evidence(best, 0.5 * float(distances.min()), 0.5 * float(beta), clock)
+    return best, 0.5 * float(distances.min())
+
+
+def parameter(ellipsoid: Ellipsoid) -> Array:
+    """theta-hat."""
+    return np.asarray(np.linalg.solve(ellipsoid.factor, ellipsoid.whitened), np.float64)

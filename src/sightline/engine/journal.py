@@ -33,9 +33,11 @@ from sightline.engine.decisions import Pending
 from sightline.engine.ledger import Closing, Told, date_of
 
 __all__ = [
+    "Amendment",
     "Event",
     "FileLock",
     "Journal",
+    "amendment_in",
     "closing_in",
     "set_of_bytes",
     "set_to_bytes",
@@ -79,8 +81,8 @@ class Event(NamedTuple):
     sequence : int
         Its number, from 1.
     kind : str
-        ``"asked"``, ``"told"``, ``"expired"``, ``"given up"``, ``"late"``, ``"added"`` or
-        ``"retired"``.
+        ``"asked"``, ``"told"``, ``"expired"``, ``"given up"``, ``"late"``, ``"amended"``,
+        ``"added"``, ``"retired"`` or ``"committed"``.
     time : float
         Seconds since 1970.
     decision : str or None
@@ -88,7 +90,8 @@ class Event(NamedTuple):
     round, arm, probability, exploring
         Of the decision, where it was asked for.
     reward : float or None
-        What was told, or assumed at the end of the reward window; several numbers are in the body.
+        What was told, or assumed at the end of the reward window, or put in the place of what was
+        told; several numbers are in the body.
     questions : int or None
         How many were asked at once, in the entry of the first.
     body : str or None
@@ -141,15 +144,36 @@ def told_in_event(event: Event) -> Told:
     return math.nan if event.reward is None else event.reward
 
 
+class Amendment(NamedTuple):
+    """What was told of an arm, and what was put in its place."""
+
+    arm: int
+    was: Told
+    now: Told
+
+
+def amendment_in(event: Event) -> Amendment:
+    """Read an entry that amends a reward."""
+    body = json.loads(event.body or "")
+    was, now = (
+        tuple(told) if isinstance(told, list) else told for told in (body["was"], body["now"])
+    )
+    return Amendment(body["arm"], was, now)
+
+
 def closing_in(events: list[Event]) -> Closing | None:
     """Find how a decision was closed, in the entries about it, in their order; None if it was not.
 
     Features of a decision are not in it: nobody needs those of a closed one.
     """
-    entries = [event for event in events if event.kind != "late"]
+    entries = [event for event in events if event.kind not in ("late", "amended")]
     if len(entries) < 2:
         return None
     asked, end = entries
+    told = told_in_event(end)
+    for event in events:
+        if event.kind == "amended":
+            told = amendment_in(event).now
     made = Pending(
         asked.decision or "",
         asked.arm or 0,
@@ -158,7 +182,7 @@ def closing_in(events: list[Event]) -> Closing | None:
         math.nan if asked.probability is None else asked.probability,
         asked.time,
     )
-    return Closing(made, end.kind, told_in_event(end), end.time)  # type: ignore[arg-type]
+    return Closing(made, end.kind, told, end.time)  # type: ignore[arg-type]
 
 
 class FileLock:

@@ -235,6 +235,13 @@ class Ledger:
             self.closed.popitem(last=False)
         self.tally = tally
 
+    def amend(self, id_: str, reward: Told | list[float]) -> None:
+        """Remember another reward of a decision that was told, if it is remembered at all."""
+        closing = self.closed.get(id_)
+        if closing is not None:
+            told = tuple(reward) if isinstance(reward, list) else reward
+            self.closed[id_] = closing._replace(reward=told)
+
 
 def is_nothing(told: Told) -> bool:
     """Whether nothing was told."""

@@ -20,16 +20,20 @@ from sightline.core.consistency import check_consistency
 from sightline.core.likelihood.families import Likelihood, describe_likelihood
 from sightline.core.model import OneContext, check_signal
 from sightline.core.persistence import persistent_arrays
+from sightline.engine.amending import amended
 from sightline.engine.archive import Snapshot, fill, pack, unpack, write_snapshot
 from sightline.engine.changes import (
     Change,
     Offer,
+    Table,
     first_table,
     grown,
+    knows_law,
     offer_of,
     offered_in,
     offers_of,
     prior_signal,
+    table_committed,
     table_without,
     valid_floor,
 )
@@ -41,6 +45,7 @@ from sightline.engine.log import Log
 from sightline.engine.loop import streams
 from sightline.engine.operation import Operation
 from sightline.engine.options import Options
+from sightline.engine.supports import Support, supports_of
 from sightline.engine.turns import (
     NOTHING_NEW,
     Mixing,
@@ -62,14 +67,33 @@ from sightline.policies.base import Evidence, Policy, at_stake, inspect
 from sightline.policies.catalogue import describe
 from sightline.validation import instance, integer
 
-__all__ = ["LiveState", "weakest"]
+__all__ = ["CHANGES", "LiveState", "weakest"]
 
 #: Events after which a journal gets a new snapshot.
 SNAPSHOT_EVERY = 10_000
 
 
+#: By the kind of their events.
+_CHANGES: dict[str, Callable[..., Table]] = {
+    "added": grown,
+    "retired": table_without,
+    "amended": amended,
+    "committed": table_committed,
+}
+CHANGES = frozenset(_CHANGES)
+
+
 class LiveState:
-    """Everything of a session that changes, and the configuration it began with."""
+    """Everything of a session that changes, and the configuration it began with.
+
+    Attributes
+    ----------
+    states_laws : bool
+        Whether the probability of every option is found in each decision, not of its own alone:
+        about one decision more each time.
+    supports : tuple of Support or None
+        Of the decisions that were made last, if so.
+    """
 
     def __init__(
         self,
@@ -87,10 +111,14 @@ class LiveState:
         self.table = first_table(options, policy, noise_std, standing, likelihood)
         self.seed = integer("seed", seed, at_least=0)
         self.rng, _ = streams(self.seed)
-        self._compiled = registered(self.state).compiled
+        self._compiled, ours = registered(self.state)
+        self._formula = ours and not policy.probability_by_draws
+        self._unused = np.random.Generator(np.random.PCG64(0))
         self.ledger = Ledger(window)
         self.floor = valid_floor(floor, self.table, policy)
         self.journal: Log | None = None
+        self.states_laws = False
+        self.supports: tuple[Support | None, ...] = ()
         self._operation: Operation | Change | None = None
         self._entries: dict[Any, Callable[..., None]] = {}
         self._prior = prior_signal(self.state)
@@ -160,11 +188,10 @@ class LiveState:
         return self.ledger.due(now, self.standing.t.item())
 
     def change(self, now: float, kind: str, body: dict[str, Any]) -> None:
-        """Add or retire an option: ``grown`` and ``table_without`` say what the body is."""
+        """Change the table: :data:`_CHANGES` has the functions that say what the body is."""
         if self.journal is not None:
             self.journal.require_open()
-        make: Any = grown if kind == "added" else table_without
-        table = make(self.table, self.policy, **body)
+        table = _CHANGES[kind](self.table, self.policy, **body)
         valid_floor(self.floor, table, self.policy)
         change = Change(now, kind, body, self._next_sequence(), table)
         self._operation = change
@@ -172,6 +199,8 @@ class LiveState:
 
     def _carry_out_change(self, change: Change) -> None:
         self.table, self._entries = change.table, {}
+        if change.kind == "amended":
+            self.ledger.amend(change.body["decision"], change.body["now"])
         if self.journal is not None:
             self.journal.append([change.event()])
         self._operation = None
@@ -300,13 +329,32 @@ class LiveState:
             # a question of its own: a commitment is among all options, and is not used up
             standing = standing._replace(**first_standing(0).commitment())
         arguments = (standing, self.state, offer, news, self.rng, operation.answers, operation.last)
-        if len(operation.ids) > 1 and not self.policy.randomises and self.floor == 0.0:
+        laws = None
+        if self._plays_committed(operation):
+            self.call(accept, (standing, self.state, operation.answers, operation.last))
+        elif len(operation.ids) > 1 and not self.policy.randomises and self.floor == 0.0:
             fill_imagining(self, offer, operation.answers)
             self.call(accept, (standing, self.state, operation.answers, operation.last))
-        elif self.floor > 0.0 or self._draws_law:
-            self.call(answer_with_law, (*arguments, self._mixing(offer), self._spare()))
+        elif self.floor > 0.0 or self._draws_law or self._has_law_to_state:
+            mixing = self._mixing(offer, len(operation.ids))
+            self.call(answer_with_law, (*arguments, mixing, self._spare()))
+            laws = mixing.laws
         else:
             self.call(answer, arguments)
+        if self.states_laws:
+            self.supports = supports_of(operation.answers, laws)
+
+    def _plays_committed(self, operation: Operation) -> bool:
+        """Answer with what was committed to, if that is so and it is available."""
+        committed = self.table.committed
+        if not committed:
+            return False
+        arm = committed[operation.context or 0]
+        if operation.available is not None and arm not in operation.available:
+            return False
+        answers = operation.answers
+        answers.arms[:], answers.probabilities[:], answers.exploring[:] = arm, 1.0, False
+        return True
 
     @property
     def _draws_law(self) -> bool:
@@ -317,15 +365,35 @@ class LiveState:
         """
         return self.policy.probability_by_draws and self._compiled and not self.options.stream
 
-    def _mixing(self, offer: Offer) -> Mixing:
+    @property
+    def _has_law_to_state(self) -> bool:
+        """Whether the law of a policy is wanted, and has a formula."""
+        return (
+            self.states_laws
+            and self.policy.randomises
+            and not self.policy.probability_by_draws
+            and knows_law(self.state)
+        )
+
+    def _mixing(self, offer: Offer, count: int) -> Mixing:
         k = len(self.options)
-        return Mixing(self.floor, offered_in(offer, k), np.zeros(k), np.full(1, -1))
+        return Mixing(
+            self.floor,
+            offered_in(offer, k),
+            np.zeros(k),
+            self.policy.probability_by_draws,
+            np.zeros(1, dtype=np.bool_),
+            np.zeros((count if self.states_laws else 0, k)),
+        )
 
     def _spare(self) -> np.random.Generator:
         """Make a generator for this round that decides nothing.
 
-        Decisions are the same with and without probabilities.
+        Decisions are the same with and without probabilities.  Laws of the library that have a
+        formula draw nothing, and making a generator takes longer than most of them.
         """
+        if self._formula:
+            return self._unused
         seed = np.random.SeedSequence(self.seed, spawn_key=(2, int(self.standing.t[0])))
         return np.random.Generator(np.random.PCG64(seed))
 
@@ -367,6 +435,7 @@ class LiveState:
             "rng": self.rng.bit_generator.state,
             "tally": list(self.ledger.tally),
             "retired": sorted(self.table.retired),
+            "committed": list(self.table.committed),
         }
         arrays = {
             **self.options_arrays(),
@@ -382,6 +451,8 @@ class LiveState:
         retired = frozenset(self.options.index(arm) for arm in snapshot.header["retired"])
         self.table = self.table._replace(retired=retired)
         offer_of(self.table, self.policy)
+        if snapshot.header["committed"]:
+            self.table = table_committed(self.table, self.policy, snapshot.header["committed"])
         unpack(snapshot, self.state)
         fill(self.standing, snapshot.arrays, "standing")
         check_consistency(self.standing, "standing")

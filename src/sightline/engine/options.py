@@ -221,6 +221,11 @@ class Options:
                 f"{what} needs options that are all on offer in every decision; these {these}"
             )
 
+    def needs_lasting_options(self, what: str) -> None:
+        """Refuse what is for options that are known beforehand."""
+        if self.stream:
+            raise ValueError(f"{what} needs options that last; these are new in every round")
+
     def new_rows(self, actions: object) -> Array | None:
         """Check the options that come with a question; None where none do.
 

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import cast, get_args
 
 from sightline.engine.archive import read_snapshot
+from sightline.engine.decisions import Pending
 from sightline.engine.games import several_numbers
 from sightline.engine.journal import Event, set_of_bytes, told_in_event
 from sightline.engine.ledger import Closing, Ending, is_nothing
-from sightline.engine.live import LiveState
+from sightline.engine.live import CHANGES, LiveState
 from sightline.engine.log import Log
+from sightline.engine.supports import Support
 from sightline.policies.catalogue import descriptions
 
-__all__ = ["check_beginning", "replay"]
+__all__ = ["Watch", "check_beginning", "replay"]
 
 
-def replay(live: LiveState, events: Iterable[Event]) -> None:
+#: Called with every decision that was made again, and the event that tells of it.
+Watch = Callable[[Event, Pending, Support | None], None]
+
+
+def replay(live: LiveState, events: Iterable[Event], watch: Watch | None = None) -> None:
     """Do again what a journal tells, and compare what was decided.
+
+    Parameters
+    ----------
+    live : LiveState
+        The state before the events.
+    events : iterable of Event
+        What has happened.
+    watch : callable, optional
+        Called with every event about a decision, the decision as it was made again, and what it
+        could have been, if the state says so.
 
     Raises
     ------
@@ -32,8 +48,8 @@ def replay(live: LiveState, events: Iterable[Event]) -> None:
     for event in remaining:
         if event.kind == "asked":
             batch = [event, *islice(remaining, (event.questions or 1) - 1)]
-            _ask_again(live, batch)
-        elif event.kind in ("added", "retired"):
+            _ask_again(live, batch, watch)
+        elif event.kind in CHANGES:
             live.change(event.time, event.kind, json.loads(event.body or ""))
         elif event.kind == "late":
             live.perform(event.time, [], late=event.decision or "")
@@ -41,20 +57,23 @@ def replay(live: LiveState, events: Iterable[Event]) -> None:
             _close_again(live, event)
 
 
-def _ask_again(live: LiveState, batch: list[Event]) -> None:
+def _ask_again(live: LiveState, batch: list[Event], watch: Watch | None) -> None:
     available = None if batch[0].body is None else tuple(json.loads(batch[0].body))
     ids = [event.decision or "" for event in batch]
     context = live.options.context_number(batch[0].context)
     content, d = batch[0].actions, live.options.features.shape[1]
     actions = live.new_rows(None if content is None else set_of_bytes(content, d))
     operation = live.perform(batch[0].time, [], ids, "", available, context, actions)
-    for made, event in zip(operation.decisions(), batch, strict=True):
+    supports = live.supports if live.states_laws else (None,) * len(batch)
+    for made, event, support in zip(operation.decisions(), batch, supports, strict=True):
         if (made.round, made.arm, made.exploring) != (event.round, event.arm, event.exploring):
             raise ValueError(
                 f"event {event.sequence} recorded arm {event.arm} in round {event.round}, and "
                 f"replaying gives arm {made.arm} in round {made.round}: the journal was changed, "
                 "or this version of the library decides otherwise"
             )
+        if watch is not None:
+            watch(event, made, support)
 
 
 def _close_again(live: LiveState, event: Event) -> None:

@@ -289,6 +289,55 @@ class Session(StoredSession):
         return id_, outcome_value("the winner", told, options, made.arm)
 
     @exclusive
+    def amend(self, decision: Decision | Pending | str, reward: ArrayLike) -> None:
+        """Correct the reward of a decision; one that is still open is told.
+
+        Estimates, evidence and effects are then those to which this reward would have led, had
+        the same decisions been made: decisions stay as they are.  So does what a policy remembers
+        of its own past choices, such as the largest evidence that IDS ever had.  Telling the same
+        again changes nothing.
+
+        Parameters
+        ----------
+        decision : Decision, Pending or str
+            The decision, or its id.
+        reward : float, str or array_like of shape (p,)
+            What :meth:`tell` takes.
+
+        Raises
+        ------
+        UnknownDecisionError
+            If no decision has this id; without a journal, also if it was closed long ago.
+        ClosedDecisionError
+            If the decision was given up.
+        ExpiredDecisionError
+            If its reward window is over, and nothing had been told.
+        ValueError
+            If the policy discards data, or options are new in every round: too little is then kept.
+        """
+        id_ = _id_of(decision)
+        if id_ in self._live.ledger.open:
+            self._tell([(id_, reward)])
+            return
+        _, value = self._value(id_, reward)
+        now, closing = self._expire(), self._closing(id_)
+        if closing is None or closing.ending != "told":
+            error = refusal(id_, closing, value)
+            assert error is not None
+            raise error
+        if closing.reward == value:
+            return
+        made = closing.decision
+        body = {
+            "decision": id_,
+            "arm": made.arm,
+            "exploring": made.exploring,
+            "was": closing.reward,
+            "now": value,
+        }
+        self._live.change(now, "amended", body)
+
+    @exclusive
     def give_up(self, before: int) -> int:
         """Stop waiting for the rewards of decisions made before a round.
 
@@ -374,7 +423,7 @@ class Session(StoredSession):
             evidence=evidence,
             threshold=threshold,
             round=clock.t,
-            next_exploration=_round_of(wake),
+            next_exploration=None if live.table.committed else _round_of(wake),
             explorations=int(live.standing.explorations[0]),
             pending=len(live.ledger.open),
             expected_loss=loss,

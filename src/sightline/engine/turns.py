@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sightline.core.clock import FAR, Clock, is_before, tick
 from sightline.core.consistency import invariant, may_hold, within
 from sightline.core.model import AllArms, OneContext, SomeArms
-from sightline.core.offers import nth_offered
+from sightline.core.offers import is_offered, nth_offered
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart, generic
 from sightline.policies.base import (
@@ -238,14 +238,20 @@ class Mixing(NamedTuple):
         How many there are.
     probabilities : ndarray, shape (k,)
         Those of the policy, once they are known.
-    known_at : ndarray, shape (1,)
-        How much had been learned then; -1 if they are not known.
+    drawn : bool
+        Whether the policy finds them by drawing: too often for each decision of a batch.
+    known : ndarray of bool, shape (1,)
+        Whether they are known.
+    laws : ndarray, shape (n, k) or (0, k)
+        Where the probability of every arm in each decision is written, floors included.
     """
 
     floor: float
     offered: int
     probabilities: Array
-    known_at: Ints
+    drawn: bool
+    known: NDArray[np.bool_]
+    laws: Array
 
 
 @generic
@@ -404,6 +410,14 @@ def accept(standing: Standing, state: State, answers: Answers, serial: int) -> N
 
 
 @compiled
+def _mixed(mixing: Mixing, arm: int) -> float:
+    """Probability of an arm on offer, with its floor."""
+    floor = mixing.floor
+    share: float = floor + (1.0 - floor * mixing.offered) * mixing.probabilities[arm]
+    return share
+
+
+@compiled
 def _mix(
     standing: Standing,
     state: State,
@@ -412,18 +426,18 @@ def _mix(
     rng: np.random.Generator,
     mixing: Mixing,
     spare: np.random.Generator,
-) -> tuple[int, float]:
+) -> int:
     """Draw the arm of the policy or, with the probability of all floors, any arm on offer."""
-    arm, floor = standing.arm[0], mixing.floor
+    arm: int = standing.arm[0]
     if standing.probability[0] == 1.0:
         put_all_on(arm, mixing.probabilities)
-        mixing.known_at[0] = -1
-    elif mixing.known_at[0] != standing.explorations[0]:
+        mixing.known[0] = False
+    elif not (mixing.drawn and mixing.known[0]):
         law(state, clock, offer, spare, mixing.probabilities)
-        mixing.known_at[0] = standing.explorations[0]
-    if floor > 0.0 and rng.random() < floor * mixing.offered:
+        mixing.known[0] = True
+    if mixing.floor > 0.0 and rng.random() < mixing.floor * mixing.offered:
         arm = nth_offered(offer, int(rng.random() * mixing.offered))
-    return arm, floor + (1.0 - floor * mixing.offered) * mixing.probabilities[arm]
+    return arm
 
 
 @compiled_apart
@@ -447,10 +461,13 @@ def answer_with_law(
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
         exploring = _consult(standing, state, clock, offer, rng)
-        arm, probability = _mix(standing, state, clock, offer, rng, mixing, spare)
+        arm = _mix(standing, state, clock, offer, rng, mixing, spare)
         answers.arms[i] = arm
-        answers.probabilities[i] = probability
+        answers.probabilities[i] = _mixed(mixing, arm)
         answers.exploring[i] = exploring or arm != standing.arm[0]
+        if mixing.laws.shape[0] > 0:
+            for x in range(mixing.laws.shape[1]):
+                mixing.laws[i, x] = _mixed(mixing, x) if is_offered(offer, x) else 0.0
         _note(standing, state, clock, answers, i)
     standing.serial[0] = serial
 

@@ -6,6 +6,7 @@ processes find them.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import multiprocessing
 import signal
@@ -91,16 +92,20 @@ def _seconds_of(job: Job) -> float:
 
 
 def exercise(policy: Policy) -> None:
-    """Call every kernel of a policy once, as a simulation and a session do.
+    """Call every kernel of a policy once, as a simulation, a session and the service do.
 
     Rewards are Gaussian in the simulation; with other rewards the loop is compiled when it is
     first run.
     """
     problem = end_of_optimism()
     simulate(problem, policy, 1)
-    session = Session(problem.actions, policy, problem.noise_std)
-    decision = session.ask()
-    session.tell(decision.id, 0.0)
+    for is_served in (False, True):
+        session = Session(problem.actions, policy, problem.noise_std)
+        session._live.states_laws = is_served
+        decision = session.ask()
+        session.tell(decision.id, 0.0)
+    with contextlib.suppress(ValueError):  # of policies that keep no sums
+        session.amend(decision.id, 1.0)
     session.status()
     session.estimates()
 

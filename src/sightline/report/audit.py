@@ -11,16 +11,17 @@ import base64
 import io
 import json
 import math
-from collections.abc import Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sightline.engine import session as engine
 from sightline.engine.archive import read_snapshot
-from sightline.engine.journal import Event, set_to_bytes, told_to_event
+from sightline.engine.decisions import Pending
+from sightline.engine.journal import Event, amendment_in, set_to_bytes, told_to_event
 from sightline.engine.live import LiveState
 from sightline.engine.options import Options
 from sightline.engine.replay import replay
+from sightline.engine.supports import Support
 from sightline.report.decision_frame import METADATA
 from sightline.validation import file_path
 
@@ -41,7 +42,8 @@ class Audit(NamedTuple):
     decisions : int
         In the file.
     recomputed : int
-        Whose probability came out the same, to the last bit.
+        Whose probability came out the same, to the last bit; those of all other options as well,
+        where the file has them.
     unknown : int
         Among these, such as have none: the policy does not know it.
     differences : list of str
@@ -86,68 +88,95 @@ def audit(path: str | PathLike[str]) -> Audit:
         written = json.loads((table.schema.metadata or {})[METADATA])
         content = base64.b64decode(written["first"])
         session = engine.Session._restored(read_snapshot(io.BytesIO(content)), None)
-        events = _events(table, written["changes"], session.options)
+        events, differences = _events(table, written["changes"], session.options)
+        supports = _supports(table)
     except (pa.ArrowInvalid, KeyError, TypeError) as error:
         raise ValueError(
             f"{path} has no log: it must be a Parquet file of an export, of this version or a "
             f"later one ({type(error).__name__})"
         ) from None
-    return _compare(session._live, events, len(table))
+    session._live.states_laws = bool(supports)
+    found = _compare(session._live, events, supports, len(table))
+    return found._replace(differences=differences + found.differences)
 
 
-def _compare(live: LiveState, events: list[Event], decisions: int) -> Audit:
+def _compare(
+    live: LiveState, events: list[Event], supports: dict[str, Support], decisions: int
+) -> Audit:
     recomputed = unknown = 0
     differences: list[str] = []
-    for part in _parts(events):
-        try:
-            replay(live, part)
-        except ValueError as error:  # from here on everything would differ
-            differences.append(str(error))
-            break
-        for event in part:
-            if event.kind != "asked":
-                continue
-            found = live.ledger.open[event.decision or ""].probability
-            said = math.nan if event.probability is None else event.probability
-            if found == said or (math.isnan(found) and math.isnan(said)):
-                recomputed += 1
-                unknown += math.isnan(said)
-            else:
-                differences.append(
-                    f"decision {event.decision} says {said!r}, and was drawn with {found!r}"
-                )
+
+    def watch(event: Event, made: Pending, support: Support | None) -> None:
+        nonlocal recomputed, unknown
+        said = math.nan if event.probability is None else event.probability
+        known = supports.get(made.id)
+        if not (made.probability == said or (math.isnan(made.probability) and math.isnan(said))):
+            differences.append(
+                f"decision {made.id} says {said!r}, and was drawn with {made.probability!r}"
+            )
+        elif known is not None and known != support:
+            differences.append(
+                f"decision {made.id} says {_written(known)}, and was drawn from {_written(support)}"
+            )
+        else:
+            recomputed += 1
+            unknown += math.isnan(said)
+
+    try:
+        replay(live, events, watch)
+    except ValueError as error:  # from here on everything would differ
+        differences.append(str(error))
     return Audit(decisions, recomputed, unknown, differences)
 
 
-def _parts(events: list[Event]) -> Iterator[list[Event]]:
-    """Cut the log after every question: a decision may be closed by the next event."""
-    part: list[Event] = []
-    wanted = 0
-    for event in events:
-        part.append(event)
-        wanted = event.questions or wanted
-        if event.kind == "asked":
-            wanted -= 1
-        if wanted <= 0:
-            yield part
-            part = []
-    if part:
-        yield part
+def _written(support: Support | None) -> str:
+    if support is None:
+        return "a law that nobody knows"
+    return str(dict(zip(support.arms, support.probabilities, strict=True)))
 
 
-def _events(table: Any, changes: list[list[Any]], options: Options) -> list[Event]:
-    """Put the log together again, in its order."""
+def _supports(table: Any) -> dict[str, Support]:
+    """Read what decisions say they could have been, where a file has that."""
+    names = ["decision_id", "support", "probabilities"]
+    if not set(names) <= set(table.column_names):
+        return {}
+    rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
+    return {
+        decision: Support(tuple(arms), tuple(probabilities))
+        for decision, arms, probabilities in rows
+        if arms is not None and probabilities is not None
+    }
+
+
+def _events(
+    table: Any, changes: list[list[Any]], options: Options
+) -> tuple[list[Event], list[str]]:
+    """Put the log together again, in its order; say where rows and amendments disagree."""
     found = [Event(sequence, kind, time, body=body) for sequence, kind, time, body in changes]
+    found.sort(key=lambda event: event.sequence)
+    amended: dict[str, list[Told]] = {}  # all that a decision was ever told
+    for event in found:
+        if event.kind == "amended":
+            one = amendment_in(event)
+            amended.setdefault(json.loads(event.body or "")["decision"], [one.was]).append(one.now)
+    differences = []
     told_at = "rewarded_at" if options.observations is None else "observed_at"
     for batch in table.to_batches():
         for row in batch.to_pylist():
             found.append(_asked(row, options))
-            if row["outcome"] != "open":
-                ending, when = _ENDINGS[row["outcome"]], row[told_at].timestamp()
-                values = told_to_event(_told(row, options))
-                closed = row["closed_sequence"]
-                found.append(Event(closed, ending, when, row["decision_id"], **values))
-    return sorted(found, key=lambda event: event.sequence)
+            if row["outcome"] == "open":
+                continue
+            last = _told(row, options)
+            all_ = amended.get(row["decision_id"], [last])
+            if all_[-1] != last and len(all_) > 1:
+                differences.append(
+                    f"decision {row['decision_id']} has the reward {last!r}, and was amended to "
+                    f"{all_[-1]!r}"
+                )
+            ending, when = _ENDINGS[row["outcome"]], row[told_at].timestamp()
+            values = told_to_event(all_[0])
+            found.append(Event(row["closed_sequence"], ending, when, row["decision_id"], **values))
+    return sorted(found, key=lambda event: event.sequence), differences
 
 
 def _asked(row: dict[str, Any], options: Options) -> Event:

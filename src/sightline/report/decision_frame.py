@@ -3,51 +3,76 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import io
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.journal import Event, set_of_bytes, told_in_event
+from sightline.engine.journal import Event, amendment_in, set_of_bytes, told_in_event
+from sightline.engine.live import CHANGES
 from sightline.engine.options import Options, pairs_of
+from sightline.engine.supports import Support
+from sightline.policies.base import Policy
+from sightline.policies.catalogue import describe
 from sightline.report.offers import Offers
 from sightline.report.standing import Record, View
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["METADATA", "WRITERS", "decision_frame"]
+    from sightline.engine.ledger import Told
+
+__all__ = ["ENDINGS", "METADATA", "WRITERS", "decision_frame", "parquet_pieces", "times"]
 
 #: Key of the metadata of a Parquet file from which its decisions can be recomputed.
 METADATA = b"sightline"
 
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
+#: Kinds of events that close a decision.
+ENDINGS = tuple(_OUTCOMES)
 
 
-def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
+def decision_frame(
+    events: Sequence[Event],
+    view: View,
+    supports: Sequence[Support | None] | None = None,
+    offers: Offers | None = None,
+    later: Sequence[Event] | None = None,
+) -> pd.DataFrame:
     """One row per decision, in their order.
 
     Parameters
     ----------
     events : sequence of Event
-        All entries of a journal.
+        All entries of a journal, or some that follow each other.
     view : View
-        The session after them.
+        The session after all of them.
+    supports : sequence of Support or None, optional
+        What each decision could have been, where that was written down.
+    offers : Offers, optional
+        What was on offer before the first of the events, if there were others before.
+    later : sequence of Event, optional
+        What became of their decisions, if that may have been after these events.
     """
     import pandas as pd
 
-    offers = Offers(len(view.options), events, view.options.contexts)
-    asked, closed, offered = [], {}, []
+    if offers is None:
+        offers = Offers(len(view.options), events, view.options.contexts)
+    ends_in = events if later is None else later
+    closed = {event.decision: event for event in ends_in if event.kind in ENDINGS}
+    corrections = [event for event in ends_in if event.kind == "amended"]
+    amended = {event.decision: amendment_in(event).now for event in corrections}
+    asked, offered = [], []
     for event in events:
         offers.follow(event)
         if event.kind == "asked":
             asked.append(event)
             offered.append(offers.asked)
-        elif event.kind in _OUTCOMES:
-            closed[event.decision] = event
     ends = [closed.get(event.decision) for event in asked]
     arms = np.array([event.arm for event in asked], dtype=np.int64)
     outcomes = ["open" if end is None else _OUTCOMES[end.kind] for end in ends]
@@ -64,22 +89,56 @@ def decision_frame(events: Sequence[Event], view: View) -> pd.DataFrame:
             **_levels(view.options, arms),
             **_choices(view.options, asked, arms, offered),
             "probability": _floats(event.probability for event in asked),
+            **_supports(supports),
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
-            "asked_at": _times(event.time for event in asked),
-            **_told(view.options, ends),
-            told_at: _times(None if end is None else end.time for end in ends),
+            "policy_config_hash": pd.Categorical([_config_hash(view.policy)] * len(asked)),
+            "asked_at": times(event.time for event in asked),
+            **_told(view.options, ends, amended),
+            told_at: times(None if end is None else end.time for end in ends),
             "closed_sequence": _whole(None if end is None else end.sequence for end in ends),
             "questions": _whole(event.questions for event in asked),
             "available": _available(asked),
+            "amended": np.array([event.decision in amended for event in asked], dtype=np.bool_),
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
         }
     )
 
 
-def _told(options: Options, ends: list[Event | None]) -> dict[str, Any]:
+def _config_hash(policy: Policy) -> str:
+    """Tell configurations of a policy apart."""
+    written = json.dumps(describe(policy), sort_keys=True)
+    return hashlib.sha256(written.encode()).hexdigest()[:16]
+
+
+def _supports(supports: Sequence[Support | None] | None) -> dict[str, pd.Series]:
+    """Two columns of lists: rows that could be drawn, and their probabilities."""
+    import pyarrow as pa
+
+    if supports is None:
+        return {}
+    arms = [None if one is None else one.arms for one in supports]
+    probabilities = [None if one is None else one.probabilities for one in supports]
+    return {
+        "support": _series(pa.array(arms, pa.list_(pa.int64()))),
+        "probabilities": _series(pa.array(probabilities, pa.list_(pa.float64()))),
+    }
+
+
+def _series(column: Any) -> pd.Series:
+    """Keep a column of lists as it is, without an object for each."""
+    import pandas as pd
+
+    return pd.Series(column, dtype=pd.ArrowDtype(column.type))
+
+
+def _told(
+    options: Options, ends: list[Event | None], amended: dict[str | None, Told]
+) -> dict[str, Any]:
     """One column with what was told, or one for each number; rewards of a game are not seen."""
-    values = [math.nan if end is None else told_in_event(end) for end in ends]
+    values = [
+        math.nan if end is None else amended.get(end.decision, told_in_event(end)) for end in ends
+    ]
     if options.per_arm == 1:
         name = "reward" if options.observations is None else "observation"
         return {name: np.array(values, dtype=np.float64)}
@@ -96,19 +155,17 @@ def _whole(values: Iterable[int | None]) -> pd.Series:
 
 def _available(asked: Sequence[Event]) -> pd.Series:
     """Rows that a question was about, in its first decision; None for all."""
-    import pandas as pd
     import pyarrow as pa
 
     rows = [None if event.body is None else json.loads(event.body) for event in asked]
-    lists = pa.array(rows, pa.list_(pa.int64()))
-    return pd.Series(lists, dtype=pd.ArrowDtype(lists.type))
+    return _series(pa.array(rows, pa.list_(pa.int64())))
 
 
 def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _times(seconds: Iterable[float | None]) -> pd.Series:
+def times(seconds: Iterable[float | None]) -> pd.Series:
     """Moments to the microsecond, in UTC."""
     import pandas as pd
 
@@ -162,13 +219,11 @@ def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _lists(known: list[Any], which: NDArray[np.int64], kind: type) -> pd.Series:
-    """Return a list per decision, without an object for each."""
-    import pandas as pd
+    """Return a list per decision, from the few that there are."""
     import pyarrow as pa
 
     item = pa.float64() if kind is float else pa.int64()
-    lists = pa.array(known, pa.list_(item)).take(pa.array(which))
-    return pd.Series(lists, dtype=pd.ArrowDtype(lists.type))
+    return _series(pa.array(known, pa.list_(item)).take(pa.array(which)))
 
 
 def _choices(
@@ -178,7 +233,6 @@ def _choices(
     offered: list[NDArray[np.bool_]],
 ) -> dict[str, pd.Series]:
     """Features of what was chosen, and what it was chosen from."""
-    import pandas as pd
     import pyarrow as pa
 
     if not options.stream:
@@ -193,8 +247,7 @@ def _choices(
     rows = pa.list_(pa.float64())
     chosen = pa.array([rows_[arm] for rows_, arm in zip(sets, arms, strict=True)], rows)
     every = pa.array([list(rows_) for rows_ in sets], pa.list_(rows))
-    columns = {"features": chosen, "actions": every}
-    return {name: pd.Series(col, dtype=pd.ArrowDtype(col.type)) for name, col in columns.items()}
+    return {"features": _series(chosen), "actions": _series(every)}
 
 
 def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
@@ -208,28 +261,78 @@ def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
     return _lists(lists, np.array(which, dtype=np.int64), int)
 
 
-def _write_parquet(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
+def parquet_pieces(frames: Iterable[pd.DataFrame], record: Record) -> Iterator[bytes]:
+    """Write frames one after another, and hand out what was written: one is in memory at a time.
+
+    Parameters
+    ----------
+    frames : iterable of DataFrame
+        At least one, all with the same columns; of types that the first one tells.
+    record : Record
+        How it began; of the events only those that change the options are needed.
+
+    Yields
+    ------
+    bytes
+        Of the file, from its beginning to its end.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    remaining = iter(frames)
+    first = pa.Table.from_pandas(next(remaining), preserve_index=False)
     # what pandas would add about its types it cannot read again for lists
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    pq.write_table(table.replace_schema_metadata({METADATA: _beginning(record)}), file)
+    schema = first.schema.with_metadata({METADATA: _beginning(record)})
+    pieces = _Pieces()
+    with pq.ParquetWriter(pieces, schema) as writer:
+        writer.write_table(first.cast(schema))
+        yield pieces.taken()
+        for frame in remaining:
+            writer.write_table(pa.Table.from_pandas(frame, schema, preserve_index=False))
+            yield pieces.taken()
+    yield pieces.taken()
+
+
+class _Pieces(io.RawIOBase):
+    """A file that forgets what was taken from it."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._held.append(bytes(content))
+        self._written += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self._written
+
+    def taken(self) -> bytes:
+        held, self._held = self._held, []
+        return b"".join(held)
+
+
+def _write_parquet(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
+    file.writelines(parquet_pieces([frame], record))
 
 
 def _beginning(record: Record) -> bytes:
-    """Write what rows do not have, and a replay needs: how it began, and changes of the options."""
+    """Write what rows do not have, and a replay needs: how it began, and all changes since."""
     changes = [
         [event.sequence, event.kind, event.time, event.body]
         for event in record.events
-        if event.kind in ("added", "retired")
+        if event.kind in CHANGES
     ]
     first = base64.b64encode(record.first).decode()
     return json.dumps({"version": 1, "first": first, "changes": changes}).encode()
 
 
 def _write_csv(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
-    lists = ["features", "shows", "offered", "actions", "available"]
+    lists = ["features", "shows", "offered", "actions", "available", "support", "probabilities"]
     frame.drop(columns=lists, errors="ignore").to_csv(file, index=False)
 
 

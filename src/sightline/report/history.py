@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import clock_at
-from sightline.engine.journal import Event, told_in_event
+from sightline.engine.journal import Event, amendment_in, told_in_event
 from sightline.engine.ledger import is_nothing
 from sightline.engine.live import LiveState
 from sightline.engine.replay import replay
@@ -107,6 +107,9 @@ def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]
                 arm = arms.pop(event.decision)
                 told[arm] += 1
                 totals[arm] += told_in_event(event)
+            elif event.kind == "amended":
+                amendment = amendment_in(event)
+                totals[amendment.arm] += np.subtract(amendment.now, amendment.was)
         yield asked, view.tested(told, totals.ravel(), offers.current, clock_at(asked + 1))
 
 

@@ -105,17 +105,20 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
           these are all that there ever were; in its place ``actions``, the features of all that
           could be chosen, where options are new in every round: ``arm`` is one of these;
         - ``probability``, with which the option was drawn, nan if unknown; ``exploring``;
-        - ``policy``, the name of its class;
+        - ``policy``, the name of its class, and ``policy_config_hash``, the same for policies with
+          the same configuration;
         - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed; in a game, where
           rewards are not seen, ``observation`` and ``observed_at`` in their place, or
           ``observation:0`` and so on if several numbers are seen; the observation of a duel is 1
           if the first has won, -1 if the second has;
+        - ``amended``, whether another reward was told before; ``reward`` is the last one;
         - ``outcome``: ``"observed"``, ``"expired"``, ``"given up"`` or ``"open"``.  Of an expired
           decision the reward is that of ``on_timeout``;
         - for ``sightline audit``, which recomputes every probability: ``closed_sequence``, the
           number of the entry that closed it; ``questions``, how many were asked at once, in the
           first of them; and in Parquet only ``available``, the rows that a question was about.
-          How the session began is in the metadata of a Parquet file.
+          How the session began is in the metadata of a Parquet file, with all that has changed
+          since: options that came and went, and rewards that were amended.
 
         For Open Bandit Pipeline, ``arm`` is the action and ``probability`` the pscore; it needs
         rewards, which a game does not show.

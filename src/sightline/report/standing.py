@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from sightline.engine.ellipsoid import (
     ellipsoid_by_law,
     ellipsoid_in,
     ellipsoid_of,
+    evidence_at,
     evidence_of,
     valid_bound,
 )
@@ -108,15 +110,39 @@ class View:
         With contexts, on the one of which least is known.
         """
         rule = rule_of(self.policy)
-        features = self.options.features
         data = self._data(told, totals, bound_of(rule))
-        blocks = self.options.contexts
-        together = [np.flatnonzero(offered)] if blocks is None else map(np.array, blocks.blocks())
         reports = []
-        for rows in together:
-            found = evidence_of(data, features[rows], clock, rule)
+        for rows in self._together(offered):
+            found = evidence_of(data, self.options.features[rows], clock, rule)
             reports.append(found._replace(best=int(rows[found.best])))
         return weakest(reports)
+
+    def _together(self, offered: NDArray[np.bool_]) -> list[Ints]:
+        """Rows among which decisions are made: those on offer, or those of every context."""
+        blocks = self.options.contexts
+        return [np.flatnonzero(offered)] if blocks is None else [*map(np.array, blocks.blocks())]
+
+    def tested_at(self, delta: float) -> list[Evidence]:
+        """Evidence from all rewards against the threshold of a level that stays the same.
+
+        Of the options on offer, or of every context in their order.  With probability at least
+        1 - delta, at no round does evidence pass the threshold for an option that is not best; of
+        clicks and counts that is asymptotic.
+
+        Raises
+        ------
+        ValueError
+            If options are new in every round.
+        """
+        self.options.needs_lasting_options("a test of the best option")
+        offered = self.offered
+        if self.options.items is not None:  # a pair is never better than the better of the two
+            offered = np.arange(len(self.options)) < len(self.options.items)
+        reports = []
+        for rows in self._together(offered):
+            found = evidence_at(self.data, self.options.features[rows], self.clock, delta)
+            reports.append(found._replace(best=int(rows[found.best])))
+        return reports
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Effects with intervals; see :meth:`sightline.Session.effects`."""
@@ -152,21 +178,55 @@ class View:
             If options are new in every round.
         """
         options = self.options
-        if options.stream:
-            raise ValueError("options that are new in every round have no intervals of their own")
-        vectors = options.features
-        if options.items is not None:  # the first rows pay their item twice
-            alone = vectors[: len(options.items)]
-            vectors = 0.5 * (alone - alone[self.evidence.best])
-        data = self.learned
-        if data is None:
-            data = self._data(self.told, self.totals, self._bound())
-        found = intervals(options.seen, vectors, data, delta)
+        options.needs_lasting_options("an interval for every option")
+        vectors = self._values
+        if options.items is not None:
+            vectors = vectors - vectors[self.evidence.best]
+        found = intervals(options.seen, vectors, self.data, delta)
         law = None if self.likelihood is None else self.likelihood.law
         if law is None:
             return found
         values, lower, upper = (_rewards_of(law, predictors) for predictors in found)
         return values, lower, upper
+
+    def differences(self, control: Sequence[int], delta: float) -> tuple[Array, Array, Array]:
+        """Difference of every option to a control, with intervals that hold at all rounds at once.
+
+        Of clicks and counts they are those of log odds, or of logarithms of means.
+
+        Parameters
+        ----------
+        control : sequence of int
+            Row of the control or, in a duel, number of the item; one for every context.
+        delta : float
+            Probability of any miss at any time, between 0 and 1.
+
+        Returns
+        -------
+        estimates, lower, upper : ndarray, shape (k,), or of as many numbers as there are items
+            As of :meth:`intervals`.
+        """
+        self.options.needs_lasting_options("a control")
+        vectors, blocks = self._values, self.options.contexts
+        base = np.full(len(vectors), control[0])
+        if blocks is not None:
+            for rows, row in zip(blocks.blocks(), control, strict=True):
+                base[list(rows)] = row
+        return intervals(self.options.seen, vectors - vectors[base], self.data, delta)
+
+    @property
+    def _values(self) -> Array:
+        """Vectors whose products with theta are what options are worth; in a duel, items."""
+        if self.options.items is None:
+            return self.options.features
+        return 0.5 * self.options.features[: len(self.options.items)]  # which pay an item twice
+
+    @functools.cached_property
+    def data(self) -> Ellipsoid:
+        """Ellipsoid of all rewards, or of those that the policy has learned from."""
+        if self.learned is not None:
+            return self.learned
+        return self._data(self.told, self.totals, self._bound())
 
     def _bound(self) -> float | None:
         """S of the policy; who leaves the noise to the data and has no S leaves that as well."""

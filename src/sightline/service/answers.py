@@ -45,6 +45,7 @@ def decision_answer(
         "context": context,
         "unit": entry.unit,
         "probability": event.probability,
+        "probabilities": _probabilities(entry, options),
         "exploring": event.exploring,
         "round": event.round,
         "sequence": event.sequence,
@@ -58,13 +59,23 @@ def decision_answer(
     }
 
 
-def closing_answer(closing: Closing) -> dict[str, Any]:
-    """Describe how a decision was closed."""
+def _probabilities(entry: Entry, options: Options) -> dict[str, float] | None:
+    """Probabilities of all options that a decision could have been, by name."""
+    support = entry.support
+    if support is None:
+        return None
+    names = [options.names[arm] for arm in support.arms]
+    return dict(zip(names, support.probabilities, strict=True))
+
+
+def closing_answer(closing: Closing, amended: bool) -> dict[str, Any]:
+    """Describe how a decision was closed, and whether it was told another reward before."""
     told = closing.reward
     reward = list(told) if isinstance(told, tuple) else plain(told)
     return {
         "id": closing.decision.id,
         "outcome": _OUTCOMES[closing.ending],
         "reward": reward,
+        "amended": amended,
         "closed_at": moment(closing.when),
     }

@@ -3,75 +3,45 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import logging
 from collections.abc import AsyncIterator, Collection
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
-from sightline.service import exports, views
+from sightline.service import changing, exports, views
+from sightline.service.access import (
+    CLIENT,
+    EXPERIMENTER,
+    READER,
+    Decision,
+    Experiment,
+    Json,
+    Key,
+    heart_of,
+)
 from sightline.service.bodies import Addition, Outcome, Question, Specification
+from sightline.service.entries import request_digest
 from sightline.service.gate import Gate
 from sightline.service.heart import Heart
 from sightline.service.problems import MEDIA_TYPE, Problem
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.service.tokens import Role
+from sightline.service.token_routes import add_tokens
 from sightline.service.writer import Command
 from sightline.validation import shown
 from sightline.version import __version__
 
-__all__ = ["create_app", "heart_of"]
+__all__ = ["create_app"]
 
 _log = logging.getLogger("sightline.service")
 
-Experiment = Annotated[
-    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Id of the experiment.")
+Delta = Annotated[
+    float, Query(gt=0, lt=1, description="Probability with which any interval may ever miss.")
 ]
-Decision = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$", description="Id of the decision.")]
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        pattern=r"^[!-~]{1,200}$",
-        description="The same request under the same key gets the same answer.",
-    ),
-]
-
-
-class _JSON(JSONResponse):
-    """JSON without spaces; numbers that it has not are null before they come here."""
-
-    def render(self, content: Any) -> bytes:
-        return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
-
-
-def heart_of(request: Request) -> Heart:
-    """Find the service that a request has come to."""
-    heart: Heart = request.app.state.heart
-    return heart
-
-
-def _needs(role: Role) -> Any:
-    """Let pass whoever has this role, or a higher one."""
-
-    async def check(request: Request) -> None:
-        held = request.scope.get("state", {}).get("role")
-        if held is None or held < role:
-            raise Problem(
-                403, "forbidden", f"this needs a token with the role {role.name.lower()} or higher"
-            )
-
-    return Depends(check)
-
-
-READER, CLIENT = [_needs(Role.READER)], [_needs(Role.CLIENT)]
-EXPERIMENTER = [_needs(Role.EXPERIMENTER)]
 
 
 def create_app(
@@ -109,7 +79,7 @@ def create_app(
         docs_url=None,  # pages that would fetch scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
-        default_response_class=_JSON,
+        default_response_class=Json,
         responses={
             "default": {"description": "A refusal.", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
         },
@@ -130,6 +100,7 @@ def create_app(
     _add_decisions(app)
     _add_views(app)
     _add_operation(app)
+    add_tokens(app)
     return app
 
 
@@ -146,7 +117,7 @@ _PROBLEM = {
 
 
 def _refusal(problem: Problem) -> Response:
-    return _JSON(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
+    return Json(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
 
 
 async def _problem(_: Request, error: Exception) -> Response:
@@ -178,17 +149,17 @@ def _add_experiments(app: FastAPI) -> None:
     async def create(request: Request, experiment: Experiment, body: Specification) -> Response:
         """Begin an experiment; the same body again gets 200, another one 409."""
         status, answer = await heart_of(request).create(experiment, body)
-        return _JSON(answer, status)
+        return Json(answer, status)
 
     @app.post("/v1/experiments/{experiment}/options", dependencies=EXPERIMENTER)
     async def add(request: Request, experiment: Experiment, body: Addition) -> Response:
         """Add an option; what was learned of the others tells something about it, too."""
-        return await _change(request, experiment, lambda desk: desk.add(body))
+        return await _change(request, experiment, lambda desk: changing.add(desk, body))
 
     @app.post("/v1/experiments/{experiment}/options/{option}:retire", dependencies=EXPERIMENTER)
     async def retire(request: Request, experiment: Experiment, option: str) -> Response:
         """Stop choosing an option; what was learned from it stays."""
-        return await _change(request, experiment, lambda desk: desk.retire(option))
+        return await _change(request, experiment, lambda desk: changing.retire(desk, option))
 
     for verb, phase, text in (
         ("pause", "paused", "Make no more decisions until it is resumed; rewards are taken."),
@@ -205,14 +176,14 @@ def _add_experiments(app: FastAPI) -> None:
 
 def _phase_changer(phase: str) -> Any:
     async def change(request: Request, experiment: Experiment) -> Response:
-        return await _change(request, experiment, lambda desk: desk.change_phase(phase))
+        return await _change(request, experiment, lambda desk: changing.change_phase(desk, phase))
 
     return change
 
 
 async def _change(request: Request, experiment: str, verb: Any) -> Response:
     status, answer = await heart_of(request).perform(Command(verb, experiment))
-    return _JSON(answer, status)
+    return Json(answer, status)
 
 
 def _add_decisions(app: FastAPI) -> None:
@@ -221,19 +192,29 @@ def _add_decisions(app: FastAPI) -> None:
         request: Request, experiment: Experiment, body: Question, key: Key = None
     ) -> Response:
         """Decide which option to show; on disk when this is answered."""
-        digest = _digest(body)
+        asked = body.model_dump()
+        if asked["actions"] is None:  # as digests were before there were any
+            del asked["actions"]
+        digest = request_digest(asked)
         status, answer = await heart_of(request).perform(
             Command(lambda desk: desk.ask(body, key, digest), experiment, None, key, body.unit)
         )
-        return _JSON(answer, status)
+        return Json(answer, status)
 
     @app.put("/v1/decisions/{decision}/reward", dependencies=CLIENT)
-    async def tell(request: Request, decision: Decision, body: Outcome) -> Response:
+    async def tell(
+        request: Request, decision: Decision, body: Outcome, amend: bool = False, key: Key = None
+    ) -> Response:
         """Tell the reward of a decision: the same again is accepted, another one refused (409).
 
-        After the end of its reward window it is refused (410).
+        After the end of its reward window it is refused (410).  With amend=1 another reward takes
+        the place of the one that was told; decisions stay as they are.
         """
-        return await _settle(request, decision, lambda desk: desk.tell(decision, body.reward))
+        if not amend:
+            return await _settle(request, decision, lambda desk: desk.tell(decision, body.reward))
+        return await _settle(
+            request, decision, lambda desk: desk.amend(decision, body.reward, key), key
+        )
 
     @app.put("/v1/decisions/{decision}/activation", dependencies=CLIENT)
     async def activate(request: Request, decision: Decision) -> Response:
@@ -246,30 +227,24 @@ def _add_decisions(app: FastAPI) -> None:
         return await _settle(request, decision, lambda desk: desk.missing(decision))
 
 
-async def _settle(request: Request, decision: str, verb: Any) -> Response:
-    command = Command(verb, decision=decision)
+async def _settle(request: Request, decision: str, verb: Any, key: str | None = None) -> Response:
+    command = Command(verb, decision=decision, key=key)
     status, answer = await heart_of(request).perform(command)
-    return _JSON(answer, status)
-
-
-def _digest(body: Question) -> str:
-    """Tell requests apart: the same question has the same digest."""
-    written = json.dumps(body.model_dump(), sort_keys=True)  # any text, also what UTF-8 has not
-    return hashlib.sha256(written.encode()).hexdigest()[:32]
+    return Json(answer, status)
 
 
 def _add_views(app: FastAPI) -> None:
     @app.get("/v1/experiments", dependencies=READER)
     async def experiments(request: Request) -> Response:
         """List all experiments."""
-        return _JSON(await heart_of(request).read(views.experiments_view))
+        return Json(await heart_of(request).read(views.experiments_view))
 
     @app.get("/v1/experiments/{experiment}", dependencies=READER)
     async def experiment(request: Request, experiment: Experiment) -> Response:
         """Say what an experiment is."""
-        return _JSON(await heart_of(request).read(views.experiment_view, experiment))
+        return Json(await heart_of(request).read(views.experiment_view, experiment))
 
-    for name in ("status", "estimates", "history"):
+    for name in ("status", "history"):
         view = getattr(views, f"{name}_view")
         app.get(
             f"/v1/experiments/{{experiment}}/{name}",
@@ -278,24 +253,27 @@ def _add_views(app: FastAPI) -> None:
             description=view.__doc__,
         )(_viewer(view))
 
+    @app.get("/v1/experiments/{experiment}/estimates", dependencies=READER)
+    async def estimates(request: Request, experiment: Experiment, delta: Delta = 0.05) -> Response:
+        """Estimates of all options; with a control, their differences to it, with intervals."""
+        return Json(await heart_of(request).read(views.estimates_view, experiment, delta))
+
     @app.get("/v1/experiments/{experiment}/effects", dependencies=READER)
-    async def effects(
-        request: Request, experiment: Experiment, delta: Annotated[float, Query(gt=0, lt=1)] = 0.05
-    ) -> Response:
+    async def effects(request: Request, experiment: Experiment, delta: Delta = 0.05) -> Response:
         """Effects with intervals that hold at all rounds at once, with probability 1 - delta."""
-        return _JSON(await heart_of(request).read(views.effects_view, experiment, delta))
+        return Json(await heart_of(request).read(views.effects_view, experiment, delta))
 
     @app.get("/v1/experiments/{experiment}/pending", dependencies=READER)
     async def pending(
         request: Request, experiment: Experiment, most: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> Response:
         """List decisions that wait for their rewards, the oldest first."""
-        return _JSON(await heart_of(request).read(views.pending_view, experiment, most))
+        return Json(await heart_of(request).read(views.pending_view, experiment, most))
 
 
 def _viewer(view: Any) -> Any:
     async def show(request: Request, experiment: Experiment) -> Response:
-        return _JSON(await heart_of(request).read(view, experiment))
+        return Json(await heart_of(request).read(view, experiment))
 
     return show
 
@@ -311,21 +289,23 @@ def _add_operation(app: FastAPI) -> None:
         """List what has happened, in its order; ask again with after=next for more."""
         heart = heart_of(request)
         limit = min(most, heart.settings.most_events)
-        return _JSON(await heart.read(exports.events_view, experiment, after, limit))
+        return Json(await heart.read(exports.events_view, experiment, after, limit))
 
     @app.get("/v1/experiments/{experiment}/export.parquet", dependencies=READER)
     async def export(request: Request, experiment: Experiment) -> Response:
         """All decisions, one row each, for off-policy evaluation and for `sightline audit`."""
-        content = await heart_of(request).read(exports.export_parquet, experiment)
-        return Response(content, media_type="application/vnd.apache.parquet")
+        pieces = await heart_of(request).read(exports.export_parquet, experiment)
+        return StreamingResponse(pieces, media_type="application/vnd.apache.parquet")
 
     @app.get("/v1/health")
     async def health(request: Request) -> Response:
         """Whether anything can be written; 503 if not."""
         well = await heart_of(request).is_healthy()
         if not well:
-            raise Problem(503, "unavailable", "the database cannot be written now")
-        return _JSON({"status": "ok"})
+            raise Problem(
+                503, "unavailable", "the database cannot be written now", {"Retry-After": "1"}
+            )
+        return Json({"status": "ok"})
 
     @app.get("/metrics", dependencies=READER)
     async def metrics(request: Request) -> Response:

@@ -10,14 +10,16 @@ from sightline.engine.contexts import contexts
 from sightline.engine.factorial import factorial
 from sightline.engine.games import duel
 from sightline.engine.options import Options, as_options
+from sightline.engine.stream import stream
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import build
 from sightline.service.bodies import Reward, Specification
 from sightline.service.hosted import Hosted
+from sightline.validation import shown
 
-__all__ = ["begin", "bounds_of"]
+__all__ = ["begin", "bounds_of", "control_of"]
 
-_WAYS = ("options", "factors", "contexts", "duel")
+_WAYS = ("options", "factors", "contexts", "duel", "stream")
 
 
 def begin(wanted: Specification, most_options: int) -> Hosted:
@@ -31,6 +33,9 @@ def begin(wanted: Specification, most_options: int) -> Hosted:
     options = _options(wanted)
     if len(options) > most_options:
         raise ValueError(f"there may be {most_options} options at most, got {len(options)}")
+    control_of(wanted, options)
+    if wanted.stop is not None:
+        options.needs_lasting_options("stop")
     noise, law = _noise(wanted)
     try:
         return Hosted(
@@ -60,7 +65,37 @@ def _options(wanted: Specification) -> Options:
         return contexts(wanted.contexts)
     if wanted.duel is not None:
         return duel(wanted.duel)
+    if wanted.stream is not None:
+        return stream(len(wanted.stream.features), wanted.stream.most, wanted.stream.features)
     return as_options(wanted.options or {})
+
+
+def control_of(wanted: Specification, options: Options) -> tuple[int, ...]:
+    """Row of the control, one for every context; in a duel, number of the item; () without one.
+
+    Raises
+    ------
+    ValueError
+        If there is no such option.
+    """
+    control = wanted.control
+    if control is None:
+        return ()
+    options.needs_lasting_options("control")
+    if isinstance(control, dict):
+        if options.levels is None:
+            raise ValueError("control must be a name: options of this experiment have no levels")
+        if control not in options.levels:
+            raise ValueError(f"control must be one of the options, got {shown(control)}")
+        return (options.levels.index(control),)
+    if options.items is not None and control not in options.items:
+        raise ValueError(f"control must be one of {shown(options.items)}, got {shown(control)}")
+    try:
+        if options.contexts is None:
+            return (options.index(control),)
+        return tuple(options.index(control, context) for context in options.contexts.names)
+    except KeyError as error:
+        raise ValueError(f"control: {error.args[0]}") from None
 
 
 def _policy(wanted: str | dict[str, Any] | None) -> Policy | None:

@@ -8,7 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sightline.validation import LARGEST
 
-__all__ = ["Addition", "Outcome", "Question", "Reward", "Specification"]
+__all__ = [
+    "Addition",
+    "NewToken",
+    "Outcome",
+    "Question",
+    "Reward",
+    "Specification",
+    "Stop",
+    "Stream",
+]
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 #: What a column of the database can hold, and a person can tell apart.
@@ -35,6 +44,26 @@ class Reward(_Body):
     high: float | None = Field(None, description="Largest reward, of bounded ones.")
 
 
+class Stop(_Body):
+    """When an experiment is settled, and what happens then."""
+
+    delta: float = Field(
+        0.05, gt=0, lt=1, description="Probability with which it may ever be settled wrongly."
+    )
+    action: Literal["notify", "commit"] = Field(
+        "notify", description="Say so, or play the winner from then on."
+    )
+
+
+class Stream(_Body):
+    """Options that are new in every round: they come with the question."""
+
+    features: list[Name] = Field(
+        min_length=1, max_length=1000, description="Name of every feature."
+    )
+    most: int = Field(ge=1, le=10_000, description="Largest number of options in one question.")
+
+
 class Specification(_Body):
     """An experiment: its options, and how to choose among them."""
 
@@ -52,6 +81,9 @@ class Specification(_Body):
     duel: dict[Name, Features] | None = Field(
         None, description="Options that are compared two at a time."
     )
+    stream: Stream | None = Field(
+        None, description="Features of options that are new in every round."
+    )
     noise_std: float | list[float] | None = Field(
         None, description="Sub-Gaussian parameter of the rewards, of all or of each option."
     )
@@ -67,6 +99,12 @@ class Specification(_Body):
         "ignore", description="What is learned when no reward came in time."
     )
     floor: float = Field(0.0, ge=0, le=1, description="Least probability of every option.")
+    control: Name | dict[Name, Level] | None = Field(
+        None,
+        description="Option that all others are compared to, by name or by its levels; with "
+        "contexts, a name that each of them has.",
+    )
+    stop: Stop | None = Field(None, description="By default it is never settled at a fixed level.")
     description: str = Field("", max_length=2000, description="For people.")
 
 
@@ -81,6 +119,12 @@ class Question(_Body):
         None, description="Options that may be chosen this time; by default all."
     )
     context: str | int | None = Field(None, description="The present context.")
+    actions: list[Features] | None = Field(
+        None,
+        min_length=1,
+        max_length=10_000,
+        description="Features of every option, where they are new in every round.",
+    )
     activate: bool = Field(
         True,
         description="Whether the decision is used at once.  If not, and it is never activated, "
@@ -94,6 +138,13 @@ class Outcome(_Body):
     reward: float | str | list[float] = Field(
         description="A number; in a duel the name of the winner as well."
     )
+
+
+class NewToken(_Body):
+    """A token to be made."""
+
+    name: str = Field(description="Letters, digits, '.', '_' and '-', 100 at most.")
+    role: Literal["reader", "client", "experimenter", "admin"]
 
 
 class Addition(_Body):

@@ -5,42 +5,18 @@ A request that gets no answer is sent again, with the same key: the service carr
 
 from __future__ import annotations
 
-import http.client
-import json
-import random
-import ssl
-import threading
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
 from typing import Any, Self
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
-from sightline.version import __version__
+from sightline.service.transport import ServiceError, Transport
 
 __all__ = ["Client", "RemoteDecision", "ServiceError"]
 
-_AGAIN = (429, 502, 503, 504)  # answers after which a request is sent again
-_LONGEST_PAUSE = 5.0
 _COMPILATION = 300.0  # seconds in which a service has compiled any policy
-
-
-class ServiceError(RuntimeError):
-    """A service that refuses, or does not answer.
-
-    Attributes
-    ----------
-    status : int
-        Of the answer; 0 if there was none.
-    kind : str
-        What was wrong, in one word.
-    """
-
-    def __init__(self, message: str, status: int = 0, kind: str = "no-answer") -> None:
-        super().__init__(message)
-        self.status, self.kind = status, kind
 
 
 @dataclass(frozen=True)
@@ -83,6 +59,8 @@ class RemoteDecision:
         End of its reward window, if that is a time.
     expires_after_round : int or None
         End of its reward window, if that is counted in rounds.
+    probabilities : mapping of str to float, or None
+        Of all options that it could have been, by name; None if unknown.
     """
 
     id: str
@@ -102,6 +80,7 @@ class RemoteDecision:
     asked_at: str
     expires_at: str | None
     expires_after_round: int | None
+    probabilities: Mapping[str, float] | None = None
 
 
 _KNOWN = frozenset(field.name for field in fields(RemoteDecision))
@@ -135,15 +114,11 @@ class Client:
     def __init__(
         self, url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 30.0
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"url must be such as http://127.0.0.1:8000, got {url!r}")
-        self._address = parts
-        self._token, self._patience, self._timeout = token, float(patience), float(timeout)
-        self._own = threading.local()
+        self._transport = Transport(url, token, patience, timeout)
+        self._json = self._transport.json
 
     def __repr__(self) -> str:
-        return f"Client({self._address.geturl()!r})"
+        return f"Client({self._transport.url!r})"
 
     def create(self, experiment: str, **specification: Any) -> dict[str, Any]:
         """Begin an experiment; the same again changes nothing.
@@ -153,10 +128,11 @@ class Client:
         experiment : str
             Its id: letters, digits, ``.``, ``_`` and ``-``.
         **specification
-            ``factors``, ``options``, ``contexts`` or ``duel``; ``noise_std`` or ``reward``,
-            ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``, ``floor``, ``description``.
+            ``factors``, ``options``, ``contexts``, ``duel`` or ``stream``; ``noise_std`` or
+            ``reward``, ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``, ``floor``,
+            ``control``, ``stop``, ``description``.
         """
-        patience = max(self._patience, _COMPILATION)
+        patience = max(self._transport.patience, _COMPILATION)
         return self._json("PUT", self._path(experiment), specification, patience=patience)
 
     def ask(
@@ -167,6 +143,7 @@ class Client:
         unit: str | None = None,
         available: Iterable[str | int] | None = None,
         context: str | int | None = None,
+        actions: Any = None,
         activate: bool = True,
         key: str | None = None,
     ) -> Any:
@@ -184,6 +161,8 @@ class Client:
             Options that may be chosen this time.
         context : str or int, optional
             The present context.
+        actions : array_like, shape (k, d), optional
+            Features of the options on offer, where they are new in every round.
         activate : bool
             Whether the decision is used at once; if not, :meth:`activate` says so later.
         key : str, optional
@@ -199,6 +178,7 @@ class Client:
             "unit": unit,
             "available": None if available is None else list(available),
             "context": context,
+            "actions": None if actions is None else [[float(x) for x in row] for row in actions],
         }
         body = {name: value for name, value in body.items() if value is not None}
         if not activate:
@@ -213,6 +193,24 @@ class Client:
     def tell(self, decision: RemoteDecision | str, reward: Any) -> dict[str, Any]:
         """Tell the reward of a decision; the same again changes nothing."""
         return self._json("PUT", _of(decision, "reward"), {"reward": reward})
+
+    def amend(
+        self, decision: RemoteDecision | str, reward: Any, *, key: str | None = None
+    ) -> dict[str, Any]:
+        """Correct the reward of a decision; one that is still open is told.
+
+        Parameters
+        ----------
+        decision : RemoteDecision or str
+            The decision, or its id.
+        reward : float or str
+            What is right.
+        key : str, optional
+            The same key gets the same answer, also after later corrections; a new one by default.
+        """
+        path = f"{_of(decision, 'reward')}?amend=1"
+        headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
+        return self._json("PUT", path, {"reward": reward}, headers)
 
     def missing(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Say that no reward will come."""
@@ -251,9 +249,10 @@ class Client:
         """Say where an experiment stands."""
         return self._json("GET", self._path(experiment, "status"))
 
-    def estimates(self, experiment: str) -> list[dict[str, Any]]:
-        """Estimate every option."""
-        return list(self._json("GET", self._path(experiment, "estimates"))["estimates"])
+    def estimates(self, experiment: str, delta: float = 0.05) -> list[dict[str, Any]]:
+        """Estimate every option; with a control its difference to that, with an interval."""
+        path = f"{self._path(experiment, 'estimates')}?{urlencode({'delta': delta})}"
+        return list(self._json("GET", path)["estimates"])
 
     def effects(self, experiment: str, delta: float = 0.05) -> list[dict[str, Any]]:
         """Estimate every effect, with intervals that hold at all rounds at once."""
@@ -277,9 +276,24 @@ class Client:
 
     def export(self, experiment: str, path: str | PathLike[str]) -> None:
         """Write all decisions to a Parquet file."""
-        content = self._send("GET", self._path(experiment, "export.parquet"))
+        content = self._transport.send("GET", self._path(experiment, "export.parquet"))
         with open(path, "wb") as file:
             file.write(content)
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """List all tokens, without their secrets; for admins."""
+        return list(self._json("GET", "/v1/tokens")["tokens"])
+
+    def create_token(self, name: str, role: str) -> str:
+        """Make a token, and return it: nobody can read it again; for admins.
+
+        An answer that is lost on the way loses the token: revoke it, and make another one.
+        """
+        return str(self._json("POST", "/v1/tokens", {"name": name, "role": role})["token"])
+
+    def revoke_token(self, name: str) -> dict[str, Any]:
+        """Make a token useless; for admins."""
+        return self._json("DELETE", f"/v1/tokens/{quote(name, safe='')}")
 
     def __enter__(self) -> Self:
         return self
@@ -289,84 +303,10 @@ class Client:
 
     def close(self) -> None:
         """Close the connection of this thread."""
-        connection = getattr(self._own, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._own.connection = None
+        self._transport.close()
 
     def _path(self, experiment: str, *parts: str) -> str:
         return "/".join(["/v1/experiments", quote(experiment, safe=""), *parts])
-
-    def _json(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        patience: float | None = None,
-    ) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._send(method, path, body, headers, patience))
-        return answer
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        patience: float | None = None,
-    ) -> bytes:
-        """Send a request until it is answered, or patience ends: all of them may be repeated."""
-        content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        deadline = time.monotonic() + (self._patience if patience is None else patience)
-        pause = 0.02
-        while True:
-            wait = pause * random.uniform(0.5, 1.5)
-            trouble: Exception
-            try:
-                status, answer, later = self._try(method, path, content, headers or {})
-            except (OSError, http.client.HTTPException) as error:
-                self.close()
-                trouble = ServiceError(f"{self._address.geturl()} does not answer: {error!r}")
-            else:
-                if status < 400:
-                    return answer
-                trouble = _error(status, answer)
-                if status not in _AGAIN:
-                    raise trouble
-                wait = max(wait, min(later, _LONGEST_PAUSE))
-            if time.monotonic() + wait > deadline:
-                raise trouble
-            time.sleep(wait)
-            pause = min(2.0 * pause, _LONGEST_PAUSE)
-
-    def _try(
-        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[int, bytes, float]:
-        sent = {"User-Agent": f"sightline/{__version__}", **headers}
-        if content is not None:
-            sent["Content-Type"] = "application/json"
-        if self._token is not None:
-            sent["Authorization"] = f"Bearer {self._token}"
-        connection = self._connection()
-        connection.request(method, self._address.path.rstrip("/") + path, content, sent)
-        response = connection.getresponse()
-        later = response.getheader("Retry-After") or "0"
-        return response.status, response.read(), float(later) if later.isdigit() else 0.0
-
-    def _connection(self) -> http.client.HTTPConnection:
-        found: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
-        if found is None:
-            host, port = self._address.hostname or "", self._address.port
-            if self._address.scheme == "https":
-                trusted = ssl.create_default_context()
-                found = http.client.HTTPSConnection(
-                    host, port, timeout=self._timeout, context=trusted
-                )
-            else:
-                found = http.client.HTTPConnection(host, port, timeout=self._timeout)
-            self._own.connection = found
-        return found
 
 
 def _of(decision: RemoteDecision | str, verb: str) -> str:
@@ -377,23 +317,3 @@ def _of(decision: RemoteDecision | str, verb: str) -> str:
 def _decision(answer: Mapping[str, Any]) -> RemoteDecision:
     """Read a decision; a later service may tell more of it."""
     return RemoteDecision(**{name: value for name, value in answer.items() if name in _KNOWN})
-
-
-def _error(status: int, answer: bytes) -> Exception:
-    """Find the error that a session would have raised."""
-    try:
-        problem = json.loads(answer)
-        detail, kind = str(problem["detail"]), str(problem["type"]).rpartition(":")[2]
-    except (ValueError, KeyError, TypeError):  # of a proxy between
-        return ServiceError(f"the service answers {status}", status, "http")
-    if kind in ("unknown-decision", "closed-decision", "expired-decision"):
-        from sightline.engine import decisions  # with NumPy, which no other answer needs
-
-        names = {404: "UnknownDecisionError", 409: "ClosedDecisionError"}
-        error: Exception = getattr(decisions, names.get(status, "ExpiredDecisionError"))(detail)
-        return error
-    if status in (401, 403):
-        return PermissionError(detail)
-    if status == 422:
-        return ValueError(detail)
-    return ServiceError(detail, status, kind)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from sightline.service import rows
+from sightline.service import direct, rows
 from sightline.service.hosted import Notes
 from sightline.service.schema import LOOKS, SNAPSHOTS
 from sightline.service.store import Store
 
 __all__ = ["copy_log"]
-
-_PAGE = 10_000  # entries that are in memory at once
 
 
 def copy_log(source: Store, target: Store, experiment: str) -> int:
@@ -37,14 +35,14 @@ def copy_log(source: Store, target: Store, experiment: str) -> int:
         If there is no such experiment, if it runs, or if the target has one of this name.
     """
     with source.reading() as reading, target.writing() as writing:
-        target.lock(writing, experiment)
+        direct.lock(writing, experiment)
         if rows.last_of(writing, experiment) > 0:
             raise ValueError(f"{target.name} has an experiment {experiment!r} already")
         notes, last = Notes(), 0
-        while page := rows.entries_after(reading, experiment, last, _PAGE):
+        for page in rows.pages(reading, experiment):
             for entry in page:
                 notes.follow(entry)
-            rows.write_entries(writing, ((experiment, entry) for entry in page))
+            direct.append(writing, ((experiment, entry) for entry in page))
             last = page[-1].event.sequence
         if last == 0:
             raise ValueError(f"{source.name} has no experiment {experiment!r}")

@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from sightline.engine.journal import Event, amendment_in, told_in_event
 from sightline.engine.ledger import reward_value
+from sightline.report.standing import view_of
 from sightline.service.answers import closing_answer, decision_answer, moment
 from sightline.service.beginning import bounds_of
-from sightline.service.bodies import Addition, Question, Specification
-from sightline.service.entries import Entry
+from sightline.service.bodies import Question, Specification
+from sightline.service.entries import Entry, law_of, request_digest
 from sightline.service.hosted import Hosted
 from sightline.service.log import PendingLog
 from sightline.service.looks import look_at, next_look
 from sightline.service.problems import Problem
 from sightline.service.settings import Settings
+from sightline.service.stopping import winners
 
 __all__ = ["Desk"]
 
 #: Requests whose first entry is remembered, so that the database need not be asked.
 _REMEMBERED = 10_000
-_WORDS = {"paused": "pause", "running": "resume", "stopped": "stop"}
 
 
 class Desk:
@@ -52,7 +54,7 @@ class Desk:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.session, self.log, self.wanted = session, log, wanted
-        self._settings, self._now = settings, now
+        self.settings, self.now = settings, now
         self._bounds = bounds_of(wanted.reward)
         self._known: OrderedDict[tuple[str, str], Entry] = OrderedDict()
         self._next_look = next_look(log.last)
@@ -76,21 +78,43 @@ class Desk:
         """Whether the first entry of a request is remembered."""
         return (kind, value) in self._known
 
-    def catch_up(self, entries: list[Entry]) -> None:
+    def catch_up(self, entries: Iterable[Entry]) -> None:
         """Fold what others have written."""
-        if entries:
-            self.session.fold(entries)
-            self.log.last = entries[-1].event.sequence
-            self._next_look = next_look(self.log.last)
+        last = self.session.fold(entries, self.log.last)
+        if last > self.log.last:
+            self.log.last = last
+            self._next_look = next_look(last)
 
     def settle(self) -> None:
         """Finish what one request has led to: notes, and a look if one is due."""
+        was_settled = self.session.notes.settled
+        self._take_note()
+        is_due = self.log.last >= self._next_look
+        if is_due:
+            self.look = look_at(self.session, self.now())
+        if is_due or (was_settled and not self.session.notes.settled):
+            self._judge()
+        if is_due:
+            self._next_look = next_look(self.log.last)
+
+    def _take_note(self) -> None:
         for entry in self.log.waiting[self._noted :]:
             self.session.notes.follow(entry)
         self._noted = len(self.log.waiting)
-        if self.log.last >= self._next_look:
-            self.look = look_at(self.session, self._now())
-            self._next_look = next_look(self.log.last)
+
+    def _judge(self) -> None:
+        """Find out whether the experiment is settled at its level, and do what it says then."""
+        stop, notes = self.wanted.stop, self.session.notes
+        if stop is None or notes.settled or notes.phase == "stopped":
+            return
+        arms = winners(view_of(self.session.live), stop)
+        if not arms:
+            return
+        if stop.action == "commit":
+            self.session.commit(arms)
+        else:
+            self.log.note("settled", self.now(), body=json.dumps({"arms": arms}))
+        self._take_note()
 
     def committed(self) -> None:
         """Take note that all is in the database."""
@@ -100,7 +124,7 @@ class Desk:
     def begin(self) -> dict[str, Any]:
         """Write the first entry, which says how the experiment was begun."""
         body = json.dumps(self.wanted.model_dump(), allow_nan=False)
-        self.log.note("created", self._now(), body=body)
+        self.log.note("created", self.now(), body=body)
         self.log.keep_snapshot(self.session.snapshot())
         return self.described()
 
@@ -117,11 +141,7 @@ class Desk:
 
     def ask(self, question: Question, key: str | None, digest: str) -> dict[str, Any]:
         """Decide, or say again what was decided under this key or for this unit."""
-        if key is not None and (first := self._known.get(("key", key))) is not None:
-            if first.extra.get("request") != digest:
-                raise Problem(
-                    422, "other-request", f"Idempotency-Key {key!r} came with another body before"
-                )
+        if key is not None and (first := self._recalled(key, digest)) is not None:
             return self._answer(first)
         if question.unit is not None:
             if question.count is not None:
@@ -131,18 +151,29 @@ class Desk:
                 if key is not None:  # so that another body under this key is refused
                     made = Entry(sticky.event, key, None, {"request": digest})
                     decision = sticky.event.decision
-                    self.remember(self.log.note("recalled", self._now(), made, decision=decision))
+                    self.remember(self.log.note("recalled", self.now(), made, decision=decision))
                 return self._answer(sticky)
-        self._require_running()
+        self.require_running()
         return self._answer(self._decide(question, key, digest))
+
+    def _recalled(self, key: str, digest: str) -> Entry | None:
+        """Find the first entry of the same request under a key; another request is refused."""
+        first = self._known.get(("key", key))
+        if first is not None and first.extra.get("request") != digest:
+            raise Problem(
+                422, "other-request", f"Idempotency-Key {key!r} came with another request before"
+            )
+        return first
 
     def _decide(self, question: Question, key: str | None, digest: str) -> Entry:
         count = question.count or 1
-        if count > self._settings.most_decisions:
-            most = self._settings.most_decisions
+        if count > self.settings.most_decisions:
+            most = self.settings.most_decisions
             raise Problem(422, "invalid", f"count must be {most} at most, got {count}")
         before = len(self.log.waiting)
         where: Any = {"available": question.available, "context": question.context}
+        if question.actions is not None:
+            where["actions"] = question.actions
         if question.count is None:
             self.session.ask(**where)
         else:
@@ -153,10 +184,11 @@ class Desk:
         waiting = self.log.waiting
         first = len(waiting) - count  # windows that ended come before
         assert first >= before
-        for i in range(first, len(waiting)):
-            waiting[i] = waiting[i]._replace(extra=extra)
+        for i, support in enumerate(self.session.supports, first):
+            waiting[i] = waiting[i]._replace(extra={**extra, **law_of(support)})
         many = {} if question.count is None else {"many": True}
-        head = Entry(waiting[first].event, key, question.unit, {**extra, "request": digest, **many})
+        known = {**waiting[first].extra, "request": digest, **many}
+        head = Entry(waiting[first].event, key, question.unit, known)
         waiting[first] = head
         self.remember(head)
         return head
@@ -173,40 +205,81 @@ class Desk:
         answers = [decision_answer(self.experiment, one, options, limits) for one in entries]
         return {"decisions": answers} if first.extra.get("many") else answers[0]
 
-    def tell(self, decision: str, reward: object) -> dict[str, Any]:
-        """Learn a reward."""
+    def _check_bounds(self, reward: object) -> None:
         if self._bounds is not None:
             value, (low, high) = reward_value("reward", reward), self._bounds
             if not low <= value <= high:
                 raise Problem(
                     422, "invalid", f"reward must be from {low:g} to {high:g}, got {value:g}"
                 )
-        if self.session.open_decision(decision) is None:
-            self._refuse_late_again(decision)
-        self.session.tell(decision, reward)  # type: ignore[arg-type]
-        return self._closed(decision)
 
-    def _refuse_late_again(self, decision: str) -> None:
-        """Count a reward that comes too late once, however often it is sent."""
-        kinds = {entry.event.kind for entry in self.log.entries_of(decision)}
-        if {"expired", "late"} <= kinds:
+    def tell(self, decision: str, reward: object) -> dict[str, Any]:
+        """Learn a reward."""
+        self._check_bounds(reward)
+        kinds: set[str] = set()
+        if self.session.open_decision(decision) is None:
+            kinds = self._kinds(decision)
+        if {"expired", "late"} <= kinds:  # it is counted once, however often it is sent
             raise Problem(410, "expired-decision", f"the window of decision {decision} ended")
+        self.session.tell(decision, reward)  # type: ignore[arg-type]
+        return self._closed(decision, "amended" in kinds)
+
+    def _kinds(self, decision: str) -> set[str]:
+        """Kinds of all entries about a decision."""
+        return {entry.event.kind for entry in self.log.entries_of(decision)}
+
+    def amend(self, decision: str, reward: object, key: str | None) -> dict[str, Any]:
+        """Put another reward in the place of what was told, or tell it if nothing was."""
+        digest = request_digest({"decision": decision, "amend": reward})
+        if key is not None and (first := self._recalled(key, digest)) is not None:
+            return self._amended(first)
+        self._check_bounds(reward)
+        before = len(self.log.waiting)
+        self.session.amend(decision, reward)  # type: ignore[arg-type]
+        new = [
+            i
+            for i in range(before, len(self.log.waiting))  # windows that ended come before
+            if self.log.waiting[i].event.decision == decision
+        ]
+        if not new and key is None:
+            return self._closed(decision, "amended" in self._kinds(decision))
+        if not new:  # it is noted, so that it changes nothing later either
+            answer = self._closed(decision, "amended" in self._kinds(decision))
+            entry = Entry(Event(0, "", 0.0), key, None, {"request": digest, "told": answer})
+            self.remember(self.log.note("recalled", self.now(), entry, decision=decision))
+            return answer
+        head = self.log.waiting[new[-1]]._replace(key=key, extra={"request": digest})
+        self.log.waiting[new[-1]] = head
+        if key is not None:
+            self.remember(head)
+        return self._amended(head)
+
+    def _amended(self, first: Entry) -> dict[str, Any]:
+        """Answer a request to amend whose entry this is: with what it has led to then."""
+        if first.event.kind == "recalled":
+            return dict(first.extra["told"])
+        closing = self.log.closing(first.event.decision or "")
+        assert closing is not None
+        is_amended = first.event.kind == "amended"
+        told = amendment_in(first.event).now if is_amended else told_in_event(first.event)
+        answer = closing_answer(closing._replace(reward=told), is_amended)
+        return {"experiment": self.experiment, **answer}
 
     def missing(self, decision: str) -> dict[str, Any]:
         """Stop waiting for a reward."""
         self.session.missing(decision)
         return self._closed(decision)
 
-    def _closed(self, decision: str) -> dict[str, Any]:
+    def _closed(self, decision: str, amended: bool = False) -> dict[str, Any]:
         closing = self.session.closing(decision)
         assert closing is not None
-        return {"experiment": self.experiment, **closing_answer(closing)}
+        return {"experiment": self.experiment, **closing_answer(closing, amended)}
 
     def activate(self, decision: str) -> dict[str, Any]:
         """Take note that a decision is used; a reward says so as well."""
         self.session.expire()
         if decision in self.session.notes.inactive:
-            self.log.note("activated", self._now(), decision=decision)
+            self.log.note("activated", self.now(), decision=decision)
         closing = self.session.closing(decision)
         if closing is not None and closing.ending != "told":
             raise Problem(
@@ -219,47 +292,8 @@ class Desk:
         self.session.expire()
         return {}
 
-    def add(self, option: Addition) -> dict[str, Any]:
-        """Add an option; the same one again changes nothing."""
-        self._require_running()
-        options = self.session.options
-        if option.name in options.names:
-            arm = options.index(option.name)
-            row = option.features
-            known = options.levels is not None and options.levels[arm] == option.levels
-            if known or (row is not None and options.features[arm].tolist() == row):
-                return {**self.described(), "model_version": self.session.notes.version}
-            raise Problem(409, "other-option", f"there is an option {option.name!r} already")
-        if len(options) >= self._settings.most_options:
-            most = self._settings.most_options
-            raise Problem(422, "invalid", f"there may be {most} options at most")
-        self.session.add(
-            option.name, option.features, levels=option.levels, noise_std=option.noise_std
-        )
-        return {**self.described(), "model_version": self.log.last}
-
-    def retire(self, option: str) -> dict[str, Any]:
-        """Stop choosing an option; once more changes nothing."""
-        try:
-            before = self.log.last
-            self.session.retire(option)
-        except KeyError as error:
-            raise Problem(404, "unknown-option", str(error.args[0])) from None
-        changed = self.log.last if self.log.last > before else self.session.notes.version
-        return {**self.described(), "model_version": changed}
-
-    def change_phase(self, phase: str) -> dict[str, Any]:
-        """Pause, resume or stop; an experiment that was stopped stays so."""
-        now = self.session.notes.phase
-        if now != phase:
-            if now == "stopped":
-                raise Problem(
-                    409, "stopped", f"experiment {self.experiment} was stopped: no {_WORDS[phase]}"
-                )
-            self.log.note("resumed" if phase == "running" else phase, self._now())
-        return {"id": self.experiment, "phase": phase}
-
-    def _require_running(self) -> None:
+    def require_running(self) -> None:
+        """Refuse what an experiment that is paused or stopped does not do."""
         phase = self.session.notes.phase
         if phase != "running":
             raise Problem(409, phase, f"experiment {self.experiment} is {phase}")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import io
+from collections.abc import Iterator
 from typing import Any
 
 # here, and not where they are needed: importing them takes a second, in which nothing is decided
+import numpy as np
 import pandas as pd
-import pyarrow.parquet  # noqa: F401
+import pyarrow as pa
+import pyarrow.parquet
 
-from sightline.report.decision_frame import WRITERS, decision_frame
-from sightline.report.standing import Record, view_of
+from sightline.engine.journal import Event
+from sightline.engine.live import CHANGES
+from sightline.report.decision_frame import ENDINGS, decision_frame, parquet_pieces, times
+from sightline.report.offers import Offers
+from sightline.report.standing import Record, View, view_of
+from sightline.service import rows
 from sightline.service.answers import moment
 from sightline.service.entries import ENGINE_KINDS, Entry
 from sightline.service.readers import Readers
@@ -18,6 +24,8 @@ from sightline.service.readers import Readers
 __all__ = ["events_view", "export_parquet"]
 
 _FIELDS = ("decision", "round", "arm", "probability", "exploring", "reward", "context", "body")
+_TEXT = pd.ArrowDtype(pa.string())  # also where no decision of a page has any
+_LATER = (*ENDINGS, "amended", "activated")  # what becomes of a decision
 
 
 def events_view(readers: Readers, experiment: str, after: int, most: int) -> dict[str, Any]:
@@ -36,23 +44,59 @@ def _plain(entry: Entry) -> dict[str, Any]:
     return {"sequence": event.sequence, "kind": event.kind, "at": moment(event.time), **known}
 
 
-def export_parquet(readers: Readers, experiment: str) -> bytes:
-    """All decisions as a Parquet file: that of a session, and what the service knows beyond."""
-    with readers.following(experiment) as (follower, _):
+def export_parquet(readers: Readers, experiment: str) -> Iterator[bytes]:
+    """All decisions as a Parquet file: that of a session, and what the service knows beyond.
+
+    Returns its bytes piece by piece; some thousand entries are in memory at once, and no
+    transaction lasts longer than a page: entries up to the last one never change.
+    """
+    with readers.following(experiment) as (follower, connection):
         view, last = view_of(follower.session.live), follower.last
-    first, entries = readers.everything(experiment)
-    entries = [entry for entry in entries if entry.event.sequence <= last]
+        first = rows.kept(connection, experiment, first=True)
+        assert first is not None
+        changes = rows.entries_of_kinds(connection, experiment, tuple(CHANGES), last)
+    record = Record(first.content, [entry.event for entry in changes])
+    return parquet_pieces(_frames(readers, experiment, view, record, last), record)
+
+
+def _frames(
+    readers: Readers, experiment: str, view: View, record: Record, last: int
+) -> Iterator[pd.DataFrame]:
+    """Decisions of one page of the log after another; an empty frame only if there is none."""
+    offers = Offers(len(view.options), record.events, view.options.contexts)
+    after, empty = 0, True
+    while after < last:
+        with readers.reading() as connection:
+            page = rows.entries_after(connection, experiment, after, rows.PAGE_SIZE)
+            entries = [entry for entry in page if entry.event.sequence <= last]
+            after = entries[-1].event.sequence
+            asked = [entry for entry in entries if entry.event.kind == "asked"]
+            later: list[Entry] = []
+            if asked:
+                ends = (asked[0].event.sequence, after)
+                later = rows.entries_about(connection, experiment, ends, _LATER, last)
+        if asked:
+            empty = False
+            yield _frame(entries, asked, [entry.event for entry in later], view, offers)
+        else:
+            for entry in entries:
+                offers.follow(entry.event)
+    if empty:
+        yield _frame([], [], [], view, offers)
+
+
+def _frame(
+    entries: list[Entry], asked: list[Entry], later: list[Event], view: View, offers: Offers
+) -> pd.DataFrame:
+    used = {event.decision: event.time for event in later if event.kind == "activated"}
     events = [entry.event for entry in entries if entry.event.kind in ENGINE_KINDS]
-    frame = decision_frame(events, view)
-    asked = [entry for entry in entries if entry.event.kind == "asked"]
-    used = {one.event.decision: one.event.time for one in entries if one.event.kind == "activated"}
-    times = [
+    supports = [one.support for one in asked]
+    frame = decision_frame(events, view, supports, offers, later)
+    used_at = [
         used.get(one.event.decision) if one.extra.get("active") is False else one.event.time
         for one in asked
     ]
-    frame["unit"] = pd.Series([one.unit for one in asked], dtype=object)
-    frame["model_version"] = [one.extra.get("version", 0) for one in asked]
-    frame["activated_at"] = pd.to_datetime(pd.Series(times, dtype=float), unit="s", utc=True)
-    content = io.BytesIO()
-    WRITERS[".parquet"](frame, Record(first.content, events), content)
-    return content.getvalue()
+    frame["unit"] = pd.Series([one.unit for one in asked], dtype=_TEXT)
+    frame["model_version"] = np.array([one.extra.get("version", 0) for one in asked], np.int64)
+    frame["activated_at"] = times(used_at)
+    return frame

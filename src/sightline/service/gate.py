@@ -10,10 +10,10 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from sightline.service.metrics import Metrics
-from sightline.service.problems import MEDIA_TYPE, Problem, unavailable
+from sightline.service.problems import MEDIA_TYPE, Problem, problem_of, unavailable
 from sightline.service.settings import Settings
 from sightline.service.tokens import Tokens
 
@@ -120,8 +120,8 @@ class Gate:
         if self._tokens.is_old:
             try:
                 await asyncio.get_running_loop().run_in_executor(None, self._tokens.refresh)
-            except DBAPIError:  # nobody passes on what may have been revoked meanwhile
-                raise unavailable() from None
+            except SQLAlchemyError as error:  # nobody passes on what may have been revoked since
+                raise problem_of(error) or unavailable() from None
         holder = self._tokens.holder(_secret(headers))
         if holder is None and scope["path"] not in self._open:
             raise Problem(

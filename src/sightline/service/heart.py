@@ -16,7 +16,7 @@ from sightline.service.desk import Desk
 from sightline.service.loading import warm
 from sightline.service.log import PendingLog
 from sightline.service.metrics import Metrics
-from sightline.service.problems import Problem, problem_of
+from sightline.service.problems import Problem, problem_of, unavailable
 from sightline.service.readers import Readers
 from sightline.service.settings import Settings
 from sightline.service.store import Store
@@ -74,6 +74,7 @@ class Heart:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sweeping
         await asyncio.get_running_loop().run_in_executor(None, self._writer.stop)
+        self.readers.bounds.close()
         self._pool.shutdown()
         self._loader.shutdown()
 
@@ -85,6 +86,8 @@ class Heart:
 
     async def perform(self, command: Command) -> Answer:
         """Have a command carried out, and wait until that is durable."""
+        if (left := self.store.outage.left) > 0.0:
+            raise unavailable(left)
         name = command.experiment
         if name is not None and command.make is None and not self._writer.has(name):
             # reading it may take seconds, in which the writer can do something else

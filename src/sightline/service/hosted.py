@@ -20,6 +20,7 @@ from sightline.engine.ledger import Closing, Window
 from sightline.engine.live import LiveState
 from sightline.engine.log import Log
 from sightline.engine.replay import replay
+from sightline.engine.supports import Support
 from sightline.report.session import Session
 from sightline.service.entries import ENGINE_KINDS, Entry
 
@@ -30,6 +31,8 @@ __all__ = ["Hosted", "Notes"]
 class Notes:
     """What the service knows of an experiment beyond its session: a fold of the log as well.
 
+    Folding an entry once more changes nothing: notes of a snapshot may be some entries ahead of it.
+
     Attributes
     ----------
     phase : str
@@ -38,11 +41,22 @@ class Notes:
         Number of the event that last added or retired an option; 0 before the first.
     inactive : set of str
         Open decisions that have not been activated.
+    amended, amended_last : int
+        How many rewards were amended, and the number of the last entry about one.
+    settled : tuple of int
+        What was found to be best at the level that ``stop`` names: a row, or one for every context;
+        nothing before.  Options that come and go, and amended rewards, open the question again.
+    settled_at : float
+        When, in seconds since 1970.
     """
 
     phase: str = "running"
     version: int = 0
     inactive: set[str] = field(default_factory=set)
+    amended: int = 0
+    amended_last: int = 0
+    settled: tuple[int, ...] = ()
+    settled_at: float = 0.0
 
     def follow(self, entry: Entry) -> None:
         """Take note of the next entry."""
@@ -52,8 +66,15 @@ class Notes:
                 self.inactive.add(event.decision or "")
         elif event.kind in ("told", "expired", "given up", "activated"):
             self.inactive.discard(event.decision or "")
-        elif event.kind in ("added", "retired"):
-            self.version = event.sequence
+        elif event.kind in ("added", "retired", "amended"):
+            self.settled = ()
+            if event.kind != "amended":
+                self.version = event.sequence
+            elif event.sequence > self.amended_last:
+                self.amended, self.amended_last = self.amended + 1, event.sequence
+        elif event.kind in ("settled", "committed"):
+            self.settled = tuple(json.loads(event.body or "")["arms"])
+            self.settled_at = event.time
         elif event.kind in ("paused", "stopped"):
             self.phase = event.kind
         elif event.kind == "resumed":
@@ -61,13 +82,16 @@ class Notes:
 
     def written(self) -> str:
         """Write them for a snapshot."""
-        return json.dumps([self.phase, self.version, sorted(self.inactive)])
+        first = [self.phase, self.version, sorted(self.inactive)]
+        later = [self.amended, self.amended_last, self.settled, self.settled_at]
+        return json.dumps(first + later)
 
     @classmethod
     def read(cls, text: str) -> Notes:
         """Inverse of :meth:`written`."""
-        phase, version, inactive = json.loads(text)
-        return cls(phase, version, set(inactive))
+        phase, version, inactive, *later = json.loads(text)
+        amended, last, settled, settled_at = later or (0, 0, (), 0.0)  # of a later release
+        return cls(phase, version, set(inactive), amended, last, tuple(settled), settled_at)
 
 
 class Hosted(Session):
@@ -85,6 +109,7 @@ class Hosted(Session):
         super().__init__(*arguments, **settings)
         self.notes = Notes()
         self.follows = False
+        self._live.states_laws = True
 
     @classmethod
     def from_snapshot(cls, content: bytes, notes: str) -> Self:
@@ -99,25 +124,37 @@ class Hosted(Session):
         write_snapshot(content, self._live.snapshot())
         return content.getvalue()
 
-    def fold(self, entries: Iterable[Entry]) -> None:
-        """Do again what a log tells, and compare what was decided."""
+    def fold(self, entries: Iterable[Entry], last: int = 0) -> int:
+        """Do again what a log tells, and compare what was decided.
+
+        Returns the number of the last entry, or the given one if there was none.
+        """
         journal, self._live.journal = self._live.journal, None  # which has them already
+
+        def engine_events() -> Iterator[Event]:
+            nonlocal last
+            for entry in entries:
+                last = entry.event.sequence
+                self.notes.follow(entry)
+                if entry.event.kind in ENGINE_KINDS:
+                    yield entry.event
+
         try:
             with self._guard.lock:
-                replay(self._live, self._engine_events(entries))
+                replay(self._live, engine_events())
         finally:
             self._live.journal = journal
-
-    def _engine_events(self, entries: Iterable[Entry]) -> Iterator[Event]:
-        for entry in entries:
-            self.notes.follow(entry)
-            if entry.event.kind in ENGINE_KINDS:
-                yield entry.event
+        return last
 
     @property
     def live(self) -> LiveState:
         """Its state, to be read under the caller's care."""
         return self._live
+
+    @property
+    def supports(self) -> tuple[Support | None, ...]:
+        """Options that the last decisions could have been, with their probabilities."""
+        return self._live.supports
 
     @property
     def limits(self) -> Window:
@@ -127,6 +164,12 @@ class Hosted(Session):
     def write_to(self, log: Log, now: Callable[[], float]) -> None:
         """Write to a log from now on, by this clock."""
         self._live.journal, self._now = log, now
+
+    def commit(self, arms: list[int]) -> None:
+        """Play an option from now on, or one in every context."""
+        with self._guard.lock:
+            self._recover()
+            self._live.change(self._now(), "committed", {"arms": arms})
 
     def closing(self, decision: str) -> Closing | None:
         """Find how a decision was closed; None if it is open or unknown."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 
+import numpy as np
 from sqlalchemy import Connection
 
 from sightline.service import rows
@@ -34,10 +36,8 @@ def load_session(
     if found is None:
         return None
     session = Hosted.from_snapshot(found.content, found.notes)
-    entries = rows.entries_after(connection, experiment, found.sequence)
-    session.fold(entries)
-    last = entries[-1].event.sequence if entries else found.sequence
-    return session, last, found.sequence
+    entries = rows.later_entries(connection, experiment, found.sequence)
+    return session, session.fold(entries, found.sequence), found.sequence
 
 
 def load_desk(
@@ -57,8 +57,11 @@ def load_desk(
 def warm(content: bytes) -> None:
     """Compile or load the kernels of an experiment, by using a copy of it once."""
     copy = Hosted.from_snapshot(content, '["running", 0, []]')
-    blocks = copy.options.contexts
-    made = copy.ask(context=None if blocks is None else blocks.names[0])
-    shown = copy.options.per_arm
-    copy.tell(made, 1.0 if shown == 1 else [1.0] * shown)  # which all laws can give
+    blocks, stream = copy.options.contexts, copy.options.stream
+    new = np.zeros((1, copy.options.features.shape[1])) if stream else None
+    made = copy.ask(context=None if blocks is None else blocks.names[0], actions=new)
+    copy.tell(made, 1.0)  # which all laws can give
+    if not stream:
+        with contextlib.suppress(ValueError):  # of policies that keep no sums
+            copy.amend(made, 0.0)
     copy.status()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from http import HTTPStatus
 from typing import Any
 
@@ -13,6 +14,7 @@ from sightline.engine.decisions import (
     ExpiredDecisionError,
     UnknownDecisionError,
 )
+from sightline.service.outage import DatabaseAwayError
 
 __all__ = ["MEDIA_TYPE", "Problem", "problem_of", "unavailable"]
 
@@ -50,13 +52,13 @@ class Problem(Exception):  # noqa: N818 - the name of what is sent
         }
 
 
-def unavailable() -> Problem:
-    """Refuse what the database cannot do at present."""
+def unavailable(seconds: float = 0.0) -> Problem:
+    """Refuse what the database cannot do at present, nor for some seconds."""
     return Problem(
         503,
         "unavailable",
         "the database cannot be used now: send it again, it is carried out once",
-        {"Retry-After": "1"},
+        {"Retry-After": str(max(math.ceil(seconds), 1))},
     )
 
 
@@ -70,6 +72,8 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(409, "closed-decision", str(error))
     if isinstance(error, ExpiredDecisionError):
         return Problem(410, "expired-decision", str(error))
+    if isinstance(error, DatabaseAwayError):
+        return unavailable(error.seconds)
     if isinstance(error, DBAPIError | PoolTimeout):
         return unavailable()
     if isinstance(error, KeyError):

@@ -10,12 +10,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import Connection
 
 from sightline.service import rows
 from sightline.service.bodies import Specification
+from sightline.service.bounds import Bounds
 from sightline.service.entries import Entry
 from sightline.service.hosted import Hosted
 from sightline.service.loading import begun_with, load_session
@@ -53,12 +53,23 @@ class Follower:
 
 
 class Readers:
-    """Followers of all experiments that somebody looks at."""
+    """Followers of all experiments that somebody looks at.
+
+    Attributes
+    ----------
+    bounds : Bounds
+        What is known of their lower bounds on regret.
+    """
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._settings = store, settings
+        self.bounds = Bounds(settings.bound_limit)
         self._followers: OrderedDict[str, Follower] = OrderedDict()
         self._lock = threading.Lock()
+
+    def reading(self) -> contextlib.AbstractContextManager[Connection]:
+        """Begin a transaction that only reads."""
+        return self._store.reading()
 
     @contextlib.contextmanager
     def following(self, experiment: str) -> Iterator[tuple[Follower, Connection]]:
@@ -72,14 +83,12 @@ class Readers:
         with self._store.reading() as connection:
             follower = self._follower(connection, experiment)
             with follower.lock:
-                entries = rows.entries_after(connection, experiment, follower.last)
+                entries = rows.later_entries(connection, experiment, follower.last)
                 try:
-                    follower.session.fold(entries)
+                    follower.last = follower.session.fold(entries, follower.last)
                 except BaseException:  # half folded: read it again
                     self._forget(experiment)
                     raise
-                if entries:
-                    follower.last = entries[-1].event.sequence
                 yield follower, connection
 
     def _follower(self, connection: Connection, experiment: str) -> Follower:
@@ -125,11 +134,3 @@ class Readers:
         if decision not in found:
             raise Problem(404, "unknown-decision", f"there is no decision {decision!r}")
         return found[decision]
-
-    def everything(self, experiment: str) -> tuple[Any, list[Entry]]:
-        """First snapshot and whole log of an experiment, at one moment."""
-        with self._store.reading() as connection:
-            first = rows.kept(connection, experiment, first=True)
-            if first is None:
-                raise Problem(404, "unknown-experiment", f"there is no experiment {experiment!r}")
-            return first, rows.entries_after(connection, experiment)

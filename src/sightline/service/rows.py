@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, update
 
-from sightline.service.entries import Entry, entry_of, row_of
+from sightline.service.entries import Entry, entry_of
 from sightline.service.schema import EVENTS, LOOKS, PULSE, SNAPSHOTS
 
 __all__ = [
+    "PAGE_SIZE",
     "Kept",
     "beat",
     "beginnings",
+    "entries_about",
     "entries_after",
     "entries_of",
+    "entries_of_kinds",
     "experiments_of",
     "kept",
-    "known_requests",
     "last_asked",
     "last_of",
+    "later_entries",
     "looks_of",
-    "write_entries",
+    "pages",
     "write_look",
     "write_snapshot",
 ]
@@ -43,12 +46,6 @@ _OF_DECISION = (
 _WHERE = select(_E.decision, _E.experiment).where(
     _E.decision.in_(bindparam("decisions", expanding=True)), _E.kind == "asked"
 )
-_BY_KEY = select(EVENTS).where(
-    _E.experiment == bindparam("experiment"), _E.key.in_(bindparam("keys", expanding=True))
-)
-_BY_UNIT = select(EVENTS).where(
-    _E.experiment == bindparam("experiment"), _E.unit.in_(bindparam("units", expanding=True))
-)
 _LAST = select(func.max(_E.sequence)).where(_E.experiment == bindparam("experiment"))
 _ASKED = (
     select(_E.created)
@@ -56,7 +53,30 @@ _ASKED = (
     .order_by(_E.sequence.desc())
     .limit(1)
 )
-_INSERT = insert(EVENTS)
+_ASKS = EVENTS.alias()
+_ABOUT = (
+    select(EVENTS)
+    .join(_ASKS, (_E.decision == _ASKS.c.decision) & (_E.experiment == _ASKS.c.experiment))
+    .where(
+        _ASKS.c.experiment == bindparam("experiment"),
+        _ASKS.c.kind == "asked",
+        _ASKS.c.sequence.between(bindparam("first"), bindparam("last")),
+        _E.kind.in_(bindparam("kinds", expanding=True)),
+        _E.sequence <= bindparam("until"),
+    )
+)
+_OF_KINDS = (
+    select(EVENTS)
+    .where(
+        _E.experiment == bindparam("experiment"),
+        _E.kind.in_(bindparam("kinds", expanding=True)),
+        _E.sequence <= bindparam("until"),
+    )
+    .order_by(_E.sequence)
+)
+_INSERT_LOOK = insert(LOOKS)
+#: Entries that are in memory at once where a log is read as a whole.
+PAGE_SIZE = 10_000
 
 
 class Kept(NamedTuple):
@@ -76,6 +96,50 @@ def entries_after(
     if most is not None:
         query, values["most"] = _PAGE, most
     return [entry_of(row) for row in connection.execute(query, values)]
+
+
+def pages(
+    connection: Connection, experiment: str, after: int = 0, size: int | None = None
+) -> Iterator[list[Entry]]:
+    """Entries of an experiment with higher numbers, so many at a time."""
+    size = size or PAGE_SIZE
+    while found := entries_after(connection, experiment, after, size):
+        yield found
+        if len(found) < size:
+            return
+        after = found[-1].event.sequence
+
+
+def later_entries(connection: Connection, experiment: str, after: int = 0) -> Iterator[Entry]:
+    """Entries of an experiment with higher numbers, of which only some are in memory."""
+    for page in pages(connection, experiment, after):
+        yield from page
+
+
+def entries_about(
+    connection: Connection,
+    experiment: str,
+    asked: tuple[int, int],
+    kinds: Sequence[str],
+    until: int,
+) -> list[Entry]:
+    """Entries of some kinds about decisions that were made from one entry to another."""
+    values = {
+        "experiment": experiment,
+        "first": asked[0],
+        "last": asked[1],
+        "kinds": list(kinds),
+        "until": until,
+    }
+    return [entry_of(row) for row in connection.execute(_ABOUT, values)]
+
+
+def entries_of_kinds(
+    connection: Connection, experiment: str, kinds: Sequence[str], until: int
+) -> list[Entry]:
+    """Entries of some kinds up to a number, in their order."""
+    values = {"experiment": experiment, "kinds": list(kinds), "until": until}
+    return [entry_of(row) for row in connection.execute(_OF_KINDS, values)]
 
 
 def last_of(connection: Connection, experiment: str) -> int:
@@ -103,32 +167,10 @@ def experiments_of(connection: Connection, decisions: Sequence[str]) -> dict[str
     return {row.decision: row.experiment for row in found}
 
 
-def known_requests(
-    connection: Connection, experiment: str, keys: Sequence[str], units: Sequence[str]
-) -> list[Entry]:
-    """First entries of requests that came with these keys, or for these units."""
-    found: list[Entry] = []
-    if keys:
-        values = {"experiment": experiment, "keys": list(keys)}
-        found += [entry_of(row) for row in connection.execute(_BY_KEY, values)]
-    if units:
-        values = {"experiment": experiment, "units": list(units)}
-        found += [entry_of(row) for row in connection.execute(_BY_UNIT, values)]
-    return found
-
-
 def beginnings(connection: Connection) -> list[tuple[str, Entry]]:
     """List the first entry of every experiment, which says how it was begun."""
     query = select(EVENTS).where(_E.sequence == 1).order_by(_E.created, _E.experiment)
     return [(row.experiment, entry_of(row)) for row in connection.execute(query)]
-
-
-def write_entries(connection: Connection, entries: Iterable[tuple[str, Entry]]) -> int:
-    """Append to the logs of experiments, and say how many entries there were."""
-    rows = [row_of(experiment, entry) for experiment, entry in entries]
-    if rows:
-        connection.execute(_INSERT, rows)
-    return len(rows)
 
 
 def kept(connection: Connection, experiment: str, *, first: bool = False) -> Kept | None:
@@ -156,7 +198,7 @@ def write_snapshot(connection: Connection, experiment: str, snapshot: Kept) -> N
 def write_look(connection: Connection, experiment: str, sequence: int, content: str) -> None:
     """Keep what was known after an event."""
     values = {"experiment": experiment, "sequence": sequence, "content": content}
-    connection.execute(insert(LOOKS).values(values))
+    connection.execute(_INSERT_LOOK, values)
 
 
 def looks_of(connection: Connection, experiment: str) -> list[str]:

@@ -33,6 +33,8 @@ class Settings:
         Requests of one transaction at most.
     sweep : float
         Seconds after which reward windows are looked at, though nobody asks; 0: never.
+    bound_limit : float
+        Seconds after which a computation of c* is given up; 0: it is not computed.
     token_refresh : float
         Seconds after which tokens are read again: so long a revoked one may still work.
     """
@@ -47,4 +49,5 @@ class Settings:
     loaded: int = 1_000
     batch: int = 512
     sweep: float = 1.0
+    bound_limit: float = 30.0
     token_refresh: float = 2.0

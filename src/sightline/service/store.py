@@ -20,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import QueuePool
 
 from sightline.engine.journal import FileLock
+from sightline.service.outage import Outage
 from sightline.service.schema import migrate
 from sightline.validation import shown
 
@@ -28,6 +29,10 @@ __all__ = ["Store"]
 _ALLOWED = "sqlite:///experiments.db or postgresql://user@host/name"
 #: Seconds that a connection waits for another process, such as one that makes a token.
 _PATIENCE = 60.0
+#: Kibibytes of SQLite's file that are in memory at most: keys and ids are all over their indexes.
+_CACHE = 65536
+#: Pages of the write-ahead log after which they are copied to the file: many are the same.
+_CHECKPOINT = 4000
 #: Number of the lock under which tables are made; those of experiments are hashes.
 _MIGRATION = 0x5149_4C4E
 
@@ -46,6 +51,8 @@ class Store:
     ----------
     alone : bool
         Whether nobody else writes to experiments, so that what is in memory is the newest.
+    outage : Outage
+        Whether the database is away, and when it is tried again.
 
     Raises
     ------
@@ -65,6 +72,7 @@ class Store:
             raise ValueError(f"database must be {_ALLOWED}, got {shown(url)}") from None
         self.name = parsed.render_as_string(hide_password=True)
         self.alone = kind == "sqlite"
+        self.outage = Outage()
         self._lock: FileLock | None = None
         if kind == "sqlite":
             if not parsed.database or parsed.database == ":memory:":
@@ -89,26 +97,39 @@ class Store:
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION})"))
                 migrate(connection)
         except DBAPIError as error:
-            reason = str(error.orig).splitlines()[0] if error.orig else "no connection"
-            raise OSError(f"cannot use {self.name}: {reason}") from None
+            raise OSError(f"cannot use {self.name}: {_reason(error)}") from None
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
         """Begin a transaction, which is durable at the end; nothing of it stays after an error."""
-        with self._writing.begin() as connection:
+        with self._connected(self._writing) as connection, connection.begin():
             yield connection
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
         """Begin a transaction that only reads; it waits for nobody."""
-        with self._reading.connect() as connection:
+        with self._connected(self._reading) as connection:
             yield connection
 
-    def lock(self, connection: Connection, experiment: str) -> None:
-        """Keep other processes from writing to an experiment until the transaction ends."""
-        if not self.alone:
-            query = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
-            connection.execute(query, {"name": experiment})
+    @contextlib.contextmanager
+    def _connected(self, engine: Engine) -> Iterator[Connection]:
+        """Use a connection, and take note of a database that is away."""
+        attempt = self.outage.begin()
+        if self.outage.is_on:
+            engine.dispose()  # connections from before say nothing
+        try:
+            connection = engine.connect()
+        except DBAPIError as error:
+            self.outage.failed(attempt, _reason(error))
+            raise
+        self.outage.over()
+        try:
+            with connection:
+                yield connection
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                self.outage.failed(attempt, _reason(error))
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -124,6 +145,11 @@ class Store:
             self._lock.release()
 
 
+def _reason(error: DBAPIError) -> str:
+    said = str(error.orig).splitlines()
+    return said[0] if said else "no connection"
+
+
 def _sqlite(address: str, begin: str) -> Engine:
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -133,6 +159,8 @@ def _sqlite(address: str, begin: str) -> Engine:
             (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
             if mode != "wal":
                 raise OSError("SQLite cannot keep a log on this file system: use another")
+            connection.execute(f"PRAGMA cache_size=-{_CACHE}")
+            connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT}")
         connection.execute("PRAGMA synchronous=FULL")
         return connection
 
@@ -152,7 +180,14 @@ def _postgresql(address: Any, writes: bool) -> Engine:
         pool_pre_ping=not writes,
         # readers see one moment, however many questions they ask
         isolation_level="READ COMMITTED" if writes else "REPEATABLE READ",
-        connect_args={"connect_timeout": 10},
+        # a machine that has vanished is noticed, in the midst of a question as well
+        connect_args={
+            "connect_timeout": 10,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 20_000,
+        },
     )
 
     @event.listens_for(engine, "connect")

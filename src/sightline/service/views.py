@@ -11,12 +11,18 @@ import numpy as np
 
 from sightline.core.clock import FAR
 from sightline.engine.decisions import Status
-from sightline.report.standing import view_of
+from sightline.engine.options import pairs_of
+from sightline.problems.catalogue import describe
+from sightline.report.estimated import estimated_problem, regret_spent
+from sightline.report.standing import View, view_of
 from sightline.service import rows
 from sightline.service.answers import decision_answer, moment, plain
+from sightline.service.beginning import control_of
+from sightline.service.bounds import Bound, Bounds
 from sightline.service.loading import begun_with
 from sightline.service.looks import look_at
 from sightline.service.readers import Follower, Readers
+from sightline.service.stopping import stop_answer
 
 __all__ = [
     "effects_view",
@@ -61,12 +67,10 @@ def experiment_view(readers: Readers, experiment: str) -> dict[str, Any]:
 def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
     """Say where an experiment stands."""
     with readers.following(experiment) as (follower, connection):
-        session = follower.session
+        session, view = follower.session, view_of(follower.session.live)
         status, names = session.status(), session.options.labels
-        standing = session.live.standing
-        totals = standing.totals
         looks = [json.loads(look) for look in rows.looks_of(connection, experiment)[-20:]]
-        return {
+        answer: dict[str, Any] = {
             "id": experiment,
             "phase": session.notes.phase,
             "best": None if status.best is None else names[status.best],
@@ -83,15 +87,33 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
             "expired": status.expired,
             "missing": status.given_up,
             "late": status.late,
-            "reward": plain(float(totals.sum())),
+            "amended": session.notes.amended,
+            "reward": plain(float(view.totals.sum())),
             "expected_loss": plain(status.expected_loss),
             "price": plain(status.price),
             "at_stake": status.at_stake(max(status.round - 1, 1)),
             "advice": status.advice,
             "model_version": session.notes.version,
             "sequence": follower.last,
+            "control": follower.wanted.control,
+            "stop": stop_answer(view, follower.wanted.stop, session.notes),
             "next": _next(follower, status, looks),
         }
+    # what takes long is found when nobody waits for this experiment any more
+    return answer | _regret(readers.bounds, experiment, answer["sequence"], view)
+
+
+def _regret(bounds: Bounds, experiment: str, sequence: int, view: View) -> dict[str, Any]:
+    """Estimate the regret so far, and c*, both at the present estimates."""
+    try:
+        spent = plain(regret_spent(view))
+    except ValueError as error:
+        return {"regret_spent": None, "bound": None, "bound_reason": str(error)}
+    found = Bound(None, "no reward has come yet")
+    if view.told.any():
+        size, make = view.options.features.size, estimated_problem
+        found = bounds.of(experiment, sequence, size, lambda: describe(make(view)))
+    return {"regret_spent": spent, "bound": found.values, "bound_reason": found.reason}
 
 
 def _round(status: Status) -> int | None:
@@ -105,10 +127,14 @@ def _next(follower: Follower, status: Status, looks: list[dict[str, Any]]) -> di
     phase = follower.session.notes.phase
     names = follower.session.options.labels
     found = status.next_exploration
+    committed = follower.session.live.table.committed
     best = "the best option" if status.best is None else names[status.best]
     if phase != "running":
         waits = f"; {status.pending} decisions still wait for their rewards"
         text, when = f"The experiment is {phase}{waits if status.pending else ''}.", None
+    elif committed:
+        best = names[committed[0]] if len(committed) == 1 else "the best option of every context"
+        text, when = f"{best} is played from now on: the experiment is settled.", None
     elif found is not None and found <= status.round:
         text, when = "The next decision may explore.", None
     elif found is None or found >= FAR:
@@ -133,31 +159,73 @@ def _when(looks: list[dict[str, Any]], round_: int) -> str | None:
     return moment(then) if then < 4e9 else None
 
 
-def estimates_view(readers: Readers, experiment: str) -> dict[str, Any]:
-    """Estimate every option."""
+def estimates_view(readers: Readers, experiment: str, delta: float) -> dict[str, Any]:
+    """Estimate every option; with a control, its difference to that."""
     with readers.following(experiment) as (follower, _):
-        view = view_of(follower.session.live)
-    found = view.estimates
-    options = view.options
+        view, wanted = view_of(follower.session.live), follower.wanted
+    found, options = view.estimates, view.options
     labels = options.labels if options.items is None else options.items
     if options.stream:
         labels = options.columns
+    counts = [{} for _ in labels] if options.stream else _counts(view)
+    differences = _differences(view, control_of(wanted, options), delta)
     estimates = []
     for i, label in enumerate(labels):
         known = found is not None and i < len(found.means)
         mean = plain(float(found.means[i])) if known and found is not None else None
         error = plain(float(found.standard_errors[i])) if known and found is not None else None
-        one: dict[str, Any] = {"option": label, "mean": mean, "standard_error": error}
-        if not options.stream and options.per_arm == 1:
-            told = int(view.told[i])
-            one |= {
-                "offered": bool(view.offered[i]),
-                "asked": int(view.asked[i]),
-                "told": told,
-                "mean_reward": plain(float(view.totals[i]) / told) if told else None,
-            }
+        one = {"option": label, "mean": mean, "standard_error": error, **counts[i]}
+        if differences:
+            one["difference"] = differences[i]
         estimates.append(one)
-    return {"id": experiment, "estimates": estimates}
+    return {
+        "id": experiment,
+        "control": wanted.control,
+        "delta": delta if differences else None,
+        "estimates": estimates,
+    }
+
+
+def _counts(view: View) -> list[dict[str, Any]]:
+    """Decisions, rewards and their mean of every option; in a duel, of every item."""
+    asked, told, totals = view.asked, view.told, view.totals
+    mean = "mean_reward"
+    if view.options.items is not None:
+        asked, told, totals = _of_items(view)
+        mean = "mean_outcome"
+    return [
+        {
+            "offered": bool(view.offered[i]),
+            "asked": int(asked[i]),
+            "told": int(told[i]),
+            mean: plain(float(totals[i]) / int(told[i])) if told[i] else None,
+        }
+        for i in range(len(asked))
+    ]
+
+
+def _of_items(view: View) -> tuple[Any, Any, Any]:
+    """Decisions that showed an item, their outcomes, and the sum of these: 1 where it has won."""
+    first, second = np.array(pairs_of(len(view.options.items or ()))).T
+    found = []
+    for values, sign in ((view.asked, 1), (view.told, 1), (view.totals, -1)):
+        sums = np.zeros(len(view.options.items or ()), dtype=values.dtype)
+        np.add.at(sums, first, values)
+        apart = first != second  # what is shown alone is shown once
+        np.add.at(sums, second[apart], sign * values[apart])
+        found.append(sums)
+    return found[0], found[1], found[2]
+
+
+def _differences(view: View, control: tuple[int, ...], delta: float) -> list[dict[str, Any]]:
+    """Differences to the control, if there is one, with intervals that hold at all rounds."""
+    if not control:
+        return []
+    ends = zip(*view.differences(control, delta), strict=True)
+    return [
+        {"estimate": plain(float(value)), "lower": plain(float(low)), "upper": plain(float(high))}
+        for value, low, high in ends
+    ]
 
 
 def effects_view(readers: Readers, experiment: str, delta: float) -> dict[str, Any]:

@@ -8,6 +8,7 @@ transaction is committed; if that fails, all states that it has changed are thro
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import queue
 import threading
@@ -20,10 +21,13 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from sightline.service import rows
+from sightline.service import direct, rows
 from sightline.service.desk import Desk
+from sightline.service.direct import Need
+from sightline.service.entries import Entry
 from sightline.service.loading import load_desk
 from sightline.service.metrics import Metrics
+from sightline.service.outage import DatabaseAwayError
 from sightline.service.problems import Problem, problem_of, unavailable
 from sightline.service.rows import Kept
 from sightline.service.settings import Settings
@@ -125,6 +129,8 @@ class Writer:
 
     def prepare(self, experiment: str) -> None:
         """Read an experiment in the calling thread, so that the writing one need not."""
+        if self.has(experiment):  # somebody else has asked for it meanwhile
+            return
         with self._store.reading() as connection:
             desk = load_desk(connection, experiment, self._settings, self._now)
         if desk is not None:
@@ -171,14 +177,13 @@ class Writer:
         try:
             with self._store.writing() as connection:
                 self._locate(connection, commands)
-                names = sorted({one.experiment for one in commands if one.experiment is not None})
-                for name in names:  # in one order, so that no two processes wait for each other
-                    desk = self._desk(connection, name)
-                    if desk is not None:
-                        desks[name] = desk
-                self._recall(connection, commands, desks)
+                self._take(connection, commands, desks)
                 broken = self._perform_all(connection, commands, desks)
                 events = self._write(connection, desks)
+        except DatabaseAwayError as error:  # before anything was done
+            for command in commands:
+                command.answer = unavailable(error.seconds)
+            return
         except Exception as error:
             _log.warning("a transaction failed: %s", type(error).__name__)
             self._fail(commands)
@@ -200,7 +205,7 @@ class Writer:
         for command in commands:
             if command.experiment is not None:
                 self._desks.pop(command.experiment, None)
-            command.answer = unavailable()
+            command.answer = unavailable(self._store.outage.left)
 
     def _keep(self, desk: Desk) -> None:
         for entry in desk.log.waiting:
@@ -227,31 +232,53 @@ class Writer:
         for command in unknown:
             command.experiment = found.get(command.decision or "")
 
-    def _desk(self, connection: Connection, name: str) -> Desk | None:
-        """Take the desk of an experiment, up to date and nobody else's until the commit."""
-        self._store.lock(connection, name)
+    def _take(
+        self, connection: Connection, commands: list[Command], desks: dict[str, Desk]
+    ) -> None:
+        """Take the desks of experiments, up to date and nobody else's until the commit.
+
+        They are told of requests that came before under the same keys, or for the same units.
+        """
+        by_name: dict[str, list[Command]] = {}
+        for command in commands:
+            if command.experiment is not None:
+                by_name.setdefault(command.experiment, []).append(command)
+        names = sorted(by_name)  # in one order, so that no two processes wait for each other
+        needs = [self._need(name, by_name[name]) for name in names]
+        for need, found in zip(needs, direct.take(connection, needs), strict=True):
+            desk = self._desk(connection, need, found.later)
+            if desk is not None:
+                desk.log.connection = connection
+                desks[need.experiment] = desk
+                for entry in found.known:
+                    desk.remember(entry)
+
+    def _need(self, name: str, commands: list[Command]) -> Need:
+        """Say what must be known of an experiment beyond what is in memory."""
         desk, ready = self._desks.get(name), self._ready.pop(name, None)
         behind = not self._store.alone
         if desk is None and ready is not None:
-            desk, behind = ready, True
-        if desk is None:
-            desk = load_desk(connection, name, self._settings, self._now)
-        elif behind:
-            desk.catch_up(rows.entries_after(connection, name, desk.log.last))
+            desk = self._desks[name] = ready
+            behind = True
+        keys = {one.key for one in commands if one.key}
+        units = {one.unit for one in commands if one.unit}
         if desk is not None:
-            desk.log.connection = connection
-        return desk
+            keys = {key for key in keys if not desk.knows("key", key)}
+            units = {unit for unit in units if not desk.knows("unit", unit)}
+        after = desk.log.last if desk is not None and behind else None
+        return Need(name, after, sorted(keys), sorted(units))
 
-    def _recall(
-        self, connection: Connection, commands: list[Command], desks: dict[str, Desk]
-    ) -> None:
-        """Look for requests that came before, all of an experiment at once."""
-        for name, desk in desks.items():
-            mine = [one for one in commands if one.experiment == name]
-            keys = {one.key for one in mine if one.key and not desk.knows("key", one.key)}
-            units = {one.unit for one in mine if one.unit and not desk.knows("unit", one.unit)}
-            for entry in rows.known_requests(connection, name, sorted(keys), sorted(units)):
-                desk.remember(entry)
+    def _desk(self, connection: Connection, need: Need, later: list[Entry]) -> Desk | None:
+        desk = self._desks.get(need.experiment)
+        if desk is None:
+            return load_desk(connection, need.experiment, self._settings, self._now)
+        if len(later) == direct.MOST_LATER:
+            last = later[-1].event.sequence
+            more = rows.later_entries(connection, need.experiment, last)
+            desk.catch_up(itertools.chain(later, more))
+        elif later:
+            desk.catch_up(later)
+        return desk
 
     def _perform_all(
         self, connection: Connection, commands: list[Command], desks: dict[str, Desk]
@@ -301,7 +328,7 @@ class Writer:
 
     def _write(self, connection: Connection, desks: dict[str, Desk]) -> int:
         entries = [(name, entry) for name, desk in desks.items() for entry in desk.log.waiting]
-        count = rows.write_entries(connection, entries)
+        count = direct.append(connection, entries)
         for name, desk in desks.items():
             if desk.log.content is not None:
                 notes = desk.session.notes.written()

@@ -41,7 +41,7 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.jit import compiled
 
-__all__ = ["Fitted", "laplace_posterior", "posterior_for", "posterior_of_fit"]
+__all__ = ["Fitted", "follow_fit", "laplace_posterior", "posterior_for", "posterior_of_fit"]
 
 Array = NDArray[np.float64]
 
@@ -80,8 +80,14 @@ def posterior_for(model: Model, prior_std: float) -> Posterior:
 @absorb_seen.register(Fitted)
 @compiled
 def _absorb_and_fit(seen: Fitted, posterior: Posterior, arm: int, outcome: float) -> None:
-    estimate = seen.estimate
-    observe(estimate, arm, outcome)
+    observe(seen.estimate, arm, outcome)
+    follow_fit(posterior)
+
+
+@compiled
+def follow_fit(posterior: Posterior) -> None:
+    """Write the posterior that goes with its estimate, right after that was fitted."""
+    estimate = posterior.seen.estimate
     theta, factor = estimate.learned.theta, posterior.factor
     write_factor(estimate.arms.seen, estimate, factor)
     for i in range(theta.shape[0]):

@@ -21,7 +21,9 @@ def experiment_values(found: Gathered) -> dict[str, Any]:
     """Choose, order and draw what is shown."""
     points = found.history["points"]
     is_duel = found.experiment["specification"]["duel"] is not None
+    is_stream = found.experiment["specification"]["stream"] is not None
     options = _ordered(found.options)
+    shown = _with_intervals(options[:_MOST_ROWS])
     effects = [] if _are_indicators(found.experiment["features"]) else found.effects
     return {
         "id": found.experiment["id"],
@@ -30,14 +32,19 @@ def experiment_values(found: Gathered) -> dict[str, Any]:
         "status": found.status,
         "state": _state(found),
         "lead": lead(found.status, points),
-        "options": _with_intervals(options[:_MOST_ROWS]),
+        "stop": found.status["stop"],
+        "is_stream": is_stream,
+        "bound": _bound(found.status),
+        "options": _with_differences(shown),
         "more_options": max(len(options) - _MOST_ROWS, 0),
-        # of a duel they would be those of items alone
-        "offers_counts": not is_duel and bool(options) and "asked" in options[0],
+        "offers_counts": bool(options) and "asked" in options[0],
+        "mean_name": "Mean outcome" if is_duel else "Mean reward",
+        "has_control": found.status["control"] is not None,
         "effects": _with_intervals(_renamed(effects[:_MOST_ROWS])),
         "more_effects": max(len(effects) - _MOST_ROWS, 0),
         "has_levels": any(one["level"] for one in effects),
-        "traffic": traffic_figure(found.history),
+        # of options that are new in every round, places on offer say nothing
+        "traffic": None if is_stream else traffic_figure(found.history),
         "evidence": evidence_figure(found.history),
         "reward": reward_figure(found.history),
         "now": points[-1],
@@ -59,8 +66,16 @@ def _state(found: Gathered) -> str:
     now = found.history["points"][-1]
     evidence, threshold = now["evidence"], now["threshold"]
     passed = evidence is not None and threshold is not None and evidence >= threshold
-    phase: str = found.status["phase"]
-    return "settled" if phase == "running" and (passed or found.status["settled"]) else phase
+    phase, stop = str(found.status["phase"]), found.status["stop"]
+    settled = passed or found.status["settled"] or (stop is not None and stop["settled"])
+    return "settled" if phase == "running" and settled else phase
+
+
+def _bound(status: dict[str, Any]) -> float | None:
+    """Regret that no policy can avoid in as many decisions, in the long run: c* log n."""
+    if status["bound"] is None or status["round"] < 3:
+        return None
+    return float(status["bound"]["value"] * math.log(status["round"] - 1))
 
 
 def _ordered(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -98,6 +113,15 @@ def _with_intervals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         drawn = interval(one["mean"], (lower, upper), (low, high))
         written.append({**one, "drawn": drawn, "mean": mean, "range": words})
     return written
+
+
+def _with_differences(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Draw differences to a control, where there are any, over an axis of their own."""
+    if not rows or "difference" not in rows[0]:
+        return rows
+    found = [{**one["difference"], "mean": one["difference"]["estimate"]} for one in rows]
+    drawn = _with_intervals(found)
+    return [{**one, "difference": two} for one, two in zip(rows, drawn, strict=True)]
 
 
 def _places(rows: list[dict[str, Any]]) -> int:

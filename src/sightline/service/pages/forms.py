@@ -12,7 +12,7 @@ from sightline.service.bodies import Specification
 from sightline.service.problems import Problem
 from sightline.validation import shown
 
-__all__ = ["EMPTY", "specification_of", "valid_name"]
+__all__ = ["CHOICES", "EMPTY", "specification_of", "valid_name"]
 
 #: Fields of the form, and what stands in them at first.
 EMPTY = {
@@ -22,6 +22,12 @@ EMPTY = {
     "options": "",
     "factors": "",
     "interactions": "none",
+    "contexts": "",
+    "control": "",
+    "policy": "",
+    "floor": "",
+    "stop": "",
+    "delta": "0.05",
     "reward": "clicks",
     "std": "",
     "low": "",
@@ -30,6 +36,29 @@ EMPTY = {
     "window": "",
     "timeout": "ignore",
 }
+#: What can be chosen, with the words for it.
+CHOICES = {
+    "kinds": (
+        ("options", "Options"),
+        ("factors", "Combinations of factors"),
+        ("contexts", "Options of several contexts"),
+        ("duel", "Which of two is better?"),
+    ),
+    "policies": (
+        ("", "Stakes (default)"),
+        ("IDS", "IDS: a proven answer"),
+        ("ThompsonSampling", "Thompson sampling"),
+        ("LinUCB", "LinUCB"),
+        ("EpsilonGreedy", "Epsilon-greedy"),
+    ),
+    "stops": (
+        ("", "go on"),
+        ("notify", "go on, and say so"),
+        ("commit", "play it from then on"),
+    ),
+}
+#: What a name stands for, if for more than itself.
+_POLICIES = {"IDS": {"type": "IDS", "regulariser": "matched"}}
 _KINDS = {"clicks": "bernoulli", "counts": "poisson"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -56,11 +85,10 @@ def specification_of(fields: Mapping[str, str]) -> Specification:
     Problem
         If something is missing, or cannot be read.
     """
-    body: dict[str, Any] = {"description": fields["description"], "reward": _reward(fields)}
-    if fields["kind"] == "factors":
-        body |= {"factors": _factors(fields["factors"]), "interactions": fields["interactions"]}
-    else:
-        body["options"] = _options(fields["options"])
+    body: dict[str, Any] = {"description": fields["description"], **_choice(fields)}
+    if fields["kind"] != "duel":  # which shows who has won
+        body["reward"] = _reward(fields)
+    body |= _ways(fields)
     if fields["seed"].strip():
         body["seed"] = fields["seed"].strip()
     window = fields["window"].strip()
@@ -75,6 +103,46 @@ def specification_of(fields: Mapping[str, str]) -> Specification:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise _refused(f"{where}: {first['msg']}, got {shown(first.get('input'))}") from None
+
+
+def _choice(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Read what to choose from, and the control among it."""
+    kind, control = fields["kind"], fields["control"].strip()
+    found: dict[str, Any]
+    if kind == "factors":
+        factors = _factors(fields["factors"])
+        found = {"factors": factors, "interactions": fields["interactions"]}
+        if control:
+            found["control"] = _levels(control, factors)
+        return found
+    if kind == "contexts":
+        found = {"contexts": _contexts(fields["contexts"])}
+    elif kind in ("options", "duel"):
+        found = {kind: _options(fields["options"])}
+    else:
+        raise _refused(f"there is no such choice: {shown(kind)}")
+    return found | ({"control": control} if control else {})
+
+
+def _levels(text: str, factors: Mapping[str, list[str]]) -> dict[str, str]:
+    """Read a level of every factor, in their order."""
+    levels = [level.strip() for level in text.split(",")]
+    if len(levels) != len(factors):
+        raise _refused(f"the control must have a level of each of {len(factors)} factors")
+    return dict(zip(factors, levels, strict=True))
+
+
+def _ways(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Read how to choose, and when to end."""
+    found: dict[str, Any] = {}
+    if fields["policy"]:
+        found["policy"] = _POLICIES.get(fields["policy"], fields["policy"])
+    if fields["floor"].strip():
+        found["floor"] = _number("least probability", fields["floor"])
+    if fields["stop"]:
+        level = _number("probability of settling wrongly", fields["delta"])
+        found["stop"] = {"action": fields["stop"], "delta": level}
+    return found
 
 
 def _reward(fields: Mapping[str, str]) -> dict[str, Any]:
@@ -108,12 +176,42 @@ def _options(text: str) -> dict[str, list[float]]:
     """Read one option per line, with features after a colon; without any, each has its own."""
     found: dict[str, list[float] | None] = {}
     for line in _lines("option", text):
-        name, colon, tail = line.rpartition(":")
-        row = _row(tail) if colon else None
-        label = line if row is None else name.strip()
+        label, row = _named_row(line)
         if label in found:
             raise _refused(f"two options have the name {shown(label)}")
         found[label] = row
+    return _with_features(found)
+
+
+def _contexts(text: str) -> dict[str, dict[str, list[float]]]:
+    """Read one option of a context per line: context, slash, option, and features as of options."""
+    found: dict[str, list[float] | None] = {}
+    places: dict[str, tuple[str, str]] = {}
+    for line in _lines("option", text):
+        label, row = _named_row(line)
+        context, slash, option = (part.strip() for part in label.partition("/"))
+        if not (context and slash and option):
+            raise _refused(f"an option of a context is context / option, got {shown(line)}")
+        place = f"{context} / {option}"
+        if place in found:
+            raise _refused(f"two options have the name {shown(place)}")
+        found[place], places[place] = row, (context, option)
+    contexts: dict[str, dict[str, list[float]]] = {}
+    for place, features in _with_features(found).items():
+        context, option = places[place]
+        contexts.setdefault(context, {})[option] = features
+    return contexts
+
+
+def _named_row(line: str) -> tuple[str, list[float] | None]:
+    """Name and features of a line; None if it has no features."""
+    name, colon, tail = line.rpartition(":")
+    row = _row(tail) if colon else None
+    return (line, None) if row is None else (name.strip(), row)
+
+
+def _with_features(found: Mapping[str, list[float] | None]) -> dict[str, list[float]]:
+    """Give each option a feature of its own, where none has any."""
     bare = [label for label, row in found.items() if row is None]
     if not bare:
         return {label: row for label, row in found.items() if row is not None}

@@ -80,7 +80,7 @@ def gather(readers: Readers, experiment: str) -> Gathered:
 
 def _options(readers: Readers, experiment: str) -> list[dict[str, Any]]:
     """Estimates of the API, with intervals where options have them."""
-    found = views.estimates_view(readers, experiment)["estimates"]
+    found = views.estimates_view(readers, experiment, DELTA)["estimates"]
     with readers.following(experiment) as (follower, _):
         view = view_of(follower.session.live)
     if view.options.stream:
@@ -130,7 +130,9 @@ def _summary(readers: Readers, experiment: str) -> dict[str, Any]:
         evidence = view_of(session.live).evidence if not session.options.stream else None
         asked = rows.last_asked(connection, experiment)
         phase = session.notes.phase
-        settled = evidence is not None and _is_settled(evidence.evidence, evidence.threshold)
+        settled = bool(session.notes.settled) or (
+            evidence is not None and _is_settled(evidence.evidence, evidence.threshold)
+        )
         return {
             "id": experiment,
             "description": follower.wanted.description,

@@ -38,6 +38,9 @@ def lead(status: dict[str, Any], points: Sequence[dict[str, Any]]) -> Markup:
     best = status["best"]
     if status["told"] == 0:
         return Markup("Nothing is known yet: no reward has come.")
+    stop = status.get("stop")
+    if stop is not None and stop["settled"]:
+        return _settled(stop)
     if status["bests"]:
         return Markup(
             "Settled in every context." if status["settled"] else "Not settled in every context"
@@ -60,6 +63,18 @@ def lead(status: dict[str, Any], points: Sequence[dict[str, Any]]) -> Markup:
     return Markup("<bdi>{}</bdi> is ahead; about {} more at this traffic until settled").format(
         best, span_words(seen.seconds)
     ) + _amounts(evidence, threshold)
+
+
+def _settled(stop: dict[str, Any]) -> Markup:
+    """Say what was found to be best at the level that the experiment was begun with."""
+    best, level = stop["best"], f"{stop['delta']:g}"
+    if not isinstance(best, dict):
+        return Markup("<bdi>{}</bdi> is best. That is settled at level {}.").format(best, level)
+    said = Markup(", ").join(
+        Markup("<bdi>{}</bdi> in <bdi>{}</bdi>").format(name, context)
+        for context, name in best.items()
+    )
+    return said + Markup(": that is best, and settled at level {}.").format(level)
 
 
 def _amounts(evidence: float | None, threshold: float | None) -> Markup:

@@ -10,10 +10,12 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, FastAPI, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from sightline.service.app import EXPERIMENTER, READER, Experiment, create_app, heart_of
+from sightline.service.access import EXPERIMENTER, READER, Experiment, heart_of
+from sightline.service.app import create_app
+from sightline.service.changing import change_phase
 from sightline.service.gate import COOKIE
 from sightline.service.pages.experiment import experiment_values
-from sightline.service.pages.forms import EMPTY, specification_of, valid_name
+from sightline.service.pages.forms import CHOICES, EMPTY, specification_of, valid_name
 from sightline.service.pages.gathering import Overview, gather, last_entry
 from sightline.service.pages.refusals import Refusals
 from sightline.service.pages.rendering import ASSETS, HEADERS, Visitor, page, tag_of
@@ -98,6 +100,7 @@ async def _list(
         "number": number,
         "pages": max(math.ceil(total / _SIZE), 1),
         "fields": {**EMPTY, **(fields or {})},
+        **CHOICES,
         "refusal": refusal,
     }
     return page("experiments.html", values, 422 if refusal else 200, tag)
@@ -138,7 +141,7 @@ def _add_forms(router: APIRouter) -> None:
         phase = _PHASES.get(verb)
         if phase is None:
             raise Problem(404, "http", "Not Found")
-        await heart_of(request).perform(Command(lambda desk: desk.change_phase(phase), experiment))
+        await heart_of(request).perform(Command(lambda desk: change_phase(desk, phase), experiment))
         return RedirectResponse(f"/experiments/{experiment}", 303)
 
 

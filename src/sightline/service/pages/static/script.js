@@ -41,8 +41,8 @@ async function loop() {
 // Of the form, only what belongs to the present choices is shown.
 function choose(form) {
   for (const part of form.querySelectorAll("[data-for]")) {
-    const [name, value] = part.dataset.for.split("=");
-    part.hidden = new FormData(form).get(name) !== value;
+    const [name, values] = part.dataset.for.split("=");
+    part.hidden = !values.split(" ").includes(new FormData(form).get(name));
   }
 }
 

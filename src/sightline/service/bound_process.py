@@ -1,0 +1,33 @@
+"""A process of its own that computes c* of one problem: it reads JSON, and writes JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from typing import Any
+
+from sightline.bounds.asymptotic import lower_bound
+from sightline.problems.catalogue import build
+from sightline.problems.table import TableProblem
+
+__all__ = ["answer"]
+
+
+def answer(description: dict[str, Any]) -> dict[str, Any]:
+    """Compute c* with its bracket, or say in a sentence why there is none."""
+    try:
+        problem = build(description)
+        assert isinstance(problem, TableProblem)
+        found = lower_bound(problem)
+    except ValueError as error:
+        return {"reason": str(error)}
+    if not math.isfinite(found.upper):
+        return {"reason": "no decision shows which option is best: regret is not logarithmic"}
+    return {"value": found.value, "lower": found.lower, "upper": found.upper}
+
+
+if __name__ == "__main__":
+    os.nice(10)  # decisions come first
+    json.dump(answer(json.load(sys.stdin)), sys.stdout)

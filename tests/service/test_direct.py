@@ -1,0 +1,103 @@
+"""What the writer asks of the drivers themselves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from sightline.engine.journal import Event
+from sightline.service import direct
+from sightline.service.direct import Found, Need
+from sightline.service.entries import Entry
+from sightline.service.store import Store
+from tests.service.databases import Server, new_database
+
+
+def entry(sequence: int, key: str | None = None, unit: str | None = None) -> Entry:
+    return Entry(Event(sequence, "asked", 0.1, f"decision {sequence}", arm=1), key, unit)
+
+
+def test_what_is_needed_is_found(database: str) -> None:
+    written = [entry(1, "a"), entry(2, "b", "é"), entry(3, None, '"u"'), entry(4)]
+    with Store(database) as store:
+        with store.writing() as connection:
+            rows = [(name, one) for name in ("one", "other") for one in written]
+            assert direct.append(connection, rows) == 8
+            assert direct.append(connection, []) == 0
+        needs = [
+            Need("one", 2, ["b", "z"], ['"u"']),
+            Need("other", None, [], ["é", "z"]),
+            Need("nobody", 0, ["a"], ["é"]),
+        ]
+        with store.writing() as connection:
+            found = direct.take(connection, needs)
+    assert found[0] == Found(written[2:], [written[1], written[2]])
+    assert found[1:] == [Found([], [written[1]]), Found([], [])]
+
+
+@pytest.mark.parametrize("column", ["key", "unit"])
+@pytest.mark.parametrize("count", [1, 8, 64, 512])
+def test_sqlite_reads_no_whole_log(column: str, count: int, tmp_path: Path) -> None:
+    """By itself it does, from eight keys on."""
+    names = [f"name {i}" for i in range(count)]
+    need = Need("one", None, names, []) if column == "key" else Need("one", None, [], names)
+    (question,) = direct._questions(need, postgresql=False)[1]
+    with Store(f"sqlite:///{tmp_path}/x.db") as store, store.reading() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question[0]}", question[1]).all()
+    assert f"events_by_{column} (experiment=? AND {column}=?)" in str(plan)
+
+
+def test_one_transaction_sees_what_it_waited_for(postgresql: Server) -> None:
+    """The lock is taken before the log is read, though all is sent at once."""
+    taken, found = threading.Event(), []
+    with new_database(postgresql) as url, Store(url) as one, Store(url) as other:
+
+        def second() -> None:
+            taken.wait()
+            with other.writing() as connection:
+                found.extend(direct.take(connection, [Need("one", 0, ["a"], [])]))
+
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        with one.writing() as connection:
+            direct.take(connection, [Need("one", 0, [], [])])
+            taken.set()
+            time.sleep(0.3)
+            assert not found
+            direct.append(connection, [("one", entry(1, "a"))])
+        waiting.join()
+    assert found == [Found([entry(1, "a")], [entry(1, "a")])]
+
+
+def test_errors_of_drivers_are_those_of_the_store(database: str) -> None:
+    with Store(database) as store:
+        with pytest.raises(DBAPIError) as refused, store.writing() as connection:
+            direct.append(connection, [("one", entry(1)), ("one", entry(1))])
+        assert not refused.value.connection_invalidated
+        with store.writing() as connection:
+            assert direct.take(connection, [Need("one", 0, [], [])]) == [Found([], [])]
+
+
+def test_a_connection_that_was_ended_is_noticed(postgresql: Server) -> None:
+    with new_database(postgresql) as url, Store(url) as store:
+        with pytest.raises(DBAPIError) as refused:
+            _take_after_the_end(store)
+        assert refused.value.connection_invalidated
+        assert store.outage.left > 0.0
+        time.sleep(store.outage.left)
+        with store.writing() as connection:
+            assert direct.take(connection, [Need("one", 0, [], [])]) == [Found([], [])]
+        assert store.outage.left == 0.0
+
+
+def _take_after_the_end(store: Store) -> None:
+    with store.writing() as connection:
+        (number,) = connection.execute(text("SELECT pg_backend_pid()")).one()
+        with store.writing() as other:
+            other.execute(text(f"SELECT pg_terminate_backend({number})"))
+        direct.take(connection, [Need("one", 0, ["a"], [])])
