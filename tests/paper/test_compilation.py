@@ -49,3 +49,11 @@ def test_what_was_compiled_is_not_compiled_again(names: list[str]) -> None:
     assert len(names) == 2
     compile_kernels([ITEMS["far-horizon"]], "quick")
     assert len(names) == 2
+
+
+def test_the_item_that_opens_the_page_is_compiled_without_delay(
+    names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "type_name", None)  # would make states, one at a time
+    compile_kernels([ITEMS["far-horizon"]], "quick")
+    assert [name.partition("(")[0] for name in names] == ["IDS", "LinUCB"]

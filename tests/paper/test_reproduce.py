@@ -241,7 +241,7 @@ def test_tiles_say_which_reading_and_what_was_recorded() -> None:
     claim = Claim("A claim", "page 1", "small", (), ours=True)
     parts = (Part("a?", Verdict.CONFIRMED, "text"), Part("b?", Verdict.NOT_CONFIRMED, "plots"))
     tile = document._tile(Judged(claim, Verdict.CONFIRMED, parts, None))
-    assert (tile.verdict, tile.kind) == ("confirmed", "good ours")
+    assert (tile.verdict, tile.kind, tile.ours) == ("confirmed", "good", True)
     assert tile.more == " (by the text: confirmed, by the plots: not confirmed)"
     assert tile.evidence == ("By the text: a? [confirmed]", "By the plots: b? [not confirmed]")
     short = (Part("too short", Verdict.UNDECIDED),)

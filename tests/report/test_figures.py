@@ -60,6 +60,18 @@ def test_a_name_has_the_height_and_the_colour_of_its_curve() -> None:
     assert [texts[name].get_color() for name in ("high", "low", "short")] == list(COLOURS[:3])
 
 
+def test_lines_without_points_have_no_name() -> None:
+    axes = Figure().subplots()
+    label_ends(axes)
+    axes.plot([], [], label="empty")
+    axes.plot([1.0, 2.0], [np.nan, np.nan], label="nowhere")
+    label_ends(axes)
+    assert labels(axes) == {}
+    axes.plot([1.0, 2.0], [1.0, np.nan], label="once")
+    label_ends(axes)
+    assert list(labels(axes)) == ["once"]
+
+
 def test_bands_are_not_negative_and_do_not_press_curves_down() -> None:
     figure = regret_figure({"world": curves(3)}, {"world": 0.8})
     for axes in figure.axes:

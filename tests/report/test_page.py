@@ -64,6 +64,7 @@ def page(path: Path) -> Path:
             tiles=(
                 Tile("c* is 8", "confirmed", "+", "good", ("8 <= c* <= 8",), "page 1"),
                 Tile("c* is <64>", "not confirmed", "-", "bad recorded", ("no",), "page 2"),
+                Tile("c* is 9", "confirmed", "+", "good", ("9",), "nowhere", ours=True),
             ),
             text=("Text <b>",),
             tables=(wide,),
@@ -125,9 +126,10 @@ def test_text_is_escaped_and_verdicts_are_marked(tmp_path: Path) -> None:
 
 def test_every_claim_has_a_tile_that_opens_and_stands_in_words_below(tmp_path: Path) -> None:
     text = page(tmp_path / "page.html").read_text()
-    assert "2 claims, tested" in text
+    assert "2 claims, and 1 of ours, tested" in text
+    assert '<b class="good">+ 1</b> confirmed' in text, "ours is not counted"
     tiles = re.findall(r'<details class="tile ([\w ]+)" name="claim">(.*?)</details>', text)
-    assert [kind for kind, _ in tiles] == ["good", "bad recorded"]
+    assert [kind for kind, _ in tiles] == ["good", "bad recorded", "good ours"]
     assert '<summary title="c* is 8: confirmed" aria-label=' in tiles[0][1]
     assert "<li>8 ≤ <i>c</i>* ≤ 8</li>" in tiles[0][1]
     assert "&lt;64&gt;" in tiles[1][1]

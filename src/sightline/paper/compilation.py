@@ -14,6 +14,8 @@ from sightline.paper.item import Calculation, Item
 
 __all__ = ["compile_kernels"]
 
+_FEW = 2  # runs per core that are compiled without asking which of them are alike
+
 
 def compile_kernels(
     items: Iterable[Item],
@@ -54,16 +56,25 @@ def compile_kernels(
 
 
 def _distinct_runs(items: list[Item], profile: str) -> list[Job]:
-    """One run for every type of state: a kernel belongs to that."""
-    jobs: dict[str, Job] = {}
+    """One run for every type of state: a kernel belongs to that.
+
+    To make states is to compile some of it, one at a time.  A few runs are rather all compiled at
+    once, whether their kernels are the same or not: it is what a reader of the page waits for.
+    """
+    runs: dict[tuple[type, str], Job] = {}
     for item in items:
         for experiment in item.experiments(item.sizes[profile]).values():
             for cell in experiment.cells:
                 problem = experiment.problems[cell.problem]
                 policy = experiment.policies[cell.policy]
-                state = policy.start(problem.model)
                 job = Job(str(policy), simulate, (problem, policy, 1))
-                jobs.setdefault(type_name(state), job)
+                runs.setdefault((type(problem), str(policy)), job)
+    if len(runs) <= _FEW * cores():
+        return list(runs.values())
+    jobs: dict[str, Job] = {}
+    for job in runs.values():
+        problem, policy, _ = job.arguments
+        jobs.setdefault(type_name(policy.start(problem.model)), job)
     return list(jobs.values())
 
 

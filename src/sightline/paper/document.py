@@ -82,9 +82,7 @@ def _tile(judged: Judged) -> Tile:
             *_evidence(record.parts, f"Recorded from {record.settings}: "),
             *(f"Here: {line}" for line in evidence),
         )
-    if claim.ours:
-        kind += " ours"
-    return Tile(claim.statement, str(decided), mark, kind, evidence, claim.where, more)
+    return Tile(claim.statement, str(decided), mark, kind, evidence, claim.where, more, claim.ours)
 
 
 def _by_reading(parts: Sequence[Part]) -> str:

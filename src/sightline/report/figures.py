@@ -182,7 +182,9 @@ def label_ends(axes: Axes, font_size: float = 9.0) -> None:
     font_size : float
         Of the labels, in points.
     """
-    lines = [line for line in axes.get_lines() if str(line.get_label())[0] != "_"]
+    lines = [line for line in axes.get_lines() if _is_named(line)]
+    if not lines:
+        return
     axes.set_xlim(right=axes.dataLim.x1)
     axes.set_ylim(axes.get_ylim())
     ends = [_last_point(axes, line) for line in lines]
@@ -202,6 +204,12 @@ def label_ends(axes: Axes, font_size: float = 9.0) -> None:
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkB": 0.0},
         )
+
+
+def _is_named(line: Line2D) -> bool:
+    """Whether a line has a label, and a point to put it at."""
+    points = np.column_stack(line.get_data())
+    return str(line.get_label())[0] != "_" and bool(np.isfinite(points).all(axis=1).any())
 
 
 def _last_point(axes: Axes, line: Line2D) -> tuple[float, float]:
@@ -247,7 +255,7 @@ def _draw_regret(
 
     for label, curve in curves.items():
         line = _draw_curve(axes, label, rounds(curve), curve)
-        _draw_crosses(axes, line, published.get(label, {}), math.exp(curve.log_t[-1]))
+        _draw_crosses(axes, line, published.get(label, {}), float(curve.log_t[-1]))
     if constant is not None and curves:
         first = max(curves.values(), key=lambda curve: curve.log_t[-1])
         bound = constant * first.log_t
@@ -257,7 +265,8 @@ def _draw_regret(
     axes.set_xlabel(r"$\log_{10} n$" if far else "round n")
     axes.set_ylabel("regret (mean, 2 standard errors)")
     axes.margins(x=0.0)
-    highest = max((float(curve.mean.max()) for curve in curves.values()), default=1.0)
+    means = [curve.mean[np.isfinite(curve.mean)] for curve in curves.values()]
+    highest = max((float(values.max(initial=0.0)) for values in means), default=0.0)
     axes.set_ylim(0.0, min(axes.get_ylim()[1], _HEADROOM * highest) or 1.0)
     axes.grid(True, axis="y")
     label_ends(axes)
@@ -272,8 +281,10 @@ def _draw_curve(axes: Axes, label: str, x: NDArray[np.float64], curve: Curve) ->
     return line
 
 
-def _draw_crosses(axes: Axes, line: Line2D, published: Mapping[int, float], last: float) -> None:
-    shown = {t: value for t, value in published.items() if t <= 1.001 * last}
+def _draw_crosses(
+    axes: Axes, line: Line2D, published: Mapping[int, float], log_last: float
+) -> None:
+    shown = {t: value for t, value in published.items() if math.log(t) <= log_last + 1e-3}
     if not shown:
         return
     axes.plot(

@@ -5,6 +5,7 @@ Nothing is fetched, and there is no script: what opens and closes are elements o
 
 from __future__ import annotations
 
+import collections
 import html
 import re
 from collections.abc import Iterable, Sequence
@@ -47,6 +48,8 @@ class Tile(NamedTuple):
         Where the claim stands.
     more : str
         What else is said of the verdict, right after it.
+    ours : bool
+        Whether the claim is the writer's own: such tiles are round, and counted apart.
     """
 
     statement: str
@@ -56,6 +59,7 @@ class Tile(NamedTuple):
     evidence: tuple[str, ...]
     where: str
     more: str = ""
+    ours: bool = False
 
 
 class Section(NamedTuple):
@@ -167,37 +171,39 @@ def _board(sections: Sequence[Section]) -> str:
     tiles = [tile for section in groups for tile in section.tiles]
     if not tiles:
         return ""
-    counts: dict[tuple[str, str, str], int] = {}
-    ours = [tile for tile in tiles if "ours" in tile.kind.split()]
-    theirs = [tile for tile in tiles if tile not in ours]
-    for tile in theirs or ours:
-        key = (tile.kind.split()[0], tile.mark, tile.verdict)
-        counts[key] = counts.get(key, 0) + 1
+    counts = collections.Counter(
+        (tile.kind.split()[0], tile.mark, tile.verdict) for tile in tiles if not tile.ours
+    )
     said = "".join(
         f'<span><b class="{kind}">{html.escape(mark)} {count}</b> {as_html(verdict)}</span>'
-        for (kind, mark, verdict), count in sorted(counts.items(), key=lambda one: -one[1])
+        for (kind, mark, verdict), count in counts.most_common()
     )
     rows = "".join(
         f'<div class="group"><a href="#{s.name}">{as_html(s.short or s.title.partition(":")[0])}'
         f'</a><div class="tiles">{"".join(_tile(tile, s.name) for tile in s.tiles)}</div></div>\n'
         for s in groups
     )
-    count = len(theirs or ours)
-    head = "One claim, tested" if count == 1 else f"{count} claims, tested"
-    more = f" Tiles with a bar are {len(ours)} claims of ours." if theirs and ours else ""
-    dashed = any("recorded" in tile.kind.split() for tile in tiles)
-    more += " Dashed: recorded from longer runs." if dashed else ""
+    recorded = any("recorded" in tile.kind.split() for tile in tiles)
+    more = " Dashed ones were recorded from longer runs." if recorded else ""
     hint = f'<p class="soft">Every tile is a claim, and opens what was measured.{more}</p>'
     return (
-        f'<section class="board" id="claims"><h2>{head}</h2>'
+        f'<section class="board" id="claims"><h2>{_counted(tiles)}</h2>'
         f'<div class="counts">{said}</div>{hint}\n{rows}</section>'
     )
 
 
+def _counted(tiles: Sequence[Tile]) -> str:
+    own = sum(tile.ours for tile in tiles)
+    given = len(tiles) - own
+    claims = "1 claim" if given == 1 else f"{given} claims"
+    return f"{claims}, and {own} of ours, tested" if own else f"{claims}, tested"
+
+
 def _tile(tile: Tile, section: str) -> str:
+    kind = f"{tile.kind} ours" if tile.ours else tile.kind
     statement = html.escape(f"{tile.statement}: {tile.verdict}{tile.more}")
     return (
-        f'<details class="tile {tile.kind}" name="claim">'
+        f'<details class="tile {kind}" name="claim">'
         f'<summary title="{statement}" aria-label="{statement}">'
         f'<span aria-hidden="true">{html.escape(tile.mark)}</span></summary>'
         f'<p class="said">{as_html(tile.statement)}: <span class="verdict {tile.kind}">'
