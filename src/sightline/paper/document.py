@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -17,34 +17,45 @@ from sightline.engine.checkpoints import rounds_text
 from sightline.paper.claims import CLAIMS
 from sightline.paper.duration import duration_text
 from sightline.paper.item import Findings, Item, Outcome
-from sightline.paper.judge import CONFIDENCE, Verdict, decide
+from sightline.paper.judge import CONFIDENCE, Part, Verdict
+from sightline.paper.recorded import with_records
 from sightline.report.page import Section, Table, write_page
 from sightline.version import __version__
 
 __all__ = ["claims_table", "write_report"]
 
-_MARKS = {Verdict.CONFIRMED: "good", Verdict.NOT_CONFIRMED: "bad", Verdict.UNDECIDED: "open"}
-_MARKS[Verdict.EQUAL] = "open"
+_MARKS = {
+    Verdict.CONFIRMED: "good",
+    Verdict.NOT_CONFIRMED: "bad",
+    Verdict.EQUAL: "open",
+    Verdict.UNDECIDED: "open",
+}
 
 
 def claims_table(outcomes: Mapping[str, Outcome]) -> Table:
     """Verdicts on all claims whose items were run."""
     rows = []
-    for claim in CLAIMS:
-        if claim.item not in outcomes:
-            continue
-        verdict, parts = decide(claim, outcomes)
-        measured = "\n".join(
-            f"{part.measured} [{part.verdict}]" if len(parts) > 1 else part.measured
-            for part in parts
-        )
+    for claim, verdict, parts, record in with_records(CLAIMS, outcomes):
+        lines = _lines(parts)
         mark = f"{verdict}|{_MARKS[verdict]}"
-        rows.append((claim.statement, mark, measured, f"{claim.where}; {claim.item}"))
+        if record is not None and record.verdict is not Verdict.UNDECIDED:
+            mark = f"recorded: {record.verdict}|{_MARKS[record.verdict]}"
+            lines += [f"Recorded on {record.date} from the paper profile, {record.settings}:"]
+            lines += _lines(record.parts)
+        statement = f"Ours: {claim.statement}" if claim.ours else claim.statement
+        rows.append((statement, mark, "\n".join(lines), f"{claim.where}; {claim.item}"))
     title = (
         f"{len(rows)} claims; one-sided tests at {CONFIDENCE:.0%} confidence for each part, "
         "differences taken run by run under common noise"
     )
     return Table(title, ("claim", "verdict", "measured", "where; item"), tuple(rows))
+
+
+def _lines(parts: Sequence[Part]) -> list[str]:
+    """One line for each part: its reading, what was measured, and what that says."""
+    return [
+        f"{part.reading}: {part.measured} [{part.verdict}]".removeprefix(": ") for part in parts
+    ]
 
 
 def write_report(
@@ -70,7 +81,9 @@ def write_report(
     """
     claims = claims_table(outcomes)
     counts = {v: sum(row[1].startswith(f"{v}|") for row in claims.rows) for v in Verdict}
+    recorded = sum(row[1].startswith("recorded: ") for row in claims.rows)
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    listed += f", {recorded} as recorded from the paper profile" if recorded else ""
     lead = [
         "Every figure and table of Asymptotically Optimal Information-Directed Sampling "
         "(Kirschner, Lattimore, Vernade, Szepesvári, COLT 2021) computed anew, and its empirical "
@@ -78,8 +91,8 @@ def write_report(
     ]
     if profile == "quick":
         lead.append(
-            "The quick profile has few and short runs: many claims stay undecided. The settings "
-            "of the paper are those of --profile paper."
+            "The quick profile has fewer runs than the paper. Where they cannot decide a claim, "
+            "the verdict recorded from --profile paper is shown, and marked as such."
         )
     sections = [
         Section("claims", "Claims", (), (claims,)),
