@@ -71,6 +71,8 @@ def finished(item: Item, outcome: Outcome, out: Path) -> Finished:
 def _tile(judged: Judged) -> Tile:
     """Show a claim; one that the runs cannot decide has the colour of what was recorded."""
     claim, record = judged.claim, judged.record
+    if record is not None and record.verdict is Verdict.UNDECIDED:
+        record = None
     decided = judged.verdict if record is None else record.verdict
     kind, mark = _MARKS[decided]
     evidence = _evidence(judged.parts)
@@ -135,8 +137,8 @@ def write_report(
 
 def _note(profile: str) -> str:
     quick = (
-        " The quick profile has fewer and shorter runs than the paper: what they cannot decide is "
-        "marked undecided."
+        " The quick profile has fewer runs than the paper. Where they cannot decide a claim, the "
+        "verdict recorded from --profile paper is shown, and marked as such."
     )
     return _PAPER + (quick if profile == "quick" else "")
 
