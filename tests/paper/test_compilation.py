@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
+from sightline.jit.numba_compat import type_name
 from sightline.lab.compilation import Job
 from sightline.paper import compilation
 from sightline.paper.catalogue import ITEMS
 from sightline.paper.compilation import compile_kernels
+from sightline.paper.settings import IDS_H, RANDOM, SLOPE_2, problems
 
 
 @pytest.fixture
@@ -57,3 +60,14 @@ def test_the_item_that_opens_the_page_is_compiled_without_delay(
     monkeypatch.setattr(compilation, "type_name", None)  # would make states, one at a time
     compile_kernels([ITEMS["far-horizon"]], "quick")
     assert [name.partition("(")[0] for name in names] == ["IDS", "LinUCB"]
+
+
+@pytest.mark.parametrize("name", [SLOPE_2, RANDOM])
+def test_another_process_compiles_the_kernels_that_this_one_runs(name: str) -> None:
+    """What it is sent must have states of the same type: rewards that are seen share memory."""
+    problem = problems(name)[name]
+    sent = pickle.loads(pickle.dumps(problem))
+    states = [IDS_H.start(one.member(0).model) for one in (problem, sent)]
+    worlds = [one.member(0).world() for one in (problem, sent)]
+    assert type_name(states[0]) == type_name(states[1])
+    assert type_name(worlds[0]) == type_name(worlds[1])

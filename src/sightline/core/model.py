@@ -141,6 +141,15 @@ class Model:
         """Whether the outcome of every arm is its reward, so that Y is X."""
         return bool(np.shares_memory(self.rewards, self.observations))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what shares the memory of the rewards: another process must share it, too."""
+        return vars(self) | ({"observations": None} if self.shows_rewards else {})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.observations is None:
+            vars(self)["observations"] = self.rewards[:, None, :]
+
     @property
     def count(self) -> int:
         """Number of arms, of a stream those that can be on offer at once."""
