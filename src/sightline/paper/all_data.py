@@ -42,8 +42,7 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="all-data",
     title="Beyond: keeping the data of exploitation rounds",
-    see="The two curves lie on each other: discarding the data of exploitation rounds "
-    "costs nothing.",
+    see="Keeping the data of exploitation rounds gains nothing.",
     short="All data",
     where="Conclusion, which calls the need to discard them a limitation",
     about="Algorithm 1 learns from exploration rounds only. Kept, the data of exploitation rounds "

@@ -38,8 +38,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="far-gains",
     title="Beyond: other gains to n = 10^1000",
-    see="The gains that the paper proves optimal come down to the lower bound as well; the log-det "
-    "gain of earlier work does not.",
+    see="Every gain comes down towards the lower bound; so does the log-det gain of "
+    "earlier work, of which the paper says that it does not.",
     short="Gains, far",
     where="Alternative definitions of the information gain",
     about="Runs as those of far-horizon, with the gain I^H-UCB, the gains on cells, and the growth "

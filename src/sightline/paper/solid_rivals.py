@@ -29,7 +29,7 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="solid-rivals",
     title="Beyond: SOLID against OAM and Thompson sampling",
-    see="SOLID beside a policy that knows the horizon and one that knows neither bound nor gaps.",
+    see="Thompson sampling, which is told nothing of gaps or bounds, stays below SOLID.",
     short="SOLID rivals",
     where="Section 3, quoted from the paper on SOLID",
     about="OAM knows the horizon. Thompson sampling has the prior N(0, I) and the true noise "
