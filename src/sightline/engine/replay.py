@@ -16,7 +16,7 @@ from sightline.engine.ledger import Closing, Ending, is_nothing
 from sightline.engine.live import CHANGES, LiveState
 from sightline.engine.log import Log
 from sightline.engine.supports import Support
-from sightline.policies.catalogue import descriptions
+from sightline.policies.catalogue import is_described
 
 __all__ = ["Watch", "check_beginning", "replay"]
 
@@ -94,8 +94,8 @@ def check_beginning(journal: Log, wanted: LiveState) -> None:
     assert found is not None
     first = read_snapshot(io.BytesIO(found[1]))
     names = [name for name, value in wanted.describe().items() if first.header[name] != value]
-    known = descriptions(wanted.policy, game=wanted.options.observations is not None)
-    same = first.header["policy"] in known
+    game = wanted.options.observations is not None
+    same = is_described(wanted.policy, first.header["policy"], game=game)
     different = [name for name in names if name != "policy" or not same]
     for name, array in wanted.options_arrays().items():
         if name not in first.arrays or first.arrays[name].tolist() != array.tolist():

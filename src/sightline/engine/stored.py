@@ -26,7 +26,7 @@ from sightline.engine.options import Options, as_options
 from sightline.engine.replay import check_beginning, replay
 from sightline.files import write_atomically
 from sightline.policies.base import Policy
-from sightline.policies.catalogue import POLICIES, build, describe, descriptions
+from sightline.policies.catalogue import POLICIES, build, describe, is_described
 from sightline.validation import file_path, integer
 
 __all__ = ["OptionsLike", "StoredSession"]
@@ -227,7 +227,7 @@ class StoredSession:
         header = snapshot.header
         saved = header["policy"]
         game = "observations" in snapshot.arrays
-        if policy is not None and saved not in descriptions(policy, game=game):
+        if policy is not None and not is_described(policy, saved, game=game):
             raise ValueError(f"it was saved with {saved}, not with {describe(policy)}")
         if policy is None and saved["type"] not in POLICIES:
             raise ValueError(f"pass policy={saved['type']}(...), which is not of this library")

@@ -58,16 +58,32 @@ def describe(part: Any) -> dict[str, Any]:
     }
 
 
-def descriptions(policy: Policy, *, game: bool) -> list[dict[str, Any]]:
-    """Descriptions under which a session, of a game or a bandit, may have saved a policy.
+def is_described(policy: Policy, saved: dict[str, Any], *, game: bool) -> bool:
+    """Whether a session, of a game or a bandit, may have saved a policy under a description.
 
     Before there were games, the default gaps of IDS had the name of what ``"auto"`` still is in a
     bandit.
     """
-    now = describe(policy)
-    if game or now.get("gaps") != "auto":
-        return [now]
-    return [now, {**now, "gaps": "value"}]
+    now, then = describe(policy), _completed(saved)
+    if then == now:
+        return True
+    return not game and now.get("gaps") == "auto" and then == {**now, "gaps": "value"}
+
+
+def _completed(saved: dict[str, Any]) -> dict[str, Any]:
+    """Add fields that a class got since, at their defaults."""
+    cls = PARTS.get(saved["type"])
+    fields = () if cls is None else dataclasses.fields(cls)
+    later = {
+        field.name: _plain(field.default)
+        for field in fields
+        if field.default is not dataclasses.MISSING
+    }
+    given = {
+        name: _completed(value) if isinstance(value, dict) else value
+        for name, value in saved.items()
+    }
+    return {**later, **given}
 
 
 def _plain(value: Any) -> Any:
