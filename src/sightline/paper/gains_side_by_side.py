@@ -147,8 +147,8 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="information",
     title="Beyond: information ratio and total information gain",
-    see="Left, the information ratio stays below its bound; right, the information gained per log"
-    " n falls towards its bound.",
+    see="The information ratio stays below its bound, the information gained per log n falls to "
+    "its own, and both limits that make IDS a primal-dual method are approached.",
     formula="Psi_s(mu_s) <= 2",
     short="Information",
     where="Proofs of the worst-case and asymptotic theorems",

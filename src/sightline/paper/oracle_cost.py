@@ -67,11 +67,14 @@ def _show(outcome: Outcome) -> Findings:
     figure = Figure(figsize=(11, 3.8), layout="constrained")
     row = figure.subplots(1, len(_STRATEGIES), sharey=True)
     rows = []
+    first = next(name for name in outcome.values["costs"] if name.startswith("random"))
     for name, found in outcome.values["costs"].items():
         cells = []
         for axes, (strategy, cost) in zip(row, found["costs"].items(), strict=True):
             ratio = np.array(cost) / (found["constant"] * np.array(found["levels"]))
-            axes.plot(found["levels"], ratio, label=name)
+            random = name.startswith("random")  # all alike, and named once
+            label = "random action sets" if name == first else "_" if random else name
+            axes.plot(found["levels"], ratio, color="C1" if random else "C0", label=label)
             axes.set(xscale="log", xlabel=r"evidence $\beta$", title=strategy)
             cells += [f"{ratio[0]:.3f}", f"{ratio[-1]:.3f}"]
         rows.append((name, f"{found['constant']:.3f}", f"{found['levels'][-1]:.0f}", *cells))
