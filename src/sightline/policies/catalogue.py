@@ -64,23 +64,23 @@ def is_described(policy: Policy, saved: dict[str, Any], *, game: bool) -> bool:
     Before there were games, the default gaps of IDS had the name of what ``"auto"`` still is in a
     bandit.
     """
-    now, then = describe(policy), _completed(saved)
+    now, then = describe(policy), _completed(saved, policy)
     if then == now:
         return True
     return not game and now.get("gaps") == "auto" and then == {**now, "gaps": "value"}
 
 
-def _completed(saved: dict[str, Any]) -> dict[str, Any]:
-    """Add fields that a class got since, at their defaults."""
-    cls = PARTS.get(saved["type"])
-    fields = () if cls is None else dataclasses.fields(cls)
+def _completed(saved: dict[str, Any], now: Any) -> dict[str, Any]:
+    """Add fields that the class of a policy, or of a part of it, got since, at their defaults."""
+    if saved.get("type") != type(now).__name__:
+        return saved
     later = {
         field.name: _plain(field.default)
-        for field in fields
+        for field in dataclasses.fields(now)
         if field.default is not dataclasses.MISSING
     }
     given = {
-        name: _completed(value) if isinstance(value, dict) else value
+        name: _completed(value, getattr(now, name, None)) if isinstance(value, dict) else value
         for name, value in saved.items()
     }
     return {**later, **given}
