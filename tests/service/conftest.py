@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.databases import Server, new_database
+from tests.service.running import Service, running
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +29,20 @@ def shared_database(
 ) -> Iterator[str]:
     """Address of a database of each kind, for all tests of a file."""
     yield from _database(request, tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """A service of its own, on SQLite."""
+    with running(f"sqlite:///{tmp_path}/x.db") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def nothing_begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service for all tests of a file, in which nothing is begun."""
+    with running(f"sqlite:///{tmp_path_factory.mktemp('refusing')}/x.db") as found:
+        yield found
 
 
 def _database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:

@@ -63,12 +63,6 @@ def test_an_experiment_is_begun_once(database: str) -> None:
     assert [one["id"] for one in listed] == ["page"]
 
 
-@pytest.fixture(scope="module")
-def nothing_begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with running(f"sqlite:///{tmp_path_factory.mktemp('refused')}/x.db") as found:
-        yield found
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +23,6 @@ from tests.service.running import Service, running
 pytestmark = pytest.mark.slow
 
 OPTIONS = {"a": [1.0, 0.0], "b": [0.9, 0.3], "c": [0.0, 1.0]}
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    with running(f"sqlite:///{tmp_path}/x.db") as found:
-        yield found
 
 
 def begun(client: sl.Client) -> sl.Client:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,19 +27,6 @@ HEBREW = "\u05e9\u05dc\u05d5\u05dd (1) \u05e2\u05d5\u05dc\u05dd"
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
 ROLES = ("reader", "client", "experimenter", "admin")
 VOID |= {"input"}
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    with running(f"sqlite:///{tmp_path}/x.db") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service in which nothing is begun."""
-    with running(f"sqlite:///{tmp_path_factory.mktemp('refusing')}/x.db") as started:
-        yield started
 
 
 def begin(service: Service, name: str, **body: Any) -> None:
@@ -306,14 +292,14 @@ def test_the_form_knows_every_kind_of_experiment() -> None:
     ],
 )
 def test_a_form_that_is_wrong_comes_back(
-    shared: Service, fields: dict[str, str], words: str
+    nothing_begun: Service, fields: dict[str, str], words: str
 ) -> None:
-    answer = send(shared, "/experiments", **fields)
+    answer = send(nothing_begun, "/experiments", **fields)
     assert answer.status == 422
     text = text_of(answer)
     assert words in text
     assert 'role="alert"' in text
-    assert shared("GET", "/v1/experiments").body["experiments"] == []
+    assert nothing_begun("GET", "/v1/experiments").body["experiments"] == []
 
 
 def test_pause_resume_and_stop(service: Service) -> None:

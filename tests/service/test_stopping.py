@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,6 @@ pytestmark = pytest.mark.slow
 
 PAGE = "/v1/experiments/page"
 OPTIONS = {"a": [1.0, 0.0], "b": [0.0, 1.0]}
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    with running(f"sqlite:///{tmp_path}/x.db") as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service in which nothing is begun."""
-    with running(f"sqlite:///{tmp_path_factory.mktemp('refusing')}/x.db") as found:
-        yield found
 
 
 def begin(service: Service, **body: Any) -> None:
@@ -178,8 +164,8 @@ def test_differences_to_a_control(service: Service) -> None:
     ids=str,
 )
 def test_what_cannot_be_begun_is_refused_in_a_sentence(
-    shared: Service, change: dict[str, Any], said: str
+    nothing_begun: Service, change: dict[str, Any], said: str
 ) -> None:
-    refused = shared("PUT", PAGE, {"options": OPTIONS, "noise_std": 0.1, **change})
+    refused = nothing_begun("PUT", PAGE, {"options": OPTIONS, "noise_std": 0.1, **change})
     assert refused.status == 422
     assert said in refused.body["detail"]

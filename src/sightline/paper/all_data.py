@@ -8,7 +8,7 @@ from sightline.paper.settings import (
     IDS_H,
     SLOPE_2,
     SLOPE_4,
-    marks,
+    marked,
     problems,
     regret_findings,
 )
@@ -26,13 +26,10 @@ POLICIES: dict[str, Policy] = {
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    worlds, rounds = problems(SLOPE_2, SLOPE_4), marks(size.horizon)
     policies = dict(POLICIES)
     if not size.every_variant:
         policies = {label: POLICIES[label] for label in ("IDS-H", "IDS-H, all data")}
-    return {
-        "regret": Experiment(worlds, policies, size.horizon, size.replications, checkpoints=rounds)
-    }
+    return {"regret": marked(size, problems(SLOPE_2, SLOPE_4), policies)}
 
 
 def _show(outcome: Outcome) -> Findings:

@@ -71,8 +71,6 @@ def finished(item: Item, outcome: Outcome, out: Path) -> Finished:
 def _tile(judged: Judged) -> Tile:
     """Show a claim; one that the runs cannot decide has the colour of what was recorded."""
     claim, record = judged.claim, judged.record
-    if record is not None and record.verdict is Verdict.UNDECIDED:
-        record = None
     decided = judged.verdict if record is None else record.verdict
     kind, mark = _MARKS[decided]
     evidence = _evidence(judged.parts)

@@ -21,7 +21,7 @@ from sightline.paper.settings import (
     SLOPE_4,
     curve_frame,
     log_constant,
-    marks,
+    marked,
     problems,
     regret_table,
     renamed,
@@ -76,28 +76,15 @@ def _experiments(size: Size) -> dict[str, Experiment]:
     }
     read = [reading.suffix for reading in BOTH]
     everywhere = problems(RANDOM, SLOPE_2, SLOPE_4)
-    rounds, horizon = marks(size.horizon), size.horizon
+    variants = _ids(CONVENTIONS if size.every_variant else read)
     found = {
-        "regret": Experiment(
-            everywhere,
-            _ids(CONVENTIONS if size.every_variant else read) | rivals,
-            horizon,
-            size.replications,
-            checkpoints=rounds,
-        ),
-        "many": Experiment(everywhere, _ids([""]), horizon, size.many, checkpoints=rounds),
-        "most": Experiment(
-            problems(SLOPE_2), _ids([""]), horizon, 10 * size.many, checkpoints=rounds
-        ),
+        "regret": marked(size, everywhere, variants | rivals),
+        "many": marked(size, everywhere, _ids([""]), size.many),
+        "most": marked(size, problems(SLOPE_2), _ids([""]), 10 * size.many),
     }
     if size.every_variant:  # slower policies, where regret has heavy tails
-        found["many sets"] = Experiment(
-            problems(RANDOM),
-            _ids(read) | {"LinUCB": FREQUENTIST["LinUCB"]},
-            horizon,
-            3 * size.replications,
-            checkpoints=rounds,
-        )
+        slower = _ids(read) | {"LinUCB": FREQUENTIST["LinUCB"]}
+        found["many sets"] = marked(size, problems(RANDOM), slower, 3 * size.replications)
     return found
 
 

@@ -12,7 +12,7 @@ from sightline.paper.settings import (
     SLOPE_2,
     SLOPE_4,
     as_read,
-    marks,
+    marked,
     problems,
     regret_findings,
 )
@@ -31,29 +31,15 @@ _WITH_CLAIMS = ("IDS-H", "IDS-H, exact", "IDS-C")
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    rounds = marks(size.horizon)
     policies = {
         label: policy
         for label, policy in POLICIES.items()
         if size.every_variant or label in _WITH_CLAIMS
     }
-    found = {
-        "regret": Experiment(
-            problems(RANDOM, SLOPE_2, SLOPE_4),
-            policies,
-            size.horizon,
-            size.replications,
-            checkpoints=rounds,
-        ),
-    }
+    found = {"regret": marked(size, problems(RANDOM, SLOPE_2, SLOPE_4), policies)}
     if size.every_variant:
-        found["plots"] = Experiment(
-            problems(RANDOM, SLOPE_4),
-            as_read({label: POLICIES[label] for label in _WITH_CLAIMS}, PLOTS),
-            size.horizon,
-            size.replications,
-            checkpoints=rounds,
-        )
+        plotted = as_read({label: POLICIES[label] for label in _WITH_CLAIMS}, PLOTS)
+        found["plots"] = marked(size, problems(RANDOM, SLOPE_4), plotted)
     return found
 
 

@@ -12,7 +12,7 @@ from sightline.paper.settings import (
     RANDOM,
     SLOPE_2,
     as_read,
-    marks,
+    marked,
     problems,
     regret_findings,
 )
@@ -47,27 +47,14 @@ LIN_UCB: Mapping[str, Policy] = {
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    rounds = marks(size.horizon)
     worlds = problems(RANDOM, SLOPE_2) if size.every_variant else problems(SLOPE_2)
     policies = {**SIMPLIFIED, **OF_AUTHORS, **BESIDE, **LIN_UCB}
     if not size.every_variant:
-        return {
-            "regret": Experiment(
-                worlds, policies, size.horizon, size.replications, checkpoints=rounds
-            )
-        }
+        return {"regret": marked(size, worlds, policies)}
     as_plotted = {**as_read({**OF_AUTHORS, **BESIDE}, PLOTS), **LIN_UCB}
     return {
-        "regret": Experiment(
-            worlds, {**policies, **SOLIDS}, size.horizon, size.replications, checkpoints=rounds
-        ),
-        "plots": Experiment(
-            problems(RANDOM, PLOTS.example),
-            as_plotted,
-            size.horizon,
-            size.replications,
-            checkpoints=rounds,
-        ),
+        "regret": marked(size, worlds, {**policies, **SOLIDS}),
+        "plots": marked(size, problems(RANDOM, PLOTS.example), as_plotted),
     }
 
 

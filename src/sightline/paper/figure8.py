@@ -14,7 +14,7 @@ from sightline.paper.settings import (
     RANDOM,
     SLOPE_2,
     as_read,
-    marks,
+    marked,
     problems,
     regret_findings,
 )
@@ -44,15 +44,7 @@ def _experiments(size: Size) -> dict[str, Experiment]:
         policies |= as_read(IDS_POLICIES, PLOTS)
         policies["Bayesian IDS"] = BayesianIDS(samples=size.samples)
         names.append(PLOTS.example)
-    return {
-        "regret": Experiment(
-            problems(*names),
-            policies,
-            size.horizon,
-            size.replications,
-            checkpoints=marks(size.horizon),
-        )
-    }
+    return {"regret": marked(size, problems(*names), policies)}
 
 
 def _show(outcome: Outcome) -> Findings:

@@ -79,13 +79,15 @@ def record_of(claim: Claim) -> Record | None:
 
 
 def with_records(claims: Iterable[Claim], outcomes: Mapping[str, Outcome]) -> list[Judged]:
-    """Decide all claims whose items were run, and add the record where the runs cannot decide."""
+    """Decide all claims whose items were run, and add the record where it alone decides."""
     found = []
     for claim in claims:
         if claim.item not in outcomes:
             continue
         verdict, parts = decide(claim, outcomes)
         record = record_of(claim) if verdict is Verdict.UNDECIDED else None
+        if record is not None and record.verdict is Verdict.UNDECIDED:
+            record = None
         found.append(Judged(claim, verdict, parts, record))
     return found
 

@@ -9,7 +9,7 @@ from sightline.paper.settings import (
     IDS_UCB,
     RANDOM,
     SLOPE_2,
-    marks,
+    marked,
     problems,
     regret_findings,
 )
@@ -29,10 +29,7 @@ POLICIES: dict[str, Policy] = {
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    worlds, rounds = problems(RANDOM, SLOPE_2), marks(size.horizon)
-    return {
-        "regret": Experiment(worlds, POLICIES, size.horizon, size.replications, checkpoints=rounds)
-    }
+    return {"regret": marked(size, problems(RANDOM, SLOPE_2), POLICIES)}
 
 
 def _show(outcome: Outcome) -> Findings:

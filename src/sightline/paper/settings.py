@@ -11,7 +11,8 @@ import pandas as pd
 from sightline.bounds.asymptotic import lower_bound
 from sightline.core.confidence.log_det import LogDet
 from sightline.engine.checkpoints import log_spaced, rounds_text
-from sightline.paper.item import Findings, Outcome
+from sightline.lab.experiment import Experiment
+from sightline.paper.item import Findings, Outcome, Size
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, SOLID, LinUCB
 from sightline.problems import LinearBandit, end_of_optimism, unit_spheres
@@ -38,6 +39,7 @@ __all__ = [
     "curve_frame",
     "error_text",
     "log_constant",
+    "marked",
     "marks",
     "problems",
     "regret_findings",
@@ -117,6 +119,17 @@ def problems(*names: str) -> dict[str, LinearBandit]:
 def marks(horizon: int) -> list[int]:
     """Checkpoints: ten per decade, which include the powers of ten."""
     return log_spaced(horizon, per_decade=10)
+
+
+def marked(
+    size: Size,
+    worlds: Mapping[str, LinearBandit],
+    policies: Mapping[str, Policy],
+    replications: int | None = None,
+) -> Experiment:
+    """Policies on problems, recorded at the checkpoints; as many runs as the size says."""
+    count = size.replications if replications is None else replications
+    return Experiment(worlds, policies, size.horizon, count, checkpoints=marks(size.horizon))
 
 
 def log_constant(name: str, replications: int) -> float:

@@ -10,7 +10,7 @@ from sightline.paper.settings import (
     SOLID_PP,
     curve_frame,
     log_constant,
-    marks,
+    marked,
     problems,
     regret_table,
 )
@@ -32,15 +32,10 @@ POLICIES: dict[str, Policy] = {
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    rounds = marks(size.horizon)
     policies = POLICIES
     if not size.every_variant:
         policies = {name: POLICIES[name] for name in ("LinUCB", "SOLID++", "SOLID++, no bonus")}
-    return {
-        "regret": Experiment(
-            problems(SLOPE_4), policies, size.horizon, size.replications, checkpoints=rounds
-        )
-    }
+    return {"regret": marked(size, problems(SLOPE_4), policies)}
 
 
 def _show(outcome: Outcome) -> Findings:

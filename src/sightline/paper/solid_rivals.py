@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
-from sightline.paper.settings import RANDOM, SLOPE_2, marks, problems, regret_findings
+from sightline.paper.settings import RANDOM, SLOPE_2, marked, problems, regret_findings
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import OAM, SOLID, ThompsonSampling
 
@@ -15,11 +15,7 @@ def _experiments(size: Size) -> dict[str, Experiment]:
     policies: dict[str, Policy] = {"SOLID": SOLID(), "Thompson sampling": ThompsonSampling()}
     if size.every_variant:
         policies["OAM"] = OAM(size.horizon)
-    rounds = marks(size.horizon)
-    worlds = problems(RANDOM, SLOPE_2)
-    return {
-        "regret": Experiment(worlds, policies, size.horizon, size.replications, checkpoints=rounds)
-    }
+    return {"regret": marked(size, problems(RANDOM, SLOPE_2), policies)}
 
 
 def _show(outcome: Outcome) -> Findings:
