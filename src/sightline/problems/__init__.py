@@ -10,20 +10,22 @@ from sightline.problems.context_instances import (
 )
 from sightline.problems.contextual import ContextualBandit
 from sightline.problems.features import product_features
-from sightline.problems.game import LinearGame
-from sightline.problems.games import (
+from sightline.problems.finite_games import (
     apple_tasting,
-    dueling,
     dynamic_pricing,
     full_information,
     graph_feedback,
+    label_efficient,
+    semi_bandit,
+)
+from sightline.problems.game import LinearGame
+from sightline.problems.games import (
+    dueling,
     heteroscedastic,
     ice_cream,
-    label_efficient,
     laser,
     localised_dueling,
     noise_example,
-    semi_bandit,
     transductive,
 )
 from sightline.problems.instances import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sightline.core.likelihood.families import Likelihood, build_likelihood, describe_likelihood
-from sightline.problems import games
+from sightline.problems import finite_games, games
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.clicks import click_rates, website
 from sightline.problems.context_instances import (
@@ -53,7 +53,7 @@ PROBLEMS: dict[str, Callable[..., AnyProblem]] = {
         sphere_stream,
         website,
         click_rates,
-        *(getattr(games, name) for name in games.__all__),
+        *(getattr(module, name) for module in (games, finite_games) for name in module.__all__),
     )
 }
 
