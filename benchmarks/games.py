@@ -71,19 +71,26 @@ def regret(count: int) -> None:
     marks = [10**3, 10**4, 10**6]
     print("| game | class | policy | 10^3 | 10^4 | 10^6 | exponent |\n" + "|---" * 7 + "|")
     kinds = {name: sl.observability(game).kind for name, game in GAMES.items()}
+    cells: dict[tuple[str, str], list[str]] = {}
     for label, policy in POLICIES.items():
         for name, game in GAMES.items():
-            kind = kinds[name]
             try:
                 found = regrets(game, policy, marks, range(count))
             except ValueError as error:
-                print(f"| {name} | {kind} | {label} | {error} |", flush=True)
+                print(f"| {name} | {kinds[name]} | {label} | {error} |", flush=True)
                 continue
             mean, error_ = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(count)
-            cells = [f"{_text(m)} ± {_text(e)}" for m, e in zip(mean, error_, strict=True)]
             exponent = math.log(mean[2] / mean[1]) / math.log(100) if mean[1] > 0 else math.nan
-            cells = [*cells, f"{exponent:.2f}"]
-            print(f"| {name} | {kind} | {label} | {' | '.join(cells)} |", flush=True)
+            numbers = [f"{_text(m)} ± {_text(e)}" for m, e in zip(mean, error_, strict=True)]
+            cells[name, label] = [*numbers, f"{exponent:.2f}"]
+            row = " | ".join(cells[name, label])
+            print(f"| {name} | {kinds[name]} | {label} | {row} |", flush=True)
+    for i, what in enumerate(("at 10^3", "at 10^4", "at 10^6", "exponent from 10^4 to 10^6")):
+        head = f"| game | class | {' | '.join(POLICIES)} |\n|---|---{'|---:' * len(POLICIES)}|"
+        print(f"\n{what}\n\n{head}")
+        for name, kind in kinds.items():
+            row = " | ".join(cells.get((name, label), [""] * 4)[i] for label in POLICIES)
+            print(f"| {name} | {kind} | {row} |")
 
 
 #: Games whose gaps are of a given size, and the power of the horizon at which they are hardest.

@@ -85,6 +85,8 @@ def _experiments(size: Size) -> dict[str, Experiment]:
     if size.every_variant:  # slower policies, where regret has heavy tails
         slower = _ids(read) | {"LinUCB": FREQUENTIST["LinUCB"]}
         found["many sets"] = marked(size, problems(RANDOM), slower, 3 * size.replications)
+        solid = {"SOLID": FREQUENTIST["SOLID"]}  # its slope is close to twice the optimal one
+        found["slope"] = marked(size, problems(SLOPE_2, SLOPE_4), solid, 4 * size.many)
     return found
 
 
