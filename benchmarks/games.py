@@ -66,6 +66,12 @@ def _text(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
+def _with_error(runs: Array) -> str:
+    """Mean and standard error; that of runs which are the same up to rounding is 0."""
+    mean, error = runs.mean(), runs.std(ddof=1) / math.sqrt(len(runs))
+    return f"{_text(mean)} ± {_text(error if error > 1e-9 * abs(mean) else 0.0)}"
+
+
 def regret(count: int) -> None:
     """Print mean regret of every policy on every game; those that commit come first, and fast."""
     marks = [10**3, 10**4, 10**6]
@@ -79,10 +85,9 @@ def regret(count: int) -> None:
             except ValueError as error:
                 print(f"| {name} | {kinds[name]} | {label} | {error} |", flush=True)
                 continue
-            mean, error_ = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(count)
+            mean = found.mean(axis=0)
             exponent = math.log(mean[2] / mean[1]) / math.log(100) if mean[1] > 0 else math.nan
-            numbers = [f"{_text(m)} ± {_text(e)}" for m, e in zip(mean, error_, strict=True)]
-            cells[name, label] = [*numbers, f"{exponent:.2f}"]
+            cells[name, label] = [*map(_with_error, found.T), f"{exponent:.2f}"]
             row = " | ".join(cells[name, label])
             print(f"| {name} | {kinds[name]} | {label} | {row} |", flush=True)
     for i, what in enumerate(("at 10^3", "at 10^4", "at 10^6", "exponent from 10^4 to 10^6")):
@@ -190,8 +195,7 @@ def noise(count: int) -> None:
     for name in ("heteroscedastic", "noise example"):
         for label, policy in (("IDS", sl.IDS()), ("IDS, one noise level", Forgetful())):
             found = regrets(GAMES[name], policy, marks, range(count))
-            mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(count)
-            cells = " | ".join(f"{_text(m)} ± {_text(e)}" for m, e in zip(mean, error, strict=True))
+            cells = " | ".join(map(_with_error, found.T))
             print(f"| {name} | {label} | {cells} |", flush=True)
 
 

@@ -12,7 +12,8 @@ from sightline.core.alternatives.comparison import (
     write_shifts,
 )
 from sightline.core.alternatives.half_spaces import half_spaces
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, least_squares, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import best_arm, least_squares, observe
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.information.round import Round, weighing, workspace
 from sightline.core.information.weights import learning_rate_rule

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.core.estimation.least_squares import refresh
+from sightline.core.estimation.recomputation import refresh
 from sightline.core.likelihood.families import Likelihood
 from sightline.core.model import ALL_ARMS
 from sightline.engine.factorial import GRAND_MEAN

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.least_squares import LeastSquares, refresh
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import EstimatedNoise
+from sightline.core.estimation.recomputation import refresh
 from sightline.core.linalg.cholesky import solve_transposed
 from sightline.core.posterior.gaussian import Posterior
 from sightline.core.posterior.laplace import Fitted, follow_fit

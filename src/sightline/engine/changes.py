@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.core.estimation.least_squares import LeastSquares, refresh
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import EstimatedNoise
+from sightline.core.estimation.recomputation import refresh
 from sightline.core.likelihood.families import Gaussian, Likelihood
 from sightline.core.model import (
     ALL_ARMS,

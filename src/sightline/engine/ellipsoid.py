@@ -34,8 +34,10 @@ from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.learned import beta_at
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, adapt, global_beta, ridge
-from sightline.core.estimation.least_squares import Learned, LeastSquares, least_squares, refresh
+from sightline.core.estimation.estimate import Learned, LeastSquares
+from sightline.core.estimation.least_squares import least_squares
 from sightline.core.estimation.noise import EstimatedNoise
+from sightline.core.estimation.recomputation import refresh
 from sightline.core.estimation.seen import SeesLawStream, SeesStream
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import SeesLaw
 from sightline.core.estimation.table import rows_seen

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sightline.core.clock import Clock, clock_at
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule
-from sightline.core.estimation.least_squares import LeastSquares, refresh
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.recomputation import refresh
 from sightline.core.model import ALL_ARMS, Model
 from sightline.core.persistence import State
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of

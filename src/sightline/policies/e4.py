@@ -32,7 +32,8 @@ from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import FAR, Clock, never
 from sightline.core.confidence.known_horizon import SMALLEST_HORIZON
 from sightline.core.consistency import indices, invariant, whole, within
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.linalg.vectors import equal_rows
 from sightline.core.model import Model

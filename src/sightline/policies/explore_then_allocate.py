@@ -38,7 +38,8 @@ from sightline.core.confidence.known_horizon import (
     valid_threshold,
 )
 from sightline.core.consistency import indices, invariant, within
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import AllArms, Model

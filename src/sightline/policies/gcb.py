@@ -33,7 +33,7 @@ from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round, never
 from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.rules import global_beta, register_confidence
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled

@@ -37,12 +37,8 @@ from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spac
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import global_beta, valid_regulariser
-from sightline.core.estimation.least_squares import (
-    LeastSquares,
-    least_squares,
-    observe,
-    show_arms,
-)
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import least_squares, observe, show_arms
 from sightline.core.estimation.seen import reward_of
 from sightline.core.likelihood.laws import IdentityLaw, PoissonLaw, mean_slope, variance_of
 from sightline.core.model import Model

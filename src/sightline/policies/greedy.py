@@ -33,7 +33,7 @@ from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spac
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.model import Model
 from sightline.core.offers import number_offered, withhold
 from sightline.core.persistence import persists

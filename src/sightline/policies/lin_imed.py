@@ -33,7 +33,8 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.least_squares import LeastSquares, best_arm
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import best_arm
 from sightline.core.information.gaps import optimistic_arm, upper_bound
 from sightline.core.model import AllArms, Model
 from sightline.jit import compiled

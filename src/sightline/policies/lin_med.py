@@ -39,7 +39,7 @@ from sightline.core.confidence.rules import (
     valid_rule,
 )
 from sightline.core.consistency import invariant, within
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.model import Model
 from sightline.core.offers import number_offered, withhold
 from sightline.core.persistence import persists

@@ -40,7 +40,7 @@ from sightline.core.confidence.rules import (
     valid_rule,
 )
 from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.jit import compiled

@@ -37,7 +37,7 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.information.gains import log_det_gains
 from sightline.core.information.gains_of_widths import gains_along, write_widest
 from sightline.core.linalg.vectors import first_largest

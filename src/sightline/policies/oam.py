@@ -62,7 +62,8 @@ from sightline.core.confidence.known_horizon import (
     valid_threshold,
 )
 from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.unregularised import (
     Members,
     next_outside,

@@ -57,7 +57,7 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import SeesLaw, SeesRewards
 from sightline.core.likelihood.laws import slope

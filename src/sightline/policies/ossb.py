@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from sightline.core.allocation.target import Target, fewest_pulls, follow, target
 from sightline.core.clock import Clock, log_round
 from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.model import AllArms, Model
 from sightline.jit import compiled

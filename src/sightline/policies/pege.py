@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from sightline.core.allocation.observers import sweeping
 from sightline.core.clock import FAR, Clock, is_before, later, never, tick
 from sightline.core.consistency import invariant, whole, within
-from sightline.core.estimation.least_squares import LeastSquares, best_arm, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed
 from sightline.core.model import Model
 from sightline.core.persistence import persists

@@ -31,7 +31,7 @@ from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.information.gains import INFORMATION, weigh_arms
 from sightline.core.information.gains_of_alternatives import PlainGain
 from sightline.core.information.gaps import EmpiricalGaps, FlooredGaps, ValueGaps

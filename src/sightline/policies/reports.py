@@ -16,7 +16,8 @@ from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.rules import ConfidenceRule, adapt, global_beta, ridge
 from sightline.core.consistency import close
-from sightline.core.estimation.least_squares import LeastSquares, least_squares, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import least_squares, observe
 from sightline.core.estimation.noise import EstimatedNoise
 from sightline.core.model import Model
 from sightline.core.offers import first_largest_offered, restrict_alternatives

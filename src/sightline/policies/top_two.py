@@ -44,7 +44,8 @@ from sightline.core.confidence.rules import (
     valid_rule,
 )
 from sightline.core.consistency import close, invariant
-from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model

@@ -16,7 +16,8 @@ from sightline.core.allocation.target import (
     least_gap,
     target,
 )
-from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.model import ALL_ARMS, Contexts, OneContext, bandit_model
 from tests import naive, naive_bounds_contexts

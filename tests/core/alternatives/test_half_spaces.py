@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 
 from sightline.core.alternatives.comparison import compare, locate_alternatives
 from sightline.core.alternatives.half_spaces import half_spaces
-from sightline.core.estimation.least_squares import LeastSquares, least_squares
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import least_squares
 from sightline.core.model import bandit_model
 from tests import naive
 from tests.core.helpers import compare_to_best, fed, flat_fed, observe_all, random_fed, shifts_of

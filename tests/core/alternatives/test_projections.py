@@ -11,7 +11,8 @@ from sightline.core.alternatives.comparison import Comparison, locate_alternativ
 from sightline.core.alternatives.half_spaces import half_spaces
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.alternatives.projections import Projections, projections
-from sightline.core.estimation.least_squares import LeastSquares, best_arm
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import best_arm
 from tests import naive
 from tests.core.helpers import Fed, compare_to_best, fed, random_data, random_fed, shifts_of
 from tests.marks import without_compilation

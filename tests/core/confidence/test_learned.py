@@ -22,7 +22,8 @@ from sightline.core.confidence.rules import (
     settled_until,
     valid_regulariser,
 )
-from sightline.core.estimation.least_squares import LeastSquares, least_squares, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import least_squares, observe
 from sightline.core.model import Model, bandit_model, stream_model
 from tests import naive, naive_learned
 from tests.core.helpers import random_data

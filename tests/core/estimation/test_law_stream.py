@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from sightline.core.consistency import check_consistency
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.law_stream import implicit_predictor
-from sightline.core.estimation.least_squares import LeastSquares, least_squares, observe, show_arms
+from sightline.core.estimation.least_squares import least_squares, observe, show_arms
 from sightline.core.likelihood.laws import curvature, slope
 from sightline.core.model import stream_model
 from tests import naive_law_rivals, naive_laws

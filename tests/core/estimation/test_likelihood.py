@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from sightline.core.estimation import likelihood
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.from_data import check_estimates
-from sightline.core.estimation.least_squares import LeastSquares, least_squares, observe
+from sightline.core.estimation.least_squares import least_squares, observe
 from sightline.core.likelihood.laws import GaussianLaw, IdentityLaw, LogisticLaw, PoissonLaw
 from sightline.core.model import bandit_model
 from tests import naive, naive_laws

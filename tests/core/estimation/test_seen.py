@@ -11,10 +11,9 @@ from sightline.core.estimation.least_squares import (
     REFRESH_AFTER_FALL,
     REFRESH_AFTER_UPDATES,
     least_squares,
-    refresh,
-    update_seen_widths,
 )
 from sightline.core.estimation.noise import noise_variance
+from sightline.core.estimation.recomputation import refresh, update_seen_widths
 from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
 from sightline.core.estimation.table import table_of_arms, weighted_table
 from sightline.core.model import Model, bandit_model

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from sightline.core.estimation.least_squares import LeastSquares, least_squares, observe
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import least_squares, observe
 from sightline.core.estimation.noise import estimated_noise
 from sightline.core.model import bandit_model
 from sightline.core.posterior.scores import noise_level, score

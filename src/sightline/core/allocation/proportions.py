@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import rival_of
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import norm
 from sightline.core.persistence import persists

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.program import cheapest_allocation
 from sightline.core.consistency import indices, invariant, may_hold, within
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.linalg.vectors import equal_rows, first_largest
 from sightline.core.model import Contexts, OneContext
 from sightline.core.offers import (

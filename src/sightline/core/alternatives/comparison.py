@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.linalg.vectors import inner_products, multiply_symmetric
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic

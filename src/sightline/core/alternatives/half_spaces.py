@@ -24,7 +24,7 @@ from sightline.core.alternatives.comparison import (
     locate_alternatives,
     write_shifts,
 )
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.model import Contexts, OneContext
 from sightline.core.offers import first_largest_offered
 from sightline.core.persistence import persists

@@ -37,7 +37,7 @@ from sightline.core.alternatives.half_spaces import (
     half_spaces,
     rival_of,
 )
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.likelihood import whiten_descent
 from sightline.core.estimation.seen import SeesLaw
 from sightline.core.likelihood.laws import divergence, mean_of

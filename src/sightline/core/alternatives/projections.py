@@ -38,7 +38,7 @@ from sightline.core.alternatives.nearest_point import (
     projection,
 )
 from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.linalg.cholesky import factorise, solve_transposed
 from sightline.core.persistence import persists
 from sightline.jit import compiled

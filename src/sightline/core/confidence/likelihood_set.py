@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.law_half_spaces import expand_loss
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import SeesLaw, SeesRewards, reward_of
 from sightline.core.likelihood.laws import divergence, slope

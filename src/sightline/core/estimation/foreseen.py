@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.least_squares import LeastSquares, note_worth
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import note_worth
 from sightline.core.estimation.seen import (
     SeesLaw,
     SeesLawStream,

@@ -15,7 +15,7 @@ from sightline.core.estimation.table import rows_seen
 from sightline.jit import interpreted
 
 if TYPE_CHECKING:
-    from sightline.core.estimation.least_squares import LeastSquares
+    from sightline.core.estimation.estimate import LeastSquares
 
 __all__ = ["check_estimates"]
 

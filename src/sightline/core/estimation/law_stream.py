@@ -34,12 +34,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.least_squares import (
-    LeastSquares,
-    absorb,
-    learn_new,
-    note_worth,
-)
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import absorb, learn_new, note_worth
 from sightline.core.estimation.likelihood import write_factor
 from sightline.core.estimation.seen import SeesLawStream
 from sightline.core.likelihood.laws import curvature, information, slope

@@ -44,14 +44,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import close, within
-from sightline.core.estimation.least_squares import (
-    REFRESH_AFTER_UPDATES,
-    LeastSquares,
-    absorb,
-    invert,
-    recompute,
-    recompute_arms,
-)
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import REFRESH_AFTER_UPDATES, absorb
+from sightline.core.estimation.recomputation import invert, recompute, recompute_arms
 from sightline.core.estimation.seen import SeesLaw
 from sightline.core.likelihood.laws import (
     GaussianLaw,

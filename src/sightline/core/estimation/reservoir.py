@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.frequencies import (
     Always,
     Counted,
@@ -28,7 +29,7 @@ from sightline.core.estimation.frequencies import (
     note_nothing,
     note_offer,
 )
-from sightline.core.estimation.least_squares import LeastSquares, note_worth, show_arms
+from sightline.core.estimation.least_squares import note_worth, show_arms
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic

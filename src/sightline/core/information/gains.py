@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.confidence.rules import local_beta
-from sightline.core.estimation.least_squares import LeastSquares, update_seen_widths
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.recomputation import update_seen_widths
 from sightline.core.estimation.seen import (
     SeesLaw,
     SeesLawStream,

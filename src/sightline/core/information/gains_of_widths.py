@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.seen import (
     SeesLaw,
     SeesLawStream,

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import reward_of
 from sightline.core.information.round import Round

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison, Shifts, shifts
 from sightline.core.consistency import invariant, within
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.persistence import persists
 
 __all__ = ["Round", "Weighing", "Workspace", "weighing", "workspace"]

@@ -23,12 +23,8 @@ from numpy.typing import NDArray
 
 # Streams are imported for what they register.
 import sightline.core.estimation.law_stream  # noqa: F401
-from sightline.core.estimation.least_squares import (
-    LeastSquares,
-    least_squares,
-    observe,
-    show_arms,
-)
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import least_squares, observe, show_arms
 from sightline.core.estimation.likelihood import write_factor
 from sightline.core.model import Model
 from sightline.core.persistence import persists

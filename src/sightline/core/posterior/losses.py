@@ -63,8 +63,8 @@ from sightline.core.alternatives.half_spaces import (
     rival_of,
 )
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.frequencies import Always, log_frequency
-from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.seen import apart, quadratic_forms
 from sightline.core.linalg.vectors import inner_product
 from sightline.core.model import Contexts

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import EstimatedNoise, noise_variance
 from sightline.jit import compiled, generic
 

@@ -28,8 +28,8 @@ from sightline.core.alternatives.comparison import Comparison, compare
 from sightline.core.alternatives.half_spaces import ContextHalfSpaces, context_half_spaces
 from sightline.core.clock import Clock, is_before, tick
 from sightline.core.confidence.rules import local_beta
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.frequencies import frequencies, note_offer
-from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.reservoir import remember, reservoir, show_sets
 from sightline.core.information.gains import gains_on_offer
 from sightline.core.information.gaps import upper_bound

@@ -41,7 +41,7 @@ from sightline.core.alternatives.projections import Projections, projections
 from sightline.core.clock import Clock, first_after, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.reservoir import SETS_KEPT
 from sightline.core.estimation.seen import is_silent
 from sightline.core.information.gains import INFORMATION

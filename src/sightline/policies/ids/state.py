@@ -8,7 +8,7 @@ from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
 from sightline.core.alternatives.projections import Projections
-from sightline.core.estimation.least_squares import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.information.gains import weigh_arms
 from sightline.core.information.ratio import Mixture, least_ratio
 from sightline.core.information.round import Weighing, Workspace

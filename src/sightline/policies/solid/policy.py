@@ -38,8 +38,9 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.frequencies import frequencies, note_offer
-from sightline.core.estimation.least_squares import LeastSquares, observe
+from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.table import rows_seen
 from sightline.core.linalg.vectors import norm
 from sightline.core.model import AllArms, Model

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.foreseen import (
     Foreseen,
     begin_now,
@@ -19,7 +20,7 @@ from sightline.core.estimation.foreseen import (
     foresee_gram,
     foreseen,
 )
-from sightline.core.estimation.least_squares import LeastSquares, update_seen_widths
+from sightline.core.estimation.recomputation import update_seen_widths
 from sightline.core.estimation.seen import SeesLawStream, SeesStream
 from sightline.core.likelihood.laws import information
 from sightline.core.persistence import persists

@@ -9,9 +9,9 @@ import numpy as np
 
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import block_start, blocks_in, rival_of
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.foreseen import Foreseen, begin_now, foresee
 from sightline.core.estimation.frequencies import Always, Counted, Told
-from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.reservoir import Reservoir
 from sightline.core.information.marginal import Marginal
 from sightline.core.model import AllArms

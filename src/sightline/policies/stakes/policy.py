@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
+from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.foreseen import foreseen
 from sightline.core.estimation.frequencies import frequencies, note_offer
-from sightline.core.estimation.least_squares import LeastSquares
 from sightline.core.estimation.noise import estimated_noise
 from sightline.core.estimation.reservoir import SETS_KEPT, remember, reservoir, show_sets
 from sightline.core.information.marginal import marginal
