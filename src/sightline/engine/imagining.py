@@ -16,15 +16,8 @@ import numpy as np
 
 from sightline.engine.changes import Offer
 from sightline.engine.estimates import estimates_in, mean_outcome_in
-from sightline.engine.turns import (
-    NOTHING_NEW,
-    Answers,
-    Outcome,
-    OutcomeOfSeveral,
-    answer,
-    blank_answers,
-    take_outcome,
-)
+from sightline.engine.outcomes import Outcome, OutcomeOfSeveral
+from sightline.engine.turns import NOTHING_NEW, Answers, answer, blank_answers, take_outcome
 
 if TYPE_CHECKING:
     from sightline.engine.live import LiveState

@@ -45,15 +45,13 @@ from sightline.engine.log import Log
 from sightline.engine.loop import streams
 from sightline.engine.operation import Operation
 from sightline.engine.options import Options
+from sightline.engine.outcomes import Outcome, OutcomeOfNew, OutcomeOfSeveral
 from sightline.engine.supports import Support, supports_of
 from sightline.engine.turns import (
     NOTHING_NEW,
     Mixing,
     NewSet,
     NothingNew,
-    Outcome,
-    OutcomeOfNew,
-    OutcomeOfSeveral,
     Standing,
     accept,
     answer,

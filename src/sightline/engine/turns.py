@@ -19,6 +19,7 @@ from sightline.core.consistency import invariant, may_hold, within
 from sightline.core.model import AllArms, OneContext, SomeArms
 from sightline.core.offers import is_offered, nth_offered
 from sightline.core.persistence import State
+from sightline.engine.outcomes import add_told, place_of, was_told
 from sightline.jit import compiled, compiled_apart, generic
 from sightline.policies.base import (
     choose,
@@ -36,9 +37,6 @@ __all__ = [
     "Answers",
     "Mixing",
     "NewSet",
-    "Outcome",
-    "OutcomeOfNew",
-    "OutcomeOfSeveral",
     "Standing",
     "accept",
     "answer",
@@ -115,70 +113,6 @@ class Answers(NamedTuple):
     arms: Ints
     probabilities: Array
     exploring: NDArray[np.bool_]
-
-
-class Outcome(NamedTuple):
-    """How a decision turned out.
-
-    Attributes
-    ----------
-    t : int
-        Round of the decision.
-    arm : int
-        What was played.
-    reward : float
-        What was told, in a game the outcome; nan if nothing ever will be.
-    weight : float
-        rho of the arm: the outcome is reward times weight.
-    learns : bool
-        Whether the policy wants to know.
-    """
-
-    t: int
-    arm: int
-    reward: float
-    weight: float
-    learns: bool
-
-
-class OutcomeOfNew(NamedTuple):
-    """How a decision turned out whose arm has gone since: others came with later questions.
-
-    Attributes
-    ----------
-    t, arm, reward, weight, learns
-        As of :class:`Outcome`; ``arm`` is the row among those that came with the question.
-    row : ndarray, shape (1, d)
-        Features of the arm.
-    place : int
-        Row of the policy's table through which it is learned.
-    """
-
-    t: int
-    arm: int
-    reward: float
-    weight: float
-    learns: bool
-    row: Array
-    place: int
-
-
-class OutcomeOfSeveral(NamedTuple):
-    """How a decision turned out whose arm shows p numbers.
-
-    Attributes
-    ----------
-    t, arm, learns
-        As of :class:`Outcome`.
-    reward, weight : ndarray, shape (p,)
-        As of :class:`Outcome`, for each number; all nan if nothing ever will be told.
-    """
-
-    t: int
-    arm: int
-    reward: Array
-    weight: Array
-    learns: bool
 
 
 class NothingNew(NamedTuple):
@@ -270,67 +204,6 @@ def _present_nothing(news: NothingNew, state: State) -> None:
 @compiled
 def _present_set(news: NewSet, state: State) -> None:
     show(state, news.rows, 0, news.rows.shape[0])
-
-
-@generic
-def _place_of(outcome: Any, state: State) -> int:
-    """Say which row of its table a policy is to learn from, and put it there if it has gone."""
-    raise TypeError(f"{type(outcome).__name__} is no outcome")
-
-
-@_place_of.register(Outcome)
-@_place_of.register(OutcomeOfSeveral)
-@compiled
-def _own_place(outcome: Any, state: State) -> int:
-    arm: int = outcome.arm
-    return arm
-
-
-@_place_of.register(OutcomeOfNew)
-@compiled
-def _spare_place(outcome: OutcomeOfNew, state: State) -> int:
-    show(state, outcome.row, outcome.place, outcome.place + 1)
-    return outcome.place
-
-
-@generic
-def _comes(outcome: Any) -> bool:
-    """Whether anything was told."""
-    raise TypeError(f"{type(outcome).__name__} is no outcome")
-
-
-@_comes.register(Outcome)
-@_comes.register(OutcomeOfNew)
-@compiled
-def _number_comes(outcome: Any) -> bool:
-    return not np.isnan(outcome.reward)
-
-
-@_comes.register(OutcomeOfSeveral)
-@compiled
-def _numbers_come(outcome: OutcomeOfSeveral) -> bool:
-    return not np.isnan(outcome.reward[0])
-
-
-@generic
-def _add(outcome: Any, totals: Array) -> None:
-    """Add what was told to the totals of its arm."""
-    raise TypeError(f"{type(outcome).__name__} is no outcome")
-
-
-@_add.register(Outcome)
-@_add.register(OutcomeOfNew)
-@compiled
-def _add_number(outcome: Any, totals: Array) -> None:
-    totals[outcome.arm] += outcome.reward
-
-
-@_add.register(OutcomeOfSeveral)
-@compiled
-def _add_numbers(outcome: OutcomeOfSeveral, totals: Array) -> None:
-    p = outcome.reward.shape[0]
-    for i in range(p):
-        totals[outcome.arm * p + i] += outcome.reward[i]
 
 
 @generic
@@ -478,9 +351,9 @@ def take_outcome(standing: Standing, state: State, outcome: Any, serial: int) ->
 
     Either ends a commitment, which was computed from what was known before.
     """
-    comes = _comes(outcome)
+    comes = was_told(outcome)
     if outcome.learns:
-        clock, place = Clock(outcome.t, np.nan), _place_of(outcome, state)
+        clock, place = Clock(outcome.t, np.nan), place_of(outcome, state)
         if comes:
             update(state, clock, place, outcome.reward * outcome.weight)
             standing.explorations[0] += 1
@@ -489,5 +362,5 @@ def take_outcome(standing: Standing, state: State, outcome: Any, serial: int) ->
         standing.wake_t[0] = 0
     if comes:
         standing.told[outcome.arm] += 1
-        _add(outcome, standing.totals)
+        add_told(outcome, standing.totals)
     standing.serial[0] = serial
