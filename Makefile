@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test explore docs bench clean
+.PHONY: demo test thorough explore docs bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sightline reproduce --profile quick --out demo
@@ -15,8 +15,13 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto -m "not thorough"
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n auto -m "not slow"
+
+# Compiled as well: every policy in every setting, and all formulas.  Before a release, and after a
+# change of what kernels are made of.
+thorough: $(VENV)/.installed-dev
+	$(BIN)/pytest -n auto -m thorough
 
 # Property tests on examples never drawn before; what fails becomes an @example.
 explore: $(VENV)/.installed-dev

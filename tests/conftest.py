@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.scheduling import ByKernels, place_of
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: the tests of
@@ -22,11 +22,20 @@ settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+# Formulas, which hold compiled if they hold interpreted: tests/test_recorded_runs.py ties the two.
+FORMULAS = ("tests/core/", "tests/policies/")
+
+
+# before marks are selected by -m
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse tests that would never run; begin with those that take longest."""
     for item in items:
-        if item.get_closest_marker("slow") and without_compilation.mark in item.iter_markers():
+        is_slow = item.get_closest_marker("slow")
+        if is_slow and without_compilation.mark in item.iter_markers():
             raise pytest.UsageError(f"{item.nodeid} is left out with compilation and without")
+        if not is_slow and item.nodeid.startswith(FORMULAS):
+            item.add_marker(thorough)
     items.sort(key=lambda item: place_of(item.nodeid))
 
 

@@ -20,7 +20,7 @@ from sightline.policies.base import choose, inspect, law, started, update
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.streams import recorded_stream, sphere_stream
 from tests.contracts.test_policies import CONFIGURATIONS
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 
 S = 3.0
 RULE = sl.LogDet(norm_bound=S)
@@ -112,7 +112,11 @@ COMPILED = [TAKING[0], TAKING[3], TAKING[5], TAKING[11], TAKING[12]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", COMPILED, ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [*COMPILED[:2], *(pytest.param(policy, marks=thorough) for policy in COMPILED[2:])],
+    ids=str,
+)
 def test_regret_is_sublinear(policy: sl.Policy) -> None:
     """The last 90 % of the rounds cost less per round than the first 10 %, on average."""
     n = 5000

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 
 RNG = np.random.default_rng(5)
 ACTIONS = RNG.standard_normal((6, 3))
@@ -34,6 +34,7 @@ def reward(arm: int, rng: np.random.Generator) -> float:
     return float(ACTIONS[arm] @ THETA + 0.3 * rng.standard_normal())
 
 
+@thorough
 @pytest.mark.parametrize(
     "policy",
     [*ABLE[:1], *(pytest.param(policy, marks=without_compilation) for policy in ABLE[1:])],

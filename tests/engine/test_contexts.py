@@ -11,6 +11,7 @@ from sightline.engine.loop import context_stream
 from sightline.engine.tape import blank_tape
 from sightline.policies.base import best_of
 from sightline.problems.base import Arrivals
+from tests.marks import thorough
 from tests.naive import Array
 from tests.naive_contexts import contexts_drawn
 from tests.policies.helpers import every_round
@@ -20,18 +21,23 @@ SETS = [np.eye(2), np.array([[1.0, 0.5], [0.2, 1.0], [0.1, 0.1]]), np.array([[1.
 PROBLEM = sl.ContextualBandit(SETS, [1.0, 0.3], LAW, 0.1)
 EVERY = [
     sl.IDS(),
-    sl.IDS(contexts="conditional"),
     sl.LinUCB(),
-    sl.ThompsonSampling(),
     sl.Stakes(),
-    sl.EpsilonGreedy(),
-    sl.EpsilonGreedy(0.0),
-    sl.EpsilonGreedy(20.0, "1/t"),
-    sl.LinMED(),
-    sl.LinMED(staleness=1e60),
-    sl.SOLID(),
-    sl.OAM(horizon=2000),
-    sl.BayesianIDS(300),
+    *(
+        pytest.param(policy, marks=thorough)
+        for policy in (
+            sl.IDS(contexts="conditional"),
+            sl.ThompsonSampling(),
+            sl.EpsilonGreedy(),
+            sl.EpsilonGreedy(0.0),
+            sl.EpsilonGreedy(20.0, "1/t"),
+            sl.LinMED(),
+            sl.LinMED(staleness=1e60),
+            sl.SOLID(),
+            sl.OAM(horizon=2000),
+            sl.BayesianIDS(300),
+        )
+    ),
 ]
 
 

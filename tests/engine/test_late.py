@@ -14,7 +14,7 @@ from sightline.core.model import Model
 from sightline.policies.base import Choice, Policy, register_policy
 from sightline.problems.delays import delay_text, valid_delay
 from tests.engine.test_simulate import identical
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.two_views import two_views
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
@@ -80,7 +80,7 @@ def told_before(events: list[tuple[str, int]]) -> dict[int, list[int]]:
 @pytest.mark.parametrize(
     "policy",
     [
-        sl.ThompsonSampling(),
+        pytest.param(sl.ThompsonSampling(), marks=thorough),
         sl.Stakes(),
         pytest.param(sl.IDS(), marks=without_compilation),
         pytest.param(sl.LinUCB(), marks=without_compilation),

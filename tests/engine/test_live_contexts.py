@@ -22,7 +22,7 @@ from sightline.engine.options import Options
 from sightline.jit import callable_for
 from sightline.policies.base import best_of, choose, law, update
 from tests.engine.test_journal import crash, everything
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive_contexts import contexts_drawn
 
 DATA = Path(__file__).parents[1] / "data"
@@ -343,6 +343,7 @@ def test_some_options_of_a_context(policy: sl.Policy) -> None:
         session.ask(context="desktop", available=[])
 
 
+@thorough
 @pytest.mark.parametrize("policy", POLICIES[:4], ids=lambda policy: str(policy)[-60:])
 def test_with_a_floor_every_option_of_the_context_has_its_share(policy: sl.Policy) -> None:
     session = new_session(policy, floor=0.1)
@@ -383,6 +384,7 @@ def test_windows_end_in_all_contexts() -> None:
         session.tell(first, 1.0)
 
 
+@thorough
 @pytest.mark.parametrize("policy", [*POLICIES[1:], sl.Stakes()], ids=lambda one: str(one)[-60:])
 def test_what_is_made_of_it(policy: sl.Policy, tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
@@ -622,6 +624,7 @@ def test_probabilities_are_those_of_the_law_in_every_context() -> None:
     assert max(committed.values()) > 0
 
 
+@thorough
 @pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS()], ids=["Stakes", "IDS"])
 def test_a_loaded_session_knows_how_often_contexts_came(policy: sl.Policy, tmp_path: Path) -> None:
     session = sl.Session(sl.contexts(SEGMENTS), policy, 0.1, seed=4)  # which has to count

@@ -17,7 +17,7 @@ from sightline.engine import live
 from sightline.engine.loop import streams
 from sightline.engine.options import Options
 from tests.engine.test_journal import crash, everything
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive import Array
 
 DATA = Path(__file__).parents[1] / "data"
@@ -33,7 +33,9 @@ GAME = sl.game(PAID, SEEN, names=["test", "first", "second", "both"])
 SECOND = np.roll(SEEN, 1, axis=1) * [[1], [0], [0], [-1]]
 SEVERAL = sl.game(PAID, np.stack([SEEN, SECOND], axis=1), names=GAME.names)
 every_game = pytest.mark.parametrize(
-    "options", [DUEL, GAME, SEVERAL], ids=["duel", "game", "several"]
+    "options",
+    [DUEL, pytest.param(GAME, marks=thorough), pytest.param(SEVERAL, marks=thorough)],
+    ids=["duel", "game", "several"],
 )
 POLICIES: list[sl.Policy] = [sl.Stakes(), sl.IDS()]
 OTHERS: list[sl.Policy] = [
@@ -408,6 +410,7 @@ def test_outcomes_that_do_not_come_are_learned_as_said() -> None:
         new_session(reward_window="2 rounds", on_timeout=2.0)
 
 
+@thorough
 @every_policy
 @every_game
 def test_what_can_be_known(options: Options, policy: sl.Policy, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -157,6 +157,7 @@ def test_files_from_before_there_were_laws() -> None:
     assert session.options.items is not None
 
 
+@thorough
 @pytest.mark.slow
 def test_compiled_sessions_learn_from_clicks() -> None:
     session = sl.Session(pages(), rewards=sl.Bernoulli(), seed=1)

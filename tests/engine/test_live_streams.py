@@ -27,7 +27,7 @@ from sightline.policies.base import Choice, choose, decided, register_policy, sh
 from sightline.problems.streams import draw_arms, sphere_stream
 from tests import naive
 from tests.engine.test_journal import crash, everything
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive import Array
 
 DATA = Path(__file__).parents[1] / "data"
@@ -42,13 +42,10 @@ POLICIES: list[sl.Policy] = [
     sl.Stakes(),
     sl.BayesianIDS(200),
 ]
-RARE = [sl.EpsilonGreedy(), sl.BayesianIDS(200)]
+MARKS: list[Any] = [(), thorough, thorough, thorough, without_compilation, (), without_compilation]
 every_policy = pytest.mark.parametrize(
     "policy",
-    [
-        pytest.param(policy, marks=without_compilation if policy in RARE else ())
-        for policy in POLICIES
-    ],
+    [pytest.param(policy, marks=mark) for policy, mark in zip(POLICIES, MARKS, strict=True)],
     ids=lambda policy: str(policy)[-60:],
 )
 

@@ -9,7 +9,7 @@ import pytest
 
 import sightline as sl
 from sightline.engine.estimates import Estimates
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 
 UNKNOWN = sl.Gaussian(std=None)
 OPTIONS = sl.factorial({"picture": ["large", "small"], "text": ["short", "long"]})
@@ -57,6 +57,7 @@ def test_effects_hold_without_either() -> None:
     assert (told["upper"] - told["lower"] < 2.0 * (found["upper"] - found["lower"])).all()
 
 
+@thorough
 def test_files_keep_what_was_learned(tmp_path: Path) -> None:
     session = sl.Session(OPTIONS, rewards=UNKNOWN, seed=1)
     run(session, 80)

@@ -16,7 +16,7 @@ import pytest
 import sightline as sl
 from sightline.engine.loop import streams
 from sightline.jit import interpreted
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.own_policies import REWARDS, EpsilonGreedy, Restless, Stubborn, arms_played
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
@@ -115,10 +115,10 @@ def test_regret_tends_to_the_lower_bound() -> None:
         sl.IDS(gaps="difference"),
         sl.IDS(gaps="difference-to-best"),
         sl.IDS(gaps="thresholded", information="halfspace-ucb"),
-        sl.IDS(information="log-det"),
-        sl.IDS(information="directed"),
-        sl.IDS(information="laplace"),
-        sl.IDS(information="cell-ucb", sampling="exact"),
+        pytest.param(sl.IDS(information="log-det"), marks=thorough),
+        pytest.param(sl.IDS(information="directed"), marks=thorough),
+        pytest.param(sl.IDS(information="laplace"), marks=thorough),
+        pytest.param(sl.IDS(information="cell-ucb", sampling="exact"), marks=thorough),
         sl.IDS(parameter_set=sl.Polytope.box([-2.0, -2.0], [2.0, 2.0])),
     ],
     ids=str,

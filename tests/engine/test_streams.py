@@ -22,14 +22,15 @@ from sightline.policies.base import choose, decided, dropped, show, update
 from sightline.policies.stakes.flight import see_all_landed
 from sightline.problems.streams import SphereArms, StreamBandit, recorded_stream, sphere_stream
 from tests import naive
+from tests.marks import thorough
 from tests.naive import Array
 
 EVERY = [
     sl.LinUCB(),
-    sl.ThompsonSampling(),
+    pytest.param(sl.ThompsonSampling(), marks=thorough),
     sl.IDS(contexts="conditional"),
-    sl.IDS(contexts="conditional", gaps="thresholded"),
-    sl.EpsilonGreedy(0.0),
+    pytest.param(sl.IDS(contexts="conditional", gaps="thresholded"), marks=thorough),
+    pytest.param(sl.EpsilonGreedy(0.0), marks=thorough),
 ]
 
 
@@ -174,7 +175,9 @@ def test_a_reservoir_keeps_past_sets_with_equal_chances() -> None:
         assert part.mean() == pytest.approx(expected, rel=0.2)
 
 
-@pytest.mark.parametrize("policy", [sl.IDS(), sl.Stakes()], ids=["IDS", "Stakes"])
+@pytest.mark.parametrize(
+    "policy", [sl.IDS(), pytest.param(sl.Stakes(), marks=thorough)], ids=["IDS", "Stakes"]
+)
 def test_past_sets_are_contexts_beside_the_present_one(policy: sl.Policy) -> None:
     state, rows = _sets_shown(policy, 5, seed=0)
     law = state.frequencies if isinstance(policy, sl.IDS) else state.now.frequencies

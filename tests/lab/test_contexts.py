@@ -16,6 +16,7 @@ from sightline.cli import app
 from sightline.cli.arguments import parse_problems
 from tests.lab.helpers import EOO, bits, small
 from tests.lab.test_run import Recorder
+from tests.marks import thorough
 
 SIMPLE = sl.problems.contextual_simple(2, 3, 2)
 OWN = sl.ContextualBandit([np.eye(2), [[0.5, 0.1]]], [1.0, 0.3], [0.3, 0.7], 0.5, name="own")
@@ -54,6 +55,7 @@ def test_a_store_has_the_runs_of_simulate(tmp_path: Path) -> None:
     assert len(played) == SIMPLE.k
 
 
+@thorough
 def test_policies_that_plan_by_the_horizon(tmp_path: Path) -> None:
     oam = {"OAM": sl.OAM(horizon=60)}
     results = sl.run(in_contexts(policies=oam), tmp_path / "store", Recorder())

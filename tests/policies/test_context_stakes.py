@@ -15,7 +15,7 @@ from sightline.core.posterior.losses import expected_loss
 from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import at_stake, choose, law, update
 from sightline.policies.stakes.randomised import stakes_law
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive_contexts import contexts_drawn, expected, least_ratio
 from tests.naive_stakes import KAPPA, look_at_all
 from tests.own_policies import Restless
@@ -84,7 +84,7 @@ def test_losses_gains_and_law_by_their_formulas(seed: int, rounds: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rare", [0.5, 0.1])
+@pytest.mark.parametrize("rare", [pytest.param(0.5, marks=thorough), 0.1])
 def test_jumps_and_single_rounds_agree_in_law(rare: float) -> None:
     world, runs, n = two_optimisms(rare), 400, 4000
     jumped = [sl.simulate(world, sl.Stakes(), n, s, [n]) for s in range(runs)]

@@ -14,7 +14,7 @@ from sightline.core.persistence import persistent_arrays
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, law, update
 from tests.engine.test_simulate import identical
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.own_policies import Restless
 
 LABELS = sl.problems.label_efficient()
@@ -131,7 +131,9 @@ NAMED = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", [sl.IDS(), sl.IDS("directed"), sl.Stakes()], ids=str)
+@pytest.mark.parametrize(
+    "policy", [sl.IDS(), pytest.param(sl.IDS("directed"), marks=thorough), sl.Stakes()], ids=str
+)
 @pytest.mark.parametrize("game", NAMED, ids=lambda game: game.name)
 def test_exponents(game: sl.LinearGame, policy: sl.Policy) -> None:
     """Over the last two decades, at most those of the class of the game, with some slack."""

@@ -18,7 +18,7 @@ from sightline.policies.ids.policy import ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.noise import draw
 from tests import naive, naive_laws
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive import Array
 
 ACTIONS = np.array([[1.0, 0.2, 0.0], [1.0, -0.5, 0.3], [1.0, 0.1, 0.8], [1.0, 0.6, -0.4]])
@@ -133,6 +133,7 @@ def test_jumping_and_asking_every_round_are_the_same(name: str) -> None:
     np.testing.assert_array_equal(jumped.pulls[-1], pulls)
 
 
+@thorough
 @pytest.mark.slow
 def test_regret_grows_like_the_logarithm() -> None:
     """From 10^4 to 10^40 rounds regret grows in proportion to log n."""

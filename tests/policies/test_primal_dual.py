@@ -12,7 +12,7 @@ from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_variants
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 
 
 def gaussian_arms(k: int, d: int, noise_std: float, seed: int) -> LinearBandit:
@@ -76,7 +76,9 @@ def test_same_arms_as_all_data_at_once(problem: LinearBandit, name: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(
+    "name", [name if name == "default" else pytest.param(name, marks=thorough) for name in POLICIES]
+)
 def test_same_arms_as_all_data_at_once_for_long(name: str) -> None:
     """Long enough to explore, exploit and return."""
     explored = assert_same_arms(PROBLEMS["large gaps"], name, 2000, seed=0).explored

@@ -18,7 +18,7 @@ from sightline.policies.base import Evidence, choose, inspect, update
 from sightline.policies.solid.policy import SOLIDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from tests import naive, naive_rivals_solid
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive import Array
 from tests.naive_rivals_solid import Constants, SolidTrace
 
@@ -126,6 +126,7 @@ def test_same_rounds_as_brute_force(problem: LinearBandit, configuration: str) -
     compare(problem, configuration, rounds=120, seed=4)
 
 
+@thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 @pytest.mark.parametrize("seed", range(2))

@@ -15,7 +15,7 @@ from sightline.engine.loop import streams
 from sightline.policies.base import at_stake, choose, decided, dropped, law, update
 from sightline.policies.stakes.randomised import stakes_law
 from tests.engine.test_simulate import identical
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive_stakes import look, mixture
 from tests.own_policies import Restless
 
@@ -171,7 +171,11 @@ def test_some_arms_on_offer() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", FORMS, ids=["randomised", "deterministic"])
+@pytest.mark.parametrize(
+    "policy",
+    [FORMS[0], pytest.param(FORMS[1], marks=thorough)],
+    ids=["randomised", "deterministic"],
+)
 @pytest.mark.parametrize("problem", [EOO, SPHERE], ids=["optimism", "sphere"])
 def test_regret_per_log_n_tends_to_the_lower_bound(
     problem: sl.LinearBandit, policy: sl.Stakes

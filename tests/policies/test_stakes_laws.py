@@ -13,7 +13,7 @@ from sightline.core.clock import clock_at
 from sightline.core.likelihood.laws import GaussianLaw
 from sightline.core.model import ALL_ARMS, bandit_model
 from sightline.policies.base import choose, law, update
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 
 ACTIONS = np.array([[1.0, 0.2, 0.0], [1.0, -0.5, 0.3], [1.0, 0.1, 0.8], [1.0, 0.6, -0.4]])
 
@@ -38,6 +38,7 @@ def test_with_a_normal_law_it_draws_from_the_law_of_normal_rewards(randomised: b
         update(by_law, clock_at(t), arm, y)
 
 
+@thorough
 @pytest.mark.slow
 def test_regret_comes_to_the_lower_bound_from_below() -> None:
     """R_n / (c* log n), with c* of Lai and Robbins, at 10^6 and 10^40 rounds."""

@@ -15,6 +15,7 @@ from sightline.engine.simulate import Run
 from sightline.policies.top_two import TopTwoState
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_variants
+from tests.marks import thorough
 
 
 def gaussian_arms(k: int, d: int, noise_std: float, seed: int) -> LinearBandit:
@@ -78,6 +79,7 @@ def test_same_arms_as_all_data_at_once(problem: LinearBandit, name: str) -> None
     assert_same_arms(problem, name, 120, seed=5)
 
 
+@thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("name", POLICIES)
 def test_same_arms_as_all_data_at_once_for_long(name: str) -> None:

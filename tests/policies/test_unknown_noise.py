@@ -27,7 +27,7 @@ from sightline.policies.stakes.parts import StakesState
 from sightline.problems.catalogue import build as build_problem
 from sightline.problems.catalogue import describe as describe_problem
 from tests import naive
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive import Array
 
 FREE = sl.LogDet(norm_bound=None)
@@ -222,7 +222,14 @@ def test_numbers_that_do_not_follow_are_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("label", ["IDS S unknown", "LinUCB S unknown", "Stakes"])
+@pytest.mark.parametrize(
+    "label",
+    [
+        "IDS S unknown",
+        pytest.param("LinUCB S unknown", marks=thorough),
+        pytest.param("Stakes", marks=thorough),
+    ],
+)
 @pytest.mark.parametrize("guess", [0.03, 3.0])
 def test_the_truth_is_missed_as_seldom_as_promised(label: str, guess: float) -> None:
     """In 100 runs, 50 misses at the level 1/2 would be allowed; false settlements at no time."""

@@ -12,6 +12,7 @@ from sightline import LinearGame
 from sightline.core.model import game_model
 from sightline.problems import end_of_optimism
 from tests.engine.test_simulate import identical
+from tests.marks import thorough
 from tests.naive import Array
 
 EOO = end_of_optimism(0.05)
@@ -19,7 +20,15 @@ EOO = end_of_optimism(0.05)
 
 @pytest.mark.parametrize("noise_std", [0.3, [0.3, 0.1, 0.2]], ids=["one level", "levels"])
 @pytest.mark.parametrize(
-    "policy", [sl.IDS(), sl.LinUCB(), sl.Stakes(), sl.ThompsonSampling()], ids=str
+    "policy",
+    [
+        sl.IDS(),
+        *(
+            pytest.param(policy, marks=thorough)
+            for policy in (sl.LinUCB(), sl.Stakes(), sl.ThompsonSampling())
+        ),
+    ],
+    ids=str,
 )
 def test_a_bandit_is_the_game_that_shows_what_it_pays(noise_std: Any, policy: sl.Policy) -> None:
     bandit = sl.LinearBandit(EOO.actions, EOO.theta, noise_std)

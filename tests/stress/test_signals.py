@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.marks import thorough
 from tests.stress.program import run
 
 
@@ -11,10 +12,10 @@ from tests.stress.program import run
     "arguments",
     [
         pytest.param(("IDS", 60), marks=pytest.mark.slow),
-        pytest.param(("BayesianIDS", 60), marks=pytest.mark.slow),
+        pytest.param(("BayesianIDS", 60), marks=[pytest.mark.slow, thorough]),
         pytest.param(("Stakes", 60), marks=pytest.mark.slow),
         pytest.param(("IDS in contexts", 60, "--journal"), marks=pytest.mark.slow),
-        pytest.param(("IDS on a stream", 60), marks=pytest.mark.slow),
+        pytest.param(("IDS on a stream", 60), marks=[pytest.mark.slow, thorough]),
         pytest.param(("Stakes in a game", 60, "--journal"), marks=pytest.mark.slow),
         pytest.param(("IDS on a stream", 60, "--journal"), marks=pytest.mark.slow),
         pytest.param(("LinUCB", 60, "--journal"), marks=pytest.mark.slow),

@@ -13,7 +13,7 @@ from sightline.core.model import Model
 from tests import naive, naive_family, naive_observations
 from tests.core.helpers import random_fed, round_of
 from tests.core.observations import Told, random_model, random_outcomes, random_told, told
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive import Array
 
 seeds = st.integers(0, 2**32 - 1)
@@ -93,6 +93,7 @@ def test_an_arm_that_shows_nothing_tells_nothing(information: str) -> None:
     assert np.delete(gains, 2).min() > 0.0
 
 
+@thorough
 @pytest.mark.slow
 @every_gain
 def test_compiled_gains_of_three_numbers(information: str) -> None:
