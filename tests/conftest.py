@@ -23,7 +23,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 # Formulas, which hold compiled if they hold interpreted: tests/test_recorded_runs.py ties the two.
-FORMULAS = ("tests/core/", "tests/policies/")
+FORMULAS = ("tests/contracts/", "tests/core/", "tests/policies/")
 
 
 # before marks are selected by -m

@@ -125,6 +125,7 @@ def test_regret_is_sublinear(policy: sl.Policy) -> None:
     assert final - early < 8.0 * early
 
 
+@thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [TAKING[3], TAKING[5]], ids=str)
 def test_regret_on_a_stream_of_clicks_is_sublinear(policy: sl.Policy) -> None:

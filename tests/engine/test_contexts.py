@@ -132,6 +132,7 @@ def test_jumps_and_single_rounds_agree_in_law() -> None:
             assert shares.std() == pytest.approx(spread, rel=0.25)
 
 
+@thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:40])
 def test_one_context_is_a_bandit(policy: sl.Policy) -> None:

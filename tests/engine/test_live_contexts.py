@@ -113,7 +113,9 @@ def test_a_session_decides_as_the_loop_does(policy: sl.Policy, delay: int) -> No
         assert not all(one.exploring for one in truth[-20:]), "the case of interest has come"
 
 
-@pytest.mark.parametrize("policy", [sl.LinUCB(), sl.ThompsonSampling()], ids=str)
+@pytest.mark.parametrize(
+    "policy", [sl.LinUCB(), pytest.param(sl.ThompsonSampling(), marks=thorough)], ids=str
+)
 def test_a_policy_that_never_commits_plays_as_in_a_simulation(policy: sl.Policy) -> None:
     run = sl.simulate(PROBLEM, policy, 100, 4, range(1, 101))
     noise = streams(4)[1]

@@ -508,6 +508,7 @@ def test_files_from_before_there_were_games() -> None:
     assert (made.arm, made.pair) == (1, None)
 
 
+@thorough
 @pytest.mark.parametrize(
     "told",
     [

@@ -12,7 +12,7 @@ from sightline.core.clock import clock_at
 from sightline.core.model import ALL_ARMS, SomeArms
 from sightline.jit import callable_for
 from sightline.policies.base import choose, law
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.own_policies import EpsilonGreedy
 
 ACTIONS = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-0.6, 0.8]])
@@ -78,7 +78,13 @@ def test_the_law_is_that_of_the_choices(policy: sl.Policy) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "policy",
-    [sl.IDS(), sl.ThompsonSampling(), sl.TopTwo(), sl.EpsilonGreedy(), sl.LinMED()],
+    [
+        sl.IDS(),
+        *(
+            pytest.param(policy, marks=thorough)
+            for policy in (sl.ThompsonSampling(), sl.TopTwo(), sl.EpsilonGreedy(), sl.LinMED())
+        ),
+    ],
     ids=str,
 )
 def test_the_law_of_some_arms(policy: sl.Policy) -> None:
@@ -91,6 +97,7 @@ def test_the_law_of_some_arms(policy: sl.Policy) -> None:
     assert probabilities.sum() == pytest.approx(1.0)
 
 
+@thorough
 @every_policy
 def test_with_a_floor_every_option_has_its_share(policy: sl.Policy) -> None:
     """Stated probabilities are those of the draws, by a sum that must be one on average."""

@@ -193,6 +193,7 @@ def test_past_sets_are_contexts_beside_the_present_one(policy: sl.Policy) -> Non
     np.testing.assert_allclose(arms.squared_widths, widths, atol=1e-12)
 
 
+@thorough
 def test_decisions_in_flight_among_new_arms() -> None:
     state, rows = _sets_shown(sl.Stakes(), 6, seed=1)
     before = state.estimate.learned.gram_inverse.copy()

@@ -16,7 +16,7 @@ from sightline.engine.tape import blank_tape
 from sightline.jit import interpreted
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.noise import register_noise
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive import Array
 
 ACTIONS = np.array(
@@ -44,7 +44,7 @@ def every_round(problem: sl.LinearBandit, policy: sl.Policy, rounds: int, seed: 
 
 # the interpreter needs a minute for some of these; the compiler needs long for others
 MARKS: dict[str, Any] = {
-    **dict.fromkeys(["OAM", "OSSB", "BayesianIDS"], pytest.mark.slow),
+    **dict.fromkeys(["OAM", "OSSB", "BayesianIDS"], (pytest.mark.slow, thorough)),
     **dict.fromkeys(["E4", "ExploreThenAllocate", "LinIMED", "LinMED"], without_compilation),
     **dict.fromkeys(["PhasedElimination", "SOLID", "TopTwo"], without_compilation),
 }
@@ -187,7 +187,17 @@ def test_knowing_the_levels_helps(regulariser: float | str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise_std", [0.3, LEVELS], ids=["one level", "levels"])
-@pytest.mark.parametrize("name", ["IDS", "LinUCB", "ThompsonSampling", "PrimalDual", "OSSB"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "IDS",
+        "LinUCB",
+        *(
+            pytest.param(name, marks=thorough)
+            for name in ("ThompsonSampling", "PrimalDual", "OSSB")
+        ),
+    ],
+)
 def test_the_interpreter_plays_what_compiled_code_plays(
     name: str, noise_std: float | Array
 ) -> None:

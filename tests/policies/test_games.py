@@ -17,7 +17,7 @@ from sightline.policies.ids.bayesian import current_bayesian_gains
 from tests import naive
 from tests import naive_games_policies as truth
 from tests.engine.test_simulate import identical
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive import Array
 from tests.own_policies import Restless
 from tests.policies.helpers import assert_same_rounds, every_round
@@ -135,7 +135,11 @@ def test_a_jump_equals_the_rounds_it_skips(game: Any, policy: sl.Policy) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", [GCB(), PEGE("logarithmic"), MaximumInformation()], ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [GCB(), PEGE("logarithmic"), pytest.param(MaximumInformation(), marks=thorough)],
+    ids=str,
+)
 def test_a_jump_equals_the_rounds_it_skips_for_long(policy: sl.Policy) -> None:
     assert_jumps_are_rounds(ONE_NUMBER, policy, 30_000)
 

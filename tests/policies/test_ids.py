@@ -19,7 +19,7 @@ from sightline.policies.ids.policy import IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_family
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 from tests.naive import Array, Ints
 
 
@@ -167,7 +167,9 @@ FOR_LONG = ["paper", "ucb", "exact", "log-log", "fixed", "thresholded", "differe
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FOR_LONG)
+@pytest.mark.parametrize(
+    "name", [*FOR_LONG[:2], *(pytest.param(name, marks=thorough) for name in FOR_LONG[2:])]
+)
 @pytest.mark.parametrize(("problem", "seed"), [("large gaps", 0), ("plane", 1)])
 def test_same_arms_as_algorithm_1_for_long(problem: str, seed: int, name: str) -> None:
     trace = assert_same_arms(PROBLEMS[problem], POLICIES[name], 2000, seed)

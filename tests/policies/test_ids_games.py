@@ -106,6 +106,7 @@ def test_gaps_by_default(problem: Any, gaps: str) -> None:
     assert given.rules.gaps == GAPS["difference-to-best"]
 
 
+@thorough
 @pytest.mark.slow
 def test_values_that_are_never_seen_need_differences() -> None:
     """Bounds on values never shrink where only differences are shown.

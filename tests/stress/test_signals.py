@@ -18,7 +18,7 @@ from tests.stress.program import run
         pytest.param(("IDS on a stream", 60), marks=[pytest.mark.slow, thorough]),
         pytest.param(("Stakes in a game", 60, "--journal"), marks=pytest.mark.slow),
         pytest.param(("IDS on a stream", 60, "--journal"), marks=pytest.mark.slow),
-        pytest.param(("LinUCB", 60, "--journal"), marks=pytest.mark.slow),
+        pytest.param(("LinUCB", 60, "--journal"), marks=[pytest.mark.slow, thorough]),
         pytest.param(("ThompsonSampling", 60, "--journal", "--threads", 3), marks=pytest.mark.slow),
         ("EpsilonGreedy", 60),
         ("EpsilonGreedy", 60, "--journal"),
