@@ -41,6 +41,7 @@ __all__ = [
     "Under",
     "Verdict",
     "decide",
+    "log_regret",
     "results_of",
     "slopes_between",
 ]
@@ -84,6 +85,12 @@ def _mark(results: Results, rounds: int | None) -> int:
     return results.plan.rounds.index(rounds)
 
 
+def log_regret(runs: Array) -> Array:
+    """Logarithms of regret, for ratios of it."""
+    logs: Array = np.log(np.maximum(runs, _LEAST))
+    return logs
+
+
 @dataclass(frozen=True)
 class Less:
     """Regret of one policy is below a multiple of another's, run by run.
@@ -118,7 +125,7 @@ class Less:
         if not self.typical:
             scale = float(second.mean()) if ordered else 0.0
             return sampled(measured, first - self.factor * second, scale=scale)
-        logs = np.log(np.maximum(first, _LEAST)) - np.log(np.maximum(second, _LEAST))
+        logs = log_regret(first) - log_regret(second)
         measured += f" Typical ratio {math.exp(logs.mean()):.2f}."
         return sampled(measured, logs, math.log(self.factor), float(ordered), logs=True)
 

@@ -3,8 +3,10 @@
 While a transaction is being made durable, requests gather; the next one takes them all.  So a
 request costs little more than its share of a write to disk.  Clients that were answered together
 ask again one after another: as many requests as last time are waited for, a millisecond at most,
-since one transaction of eight takes far less than one of one and one of seven.  Nothing is answered before its
-transaction is committed; if that fails, all states that it has changed are thrown away.
+since one transaction of eight takes far less than one of one and one of seven.
+
+Nothing is answered before its transaction is committed; if that fails, all states that it has
+changed are thrown away.
 """
 
 from __future__ import annotations
