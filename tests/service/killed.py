@@ -210,12 +210,12 @@ def survive_database(
                 again = []
             again = _kill_database(server, witnesses[-1], port, again, rng)
             repeated += len(again)
-            found = _found(witnesses, {"kills of PostgreSQL": i + 1, "sent again": repeated})
-            if progress is not None:
-                Path(progress).write_text(json.dumps(found))
+            if progress is not None and (i + 1) % 10 == 0:
+                done = _found(witnesses, {"kills of PostgreSQL": i + 1, "sent again": repeated})
+                Path(progress).write_text(json.dumps(done))
     finally:
         end(process)
-    return found
+    return _found(witnesses, {"kills of PostgreSQL": count, "sent again": repeated})
 
 
 def _found(witnesses: list[Witness], counts: dict[str, int]) -> dict[str, Any]:
