@@ -18,7 +18,7 @@ __all__ = ["ByKernels", "group_of", "place_of"]
 # Groups that take longest, by processor time from an empty cache: a worker that begins one of them
 # at the end would be waited for.
 LONGEST = [
-    "tests/contracts/test_policies.py: IDS",
+    "runs of IDS",
     "tests/stress/test_signals.py",
     "tests/engine/test_live_games.py",
     "tests/engine/test_live_streams.py",
@@ -27,7 +27,8 @@ LONGEST = [
     "tests/engine/test_live_contexts.py",
     "tests/stress/test_kills.py",
     "tests/test_examples.py",
-    "tests/test_recorded_runs.py",
+    "runs of Stakes",
+    "runs of PrimalDual",
     "tests/engine/test_simulate.py",
     "tests/policies/test_arm_noise.py",
     "tests/policies/test_games.py",
@@ -35,15 +36,23 @@ LONGEST = [
     "tests/policies/test_ids.py",
 ]
 
-_CONTRACTS = "tests/contracts/"
-_POLICY = re.compile(r"[\[-](\w+)\(")  # the class in the name of a test with a policy
+# The class of the policy in the name of a test, in files whose tests are kept together by policy.
+_CALL = re.compile(r"[\[-](\w+)\(")
+_POLICY = {
+    "tests/contracts/test_laws.py": _CALL,
+    "tests/contracts/test_policies.py": _CALL,
+    "tests/test_recorded_runs.py": re.compile(r"\[(\w+)"),
+}
+_SAME_KERNELS = ("tests/contracts/test_policies.py", "tests/test_recorded_runs.py")
 
 
 def group_of(name: str) -> str:
-    """Return what a test is kept together with: its file, or one policy of the contracts."""
+    """Return what a test is kept together with: its file, or what else one policy runs."""
     path = name.partition("::")[0]
-    policy = _POLICY.search(name) if path.startswith(_CONTRACTS) else None
-    return f"{path}: {policy[1]}" if policy else path
+    policy = _POLICY[path].search(name) if path in _POLICY else None
+    if policy is None:
+        return path
+    return f"runs of {policy[1]}" if path in _SAME_KERNELS else f"{path}: {policy[1]}"
 
 
 def place_of(name: str) -> int:
