@@ -24,6 +24,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # Formulas, which hold compiled if they hold interpreted: tests/test_recorded_runs.py ties the two.
 FORMULAS = ("tests/contracts/", "tests/core/", "tests/policies/")
+# What the run without compilation ignores (Makefile).
+COMPILED_ONLY = ("tests/attacks/", "tests/lab/")
 
 
 # before marks are selected by -m
@@ -32,7 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse tests that would never run; begin with those that take longest."""
     for item in items:
         is_slow = item.get_closest_marker("slow")
-        if is_slow and without_compilation.mark in item.iter_markers():
+        is_compiled_only = is_slow or item.nodeid.startswith(COMPILED_ONLY)
+        if is_compiled_only and without_compilation.mark in item.iter_markers():
             raise pytest.UsageError(f"{item.nodeid} is left out with compilation and without")
         if not is_slow and item.nodeid.startswith(FORMULAS):
             item.add_marker(thorough)

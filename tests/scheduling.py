@@ -43,16 +43,13 @@ _POLICY = {
     "tests/contracts/test_policies.py": _CALL,
     "tests/test_recorded_runs.py": re.compile(r"\[(\w+)"),
 }
-_SAME_KERNELS = ("tests/contracts/test_policies.py", "tests/test_recorded_runs.py")
 
 
 def group_of(name: str) -> str:
     """Return what a test is kept together with: its file, or what else one policy runs."""
     path = name.partition("::")[0]
     policy = _POLICY[path].search(name) if path in _POLICY else None
-    if policy is None:
-        return path
-    return f"runs of {policy[1]}" if path in _SAME_KERNELS else f"{path}: {policy[1]}"
+    return f"runs of {policy[1]}" if policy else path
 
 
 def place_of(name: str) -> int:

@@ -42,10 +42,19 @@ POLICIES: list[sl.Policy] = [
     sl.Stakes(),
     sl.BayesianIDS(200),
 ]
-MARKS: list[Any] = [(), thorough, thorough, thorough, without_compilation, (), without_compilation]
+RARE = [sl.EpsilonGreedy(), sl.BayesianIDS(200)]
+COMPILED = [sl.LinUCB(), sl.Stakes()]
+
+
+def _marks(policy: sl.Policy) -> Any:
+    if policy in RARE:
+        return without_compilation
+    return () if policy in COMPILED else thorough
+
+
 every_policy = pytest.mark.parametrize(
     "policy",
-    [pytest.param(policy, marks=mark) for policy, mark in zip(POLICIES, MARKS, strict=True)],
+    [pytest.param(policy, marks=_marks(policy)) for policy in POLICIES],
     ids=lambda policy: str(policy)[-60:],
 )
 
