@@ -24,7 +24,7 @@ from sightline.policies.reports import check_adapted, readapt
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
 FORMAT = "sightline-session"
-VERSION = 8
+VERSION = 9
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -116,18 +116,22 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
     snapshot = Snapshot(header, arrays)
     if version == 2:
         return _from_layout_2(snapshot)
-    return _from_layouts_3_to_7(snapshot) if version < VERSION else snapshot
+    return _from_layouts_3_to_8(snapshot) if version < VERSION else snapshot
 
 
-def _from_layouts_3_to_7(old: Snapshot) -> Snapshot:
-    """Read a file from before one could commit to an option.
+def _from_layouts_3_to_8(old: Snapshot) -> Snapshot:
+    """Read a file from before rewards waited until their window closes.
 
-    Or from before there were contexts, options new in every round, games, or laws.
+    Or from before one could commit to an option, and before there were contexts, options new in
+    every round, games, or laws.
     """
     options = {"contexts": None, "stream": False, "items": None} | old.header["options"]
     later: dict[str, Any] = {"rewards": None, "committed": []}
     header = later | old.header | {"options": options, "version": VERSION}
-    return Snapshot(header, old.arrays)
+    count = len(old.arrays["open.id"])
+    shape = (count, *old.arrays["closed.reward"].shape[1:])
+    waiting = {"open.reward": np.full(shape, math.nan), "open.received": np.full(count, math.nan)}
+    return Snapshot(header, waiting | old.arrays)
 
 
 def _from_layout_2(old: Snapshot) -> Snapshot:
@@ -157,6 +161,8 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
         "open.round": np.array(ids, dtype=np.int64),  # which was the id
         "open.probability": np.full(count, math.nan),
         "open.made": np.zeros(count),
+        "open.reward": np.full(count, math.nan),
+        "open.received": np.full(count, math.nan),
     }
     closed = {name.replace("open", "closed"): array[:0] for name, array in arrays.items()}
     closed |= {f"closed.{name}": np.zeros(0) for name in ("ending", "reward", "when")}

@@ -128,6 +128,11 @@ class Status:
         Rewards learned from.
     pending : int
         Questions whose reward has not been told.
+    waiting : int
+        Rewards that were told and wait until their window closes; then they enter the estimate.
+    waiting_until : float or None
+        When the last of them does: in seconds since 1970, or in which round if the window is
+        measured in rounds; None if no reward waits.
     told, expired, given_up : int
         Questions that were closed: by a reward, by the end of the reward window, by ``give_up``.
     late : int
@@ -160,6 +165,8 @@ class Status:
     price: float
     bests: Mapping[str, int] = field(default_factory=dict)
     advice: str = ""
+    waiting: int = 0
+    waiting_until: float | None = None
 
     def at_stake(self, decisions: int) -> str:
         """Say in words whether it is worth to go on exploring.

@@ -81,8 +81,9 @@ class Event(NamedTuple):
     sequence : int
         Its number, from 1.
     kind : str
-        ``"asked"``, ``"told"``, ``"expired"``, ``"given up"``, ``"late"``, ``"amended"``,
-        ``"added"``, ``"retired"`` or ``"committed"``.
+        ``"asked"``, ``"received"``, ``"told"``, ``"expired"``, ``"given up"``, ``"late"``,
+        ``"amended"``, ``"added"``, ``"retired"`` or ``"committed"``.  A reward that waits for the
+        end of its window is received, and told when the window closes.
     time : float
         Seconds since 1970.
     decision : str or None
@@ -166,7 +167,7 @@ def closing_in(events: list[Event]) -> Closing | None:
 
     Features of a decision are not in it: nobody needs those of a closed one.
     """
-    entries = [event for event in events if event.kind not in ("late", "amended")]
+    entries = [event for event in events if event.kind not in ("received", "late", "amended")]
     if len(entries) < 2:
         return None
     asked, end = entries

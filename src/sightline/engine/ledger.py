@@ -11,7 +11,7 @@ import os
 import re
 from binascii import b2a_base64
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
@@ -22,12 +22,13 @@ from sightline.engine.decisions import (
     Pending,
     UnknownDecisionError,
 )
-from sightline.validation import LARGEST, integer, number, shown
+from sightline.validation import LARGEST, flag, integer, number, shown
 
 __all__ = [
     "Closing",
     "Ending",
     "Ledger",
+    "Received",
     "Tally",
     "Told",
     "Window",
@@ -70,8 +71,15 @@ class Closing(NamedTuple):
     when: float
 
 
+class Received(NamedTuple):
+    """A reward that was told while the window of its decision is open."""
+
+    reward: Told
+    when: float
+
+
 class Window(NamedTuple):
-    """How long to wait for rewards.
+    """How long to wait for rewards, and when they enter the estimate.
 
     Attributes
     ----------
@@ -81,11 +89,21 @@ class Window(NamedTuple):
         Later questions.
     reward : float or None
         What to learn in place of a reward that has not come; None: nothing.
+    early : bool
+        Whether a reward enters the estimate when it is told.  If not, all rewards wait until
+        their window closes: successes that are told at once would otherwise count before the
+        failures of the same time, which are known by silence alone.
     """
 
     seconds: float | None = None
     rounds: int | None = None
     reward: float | None = None
+    early: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether rewards wait until their window closes."""
+        return not (self.early or (self.seconds is None and self.rounds is None))
 
     def is_over(self, decision: Pending, now: float, round_: int) -> bool:
         """Whether the reward of a decision comes too late."""
@@ -93,19 +111,34 @@ class Window(NamedTuple):
         return late or (self.rounds is not None and round_ - decision.round > self.rounds)
 
 
-def valid_window(seconds: object, rounds: object, reward: object) -> Window:
+def valid_window(seconds: object, rounds: object, reward: object, early: object = False) -> Window:
     """Check a window that comes from a file."""
-    return Window(
+    return _consistent(
         None if seconds is None else number("seconds", seconds, above=0),
         None if rounds is None else integer("rounds", rounds, at_least=1),
         None if reward is None else reward_value("reward", reward),
+        flag("early_rewards", early),
     )
+
+
+def _consistent(
+    seconds: float | None, rounds: int | None, reward: float | None, early: bool
+) -> Window:
+    """Refuse to learn early where silence means a reward: it comes later than the others."""
+    if early and reward is not None:
+        raise ValueError(
+            f"early_rewards=True needs on_timeout='ignore', got {reward:g}: rewards that are told "
+            "would enter the estimate before those that are known by silence"
+        )
+    if early and seconds is None and rounds is None:
+        raise ValueError("early_rewards=True needs a reward_window such as '2 hours'")
+    return Window(seconds, rounds, reward, early)
 
 
 _UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
-def window(reward_window: object, on_timeout: object) -> Window:
+def window(reward_window: object, on_timeout: object, early_rewards: object = False) -> Window:
     """Check the arguments of a session.
 
     Parameters
@@ -114,7 +147,10 @@ def window(reward_window: object, on_timeout: object) -> Window:
         Seconds, or a text such as ``"2 hours"`` or ``"500 rounds"``; None: no end.
     on_timeout : "ignore" or float
         What to learn after that.
+    early_rewards : bool
+        Whether rewards enter the estimate when they are told, not when their window closes.
     """
+    early = flag("early_rewards", early_rewards)
     if on_timeout == "ignore":
         reward = None
     elif isinstance(on_timeout, str):
@@ -124,11 +160,12 @@ def window(reward_window: object, on_timeout: object) -> Window:
     if reward_window is None:
         if reward is not None:
             raise ValueError(f"on_timeout={reward:g} needs a reward_window such as '2 hours'")
-        return Window()
+        return _consistent(None, None, None, early)
     if isinstance(reward_window, timedelta):
         reward_window = reward_window.total_seconds()
     if not isinstance(reward_window, str):
-        return Window(seconds=number("reward_window", reward_window, above=0), reward=reward)
+        seconds = number("reward_window", reward_window, above=0)
+        return _consistent(seconds, None, reward, early)
     match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]+?)s?\s*", reward_window)
     if match is None or (match[2] != "round" and match[2] not in _UNITS):
         raise ValueError(
@@ -140,9 +177,10 @@ def window(reward_window: object, on_timeout: object) -> Window:
     except ValueError:
         raise ValueError(f"reward_window has no valid number: {reward_window!r}") from None
     if match[2] == "round":
-        return Window(rounds=integer("reward_window", amount, at_least=1), reward=reward)
+        rounds = integer("reward_window", amount, at_least=1)
+        return _consistent(None, rounds, reward, early)
     seconds = number("reward_window", amount * _UNITS[match[2]], above=0)
-    return Window(seconds=seconds, reward=reward)
+    return _consistent(seconds, None, reward, early)
 
 
 def reward_value(name: str, reward: object) -> float:
@@ -199,10 +237,11 @@ class Ledger:
         # Whose first entry is found at once, however many before it were removed.
         self.open: OrderedDict[str, Pending] = OrderedDict()  # the oldest first
         self.closed: OrderedDict[str, Closing] = OrderedDict()  # the one closed first comes first
+        self.received: dict[str, Received] = {}  # of open decisions, until their window closes
         self.tally = Tally()
 
     def due(self, now: float, round_: int) -> list[Closing]:
-        """Decisions whose window is over, with what is to be learned in place of their rewards."""
+        """Decisions whose window is over, with their rewards or what is learned in their place."""
         limits = self.window
         if limits.seconds is None and limits.rounds is None:
             return []
@@ -210,21 +249,46 @@ class Ledger:
         over = []
         for decision in self.open.values():
             if limits.is_over(decision, now, round_):
-                over.append(Closing(decision, "expired", reward, now))
+                told = self.received.get(decision.id)
+                over.append(
+                    Closing(decision, "expired", reward, now)
+                    if told is None
+                    else Closing(decision, "told", told.reward, now)
+                )
             elif limits.seconds is None or decision.made <= now:
                 break  # those made later are not over either
             # else the clock was set back since, and it says nothing of those made later
         return over
 
+    def waiting_until(self) -> float | None:
+        """Find when the last of the rewards received so far enters the estimate; None for none.
+
+        In seconds since 1970, or as a round, as the window is measured.
+        """
+        if not self.received:
+            return None
+        newest = self.open[next(id_ for id_ in reversed(self.open) if id_ in self.received)]
+        limits = self.window
+        if limits.rounds is not None:
+            return float(newest.round + limits.rounds + 1)
+        assert limits.seconds is not None
+        return newest.made + limits.seconds
+
     def enter(
-        self, closings: Iterable[Closing], decisions: Iterable[Pending], tally: Tally
+        self,
+        closings: Iterable[Closing],
+        decisions: Iterable[Pending],
+        tally: Tally,
+        received: Mapping[str, Received],
     ) -> None:
         """Enter what has happened, and the tally after it.
 
         What has been entered already changes nothing: an interrupted entry is made again.
         """
+        self.received.update(received)
         for closing in closings:
             decision = closing.decision
+            self.received.pop(decision.id, None)
             if decision.features is not None:  # which nobody needs any more
                 closing = closing._replace(decision=decision._replace(features=None))
             self.closed[decision.id] = closing

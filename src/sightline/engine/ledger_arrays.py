@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from sightline.core.consistency import within
 from sightline.engine.archive import Snapshot
 from sightline.engine.decisions import Pending
-from sightline.engine.ledger import Closing, Ending, Ledger, Tally, Told, is_nothing
+from sightline.engine.ledger import Closing, Ending, Ledger, Received, Tally, Told, is_nothing
 from sightline.validation import LARGEST, integer
 
 __all__ = ["fill_ledger", "ledger_arrays"]
@@ -77,8 +78,8 @@ def _with_features(decisions: list[Pending], arrays: Arrays, d: int) -> list[Pen
     return [one._replace(features=row) for one, row in zip(decisions, rows, strict=True)]
 
 
-def _told(closings: list[Closing], p: int) -> NDArray[np.float64]:
-    """List what was told of closed decisions, p numbers each."""
+def _told(closings: Sequence[Closing | Received], p: int) -> NDArray[np.float64]:
+    """List what was told of decisions, p numbers each."""
     if p == 1:
         return np.array([one.reward for one in closings], dtype=np.float64)
     rows = [(math.nan,) * p if is_nothing(one.reward) else one.reward for one in closings]
@@ -88,7 +89,7 @@ def _told(closings: list[Closing], p: int) -> NDArray[np.float64]:
 def _told_in(column: NDArray[Any], p: int) -> list[Told]:
     """Inverse of :func:`_told`."""
     if column.dtype != np.float64 or column.shape[1:] != (() if p == 1 else (p,)):
-        raise ValueError("its column closed.reward is of another kind")
+        raise ValueError("its columns of rewards are of another kind")
     if p == 1:
         return list(column.tolist())
     return [math.nan if math.isnan(row[0]) else tuple(row) for row in column.tolist()]
@@ -97,13 +98,17 @@ def _told_in(column: NDArray[Any], p: int) -> list[Told]:
 def ledger_arrays(ledger: Ledger, d: int = 0, p: int = 1) -> Arrays:
     """Arrays of all decisions that a session remembers.
 
-    Of open ones d features are kept, of closed ones the p numbers that were told.
+    Of open ones d features are kept, and of all of them the p numbers that were told.
     """
     closings, decisions = list(ledger.closed.values()), list(ledger.open.values())
+    nothing = Received(math.nan, math.nan)
+    received = [ledger.received.get(one.id, nothing) for one in decisions]
     features = [one.features for one in decisions]
     return {
         **_table(decisions, "open"),
         **({"open.features": np.array(features, np.float64).reshape(-1, d)} if d else {}),
+        "open.reward": _told(received, p),
+        "open.received": np.array([one.when for one in received], dtype=np.float64),
         **_table([closing.decision for closing in closings], "closed"),
         "closed.ending": np.array([_ENDINGS.index(one.ending) for one in closings], dtype=np.int64),
         "closed.reward": _told(closings, p),
@@ -124,6 +129,14 @@ def fill_ledger(ledger: Ledger, snapshot: Snapshot, k: int, t: int, d: int = 0, 
     if d:
         decisions = _with_features(decisions, arrays, d)
     ledger.open = OrderedDict((one.id, one) for one in decisions)
+    told, times = _told_in(arrays["open.reward"], p), arrays["open.received"].tolist()
+    ledger.received = {
+        one.id: Received(reward, when)
+        for one, reward, when in zip(decisions, told, times, strict=True)
+        if not is_nothing(reward)
+    }
+    if ledger.received and not ledger.window.holds:
+        raise ValueError("it has rewards that wait, and no window that they wait for")
     closed = _decisions(arrays, "closed", k, t)
     endings, times = (arrays[f"closed.{name}"].tolist() for name in ("ending", "when"))
     ends = zip(closed, endings, _told_in(arrays["closed.reward"], p), times, strict=True)

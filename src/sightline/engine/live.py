@@ -39,7 +39,7 @@ from sightline.engine.changes import (
 )
 from sightline.engine.estimates import Estimates, differences_in, estimates_in
 from sightline.engine.imagining import fill_imagining
-from sightline.engine.ledger import Closing, Ledger, Window
+from sightline.engine.ledger import Closing, Ledger, Received, Window
 from sightline.engine.ledger_arrays import fill_ledger, ledger_arrays
 from sightline.engine.log import Log
 from sightline.engine.loop import streams
@@ -215,8 +215,11 @@ class LiveState:
         available: tuple[int, ...] | None = None,
         context: int | None = None,
         actions: NDArray[np.float64] | None = None,
+        received: dict[str, Received] | None = None,
     ) -> Operation:
         """Close decisions, then make decisions with these ids; or count a late reward.
+
+        Or take rewards that wait until the windows of their decisions close.
 
         Decisions are made in a context, where there are contexts, and among the rows of
         ``actions``, as :meth:`new_rows` returns them, where arms are new in every round.
@@ -243,6 +246,7 @@ class LiveState:
             before=(
                 None if self._compiled else copy.deepcopy((table.standing, table.state, self.rng))
             ),
+            received=received or {},
         )
         self._operation = operation
         self._carry_out(operation)
@@ -257,7 +261,8 @@ class LiveState:
                     self._take(closing, serial)
         if operation.ids and done.item() < operation.last:
             self._answer(operation)
-        self.ledger.enter(operation.closings, operation.decisions(), operation.tally)
+        ledger, made = self.ledger, operation.decisions()
+        ledger.enter(operation.closings, made, operation.tally, operation.received)
         if self.journal is not None:
             self.journal.append(operation.events())
         self._operation = None

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sightline.engine.decisions import Pending
 from sightline.engine.journal import Event, set_to_bytes, told_to_event
-from sightline.engine.ledger import Closing, Tally, is_nothing
+from sightline.engine.ledger import Closing, Received, Tally, is_nothing
 from sightline.engine.turns import Answers
 
 __all__ = ["Operation"]
@@ -49,6 +49,8 @@ class Operation:
         Of the ledger, after it.
     late : str
         Id of the decision whose reward came too late, if that is all that has happened.
+    received : dict of str to Received
+        Rewards that wait until the windows of their decisions close.
     first : int
         Serial number of its first kernel.
     sequence : int
@@ -70,6 +72,7 @@ class Operation:
     first: int
     sequence: int
     before: tuple[Any, ...] | None
+    received: dict[str, Received]
     _made: list[Pending] | None = None
 
     @property
@@ -88,6 +91,10 @@ class Operation:
         events = [
             Event(next(numbers), one.ending, self.now, one.decision.id, **told_to_event(one.reward))
             for one in self.closings
+        ]
+        events += [
+            Event(next(numbers), "received", self.now, id_, **told_to_event(one.reward))
+            for id_, one in self.received.items()
         ]
         questions: int | None = len(self.ids)
         body = None if self.available is None else json.dumps(self.available)

@@ -12,7 +12,7 @@ from sightline.engine.archive import read_snapshot
 from sightline.engine.decisions import Pending
 from sightline.engine.games import several_numbers
 from sightline.engine.journal import Event, set_of_bytes, told_in_event
-from sightline.engine.ledger import Closing, Ending, is_nothing
+from sightline.engine.ledger import Closing, Ending, Received, Told, is_nothing
 from sightline.engine.live import CHANGES, LiveState
 from sightline.engine.log import Log
 from sightline.engine.supports import Support
@@ -53,6 +53,8 @@ def replay(live: LiveState, events: Iterable[Event], watch: Watch | None = None)
             live.change(event.time, event.kind, json.loads(event.body or ""))
         elif event.kind == "late":
             live.perform(event.time, [], late=event.decision or "")
+        elif event.kind == "received":
+            _receive_again(live, event)
         else:
             _close_again(live, event)
 
@@ -76,16 +78,30 @@ def _ask_again(live: LiveState, batch: list[Event], watch: Watch | None) -> None
             watch(event, made, support)
 
 
+def _receive_again(live: LiveState, event: Event) -> None:
+    decision = event.decision or ""
+    if decision not in live.ledger.open or not live.ledger.window.holds:
+        raise ValueError(f"event {event.sequence} tells a reward that no decision waits for")
+    received = Received(_told_again(live, event), event.time)
+    live.perform(event.time, [], received={decision: received})
+
+
 def _close_again(live: LiveState, event: Event) -> None:
     decision = live.ledger.open.get(event.decision or "")
     if decision is None or event.kind not in get_args(Ending):
         raise ValueError(f"event {event.sequence} closes a decision that is not open")
+    told = _told_again(live, event)
+    live.perform(event.time, [Closing(decision, cast(Ending, event.kind), told, event.time)])
+
+
+def _told_again(live: LiveState, event: Event) -> Told:
+    """Read what an event tells: as many numbers as an option shows."""
     told = told_in_event(event)
     if live.options.per_arm > 1 and not is_nothing(told):
         told = several_numbers(told, live.options.per_arm)
     elif isinstance(told, tuple):
         raise ValueError(f"event {event.sequence} tells several numbers, and an option shows one")
-    live.perform(event.time, [Closing(decision, cast(Ending, event.kind), told, event.time)])
+    return told
 
 
 def check_beginning(journal: Log, wanted: LiveState) -> None:

@@ -22,7 +22,16 @@ from sightline.engine.estimates import Estimates
 from sightline.engine.games import outcome_value, several_numbers
 from sightline.engine.guard import exclusive
 from sightline.engine.labels import Level
-from sightline.engine.ledger import Closing, Told, date_of, new_ids, refusal, reward_value, unknown
+from sightline.engine.ledger import (
+    Closing,
+    Received,
+    Told,
+    date_of,
+    new_ids,
+    refusal,
+    reward_value,
+    unknown,
+)
 from sightline.engine.likelihoods import check_support, looks_like_clicks
 from sightline.engine.live import weakest
 from sightline.engine.stored import StoredSession
@@ -70,11 +79,16 @@ class Session(StoredSession):
         needs.  Features then add up to the log odds of a click, or to the log of a mean count.
     reward_window : float, timedelta or str, optional
         How long to wait for a reward: seconds, or a text such as ``"2 hours"`` or ``"500 rounds"``.
-        A reward that comes later is refused.
+        A reward that comes later is refused.  All rewards enter the estimate when their window
+        closes, whenever they were told, so that what is learned does not depend on which of them
+        are told sooner.
     on_timeout : "ignore" or float
         What to learn then: nothing, or this reward.  Where only successes are told, it must be 0:
         ignoring all others would estimate every option at 1.  In a duel, what ``tell`` takes: 0.5
         is a tie.
+    early_rewards : bool
+        Let rewards enter the estimate when they are told.  This is right only if whether and when a
+        reward is told does not depend on the reward; it needs ``on_timeout="ignore"``.
     floor : float
         Least probability of every option in every decision, at most 1/k, k being the number of
         options in the largest context: so that any policy can be evaluated on the log.  It costs
@@ -256,10 +270,11 @@ class Session(StoredSession):
     def _tell(self, rewards: list[Any]) -> None:
         values = [self._value(_id_of(decision), told) for decision, told in rewards]
         now = self._expire()
+        ledger = self._live.ledger
         told: dict[str, Closing] = {}
         for id_, value in values:
-            decision = self._live.ledger.open.get(id_)
-            if decision is not None and id_ not in told:
+            decision = ledger.open.get(id_)
+            if decision is not None and id_ not in told and id_ not in ledger.received:
                 told[id_] = Closing(decision, "told", value, now)
                 continue
             error = refusal(id_, told.get(id_) or self._closing(id_), value)
@@ -267,8 +282,15 @@ class Session(StoredSession):
                 self._live.perform(now, [], late=id_)
             if error is not None:
                 raise error
-        if told:
+        if told and ledger.window.holds:
+            self._receive(now, {id_: one.reward for id_, one in told.items()})
+        elif told:
             self._live.perform(now, list(told.values()))
+
+    def _receive(self, now: float, rewards: dict[str, Told]) -> None:
+        """Take rewards that enter the estimate when the windows of their decisions close."""
+        received = {id_: Received(reward, now) for id_, reward in rewards.items()}
+        self._live.perform(now, [], received=received)
 
     def _value(self, id_: str, told: object) -> tuple[str, Told]:
         """Id, and what is learned: in a duel it depends on the decision."""
@@ -316,11 +338,15 @@ class Session(StoredSession):
             If the policy discards data, or options are new in every round: too little is then kept.
         """
         id_ = _id_of(decision)
+        _, value = self._value(id_, reward)
+        now, closing = self._expire(), self._closing(id_)
+        if id_ in self._live.ledger.received:
+            if closing is not None and closing.reward != value:
+                self._receive(now, {id_: value})
+            return
         if id_ in self._live.ledger.open:
             self._tell([(id_, reward)])
             return
-        _, value = self._value(id_, reward)
-        now, closing = self._expire(), self._closing(id_)
         if closing is None or closing.ending != "told":
             error = refusal(id_, closing, value)
             assert error is not None
@@ -360,7 +386,7 @@ class Session(StoredSession):
         given_up = [
             Closing(one, "given up", math.nan, now)
             for one in self._live.ledger.open.values()
-            if one.round < limit
+            if one.round < limit and one.id not in self._live.ledger.received
         ]
         if given_up:
             self._live.perform(now, given_up)
@@ -389,7 +415,7 @@ class Session(StoredSession):
         id_ = _id_of(decision)
         now = self._expire()
         made = self._live.ledger.open.get(id_)
-        if made is not None:
+        if made is not None and id_ not in self._live.ledger.received:
             self._live.perform(now, [Closing(made, "given up", math.nan, now)])
             return
         closing = self._closing(id_)
@@ -425,7 +451,9 @@ class Session(StoredSession):
             round=clock.t,
             next_exploration=None if live.table.committed else _round_of(wake),
             explorations=int(live.standing.explorations[0]),
-            pending=len(live.ledger.open),
+            pending=len(live.ledger.open) - len(live.ledger.received),
+            waiting=len(live.ledger.received),
+            waiting_until=live.ledger.waiting_until(),
             expected_loss=loss,
             price=price,
             bests={} if blocks is None else _bests(blocks.names, reports),
@@ -445,7 +473,8 @@ class Session(StoredSession):
     def pending(self) -> list[Pending]:
         """List decisions whose reward has not been told, the oldest first."""
         self._expire()
-        return list(self._live.ledger.open.values())
+        ledger = self._live.ledger
+        return [one for one in ledger.open.values() if one.id not in ledger.received]
 
     @exclusive
     def estimates(self) -> Estimates | None:
@@ -484,8 +513,12 @@ class Session(StoredSession):
         return decision
 
     def _closing(self, id_: str) -> Closing | None:
-        """Find how a decision was closed, if that is remembered."""
-        found = self._live.ledger.closed.get(id_)
+        """Find how a decision was closed, if that is remembered, or will be by its reward."""
+        ledger = self._live.ledger
+        told = ledger.received.get(id_)
+        if told is not None:
+            return Closing(ledger.open[id_], "told", told.reward, told.when)
+        found = ledger.closed.get(id_)
         if found is None and self._live.journal is not None:
             return self._live.journal.closing(id_)
         return found

@@ -47,12 +47,13 @@ class StoredSession:
         rewards: Likelihood | None = None,
         reward_window: float | timedelta | str | None = None,
         on_timeout: str | float = "ignore",
+        early_rewards: bool = False,
         floor: float = 0.0,
         now: Callable[[], float] = time.time,
     ) -> None:
         options = as_options(actions)
         noise, likelihood = noise_or_law(noise_std, rewards)
-        limits = check_window(window(reward_window, on_timeout), options)
+        limits = check_window(window(reward_window, on_timeout, early_rewards), options)
         if limits.reward is not None:
             limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, options))
         if limits.reward is not None and likelihood is not None:
@@ -74,6 +75,7 @@ class StoredSession:
         rewards: Likelihood | None = None,
         reward_window: float | timedelta | str | None = None,
         on_timeout: str | float = "ignore",
+        early_rewards: bool = False,
         floor: float = 0.0,
         now: Callable[[], float] = time.time,
     ) -> Self:
@@ -86,7 +88,7 @@ class StoredSession:
         ----------
         path : path
             The journal, one SQLite file; it is made if it does not exist.
-        actions, policy, noise_std, seed, rewards, reward_window, on_timeout, floor, now
+        actions, policy, noise_std, seed, rewards, reward_window, on_timeout, early_rewards, floor, now
             As of :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options are
             given, all must be as when the session began.  A policy that is not part of the library
             must be given again.
@@ -100,9 +102,17 @@ class StoredSession:
         def begin(cls: type[Self], policy: Policy | None) -> Self:
             if actions is None:
                 raise ValueError(f"{os.fspath(path)} is new: give actions")
-            limits: dict[str, Any] = {"reward_window": reward_window, "on_timeout": on_timeout}
             return cls(
-                actions, policy, noise_std, seed, rewards=rewards, **limits, floor=floor, now=now
+                actions,
+                policy,
+                noise_std,
+                seed,
+                rewards=rewards,
+                reward_window=reward_window,
+                on_timeout=on_timeout,
+                early_rewards=early_rewards,
+                floor=floor,
+                now=now,
             )
 
         journal = Journal(file_path("path", path))

@@ -8,6 +8,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -65,6 +66,7 @@ def decision_frame(
         offers = Offers(len(view.options), events, view.options.contexts)
     ends_in = events if later is None else later
     closed = {event.decision: event for event in ends_in if event.kind in ENDINGS}
+    received = {event.decision: event.time for event in ends_in if event.kind == "received"}
     corrections = [event for event in ends_in if event.kind == "amended"]
     amended = {event.decision: amendment_in(event).now for event in corrections}
     asked, offered = [], []
@@ -96,6 +98,7 @@ def decision_frame(
             "asked_at": times(event.time for event in asked),
             **_told(view.options, ends, amended),
             told_at: times(None if end is None else end.time for end in ends),
+            "received_at": times(map(_received, asked, ends, repeat(received))),
             "closed_sequence": _whole(None if end is None else end.sequence for end in ends),
             "questions": _whole(event.questions for event in asked),
             "available": _available(asked),
@@ -103,6 +106,12 @@ def decision_frame(
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
         }
     )
+
+
+def _received(asked: Event, end: Event | None, received: dict[str | None, float]) -> float | None:
+    """Find when a reward was told, which may be before its decision was closed."""
+    told = None if end is None or end.kind != "told" else end.time
+    return received.get(asked.decision, told)
 
 
 def _config_hash(policy: Policy) -> str:

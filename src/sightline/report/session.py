@@ -107,13 +107,16 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         - ``probability``, with which the option was drawn, nan if unknown; ``exploring``;
         - ``policy``, the name of its class, and ``policy_config_hash``, the same for policies with
           the same configuration;
-        - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed; in a game, where
+        - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed; ``received_at``,
+          when its reward was told, which is earlier where rewards wait until their window closes;
+          in a game, where
           rewards are not seen, ``observation`` and ``observed_at`` in their place, or
           ``observation:0`` and so on if several numbers are seen; the observation of a duel is 1
           if the first has won, -1 if the second has;
         - ``amended``, whether another reward was told before; ``reward`` is the last one;
         - ``outcome``: ``"observed"``, ``"expired"``, ``"given up"`` or ``"open"``.  Of an expired
-          decision the reward is that of ``on_timeout``;
+          decision the reward is that of ``on_timeout``.  An open decision has no reward yet, even
+          if one was told: until its window closes, only some of its kind are known;
         - for ``sightline audit``, which recomputes every probability: ``closed_sequence``, the
           number of the entry that closed it; ``questions``, how many were asked at once, in the
           first of them; and in Parquet only ``available``, the rows that a question was about.

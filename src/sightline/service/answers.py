@@ -68,14 +68,17 @@ def _probabilities(entry: Entry, options: Options) -> dict[str, float] | None:
     return dict(zip(names, support.probabilities, strict=True))
 
 
-def closing_answer(closing: Closing, amended: bool) -> dict[str, Any]:
-    """Describe how a decision was closed, and whether it was told another reward before."""
+def closing_answer(closing: Closing, amended: bool, waits: bool = False) -> dict[str, Any]:
+    """Describe how a decision was closed, and whether it was told another reward before.
+
+    A reward that waits until the window of its decision closes has been received.
+    """
     told = closing.reward
     reward = list(told) if isinstance(told, tuple) else plain(told)
     return {
         "id": closing.decision.id,
-        "outcome": _OUTCOMES[closing.ending],
+        "outcome": "received" if waits else _OUTCOMES[closing.ending],
         "reward": reward,
         "amended": amended,
-        "closed_at": moment(closing.when),
+        "closed_at": None if waits else moment(closing.when),
     }

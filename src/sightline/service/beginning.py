@@ -46,6 +46,7 @@ def begin(wanted: Specification, most_options: int) -> Hosted:
             seed=secrets.randbits(62) if wanted.seed is None else wanted.seed,
             reward_window=wanted.reward_deadline,
             on_timeout=wanted.on_timeout,
+            early_rewards=wanted.early_rewards,
             floor=wanted.floor,
         )
     except (TypeError, OverflowError) as error:  # of a policy's fields, which may be anything

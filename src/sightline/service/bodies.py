@@ -98,6 +98,11 @@ class Specification(_Body):
     on_timeout: Literal["ignore"] | float = Field(
         "ignore", description="What is learned when no reward came in time."
     )
+    early_rewards: bool = Field(
+        False,
+        description="Learn from rewards when they are told, not when their deadline has passed.  "
+        "Right only if whether and when a reward is told does not depend on the reward.",
+    )
     floor: float = Field(0.0, ge=0, le=1, description="Least probability of every option.")
     control: Name | dict[Name, Level] | None = Field(
         None,

@@ -129,8 +129,8 @@ class Client:
             Its id: letters, digits, ``.``, ``_`` and ``-``.
         **specification
             ``factors``, ``options``, ``contexts``, ``duel`` or ``stream``; ``noise_std`` or
-            ``reward``, ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``, ``floor``,
-            ``control``, ``stop``, ``description``.
+            ``reward``, ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``,
+            ``early_rewards``, ``floor``, ``control``, ``stop``, ``description``.
         """
         patience = max(self._transport.patience, _COMPILATION)
         return self._json("PUT", self._path(experiment), specification, patience=patience)

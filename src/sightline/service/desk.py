@@ -258,11 +258,11 @@ class Desk:
         """Answer a request to amend whose entry this is: with what it has led to then."""
         if first.event.kind == "recalled":
             return dict(first.extra["told"])
-        closing = self.log.closing(first.event.decision or "")
+        is_amended, waits = first.event.kind == "amended", first.event.kind == "received"
+        closing = self.session.closing(first.event.decision or "")
         assert closing is not None
-        is_amended = first.event.kind == "amended"
         told = amendment_in(first.event).now if is_amended else told_in_event(first.event)
-        answer = closing_answer(closing._replace(reward=told), is_amended)
+        answer = closing_answer(closing._replace(reward=told), is_amended, waits)
         return {"experiment": self.experiment, **answer}
 
     def missing(self, decision: str) -> dict[str, Any]:
@@ -271,9 +271,9 @@ class Desk:
         return self._closed(decision)
 
     def _closed(self, decision: str, amended: bool = False) -> dict[str, Any]:
-        closing = self.session.closing(decision)
+        closing, waits = self.session.closing(decision), self.session.waits(decision)
         assert closing is not None
-        return {"experiment": self.experiment, **closing_answer(closing, amended)}
+        return {"experiment": self.experiment, **closing_answer(closing, amended, waits)}
 
     def activate(self, decision: str) -> dict[str, Any]:
         """Take note that a decision is used; a reward says so as well."""

@@ -19,7 +19,7 @@ from sightline.engine.supports import Support
 __all__ = ["ENGINE_KINDS", "Entry", "entry_of", "law_of", "request_digest", "row_of"]
 
 #: Kinds that the engine's replay knows; all others are the service's own.
-ENGINE_KINDS = CHANGES | {"asked", "told", "expired", "given up", "late"}
+ENGINE_KINDS = CHANGES | {"asked", "received", "told", "expired", "given up", "late"}
 #: Fields of an event that have no column of their own.
 _FIELDS = ("round", "arm", "probability", "exploring", "reward", "questions", "body", "context")
 _FIRST = Event._fields.index("round")

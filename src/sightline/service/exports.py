@@ -25,7 +25,7 @@ __all__ = ["events_view", "export_parquet"]
 
 _FIELDS = ("decision", "round", "arm", "probability", "exploring", "reward", "context", "body")
 _TEXT = pd.ArrowDtype(pa.string())  # also where no decision of a page has any
-_LATER = (*ENDINGS, "amended", "activated")  # what becomes of a decision
+_LATER = (*ENDINGS, "received", "amended", "activated")  # what becomes of a decision
 
 
 def events_view(readers: Readers, experiment: str, after: int, most: int) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Notes:
         if event.kind == "asked":
             if entry.extra.get("active") is False:
                 self.inactive.add(event.decision or "")
-        elif event.kind in ("told", "expired", "given up", "activated"):
+        elif event.kind in ("received", "told", "expired", "given up", "activated"):
             self.inactive.discard(event.decision or "")
         elif event.kind in ("added", "retired", "amended"):
             self.settled = ()
@@ -172,8 +172,12 @@ class Hosted(Session):
             self._live.change(self._now(), "committed", {"arms": arms})
 
     def closing(self, decision: str) -> Closing | None:
-        """Find how a decision was closed; None if it is open or unknown."""
+        """Find how a decision was closed, or will be by its reward; else None."""
         return self._closing(decision)
+
+    def waits(self, decision: str) -> bool:
+        """Whether the reward of a decision waits until its window closes."""
+        return decision in self._live.ledger.received
 
     def open_decision(self, decision: str) -> Pending | None:
         """Find a decision that is open."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from sightline.core.clock import FAR
 from sightline.engine.decisions import Status
+from sightline.engine.ledger import Window
 from sightline.engine.options import pairs_of
 from sightline.problems.catalogue import describe
 from sightline.report.estimated import estimated_problem, regret_spent
@@ -82,6 +83,8 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
             "next_exploration": _round(status),
             "explorations": status.explorations,
             "pending": status.pending,
+            "waiting": status.waiting,
+            "waiting_until": _until(status, session.limits),
             "inactive": len(session.notes.inactive),
             "told": status.told,
             "expired": status.expired,
@@ -114,6 +117,13 @@ def _regret(bounds: Bounds, experiment: str, sequence: int, view: View) -> dict[
         size, make = view.options.features.size, estimated_problem
         found = bounds.of(experiment, sequence, size, lambda: describe(make(view)))
     return {"regret_spent": spent, "bound": found.values, "bound_reason": found.reason}
+
+
+def _until(status: Status, limits: Window) -> str | int | None:
+    """Say when the last reward that waits enters the estimate: a moment, or a round."""
+    if status.waiting_until is None:
+        return None
+    return moment(status.waiting_until) if limits.rounds is None else int(status.waiting_until)
 
 
 def _round(status: Status) -> int | None:
