@@ -60,7 +60,7 @@ def test_intervals_are_those_of_the_theorem(
     options: sl.Options, policy: sl.Policy, regulariser: float | None
 ) -> None:
     state, arms, rewards = data_of(options, policy)
-    ellipsoid = ellipsoid_in(state, policy, options.features, NOISE, norm_bound=2.0)
+    ellipsoid = ellipsoid_in(state, options.features, NOISE, norm_bound=2.0)
     assert ellipsoid is not None
     found = effects(options, ellipsoid, delta=0.1)
     assert [effect[:2] for effect in found] == [c[:2] for c in options.contrasts]
@@ -76,7 +76,7 @@ def test_intervals_are_those_of_the_theorem(
 def test_noise_that_differs_between_options(policy: sl.Policy) -> None:
     levels = np.linspace(0.2, 0.7, len(PLAIN))
     state, arms, rewards = data_of(PLAIN, policy, levels)
-    ellipsoid = ellipsoid_in(state, policy, PLAIN.features, levels)
+    ellipsoid = ellipsoid_in(state, PLAIN.features, levels)
     assert ellipsoid is not None
     weights = 0.7 / levels[arms]
     xs, ys = weights[:, None] * PLAIN.features[arms], weights * rewards
@@ -88,7 +88,7 @@ def test_noise_that_differs_between_options(policy: sl.Policy) -> None:
 def test_a_policy_that_keeps_no_estimates_has_no_ellipsoid() -> None:
     policy = sl.PhasedElimination(horizon=100)
     state = policy.start(bandit_model(PLAIN.features, NOISE))
-    assert ellipsoid_in(state, policy, PLAIN.features, NOISE) is None
+    assert ellipsoid_in(state, PLAIN.features, NOISE) is None
 
 
 @without_compilation
@@ -97,7 +97,7 @@ def test_counts_and_totals_are_all_that_is_needed() -> None:
     pulls = np.bincount(arms, minlength=len(PLAIN))
     totals = np.bincount(arms, weights=rewards, minlength=len(PLAIN))
     ours = effects(PLAIN, ellipsoid_of(PLAIN.features, pulls, totals, NOISE))
-    policys = ellipsoid_in(state, sl.IDS(), PLAIN.features, NOISE)
+    policys = ellipsoid_in(state, PLAIN.features, NOISE)
     assert policys is not None
     for one, other in zip(ours, effects(PLAIN, policys), strict=True):
         assert one[2:] == pytest.approx(other[2:], rel=1e-9)
@@ -113,7 +113,7 @@ def test_before_any_data_intervals_are_what_the_norm_bound_says() -> None:
 @without_compilation
 def test_effects_of_a_factor_sum_to_zero() -> None:
     state, _, _ = data_of(PAGES, sl.LinUCB())
-    ellipsoid = ellipsoid_in(state, sl.LinUCB(), PAGES.features, NOISE)
+    ellipsoid = ellipsoid_in(state, PAGES.features, NOISE)
     assert ellipsoid is not None
     found = effects(PAGES, ellipsoid)
     assert sum(e.effect for e in found if e.term == "price") == pytest.approx(0.0, abs=1e-12)
@@ -130,7 +130,7 @@ def test_what_no_data_can_tell_is_not_told() -> None:
         {"picture": ["large", "small"], "price": [9, 10, 12]}, "pairs", forbidden
     )
     state, _, _ = data_of(options, sl.LinUCB())
-    ellipsoid = ellipsoid_in(state, sl.LinUCB(), options.features, NOISE)
+    ellipsoid = ellipsoid_in(state, options.features, NOISE)
     assert ellipsoid is not None
     found = effects(options, ellipsoid)
     assert all(math.isnan(effect.effect) for effect in found)
@@ -153,7 +153,7 @@ def test_arms_in_a_basis_of_their_span() -> None:
     ]
     options = sl.Options(features, contrasts=contrasts)
     state, arms, rewards = data_of(options, sl.IDS())
-    ellipsoid = ellipsoid_in(state, sl.IDS(), options.features, NOISE)
+    ellipsoid = ellipsoid_in(state, options.features, NOISE)
     assert ellipsoid is not None
     single, difference = effects(options, ellipsoid)
     assert single[3:] == (-math.inf, math.inf)
@@ -195,7 +195,7 @@ def test_the_evidence_is_that_of_a_policy_with_a_test() -> None:
     for options in (PAGES, PLAIN, as_options(np.array([[1, 0], [0.9, 0.5], [1, 0], [0.3, 0.2]]))):
         state, arms, _ = data_of(options, policy)
         clock = clock_at(len(arms) + 1)
-        ellipsoid = ellipsoid_in(state, policy, options.features, NOISE)
+        ellipsoid = ellipsoid_in(state, options.features, NOISE)
         assert ellipsoid is not None
         ours = evidence_of(ellipsoid, options.features, clock, policy.confidence)
         theirs = sl.inspect(state, clock, ALL_ARMS)
@@ -218,7 +218,7 @@ def test_intervals_ever_miss_at_most_as_often_as_promised(policy: sl.Policy) -> 
     for run in range(RUNS):
         state = policy.start(problem.model)
         for step in walk(problem, state, run):
-            ellipsoid = ellipsoid_in(state, policy, PLAIN.features, NOISE)
+            ellipsoid = ellipsoid_in(state, PLAIN.features, NOISE)
             assert ellipsoid is not None
             table = np.array([effect[2:] for effect in effects(PLAIN, ellipsoid, delta)])
             failed[run] += ((truths < table[:, 1]) | (truths > table[:, 2])).any()

@@ -15,7 +15,7 @@ NOISE_STD = 0.5
 
 
 def told(policy: sl.Policy) -> tuple[sl.Session, list[int], list[float]]:
-    session = sl.Session(ACTIONS, policy, NOISE_STD, seed=1)
+    session = sl.Session(ACTIONS, policy, NOISE_STD, seed=1, units="given")
     arms, rewards = [], []
     for reward in (0.3, -0.2, 1.1, 0.4):
         decision = session.ask()
@@ -57,12 +57,12 @@ def test_estimates_are_a_copy() -> None:
 
 
 def test_a_policy_without_least_squares_has_no_estimates() -> None:
-    assert sl.Session(ACTIONS, sl.PhasedElimination(horizon=100)).estimates() is None
-    assert sl.Session(ACTIONS, EpsilonGreedy()).estimates() is None
+    assert sl.Session(ACTIONS, sl.PhasedElimination(horizon=100), units="given").estimates() is None
+    assert sl.Session(ACTIONS, EpsilonGreedy(), units="given").estimates() is None
 
 
 def test_open_decisions_are_listed_also_after_a_restart(tmp_path: Path) -> None:
-    session = sl.Session(ACTIONS, sl.IDS(), NOISE_STD, seed=1)
+    session = sl.Session(ACTIONS, sl.IDS(), NOISE_STD, seed=1, units="given")
     decisions = [session.ask() for _ in range(3)]
     session.tell(decisions[1].id, 0.0)
     expected = [

@@ -60,7 +60,7 @@ def test_clicks_and_unknown_noise_are_watched(rewards: Likelihood) -> None:
 
 def test_the_probability_is_that_of_the_choice() -> None:
     frames = record_frames(EOO, sl.IDS(), 50, seed=4)
-    session = sl.Session(EOO.actions, sl.IDS(), EOO.noise_std, seed=4)
+    session = sl.Session(EOO.actions, sl.IDS(), EOO.noise_std, seed=4, units="given")
     for frame in frames[:20]:
         decision = session.ask()
         assert decision.arm == frame.arm

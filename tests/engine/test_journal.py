@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     begun(path).close()
     with pytest.raises(ValueError, match="was begun with another noise_std: open it without"):
         sl.Session.open(path, PROBLEM.actions, sl.IDS(), 0.4, seed=4)
-    with pytest.raises(ValueError, match="was begun with another seed, actions"):
+    with pytest.raises(ValueError, match="was begun with another seed, units, actions"):
         sl.Session.open(path, 2.0 * PROBLEM.actions, sl.IDS(), 0.3, seed=5)
     with pytest.raises(ValueError, match="it was saved with"):
         sl.Session.open(path, policy=sl.LinUCB())

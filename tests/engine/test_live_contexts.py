@@ -55,6 +55,7 @@ every_policy = pytest.mark.parametrize(
 
 
 def new_session(policy: sl.Policy | None = None, **changes: Any) -> sl.Session:
+    changes = {"units": "given", **changes}
     return sl.Session(OPTIONS, policy or sl.IDS(), 0.1, seed=4, **changes)
 
 
@@ -201,12 +202,16 @@ def test_a_reopened_session_is_the_same_in_all_bits(
     path = tmp_path / "experiment.db"
     options: Any = {"reward_window": "30 rounds", "on_timeout": 0.0}
     arguments: Any = (OPTIONS, policy, 0.1, 4)
-    session = sl.Session.open(path, *arguments, **options)
+    session = sl.Session.open(path, *arguments, **options, units="given")
     for part in range(3):
         play(session, 20, seed=part)
         before = everything(session)
         crash(session)
-        session = sl.Session.open(path, *arguments, **options) if part else sl.Session.open(path)
+        session = (
+            sl.Session.open(path, *arguments, **options, units="given")
+            if part
+            else sl.Session.open(path)
+        )
         assert everything(session) == before
         assert session.options.describe() == OPTIONS.describe()
     session.close()
@@ -226,7 +231,7 @@ def test_a_loaded_session_goes_on_bit_for_bit(policy: sl.Policy, tmp_path: Path)
 
 def test_the_journal_says_in_which_context(tmp_path: Path) -> None:
     path = tmp_path / "experiment.db"
-    with sl.Session.open(path, OPTIONS, sl.LinUCB(), 0.1, seed=4) as session:
+    with sl.Session.open(path, OPTIONS, sl.LinUCB(), 0.1, seed=4, units="given") as session:
         session.ask(context="desktop")
         session.ask(count=2, context="mobile", available=["blue"])
         assert [event.context for event in session.events()] == [1, 0, 0]
@@ -247,8 +252,8 @@ def test_the_journal_says_in_which_context(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             sl.Session.open(copy)
     with pytest.raises(ValueError, match="was begun with another options"):
-        sl.Session.open(path, sl.contexts(SEGMENTS), sl.LinUCB(), 0.1, seed=4)
-    sl.Session.open(path, OPTIONS, sl.LinUCB(), 0.1, seed=4).close()
+        sl.Session.open(path, sl.contexts(SEGMENTS), sl.LinUCB(), 0.1, seed=4, units="given")
+    sl.Session.open(path, OPTIONS, sl.LinUCB(), 0.1, seed=4, units="given").close()
 
 
 def test_journals_and_files_from_before_there_were_contexts(tmp_path: Path) -> None:
@@ -258,7 +263,7 @@ def test_journals_and_files_from_before_there_were_contexts(tmp_path: Path) -> N
     shutil.copy(DATA / "journal-version-1.db", path)
     arguments: Any = (options, sl.IDS(), 0.5, 3)
     for _ in range(2):  # the second time it has the version of today
-        with sl.Session.open(path, *arguments) as session:
+        with sl.Session.open(path, *arguments, units="given") as session:
             assert [event.context for event in session.events()][:9] == [None] * 9
             assert session.options.contexts is None
             assert session.ask().context is None
@@ -390,7 +395,9 @@ def test_windows_end_in_all_contexts() -> None:
 @pytest.mark.parametrize("policy", [*POLICIES[1:], sl.Stakes()], ids=lambda one: str(one)[-60:])
 def test_what_is_made_of_it(policy: sl.Policy, tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
-    with sl.Session.open(tmp_path / "journal.db", OPTIONS, policy, 0.1, seed=4) as session:
+    with sl.Session.open(
+        tmp_path / "journal.db", OPTIONS, policy, 0.1, seed=4, units="given"
+    ) as session:
         made = play(session, 60, seed=2)
         status = session.status()
         assert status.bests == {"mobile": 0, "desktop": 2, "tablet": 5}
@@ -435,7 +442,7 @@ def test_one_context_is_a_session_without() -> None:
     features = OPTIONS.features[2:5]
     arms = []
     for options in (sl.contexts([features]), features):
-        session = sl.Session(options, sl.IDS(), 0.5, seed=1)
+        session = sl.Session(options, sl.IDS(), 0.5, seed=1, units="given")
         where: Any = {} if session.options.contexts is None else {"context": 0}
         made = []
         for reward in rewards:
@@ -609,7 +616,9 @@ def test_probabilities_are_those_of_the_law_in_every_context() -> None:
     arms = sl.problems.end_of_optimism(epsilon=0.1).actions
     first, second = np.zeros((3, 3)), np.zeros((3, 3))
     first[:, :2], second[:, [0, 2]] = arms, arms
-    session = sl.Session(sl.contexts([first, second], [0.7, 0.3]), sl.Stakes(), 0.3, seed=1)
+    session = sl.Session(
+        sl.contexts([first, second], [0.7, 0.3]), sl.Stakes(), 0.3, seed=1, units="given"
+    )
     rng = np.random.default_rng(0)
     committed: dict[float, int] = {}
     for _ in range(1500):
@@ -629,7 +638,9 @@ def test_probabilities_are_those_of_the_law_in_every_context() -> None:
 @thorough
 @pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS()], ids=["Stakes", "IDS"])
 def test_a_loaded_session_knows_how_often_contexts_came(policy: sl.Policy, tmp_path: Path) -> None:
-    session = sl.Session(sl.contexts(SEGMENTS), policy, 0.1, seed=4)  # which has to count
+    session = sl.Session(
+        sl.contexts(SEGMENTS), policy, 0.1, seed=4, units="given"
+    )  # which has to count
     rng = np.random.default_rng(0)
     for _ in range(30):
         decision = session.ask(context="desktop" if rng.random() < 0.8 else "mobile")

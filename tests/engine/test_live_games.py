@@ -91,6 +91,7 @@ def play(session: sl.Session, rounds: int, seed: int) -> list[sl.Decision]:
 def new_session(
     options: Options = DUEL, policy: sl.Policy | None = None, **more: Any
 ) -> sl.Session:
+    more = {"units": "given", **more}
     return sl.Session(options, policy, 1.0 if options is DUEL else 0.3, seed=4, **more)
 
 
@@ -132,7 +133,7 @@ def test_a_session_decides_as_a_simulation_does(policy: sl.Policy, options: Opti
     problem = sl.LinearGame(options.features, options.observations, theta, 0.1)
     run = sl.simulate(problem, policy, 120, 4, range(1, 121))
     means, noise = problem.world().means, streams(4)[1]
-    session = sl.Session(options, policy, 0.1, seed=4)
+    session = sl.Session(options, policy, 0.1, seed=4, units="given")
     arms = []
     for _ in range(120):
         made = session.ask()
@@ -159,7 +160,7 @@ def test_estimates_follow_from_what_was_told(options: Options) -> None:
     k, p = len(options), options.per_arm
     levels = np.linspace(0.5, 1.5, k * p).reshape(k, p)
     policy = sl.IDS(regulariser=0.7)
-    session = sl.Session(options, policy, levels if p > 1 else levels[:, 0])
+    session = sl.Session(options, policy, levels if p > 1 else levels[:, 0], units="given")
     rng = np.random.default_rng(0)
     rows, told = [], []
     for _ in range(60):
@@ -185,7 +186,9 @@ def test_estimates_follow_from_what_was_told(options: Options) -> None:
 
 
 def test_a_duel_finds_the_best() -> None:
-    session = sl.Session(sl.duel({"A": [1.0, 0.0], "B": [0.0, 1.0]}), sl.IDS(), seed=1)
+    session = sl.Session(
+        sl.duel({"A": [1.0, 0.0], "B": [0.0, 1.0]}), sl.IDS(), seed=1, units="given"
+    )
     rng = np.random.default_rng(1)
     for _ in range(400):
         made = session.ask()
@@ -248,7 +251,7 @@ def test_a_killed_session_goes_on_from_its_journal(
     path = tmp_path / "journal.db"
     noise = 1.0 if options is DUEL else 0.3
     whole = new_session(options, policy)
-    session = sl.Session.open(path, options, policy, noise, 4)
+    session = sl.Session.open(path, options, policy, noise, 4, units="given")
     for seed in range(3):
         play(whole, 12, seed)
         play(session, 12, seed)
@@ -258,10 +261,10 @@ def test_a_killed_session_goes_on_from_its_journal(
         assert everything(session) == before
         assert nameless(session) == nameless(whole)
     session.close()
-    sl.Session.open(path, options, policy, noise, 4).close()
+    sl.Session.open(path, options, policy, noise, 4, units="given").close()
     other = sl.game(options.features, 2.0 * options.observations)  # type: ignore[operator]
     with pytest.raises(ValueError, match="begun with another options, observations"):
-        sl.Session.open(path, other, policy, noise, 4)
+        sl.Session.open(path, other, policy, noise, 4, units="given")
 
 
 def test_ways_to_tell_a_winner() -> None:
@@ -389,7 +392,7 @@ def test_what_cannot_begin() -> None:
 def test_a_game_that_shows_rewards_is_a_bandit() -> None:
     game, bandit = sl.game(PAID, PAID), PAID
     rng = np.random.default_rng(2)
-    sessions = [sl.Session(options, sl.LinUCB(), 0.3) for options in (game, bandit)]
+    sessions = [sl.Session(options, sl.LinUCB(), 0.3, units="given") for options in (game, bandit)]
     for _ in range(30):
         arms = [session.ask() for session in sessions]
         value = rng.standard_normal()
@@ -415,7 +418,7 @@ def test_outcomes_that_do_not_come_are_learned_as_said() -> None:
 @every_game
 def test_what_can_be_known(options: Options, policy: sl.Policy, tmp_path: Path) -> None:
     noise = 1.0 if options is DUEL else 0.3
-    with sl.Session.open(tmp_path / "journal.db", options, policy, noise) as session:
+    with sl.Session.open(tmp_path / "journal.db", options, policy, noise, units="given") as session:
         session.plot()
         made = play(session, 30, 0)
         assert {one.pair is None for one in made} == {options is not DUEL}
@@ -447,14 +450,14 @@ def test_what_can_be_known(options: Options, policy: sl.Policy, tmp_path: Path) 
 
 
 def test_effects_that_no_outcome_can_tell_are_unknown() -> None:
-    session = sl.Session(sl.game(np.eye(2), [[1.0, 0.0], [1.0, 0.0]]), sl.IDS())
+    session = sl.Session(sl.game(np.eye(2), [[1.0, 0.0], [1.0, 0.0]]), sl.IDS(), units="given")
     effects = session.effects()
     assert effects.effect[0] == 0.0
     assert np.isnan(effects.effect[1])
 
 
 def test_items_that_are_the_same_cannot_be_told_apart() -> None:
-    session = sl.Session(sl.duel({"A": [1.0, 2.0], "B": [1.0, 2.0]}))
+    session = sl.Session(sl.duel({"A": [1.0, 2.0], "B": [1.0, 2.0]}), units="given")
     for _ in range(5):
         session.tell(session.ask(), 1)
     np.testing.assert_array_equal(session.estimates().means, [0.0, 0.0])  # type: ignore[union-attr]
@@ -540,7 +543,7 @@ def test_what_is_not_as_many_numbers_is_refused(told: Any) -> None:
 
 
 def test_several_numbers_are_compared_when_told_again(tmp_path: Path) -> None:
-    with sl.Session.open(tmp_path / "journal.db", SEVERAL, sl.IDS(), 0.3) as session:
+    with sl.Session.open(tmp_path / "journal.db", SEVERAL, sl.IDS(), 0.3, units="given") as session:
         made = session.ask()
         session.tell(made, [0.1, 0.2])
         session.tell(made.id, np.array([0.1, 0.2]))
@@ -566,7 +569,7 @@ def test_a_journal_that_was_changed_is_refused(
     options: Options, change: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "journal.db"
-    session = sl.Session.open(path, options, sl.IDS(), 0.3)
+    session = sl.Session.open(path, options, sl.IDS(), 0.3, units="given")
     session.tell(session.ask(), [0.1, 0.2] if options is SEVERAL else 0.1)
     crash(session)
     with sqlite3.connect(path) as connection:
@@ -582,7 +585,7 @@ def test_a_file_that_was_changed_is_refused() -> None:
     snapshot = session._live.snapshot()
     for wrong in (np.zeros(1), np.zeros((1, 3)), np.zeros((1, 2), dtype=np.int64)):
         changed = snapshot._replace(arrays=snapshot.arrays | {"closed.reward": wrong})
-        with pytest.raises(ValueError, match=r"closed\.reward is of another kind"):
+        with pytest.raises(ValueError, match=r"columns of rewards are of another kind"):
             new_session(SEVERAL, sl.IDS())._live.fill(changed)
     changed = snapshot._replace(header=snapshot.header | {"window": [5.0, None, 0.0]})
     with pytest.raises(ValueError, match="on_timeout must be 'ignore'"):

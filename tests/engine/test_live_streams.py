@@ -60,6 +60,7 @@ every_policy = pytest.mark.parametrize(
 
 
 def new_session(policy: sl.Policy | None = None, **changes: Any) -> sl.Session:
+    changes = {"units": "given", **changes}
     return sl.Session(sl.stream(D, MOST), policy or sl.LinUCB(), NOISE, seed=4, **changes)
 
 
@@ -164,7 +165,10 @@ def test_rewards_that_do_not_come_are_learned_as_said() -> None:
     xs = np.array([one.action for one in made[:7]])  # others are open
     assert session.status().expired == 7
     session.tell(made[8], 0.7)
-    xs, ys = np.vstack([xs, made[8].action]), np.array([0.0] * 7 + [0.7])
+    for rows in sets_of(2):  # until the windows of the 8th and the 9th close
+        session.ask(actions=rows)
+    xs = np.vstack([xs, made[7].action, made[8].action])
+    ys = np.array([0.0] * 8 + [0.7])
     np.testing.assert_allclose(session.estimates().means, naive.ridge(xs, ys, 1.0))  # type: ignore[union-attr]
     with pytest.raises(sl.ExpiredDecisionError):
         session.tell(made[0], 1.0)
@@ -229,7 +233,7 @@ def test_a_killed_session_goes_on_from_its_journal(
     monkeypatch.setattr(live, "SNAPSHOT_EVERY", every)
     path = tmp_path / "journal.db"
     arguments: Any = (sl.stream(D, MOST), policy, NOISE, 4)
-    whole, session = new_session(policy), sl.Session.open(path, *arguments)
+    whole, session = new_session(policy), sl.Session.open(path, *arguments, units="given")
     for seed in range(3):
         play(whole, 15, seed)
         made = play(session, 15, seed)
@@ -244,14 +248,14 @@ def test_a_killed_session_goes_on_from_its_journal(
             assert kept.tolist() == rows.tolist()
             assert kept[event.arm or 0].tolist() == one.action.tolist()
     session.close()
-    sl.Session.open(path, *arguments).close()
+    sl.Session.open(path, *arguments, units="given").close()
     with pytest.raises(ValueError, match="begun with another options, actions"):
-        sl.Session.open(path, sl.stream(D, MOST + 1), policy, NOISE, 4)
+        sl.Session.open(path, sl.stream(D, MOST + 1), policy, NOISE, 4, units="given")
 
 
 def test_a_journal_that_was_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    session = sl.Session.open(path, sl.stream(D, MOST), sl.LinUCB(), NOISE, 4)
+    session = sl.Session.open(path, sl.stream(D, MOST), sl.LinUCB(), NOISE, 4, units="given")
     for rows in (np.eye(3), np.eye(3)):
         session.tell(session.ask(actions=rows), -1.0)
     crash(session)
@@ -429,7 +433,7 @@ def test_probabilities_are_those_of_a_mixture(policy: sl.Policy) -> None:
 def test_what_can_be_known(policy: sl.Policy, tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     arms = sl.stream(D, MOST, columns=["age", "price", "length"])
-    with sl.Session.open(path, arms, policy, NOISE) as session:
+    with sl.Session.open(path, arms, policy, NOISE, units="given") as session:
         assert session.effects().effect.tolist() == [0.0] * 3
         rng = np.random.default_rng(0)
         made = []

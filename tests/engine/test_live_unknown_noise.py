@@ -33,7 +33,7 @@ def estimates(session: sl.Session) -> Estimates:
 @without_compilation
 @pytest.mark.parametrize("policy", [None, sl.IDS(), sl.IDS(confidence=sl.LogDet(norm_bound=None))])
 def test_neither_number_is_needed(policy: sl.Policy | None) -> None:
-    session = sl.Session(OPTIONS, policy, rewards=UNKNOWN, seed=1)
+    session = sl.Session(OPTIONS, policy, rewards=UNKNOWN, seed=1, units="given")
     run(session, 150)
     status = session.status()
     assert np.isfinite(status.threshold)
@@ -46,7 +46,7 @@ def test_neither_number_is_needed(policy: sl.Policy | None) -> None:
 
 @without_compilation
 def test_effects_hold_without_either() -> None:
-    session = sl.Session(OPTIONS, rewards=UNKNOWN, seed=1)
+    session = sl.Session(OPTIONS, rewards=UNKNOWN, seed=1, units="given")
     run(session, 300)
     found = session.effects().set_index(["term", "level"])
     truth = {("picture", "large"): 200.0, ("picture", "small"): -200.0, ("text", "long"): 100.0}
@@ -59,7 +59,7 @@ def test_effects_hold_without_either() -> None:
 
 @thorough
 def test_files_keep_what_was_learned(tmp_path: Path) -> None:
-    session = sl.Session(OPTIONS, rewards=UNKNOWN, seed=1)
+    session = sl.Session(OPTIONS, rewards=UNKNOWN, seed=1, units="given")
     run(session, 80)
     session.save(tmp_path / "a.npz")
     again = sl.Session.load(tmp_path / "a.npz")
@@ -89,7 +89,9 @@ def test_levels_are_ratios(tmp_path: Path) -> None:
 
 @without_compilation
 def test_options_that_come_keep_the_level() -> None:
-    session = sl.Session(np.eye(3), sl.IDS(), [1.0, 1.0, 0.5], rewards=UNKNOWN, seed=1)
+    session = sl.Session(
+        np.eye(3), sl.IDS(), [1.0, 1.0, 0.5], rewards=UNKNOWN, seed=1, units="given"
+    )
     rng = np.random.default_rng(0)
     for _ in range(60):
         decision = session.ask()
@@ -119,8 +121,8 @@ def test_streams_learn_the_level_too() -> None:
 def test_a_level_beside_one_that_is_known_is_refused() -> None:
     with pytest.raises(ValueError, match="give noise_std or rewards, not both"):
         sl.Session(OPTIONS, noise_std=0.3, rewards=sl.Gaussian(0.3))
-    with pytest.raises(ValueError, match="ThompsonSampling needs to know the noise level"):
-        sl.Session(OPTIONS, sl.ThompsonSampling(), rewards=UNKNOWN)
+    with pytest.raises(ValueError, match="OSSB needs to know the noise level"):
+        sl.Session(OPTIONS, sl.OSSB(), rewards=UNKNOWN)
 
 
 @without_compilation

@@ -296,7 +296,7 @@ def test_a_clock_that_goes_back_keeps_no_window_open() -> None:
     session.tell(last, 0.5)
     session.tell(before, 0.5)
     status = session.status()
-    assert (status.told, status.expired, status.late, status.pending) == (2, 1, 1, 0)
+    assert (status.waiting, status.expired, status.late, status.pending) == (2, 1, 1, 0)
 
 
 def test_a_clock_that_goes_back_for_a_moment_closes_nothing() -> None:
@@ -308,4 +308,4 @@ def test_a_clock_that_goes_back_for_a_moment_closes_nothing() -> None:
     now.seconds += 1001.0
     session.tell(meanwhile, 0.5)
     session.tell(before, 0.5)
-    assert session.status().told == 2
+    assert session.status().waiting == 2

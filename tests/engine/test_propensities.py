@@ -138,7 +138,7 @@ def test_while_committed_the_floor_explores() -> None:
 
 
 def test_a_batch_of_a_policy_without_chance_looks_at_different_things() -> None:
-    session = sl.Session(np.eye(4), sl.LinUCB(), 0.3)
+    session = sl.Session(np.eye(4), sl.LinUCB(), 0.3, units="given")
     arms = [one.arm for one in session.ask(count=8)]
     assert sorted(arms) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert sorted(one.arm for one in session.ask(count=4)) == [0, 1, 2, 3]

@@ -38,7 +38,8 @@ every_policy = pytest.mark.parametrize(
 
 
 def new_session(policy: sl.Policy | None = None, seed: int = 0) -> sl.Session:
-    return sl.Session(PROBLEM.actions, policy or sl.IDS(), noise_std=PROBLEM.noise_std, seed=seed)
+    told: Any = {"noise_std": PROBLEM.noise_std, "units": "given"}
+    return sl.Session(PROBLEM.actions, policy or sl.IDS(), seed=seed, **told)
 
 
 def play(session: sl.Session, rounds: int, noise: np.random.Generator) -> list[sl.Decision]:
@@ -219,7 +220,7 @@ def test_one_arm_is_settled_for_ever() -> None:
 
 
 def test_a_next_exploration_beyond_2_to_the_53_is_an_integer() -> None:
-    session = sl.Session(np.eye(2), sl.IDS(), noise_std=1e-3)
+    session = sl.Session(np.eye(2), sl.IDS(), noise_std=1e-3, units="given")
     for _ in range(200):
         decision = session.ask()
         session.tell(decision.id, 1.0 - decision.arm)
@@ -258,7 +259,7 @@ def test_a_saved_file_is_plain_data(tmp_path: Path) -> None:
     with np.load(tmp_path / "state", allow_pickle=False) as archive:
         header = json.loads(archive["header"].tobytes())
         assert not any(archive[name].dtype.hasobject for name in archive.files)
-    assert (header["format"], header["version"]) == ("sightline-session", 8)
+    assert (header["format"], header["version"]) == ("sightline-session", 9)
     assert header["policy"]["type"] == "IDS"
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
@@ -385,7 +386,7 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "its format is 'other'"),
-        ({"version": 9}, "its version 9 is later than 8"),
+        ({"version": 10}, "its version 10 is later than 9"),
         ({"version": 1}, "its version 1 is older than 2"),
         ({"state": {"class": "IDSState", "version": 2}}, "IDSState has version 2, later than 1"),
         ({"state": {"class": "LinUCBState", "version": 1}}, "it holds a LinUCBState"),

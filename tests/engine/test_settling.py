@@ -27,7 +27,7 @@ def first_settled(policy: sl.Policy, seed: int) -> float:
     for step in walk(EASY, state, seed):
         report = sl.inspect(state, step.clock, ALL_ARMS)
         if math.isnan(report.threshold):
-            ellipsoid = ellipsoid_in(state, policy, EASY.actions, EASY.noise_std)
+            ellipsoid = ellipsoid_in(state, EASY.actions, EASY.noise_std)
             assert ellipsoid is not None
             report = evidence_of(ellipsoid, EASY.actions, step.clock, sl.LogDet())
         if report.evidence >= report.threshold:

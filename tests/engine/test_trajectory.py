@@ -29,7 +29,9 @@ def test_gains_sum_to_one_at_every_checkpoint() -> None:
 def test_the_trajectory_is_that_of_the_driver() -> None:
     """With the driver's own gain the table holds what the driver computed."""
     result = sl.information_gains(EOO, ["halfspace-ucb"], 50, seed=3, checkpoints=[40])
-    session = sl.Session(EOO.actions, sl.IDS(information="halfspace-ucb"), EOO.noise_std, seed=3)
+    session = sl.Session(
+        EOO.actions, sl.IDS(information="halfspace-ucb"), EOO.noise_std, seed=3, units="given"
+    )
     noise = streams(3)[1]
     for _ in range(40):
         decision = session.ask()
@@ -74,7 +76,7 @@ def test_ratios_are_the_least_ones_and_the_run_is_that_of_simulate() -> None:
     run = sl.simulate(EOO, sl.IDS(), 40, seed=3)
     assert len(found.log_t) == run.explorations[-1]
     assert found.log_t == pytest.approx(np.log(np.arange(1, len(found.log_t) + 1)))
-    session = sl.Session(EOO.actions, sl.IDS(), EOO.noise_std, seed=3)
+    session = sl.Session(EOO.actions, sl.IDS(), EOO.noise_std, seed=3, units="given")
     noise = streams(3)[1]
     weights = np.linspace(0.0, 1.0, 10_001)
     for s, (ratio, gain) in enumerate(zip(found.ratio, found.gain, strict=True)):

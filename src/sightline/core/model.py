@@ -125,6 +125,9 @@ class Model:
     noise_known : bool
         Whether sigma is known.  If not, ``noise_std`` is a guess: outcomes are still in units of
         the noise of their arm, relative to one another, and must tell the common level.
+    intercept : bool
+        Whether the last feature is a constant: its coefficient is the offset of all rewards, and
+        says nothing of how large the others are.
     """
 
     rewards: Array
@@ -135,6 +138,7 @@ class Model:
     stream: int = 0
     law: Any = None
     noise_known: bool = True
+    intercept: bool = False
 
     @property
     def shows_rewards(self) -> bool:

@@ -19,7 +19,7 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import EstimatedNoise
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.linalg.cholesky import solve_transposed
-from sightline.core.posterior.gaussian import Posterior
+from sightline.core.posterior.gaussian import Posterior, UnknownNoise
 from sightline.core.posterior.laplace import Fitted, follow_fit
 from sightline.engine.changes import Table
 from sightline.engine.ledger import Told
@@ -28,8 +28,9 @@ from sightline.jit import interpreted, parts_of
 from sightline.policies.appointments import Appointment, cancel
 from sightline.policies.base import Policy
 from sightline.policies.reports import readapt
+from sightline.validation import SMALLEST
 
-__all__ = ["amended"]
+__all__ = ["amend_counts", "amended"]
 
 Array = NDArray[np.float64]
 
@@ -64,14 +65,30 @@ def amended(
     before, after = (np.broadcast_to(np.asarray(told, np.float64), p) for told in (was, now))
     copies: Any = (array.copy() for array in table.standing)
     standing = Standing(*copies)
-    standing.totals.reshape(-1, p)[arm] += after - before
+    amend_counts(standing, table.weights, arm, was, now)
     state = table.state
     if exploring:
         standing.wake_t[0] = 0  # a commitment was made on other grounds
         state = copy.deepcopy(state)
-        weights = table.weights[arm]
-        _correct(state, table, policy, arm, before * weights, after * weights)
+        units = standing.unit[0] if standing.unit[0] > 0.0 else 1.0
+        told = [(x - standing.origin[0]) / units * table.weights[arm] for x in (before, after)]
+        _correct(state, table, policy, arm, *told)
     return table._replace(standing=standing, state=state, committed=())
+
+
+def amend_counts(standing: Standing, weights: Array, arm: int, was: Told, now: Told) -> None:
+    """Correct the total of an arm, and squared deviations from its mean."""
+    shift = np.subtract(now, was)
+    if shift.ndim == 0:
+        after, before, n = float(np.asarray(now)), float(np.asarray(was)), standing.told[arm]
+        if np.isnan(standing.unit[0]):  # all rewards so far are the origin
+            standing.unit[0] = max(abs(after - standing.origin[0]), SMALLEST)
+        total = standing.totals[arm]
+        means = total / n + (total + after - before) / n
+        scale = weights[arm, 0] / standing.unit[0]
+        moved = (after - before) * scale * (after + before - means) * scale
+        standing.squares[0] = max(standing.squares[0] + moved, 0.0)
+    standing.totals.reshape(len(weights), -1)[arm] += shift
 
 
 def _correct(
@@ -88,7 +105,7 @@ def _correct(
         elif isinstance(part, Posterior) and isinstance(part.seen, Fitted):
             fitted.append(part)
         elif isinstance(part, Posterior):
-            _correct_posterior(part, arm, after - before)
+            _correct_posterior(part, arm, before, after)
             corrected.add(id(part.whitened))
         elif isinstance(part, Appointment):
             interpreted(cancel)(part)
@@ -140,10 +157,15 @@ def _explained(estimate: LeastSquares) -> float:
     return math.fsum(x * x for x in rows)
 
 
-def _correct_posterior(posterior: Posterior, arm: int, shift: Array) -> None:
+def _correct_posterior(posterior: Posterior, arm: int, before: Array, after: Array) -> None:
     """Add R^-T y shift / sigma^2 to R^-T b, for every number that is seen."""
-    rows = posterior.seen.rows[arm].reshape(len(shift), -1)
-    for row, value in zip(rows, shift.tolist(), strict=True):
+    rows = posterior.seen.rows[arm].reshape(len(before), -1)
+    explained = math.fsum(posterior.whitened**2)
+    for row, value in zip(rows, (after - before).tolist(), strict=True):
         moved = row * (value / posterior.noise_std**2)
         interpreted(solve_transposed)(posterior.factor, moved)
         posterior.whitened[:] += moved
+    if isinstance(posterior.noise, UnknownNoise):
+        squares = math.fsum(after**2) - math.fsum(before**2)
+        gain = math.fsum(posterior.whitened**2) - explained
+        posterior.noise.errors[0] = max(posterior.noise.errors[0] + squares - gain, 0.0)

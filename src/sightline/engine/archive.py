@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sightline.core.consistency import check_consistency
 from sightline.core.persistence import State, migrated, persistent_arrays, version_of
 from sightline.engine.options import Options
+from sightline.engine.units import GIVEN
 from sightline.policies.reports import check_adapted, readapt
 
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
@@ -119,6 +120,14 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
     return _from_layouts_3_to_8(snapshot) if version < VERSION else snapshot
 
 
+#: Where rewards were told to the policy as they are.
+_SCALE: Arrays = {
+    "standing.origin": np.zeros(1),
+    "standing.unit": np.ones(1),
+    "standing.squares": np.zeros(1),
+}
+
+
 def _from_layouts_3_to_8(old: Snapshot) -> Snapshot:
     """Read a file from before rewards waited until their window closes.
 
@@ -126,12 +135,13 @@ def _from_layouts_3_to_8(old: Snapshot) -> Snapshot:
     every round, games, or laws.
     """
     options = {"contexts": None, "stream": False, "items": None} | old.header["options"]
-    later: dict[str, Any] = {"rewards": None, "committed": []}
-    header = later | old.header | {"options": options, "version": VERSION}
+    later: dict[str, Any] = {"rewards": None, "committed": [], "units": list(GIVEN)}
+    changed = {"options": options, "window": [*old.header["window"][:3], False]}
+    header = later | old.header | changed | {"version": VERSION}
     count = len(old.arrays["open.id"])
     shape = (count, *old.arrays["closed.reward"].shape[1:])
     waiting = {"open.reward": np.full(shape, math.nan), "open.received": np.full(count, math.nan)}
-    return Snapshot(header, waiting | old.arrays)
+    return Snapshot(header, waiting | _SCALE | old.arrays)
 
 
 def _from_layout_2(old: Snapshot) -> Snapshot:
@@ -169,12 +179,13 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
     added = {
         "options": Options(actions).describe_labels(),
         "seed": None,
-        "window": [None] * 3,
+        "window": [None, None, None, False],
         "tally": [0] * 4,
         "floor": 0.0,
         "retired": [],
         "committed": [],
         "rewards": None,
+        "units": list(GIVEN),
     }
     kept = {name: header[name] for name in ("format", "state", "policy", "noise_std", "rng")}
-    return Snapshot(kept | added | {"version": VERSION}, old.arrays | closed | arrays)
+    return Snapshot(kept | added | {"version": VERSION}, old.arrays | closed | arrays | _SCALE)

@@ -31,10 +31,11 @@ from sightline.core.model import (
     valid_noise_std,
 )
 from sightline.core.persistence import persistent_arrays
-from sightline.core.posterior.gaussian import Posterior
+from sightline.core.posterior.gaussian import Posterior, UnknownNoise
 from sightline.engine.journal import Event
 from sightline.engine.options import Options
 from sightline.engine.turns import Standing
+from sightline.engine.units import GIVEN, Units, augmented
 from sightline.jit import parts_of
 from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
@@ -85,6 +86,8 @@ class Table(NamedTuple):
     committed : tuple of int
         What is played from now on without asking the policy: an arm, or one for every context.
         Nothing while the policy is asked.
+    units : Units
+        How the policy is told rewards and features.
     """
 
     options: Options
@@ -96,6 +99,7 @@ class Table(NamedTuple):
     standing: Standing
     likelihood: Likelihood | None = None
     committed: tuple[int, ...] = ()
+    units: Units = GIVEN
 
 
 class Change(NamedTuple):
@@ -142,56 +146,48 @@ def first_table(
     noise_std: object,
     standing: Standing,
     likelihood: Likelihood | None = None,
+    units: Units = GIVEN,
 ) -> Table:
     """Before any data."""
-    if likelihood is not None and likelihood.law is not None:
-        return _table_of_law(options, policy, likelihood, standing)
+    law = None if likelihood is None else likelihood.law
+    if law is not None and options.observations is not None:
+        raise ValueError(
+            f"rewards={likelihood} needs options that show their own rewards; these are those of a "
+            "game"
+        )
+    features = augmented(options.features, units.intercept)
+    weights = np.ones((len(options), 1))
+    levels: Any = 1.0
     if options.stream:
-        most, d = options.features.shape
-        levels: Any = scale("noise_std", noise_std)
-        model = _told(stream_model(most, d, levels), likelihood)
-        state, weights = started(policy, model), np.ones((most, 1))
-        return Table(options, frozenset(), levels, weights, model, state, standing, likelihood)
+        levels = scale("noise_std", noise_std) if law is None else 1.0
+        model = stream_model(len(features), features.shape[1], levels, law)
+    elif law is not None:
+        model = bandit_model(features, law=law)
+    else:
+        levels, weights, model = _table_of_noise(options, features, noise_std)
+    if options.contexts is not None:
+        model = dataclasses.replace(model, contexts=options.contexts.contexts())
+    if isinstance(likelihood, Gaussian):
+        model = model.without_noise_level(likelihood.guess)
+    model = dataclasses.replace(model, intercept=units.intercept != 0.0)
+    state = started(policy, model)
+    return Table(
+        options, frozenset(), levels, weights, model, state, standing, likelihood, units=units
+    )
+
+
+def _table_of_noise(
+    options: Options, features: NDArray[np.float64], noise_std: object
+) -> tuple[Any, NDArray[np.float64], Model]:
+    """Noise levels, weights of outcomes, and model, of options that stay."""
     k, p = len(options), options.per_arm
     levels = valid_noise_std(noise_std, k, p)
     # one level for all, one per option, or one per number that it shows
     each = np.reshape(levels, (1, 1) if isinstance(levels, float) else (k, -1))
     weights = np.broadcast_to(common_noise(levels) / each, (k, p)).copy()
     if options.observations is not None:
-        model = game_model(options.features, options.observations, levels)
-    else:
-        model = bandit_model(options.features, levels)
-    if options.contexts is not None:
-        model = dataclasses.replace(model, contexts=options.contexts.contexts())
-    model = _told(model, likelihood)
-    state = started(policy, model)
-    return Table(options, frozenset(), levels, weights, model, state, standing, likelihood)
-
-
-def _told(model: Model, likelihood: Likelihood | None) -> Model:
-    """Tell a guess in place of a noise level that is not known."""
-    return (
-        model.without_noise_level(likelihood.guess) if isinstance(likelihood, Gaussian) else model
-    )
-
-
-def _table_of_law(
-    options: Options, policy: Policy, likelihood: Likelihood, standing: Standing
-) -> Table:
-    """Before any data, where rewards are clicks or counts."""
-    if options.observations is not None:
-        raise ValueError(
-            f"rewards={likelihood} needs options that show their own rewards; these are those of a "
-            "game"
-        )
-    model = bandit_model(options.features, law=likelihood.law)
-    if options.stream:
-        most, d = options.features.shape
-        model = stream_model(most, d, law=likelihood.law)
-    if options.contexts is not None:
-        model = dataclasses.replace(model, contexts=options.contexts.contexts())
-    weights, state = np.ones((len(options), 1)), started(policy, model)
-    return Table(options, frozenset(), 1.0, weights, model, state, standing, likelihood)
+        return levels, weights, game_model(features, options.observations, levels)
+    return levels, weights, bandit_model(features, levels)
 
 
 def offer_of(
@@ -314,7 +310,7 @@ def grown(
     before = np.broadcast_to(table.noise_std, k - 1)
     noise: Any = table.noise_std if noise_std is None else np.append(before, noise_std)
     standing = _copied(table.standing, k)
-    new = first_table(options, policy, noise, standing, table.likelihood)
+    new = first_table(options, policy, noise, standing, table.likelihood, table.units)
     _adopt(new, table, policy)
     return new._replace(retired=table.retired)
 
@@ -351,6 +347,9 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
         elif isinstance(part, Posterior):
             part.factor[...] = known.factor
             part.whitened[...] = known.whitened
+            if isinstance(part.noise, UnknownNoise):
+                part.noise.errors[0] = known.noise.errors[0]
+                part.noise.weight[0] = known.noise.weight[0]
         elif isinstance(part, InFlight):
             part.pulls[:k] = known.pulls
         elif isinstance(part, Appointment):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sightline.engine.ellipsoid import Ellipsoid, radius, valid_delta, whiten
 from sightline.engine.options import Options
+from sightline.engine.units import Scale
 
 __all__ = ["Effect", "effects", "identified", "intervals"]
 
@@ -42,7 +43,9 @@ class Effect(NamedTuple):
     upper: float
 
 
-def effects(options: Options, ellipsoid: Ellipsoid, delta: float = 0.05) -> list[Effect]:
+def effects(
+    options: Options, ellipsoid: Ellipsoid, delta: float = 0.05, scale: Scale | None = None
+) -> list[Effect]:
     """Estimate every contrast of the options, with intervals that hold at all rounds at once.
 
     The probability that any interval of any contrast at any round misses the truth is at most
@@ -62,6 +65,8 @@ def effects(options: Options, ellipsoid: Ellipsoid, delta: float = 0.05) -> list
         Data, noise level and norm bound.
     delta : float
         Probability of any miss at any time, between 0 and 1.
+    scale : Scale, optional
+        In which coordinates and units the ellipsoid is.
 
     Returns
     -------
@@ -73,7 +78,7 @@ def effects(options: Options, ellipsoid: Ellipsoid, delta: float = 0.05) -> list
         return []
     # options that are new in every round may be any
     rows = np.eye(vectors.shape[1]) if options.stream else options.seen
-    values, lower, upper = intervals(rows, vectors, ellipsoid, delta)
+    values, lower, upper = intervals(rows, vectors, ellipsoid, delta, scale)
     return [
         Effect(contrast.term, contrast.level, float(value), float(low), float(high))
         for contrast, value, low, high in zip(options.contrasts, values, lower, upper, strict=True)
@@ -81,7 +86,7 @@ def effects(options: Options, ellipsoid: Ellipsoid, delta: float = 0.05) -> list
 
 
 def intervals(
-    rows: Array, vectors: Array, ellipsoid: Ellipsoid, delta: float
+    rows: Array, vectors: Array, ellipsoid: Ellipsoid, delta: float, scale: Scale | None = None
 ) -> tuple[Array, Array, Array]:
     """Estimate <c, theta> of every row c of the vectors, with the guarantee of :func:`effects`.
 
@@ -95,6 +100,8 @@ def intervals(
         Data, noise level and norm bound.
     delta : float
         Probability of any miss at any time, between 0 and 1.
+    scale : Scale, optional
+        In which coordinates and units the ellipsoid is; by default those of features and rewards.
 
     Returns
     -------
@@ -102,10 +109,14 @@ def intervals(
         Estimates, nan where no data could tell, and the ends of their intervals, then infinite.
     """
     level = valid_delta(delta)
-    whitened = whiten(ellipsoid, vectors)
+    if scale is None:
+        d = vectors.shape[1]
+        scale = Scale(0.0, 1.0, 0.0, np.zeros(d), np.eye(d))
+    whitened = whiten(ellipsoid, scale.contrasts(vectors))
     reach = radius(ellipsoid, -math.log(level)) * np.sqrt((whitened**2).sum(axis=1))
     values = np.where(identified(rows, vectors), whitened @ ellipsoid.whitened, np.nan)
-    reach = np.where(np.isnan(values), np.inf, reach)
+    values = scale.unit * values + scale.origin * (vectors @ scale.constant)
+    reach = np.where(np.isnan(values), np.inf, scale.unit * reach)
     centres = np.nan_to_num(values)
     return values, centres - reach, centres + reach
 

@@ -41,9 +41,9 @@ from sightline.core.estimation.recomputation import refresh
 from sightline.core.estimation.seen import SeesLawStream, SeesStream
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
-from sightline.core.posterior.gaussian import Posterior
+from sightline.core.posterior.gaussian import Posterior, UnknownNoise
 from sightline.jit import interpreted, parts_of
-from sightline.policies.base import Evidence, Policy
+from sightline.policies.base import Evidence
 from sightline.validation import finite_array, number
 
 __all__ = [
@@ -89,6 +89,7 @@ def ellipsoid_of(
     totals: ArrayLike,
     noise_std: float | ArrayLike,
     norm_bound: float | None = 1.0,
+    squares: float | None = None,
     regulariser: float | None = None,
 ) -> Ellipsoid:
     """Ellipsoid from how often each option was played and told, and the sum of its rewards.
@@ -103,6 +104,10 @@ def ellipsoid_of(
         Sub-Gaussian parameter of the rewards, or of those of each option.
     norm_bound : float, optional
         S; lambda is sigma^2 / S^2.  None if it is not known.
+    squares : float, optional
+        Sum of squared deviations of rewards from the mean of their option, over the square of its
+        noise level relative to the largest: where these levels are relative to one another, and
+        their common factor is not known.
     regulariser : float, optional
         Another lambda.
     """
@@ -127,7 +132,12 @@ def ellipsoid_of(
     )
     # rotating the rows loses half as many digits as factorising the sum of their squares
     triangle: Array = np.asarray(np.linalg.qr(rows, mode="r"))
-    return Ellipsoid(triangle[:d, :d], triangle[:d, d], regulariser, sigma, rule.norm_bound)
+    factor, whitened = triangle[:d, :d], triangle[:d, d]
+    residuals = None
+    if squares is not None:  # what the options do not explain, and what features do not
+        lack = float(triangle[d, d]) if len(triangle) > d else 0.0
+        residuals = Residuals(squares + lack * lack, int(count.sum()))
+    return Ellipsoid(factor, whitened, regulariser, sigma, rule.norm_bound, residuals)
 
 
 def valid_bound(norm_bound: object) -> float | None:
@@ -144,11 +154,16 @@ def valid_delta(delta: object) -> float:
 
 
 def ellipsoid_by_law(
-    features: Array, law: Any, pulls: ArrayLike, totals: ArrayLike, norm_bound: float | None
+    features: Array,
+    law: Any,
+    pulls: ArrayLike,
+    totals: ArrayLike,
+    norm_bound: float | None,
+    regulariser: float,
 ) -> Ellipsoid:
-    """Ellipsoid of clicks or counts, from their number and sum per option; lambda is 1 / S^2."""
+    """Ellipsoid of clicks or counts, from their number and sum per option."""
     bound, model = valid_bound(norm_bound), bandit_model(features, law=law)
-    fit = least_squares(model, ridge("matched", LogDet(norm_bound=bound), model), reduce=False)
+    fit = least_squares(model, regulariser, reduce=False)
     fit.arms.pulls[:] = pulls
     fit.arms.sums[:] = totals
     fit.learned.rounds[0] = int(fit.arms.pulls.sum())
@@ -159,10 +174,10 @@ def ellipsoid_by_law(
 
 def ellipsoid_in(
     state: State,
-    policy: Policy,
     features: Array,
     noise_std: float | ArrayLike,
     norm_bound: float | None = 1.0,
+    outcomes: int = 0,
 ) -> Ellipsoid | None:
     """Ellipsoid from the data that a policy keeps, in the coordinates of the features.
 
@@ -174,8 +189,6 @@ def ellipsoid_in(
     ----------
     state : NamedTuple
         State of the policy.
-    policy : Policy
-        What made the state.
     features : ndarray, shape (k, d)
         One option per row, as the policy was given them.
     noise_std : float or array_like, shape (k,)
@@ -183,6 +196,9 @@ def ellipsoid_in(
     norm_bound : float, optional
         S; for policies with a Gaussian posterior lambda is sigma^2 over the variance of the prior,
         and that of the policy where arms are new in every round.
+    outcomes : int
+        How many the policy has learned from, which a posterior does not count; for an unknown
+        noise level.
 
     Returns
     -------
@@ -201,15 +217,14 @@ def ellipsoid_in(
         if isinstance(part, LeastSquares):  # its coordinates may be others, its data are not
             arms = part.arms
             totals = arms.sums * (levels / sigma)
-            # RSS is that of the policy's own lambda
-            own = part.regulariser if isinstance(part.noise, EstimatedNoise) else None
-            found = ellipsoid_of(features, arms.pulls, totals, noise_std, norm_bound, own)
-            return _with_residuals(found, part)
+            return ellipsoid_of(features, arms.pulls, totals, noise_std, norm_bound)
         if isinstance(part, Posterior):
             bound = valid_bound(norm_bound)
-            prior_std = float(policy.prior_std)  # type: ignore[attr-defined]
             factor, whitened = sigma * part.factor, sigma * part.whitened
-            return Ellipsoid(factor, whitened, (sigma / prior_std) ** 2, sigma, bound)
+            found = Ellipsoid(factor, whitened, sigma**2 * part.precision, sigma, bound)
+            if isinstance(part.noise, UnknownNoise):
+                return found._replace(residuals=Residuals(float(part.noise.errors[0]), outcomes))
+            return found
     return None
 
 

@@ -13,7 +13,7 @@ from sightline.core.estimation.seen import SeesLaw
 from sightline.core.estimation.table import rows_seen
 from sightline.core.likelihood.laws import mean_of
 from sightline.core.persistence import State
-from sightline.core.posterior.gaussian import Posterior
+from sightline.core.posterior.gaussian import Posterior, noise_unit
 from sightline.core.posterior.laplace import Fitted
 from sightline.jit import interpreted, parts_of
 
@@ -67,8 +67,8 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
         if isinstance(part, Posterior):
             arms = part.actions if rows is None else rows
             whitened = np.linalg.solve(part.factor.T, arms.T)  # R^-T x, by columns
-            means = whitened.T @ part.whitened
-            return Estimates(means, np.sqrt((whitened**2).sum(axis=0)))
+            means, unit = whitened.T @ part.whitened, interpreted(noise_unit)(part.noise)
+            return Estimates(means, unit * np.sqrt((whitened**2).sum(axis=0)))
     return None
 
 

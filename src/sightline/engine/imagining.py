@@ -31,6 +31,8 @@ MOST_OPEN = 1000
 def fill_imagining(live: LiveState, offer: Offer, answers: Answers) -> None:
     """Write answers for a batch, from a copy of everything."""
     standing, state, rng = copy.deepcopy((live.standing, live.state, live.rng))
+    # what is imagined is in the units of the policy already
+    standing = standing._replace(origin=np.zeros(1), unit=np.ones(1))
 
     def learn(outcome: Any) -> None:
         live.call(take_outcome, (standing, state, outcome, 0))

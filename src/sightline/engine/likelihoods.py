@@ -6,25 +6,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.likelihood.families import Gaussian, Likelihood, valid_likelihood
+from sightline.engine.options import Options
+from sightline.engine.units import GIVEN, Units, learned_units
 from sightline.policies.base import Policy
-from sightline.policies.stakes.policy import Stakes
-from sightline.validation import shown
+from sightline.validation import one_of, shown
 
-__all__ = ["check_support", "default_policy", "looks_like_clicks", "noise_or_law"]
+__all__ = ["check_support", "looks_like_clicks", "noise_or_law", "units_of"]
 
-# Log odds between -3 and 3 are rates of 5 % to 95 %.  It matters for the first rounds only.
-_PRIOR_OF_LAWS = 3.0
 # Rewards from which on all being 0 or 1 is no accident.
 _MANY = 100
 
 
 def noise_or_law(
-    noise_std: float | ArrayLike | None, rewards: object
+    noise_std: float | ArrayLike | None, rewards: object, options: Options, units: str | Units
 ) -> tuple[float | ArrayLike, Likelihood | None]:
     """Noise level, and the law of the rewards if they are no normal ones of that level.
 
-    Where the level is not known, those that are given are relative to one another.
+    Where the level is not known, those that are given are relative to one another.  If nothing is
+    said it is not known, but for outcomes of a duel, which are between -1 and 1.
     """
+    if rewards is None and noise_std is None and units != "given" and options.items is None:
+        if options.per_arm > 1:
+            raise ValueError(
+                f"noise_std must be given where options show {options.per_arm} numbers: it is "
+                "learned from outcomes of one number only"
+            )
+        return 1.0, Gaussian(std=None)
     if rewards is None:
         return 1.0 if noise_std is None else noise_std, None
     likelihood = valid_likelihood(rewards)
@@ -38,10 +45,24 @@ def noise_or_law(
     return 1.0, likelihood
 
 
-def default_policy(likelihood: Likelihood | None) -> Policy:
-    """Policy of a session that was given none."""
-    normal = likelihood is None or likelihood.law is None
-    return Stakes() if normal else Stakes(norm_bound=_PRIOR_OF_LAWS)
+def units_of(
+    units: str | Units, options: Options, policy: Policy, likelihood: Likelihood | None
+) -> Units:
+    """Decide what a session learns of the scale of its rewards: what it was not told."""
+    if isinstance(units, Units):
+        return units
+    one_of("units", units, ("auto", "given", "learned"))
+    if units == "given" or (units == "auto" and policy.tells_scale):
+        return GIVEN
+    law = likelihood is not None and likelihood.law is not None
+    if units == "learned" and policy.tells_scale and not law:
+        raise ValueError(
+            f"units='learned' needs a policy without a prior or bound in units of the reward, got "
+            f"{policy}"
+        )
+    known = not isinstance(likelihood, Gaussian)
+    game = options.observations is not None
+    return learned_units(options.features, game=game, law=law, noise_known=known)
 
 
 def check_support(likelihood: Likelihood, what: str, reward: float) -> None:

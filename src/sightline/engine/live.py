@@ -60,10 +60,11 @@ from sightline.engine.turns import (
     first_standing,
     take_outcome,
 )
+from sightline.engine.units import GIVEN, Units, augmented
 from sightline.jit import callable_for, entry_for, registered
 from sightline.policies.base import Evidence, Policy, at_stake, inspect
 from sightline.policies.catalogue import describe
-from sightline.validation import instance, integer
+from sightline.validation import integer
 
 __all__ = ["CHANGES", "LiveState", "weakest"]
 
@@ -102,11 +103,13 @@ class LiveState:
         window: Window,
         floor: float = 0.0,
         likelihood: Likelihood | None = None,
+        units: Units = GIVEN,
     ) -> None:
-        instance("policy", policy, Policy, "a Policy such as IDS()")
         self.policy = policy
-        standing = first_standing(len(options), options.per_arm)
-        self.table = first_table(options, policy, noise_std, standing, likelihood)
+        #: The policy that acts: without what its defaults assume of the scale of rewards.
+        self.acting = policy.with_unknown_scale() if units.learned else policy
+        standing = first_standing(len(options), options.per_arm, units)
+        self.table = first_table(options, self.acting, noise_std, standing, likelihood, units)
         self.seed = integer("seed", seed, at_least=0)
         self.rng, _ = streams(self.seed)
         self._compiled, ours = registered(self.state)
@@ -168,7 +171,9 @@ class LiveState:
         contexts = self.table.model.contexts
         offer: Any = offer_of(self.table, self.policy) if contexts is None else contexts.offer(0)
         loss, price = callable_for(at_stake, self.state)(self.state, self.clock, offer)
-        return float(loss), float(price)
+        if math.isnan(loss):
+            return math.nan, math.nan
+        return self.unit * float(loss), self.unit * float(price)
 
     def estimates(self) -> Estimates | None:
         """Estimate every arm, and what arms stand for where they are new or pairs.
@@ -177,9 +182,31 @@ class LiveState:
         how every item falls short of the best.
         """
         if self.options.items is not None:
-            return differences_in(self.state, len(self.options.items))
-        d = self.options.features.shape[1]
-        return estimates_in(self.state, np.eye(d) if self.options.stream else None)
+            found = differences_in(self.state, len(self.options.items))
+            return None if found is None else self._in_rewards(found, 0.0)
+        if self.options.stream:
+            d = self.options.features.shape[1]
+            slopes = np.eye(d, self.table.model.rewards.shape[1])  # the last may be the intercept
+            found = estimates_in(self.state, slopes)
+            return None if found is None else self._in_rewards(found, 0.0)
+        found = estimates_in(self.state)
+        return None if found is None else self._in_rewards(found, self.origin)
+
+    def _in_rewards(self, estimates: Estimates, origin: float) -> Estimates:
+        means, errors = estimates
+        return Estimates(origin + self.unit * means, self.unit * errors)
+
+    @property
+    def origin(self) -> float:
+        """Reward that the policy is told as 0."""
+        found = self.standing.origin.item()
+        return 0.0 if math.isnan(found) else found
+
+    @property
+    def unit(self) -> float:
+        """How much of a reward the policy is told as 1."""
+        found = self.standing.unit.item()
+        return 1.0 if math.isnan(found) else found
 
     def due(self, now: float) -> list[Closing]:
         """Decisions whose reward window is over."""
@@ -189,7 +216,7 @@ class LiveState:
         """Change the table: :data:`_CHANGES` has the functions that say what the body is."""
         if self.journal is not None:
             self.journal.require_open()
-        table = _CHANGES[kind](self.table, self.policy, **body)
+        table = _CHANGES[kind](self.table, self.acting, **body)
         valid_floor(self.floor, table, self.policy)
         change = Change(now, kind, body, self._next_sequence(), table)
         self._operation = change
@@ -305,7 +332,8 @@ class LiveState:
             parts: Any = (decision.round, arm, told, self.weight_of(arm), learns)
             outcome = Outcome(*parts)
             if decision.features is not None:
-                parts += np.array([decision.features]), len(self.options)
+                row = augmented(np.array([decision.features]), self.table.units.intercept)
+                parts += row, len(self.options)
                 outcome = OutcomeOfNew(*parts)
         self.call(take_outcome, (self.standing, self.state, outcome, serial))
 
@@ -324,7 +352,8 @@ class LiveState:
         offer: Offer
         news: NothingNew | NewSet = NOTHING_NEW
         if operation.actions is not None:
-            offer, news = OneContext(0, 0, len(operation.actions)), NewSet(operation.actions)
+            rows = augmented(operation.actions, self.table.units.intercept)
+            offer, news = OneContext(0, 0, len(rows)), NewSet(rows)
         else:
             offer = offer_of(self.table, self.policy, operation.available, operation.context)
         standing = self.standing
@@ -419,6 +448,7 @@ class LiveState:
             "options": self.options.describe_labels(),
             "window": list(self.ledger.window),
             "floor": self.floor,
+            "units": list(self.table.units),
         }
 
     def options_arrays(self) -> dict[str, NDArray[np.float64]]:

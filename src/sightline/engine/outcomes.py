@@ -10,8 +10,17 @@ from numpy.typing import NDArray
 from sightline.core.persistence import State
 from sightline.jit import compiled, generic
 from sightline.policies.base import show
+from sightline.validation import SMALLEST
 
-__all__ = ["Outcome", "OutcomeOfNew", "OutcomeOfSeveral", "add_told", "place_of", "was_told"]
+__all__ = [
+    "Outcome",
+    "OutcomeOfNew",
+    "OutcomeOfSeveral",
+    "add_told",
+    "note_scale",
+    "place_of",
+    "was_told",
+]
 
 Array = NDArray[np.float64]
 
@@ -139,3 +148,44 @@ def _add_numbers(outcome: OutcomeOfSeveral, totals: Array) -> None:
     p = outcome.reward.shape[0]
     for i in range(p):
         totals[outcome.arm * p + i] += outcome.reward[i]
+
+
+@generic
+def note_scale(outcome: Any, standing: Any) -> None:
+    """Learn origin and unit of rewards, and how much they vary, before totals have this one."""
+    raise TypeError(f"{type(outcome).__name__} is no outcome")
+
+
+@compiled
+def _find_units(reward: float, origin: Array, unit: Array) -> None:
+    if np.isnan(origin[0]):
+        origin[0] = reward
+    distance = abs(reward - origin[0])
+    if np.isnan(unit[0]) and distance > 0.0:
+        unit[0] = max(distance, SMALLEST)
+
+
+@note_scale.register(OutcomeOfSeveral)
+@compiled
+def _note_nothing(outcome: OutcomeOfSeveral, standing: Any) -> None:
+    pass
+
+
+@note_scale.register(OutcomeOfNew)
+@compiled
+def _note_units(outcome: OutcomeOfNew, standing: Any) -> None:
+    _find_units(outcome.reward, standing.origin, standing.unit)
+
+
+@note_scale.register(Outcome)
+@compiled
+def _note_units_and_spread(outcome: Outcome, standing: Any) -> None:
+    _find_units(outcome.reward, standing.origin, standing.unit)
+    n = standing.told[outcome.arm]
+    if n > 0:
+        total = standing.totals[outcome.arm]
+        before = outcome.reward - total / n
+        after = outcome.reward - (total + outcome.reward) / (n + 1)
+        if before * after > 0.0:  # so that a unit is known; rounding may leave less
+            scale = outcome.weight / standing.unit[0]
+            standing.squares[0] += before * scale * after * scale

@@ -138,7 +138,7 @@ def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -
                 pulls, sums = part.arms.pulls, part.arms.sums
                 return evidence_by_law(problem.model, pulls, sums, clock, rule_of(policy))
         return report
-    ellipsoid = ellipsoid_in(state, policy, problem.actions, problem.noise_std)
+    ellipsoid = ellipsoid_in(state, problem.actions, problem.noise_std)
     if ellipsoid is None:
         return report
     return evidence_of(ellipsoid, problem.actions, clock, rule_of(policy))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from os import PathLike
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
 from numpy.typing import ArrayLike
 
@@ -19,15 +19,17 @@ from sightline.engine.games import check_window, outcome_value
 from sightline.engine.guard import Guard, exclusive
 from sightline.engine.journal import Event, Journal
 from sightline.engine.ledger import valid_window, window
-from sightline.engine.likelihoods import check_support, default_policy, noise_or_law
+from sightline.engine.likelihoods import check_support, noise_or_law, units_of
 from sightline.engine.live import LiveState
 from sightline.engine.log import Log
 from sightline.engine.options import Options, as_options
 from sightline.engine.replay import check_beginning, replay
+from sightline.engine.units import Units, valid_units
 from sightline.files import write_atomically
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES, build, describe, is_described
-from sightline.validation import file_path, integer
+from sightline.policies.stakes.policy import Stakes
+from sightline.validation import file_path, instance, integer
 
 __all__ = ["OptionsLike", "StoredSession"]
 
@@ -49,17 +51,20 @@ class StoredSession:
         on_timeout: str | float = "ignore",
         early_rewards: bool = False,
         floor: float = 0.0,
+        units: str | Units = "auto",
         now: Callable[[], float] = time.time,
     ) -> None:
         options = as_options(actions)
-        noise, likelihood = noise_or_law(noise_std, rewards)
+        noise, likelihood = noise_or_law(noise_std, rewards, options, units)
         limits = check_window(window(reward_window, on_timeout, early_rewards), options)
         if limits.reward is not None:
             limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, options))
         if limits.reward is not None and likelihood is not None:
             check_support(likelihood, "on_timeout", limits.reward)
-        chosen = default_policy(likelihood) if policy is None else policy
-        self._live = LiveState(options, chosen, noise, seed, limits, floor, likelihood)
+        chosen = Stakes() if policy is None else policy
+        instance("policy", chosen, Policy, "a Policy such as IDS()")
+        scales = units_of(units, options, chosen, likelihood)
+        self._live = LiveState(options, chosen, noise, seed, limits, floor, likelihood, scales)
         self._now = now
         self._guard = Guard()
 
@@ -77,6 +82,7 @@ class StoredSession:
         on_timeout: str | float = "ignore",
         early_rewards: bool = False,
         floor: float = 0.0,
+        units: str = "auto",
         now: Callable[[], float] = time.time,
     ) -> Self:
         """Begin or continue a session that survives crashes: it keeps a journal.
@@ -88,7 +94,9 @@ class StoredSession:
         ----------
         path : path
             The journal, one SQLite file; it is made if it does not exist.
-        actions, policy, noise_std, seed, rewards, reward_window, on_timeout, early_rewards, floor, now
+        actions, policy, noise_std, seed, rewards, reward_window, on_timeout, early_rewards
+            As of :class:`Session`.
+        floor, units, now
             As of :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options are
             given, all must be as when the session began.  A policy that is not part of the library
             must be given again.
@@ -112,6 +120,7 @@ class StoredSession:
                 on_timeout=on_timeout,
                 early_rewards=early_rewards,
                 floor=floor,
+                units=units,
                 now=now,
             )
 
@@ -254,6 +263,7 @@ class StoredSession:
             header["seed"] or 0,
             rewards=likelihood,
             floor=header["floor"],
+            units=valid_units(header["units"]),
         )
         session._live.ledger.window = check_window(valid_window(*header["window"]), options)
         session._live.fill(snapshot)

@@ -19,7 +19,8 @@ from sightline.core.consistency import invariant, may_hold, within
 from sightline.core.model import AllArms, OneContext, SomeArms
 from sightline.core.offers import is_offered, nth_offered
 from sightline.core.persistence import State
-from sightline.engine.outcomes import add_told, place_of, was_told
+from sightline.engine.outcomes import add_told, note_scale, place_of, was_told
+from sightline.engine.units import GIVEN, Units
 from sightline.jit import compiled, compiled_apart, generic
 from sightline.policies.base import (
     choose,
@@ -30,7 +31,7 @@ from sightline.policies.base import (
     show,
     update,
 )
-from sightline.validation import LARGEST
+from sightline.validation import LARGEST, SMALLEST
 
 __all__ = [
     "NOTHING_NEW",
@@ -50,9 +51,9 @@ Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 
-@may_hold(nan=("log_t", "probability", "wake_log_t"))
+@may_hold(nan=("log_t", "probability", "wake_log_t", "origin", "unit"))
 class Standing(NamedTuple):
-    """Where a session stands; arrays of length one, but for the last three.
+    """Where a session stands; arrays of length one, but for ``asked``, ``told`` and ``totals``.
 
     Attributes
     ----------
@@ -70,6 +71,12 @@ class Standing(NamedTuple):
         Of each arm: decisions, rewards and their sum, whether learned from or not; in a game,
         outcomes and their sum, of p numbers where they show as many: then totals has k p, arm
         after arm.  Where arms are new in every round, of each place among those on offer.
+    origin, unit : ndarray
+        A policy is told (reward - origin) / unit.  Where they are learned, the origin is the first
+        reward, and the unit how far the first other one is from it; nan before.
+    squares : ndarray
+        Sum of squared deviations of rewards from the mean of their arm, in units of the noise as
+        the policy knows it.  Not kept where arms are new in every round or show several numbers.
     """
 
     t: Ints
@@ -83,6 +90,9 @@ class Standing(NamedTuple):
     asked: Ints
     told: Ints
     totals: Array
+    origin: Array
+    unit: Array
+    squares: Array
 
     def commitment(self) -> dict[str, Any]:
         """Fields that say what the policy is committed to."""
@@ -101,6 +111,9 @@ def _check_standing(standing: Standing, name: str) -> None:
         if sum(getattr(standing, field).tolist()) >= t:
             raise ValueError(f"{name}.{field} must be of rounds before round {t}")
     within(f"{name}.totals", standing.totals, -LARGEST * FAR, LARGEST * FAR)
+    within(f"{name}.squares", standing.squares, 0.0, ends=False)
+    if not (standing.unit[0] >= SMALLEST or np.isnan(standing.unit[0])):
+        raise ValueError(f"{name}.unit must be at least {SMALLEST:g}, got {standing.unit[0]}")
 
 
 _COMMITMENT = ("arm", "probability", "wake_t", "wake_log_t")
@@ -130,7 +143,7 @@ class NewSet(NamedTuple):
 NOTHING_NEW = NothingNew()
 
 
-def first_standing(k: int, p: int = 1) -> Standing:
+def first_standing(k: int, p: int = 1, units: Units = GIVEN) -> Standing:
     """Before the first question about k arms, which show p numbers each."""
     whole = [np.zeros(1, dtype=np.int64) for _ in range(5)]
     t, arm, wake_t, explorations, serial = whole
@@ -148,6 +161,9 @@ def first_standing(k: int, p: int = 1) -> Standing:
         asked=np.zeros(k, dtype=np.int64),
         told=np.zeros(k, dtype=np.int64),
         totals=np.zeros(k * p),
+        origin=np.full(1, np.nan if units.offset else 0.0),
+        unit=np.full(1, np.nan if units.scale else 1.0),
+        squares=np.zeros(1),
     )
 
 
@@ -352,10 +368,15 @@ def take_outcome(standing: Standing, state: State, outcome: Any, serial: int) ->
     Either ends a commitment, which was computed from what was known before.
     """
     comes = was_told(outcome)
+    if comes:
+        note_scale(outcome, standing)
     if outcome.learns:
         clock, place = Clock(outcome.t, np.nan), place_of(outcome, state)
         if comes:
-            update(state, clock, place, outcome.reward * outcome.weight)
+            origin, unit = standing.origin[0], standing.unit[0]
+            if np.isnan(unit):
+                unit = 1.0  # all rewards so far are the origin
+            update(state, clock, place, (outcome.reward - origin) / unit * outcome.weight)
             standing.explorations[0] += 1
         else:
             dropped(state, clock, place)

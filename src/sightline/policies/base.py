@@ -26,6 +26,7 @@ then, does not learn, and need not be asked again before: whoever runs it may ju
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 from abc import ABC, abstractmethod
@@ -36,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
+from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.least_squares import show_arms
 from sightline.core.information.ratio import Mixture
 from sightline.core.linalg.vectors import draw_index
@@ -153,9 +155,40 @@ class Policy(ABC):
         """Whether it learns the noise level from the outcomes, where a model does not say it."""
         return False
 
+    def with_unknown_scale(self) -> Policy:
+        """Return this policy for rewards of any scale.
+
+        Defaults that assume a scale of rewards (priors, bounds on the norm of theta) are replaced
+        by values that the data tell.  A policy that cannot learn the noise level stays as it is.
+        """
+        if not self.takes_unknown_noise:
+            return self
+        changes: dict[str, Any] = {
+            name: None for name in _SCALES if getattr(self, name, None) == _ASSUMED
+        }
+        rule = getattr(self, "confidence", None)
+        if isinstance(rule, LogDet):
+            if rule.norm_bound == _ASSUMED:
+                changes["confidence"] = dataclasses.replace(rule, norm_bound=None)
+            if getattr(self, "regulariser", None) == _ASSUMED:
+                changes["regulariser"] = "matched"
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    @property
+    def tells_scale(self) -> bool:
+        """Whether it was given a prior or a bound on the norm of theta, in units of the reward."""
+        rule = getattr(self, "confidence", None)
+        told = [getattr(self, name, None) for name in _SCALES]
+        told.append(rule.norm_bound if isinstance(rule, LogDet) else None)
+        return any(value not in (None, _ASSUMED) for value in told)
+
     @abstractmethod
     def start(self, model: Model) -> Any:
         """State before any data, for the arms, observations and noise of a model."""
+
+
+# Fields of policies that are in units of the reward, and their default: nobody has told it.
+_SCALES, _ASSUMED = ("norm_bound", "prior_std"), 1.0
 
 
 def _checked(choice: Any) -> Choice:

@@ -52,6 +52,7 @@ from sightline.core.posterior.gaussian import (
     show_rows,
 )
 from sightline.core.posterior.laplace import posterior_for
+from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
@@ -128,9 +129,10 @@ class ThompsonSampling(Policy):
 
     Parameters
     ----------
-    prior_std : float
+    prior_std : float, optional
         Standard deviation of every coordinate of theta before any data; the regulariser of least
-        squares is sigma^2 / prior_std^2.  1 by default: theta of norm about one.
+        squares is sigma^2 / prior_std^2.  1 by default: theta of norm about one.  None is a wide
+        prior in units of the noise, for rewards of any scale; files have ``"unknown"`` for it.
     inflation : {"none", "agrawal-goyal", "abeille-lazaric"} or float
         v, by which draws are wider than the posterior: 1 by default, the strongest in practice; by
         one of the two frequentist rules; or a fixed number.
@@ -138,12 +140,14 @@ class ThompsonSampling(Policy):
         beta of ``"abeille-lazaric"``, at the level of LinUCB; unused otherwise.
     """
 
-    prior_std: float = 1.0
+    prior_std: float | None = 1.0
     inflation: str | float = "none"
     confidence: ConfidenceRule = field(default_factory=LogDet)
 
     def __post_init__(self) -> None:
-        scale("prior_std", self.prior_std)
+        none_if_unknown(self, "prior_std")
+        if self.prior_std is not None:
+            scale("prior_std", self.prior_std)
         if isinstance(self.inflation, str):
             one_of("inflation", self.inflation, _INFLATION)
         else:
@@ -171,6 +175,11 @@ class ThompsonSampling(Policy):
         return True
 
     @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return self.inflation != "abeille-lazaric"
+
+    @property
     def takes_part_of_context(self) -> bool:
         """Whether it can choose, where there are contexts, among some arms of one only."""
         return True
@@ -191,6 +200,8 @@ class ThompsonSampling(Policy):
         d = spanning_coordinates(arms).shape[1]
         if self.inflation == "agrawal-goyal":
             return AgrawalGoyal(float(d))
+        if self.prior_std is None:
+            raise ValueError('inflation="abeille-lazaric" needs prior_std, got None')
         regulariser = (model.noise_std / self.prior_std) ** 2
         needs_norm_bound(self.confidence, "ThompsonSampling with its confidence")
         confidence = self.confidence.build(d, model.noise_std, regulariser)

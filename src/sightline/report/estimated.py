@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sightline.core.likelihood.families import Gaussian
 from sightline.engine.ellipsoid import parameter
+from sightline.engine.units import augmented
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.contextual import ContextualBandit
 from sightline.problems.game import LinearGame
@@ -52,16 +53,17 @@ def regret_spent(view: View) -> float:
 def _problem(view: View, rows: NDArray[np.bool_]) -> TableProblem:
     options, law = view.options, view.likelihood
     options.needs_lasting_options("an estimate of the whole problem")
-    theta = parameter(view.data)
+    theta = view.scale.parameter(parameter(view.data))
+    features = augmented(options.features, view.scale.intercept)
     if options.observations is not None:
         return LinearGame(options.features, options.observations, theta, view.noise_std)
     kind: dict[str, Any] = {"rewards": law} if law is not None and law.law is not None else {}
     noise = None if kind else _noise(view, rows)
     if options.contexts is None:
-        return LinearBandit(options.features[rows], theta, noise, **kind)
+        return LinearBandit(features[rows], theta, noise, **kind)
     blocks = [np.array(block) for block in options.contexts.blocks()]
     came = np.array([view.asked[block].sum() + 1.0 for block in blocks])
-    sets = [options.features[block] for block in blocks]
+    sets = [features[block] for block in blocks]
     return ContextualBandit(sets, theta, came / came.sum(), noise, **kind)
 
 
@@ -69,5 +71,6 @@ def _noise(view: View, rows: NDArray[np.bool_]) -> float | Array:
     """Noise level as it was given, or as the rewards tell it."""
     residuals = view.data.residuals
     if isinstance(view.likelihood, Gaussian) and residuals is not None and residuals.outcomes:
-        return float(np.sqrt(max(residuals.errors, 1e-30) / residuals.outcomes))
+        variance = max(residuals.errors, 1e-30) / residuals.outcomes
+        return view.scale.unit * float(np.sqrt(variance))
     return view.noise_std if isinstance(view.noise_std, float) else view.noise_std[rows]

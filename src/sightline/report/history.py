@@ -10,10 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import clock_at
+from sightline.engine.amending import amend_counts
 from sightline.engine.journal import Event, amendment_in, told_in_event
 from sightline.engine.ledger import is_nothing
 from sightline.engine.live import LiveState
+from sightline.engine.outcomes import Outcome, OutcomeOfSeveral, add_told, note_scale
 from sightline.engine.replay import replay
+from sightline.engine.turns import Standing, first_standing
+from sightline.jit import interpreted
 from sightline.policies.base import Evidence
 from sightline.report.offers import Offers
 from sightline.report.standing import View
@@ -91,12 +95,17 @@ def _by_replay(live: LiveState, events: list[Event]) -> Iterator[tuple[int, Evid
 
 def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]]:
     """Apply the test of IDS to all rewards that had been told."""
-    told = np.zeros(len(view.options), dtype=np.int64)
-    totals = np.zeros((len(view.options), view.options.per_arm))
+    standing = first_standing(len(view.options), view.options.per_arm)
+    standing.origin[0], standing.unit[0] = view.scale.origin, view.scale.unit
     arms: dict[str | None, int | None] = {}
     offers = Offers(len(view.options), events, view.options.contexts)
     asked = 0
-    yield asked, view.tested(told, totals.ravel(), offers.current, clock_at(1))
+
+    def evidence() -> Evidence:
+        data = standing.told, standing.totals, standing.squares.item()
+        return view.tested(*data, offers.current, clock_at(asked + 1))
+
+    yield asked, evidence()
     for part in _parts(events):
         for event in part:
             offers.follow(event)
@@ -105,12 +114,23 @@ def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]
                 arms[event.decision] = event.arm
             elif event.kind in ("told", "expired") and not is_nothing(told_in_event(event)):
                 arm = arms.pop(event.decision)
-                told[arm] += 1
-                totals[arm] += told_in_event(event)
+                assert arm is not None
+                told = np.broadcast_to(told_in_event(event), view.options.per_arm)
+                _count(standing, view.weights, arm, told)
             elif event.kind == "amended":
                 amendment = amendment_in(event)
-                totals[amendment.arm] += np.subtract(amendment.now, amendment.was)
-        yield asked, view.tested(told, totals.ravel(), offers.current, clock_at(asked + 1))
+                amend_counts(standing, view.weights, *amendment)
+        yield asked, evidence()
+
+
+def _count(standing: Standing, weights: Array, arm: int, told: Array) -> None:
+    """Count what was told of an arm, as the kernels of a session do."""
+    outcome: Outcome | OutcomeOfSeveral = OutcomeOfSeveral(0, arm, told, weights[arm], False)
+    if len(told) == 1:
+        outcome = Outcome(0, arm, float(told[0]), float(weights[arm, 0]), False)
+    interpreted(note_scale)(outcome, standing)
+    interpreted(add_told)(outcome, standing.totals)
+    standing.told[arm] += 1
 
 
 def _parts(events: list[Event]) -> Iterator[list[Event]]:

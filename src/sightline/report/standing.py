@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule, ridge
 from sightline.core.likelihood.families import Gaussian, Likelihood
 from sightline.core.likelihood.laws import mean_of
+from sightline.core.model import Model
 from sightline.engine.effects import Effect, effects, intervals
 from sightline.engine.ellipsoid import (
     Ellipsoid,
@@ -28,7 +31,8 @@ from sightline.engine.estimates import Estimates
 from sightline.engine.journal import Event
 from sightline.engine.live import LiveState, weakest
 from sightline.engine.options import Options
-from sightline.engine.settling import bound_of, rule_of
+from sightline.engine.settling import bound_of
+from sightline.engine.units import Scale, augmented, constant_in, span_of
 from sightline.jit import interpreted
 from sightline.policies.base import Evidence, Policy
 
@@ -58,6 +62,11 @@ class View:
         Those that are not retired.
     policy : Policy
         Who chooses.
+    rule : ConfidenceRule
+        By which intervals and tests are made: that of the policy, without what it assumes where
+        the scale of rewards is learned.
+    model : Model
+        What the policy is told of the options.
     noise_std : float or ndarray, shape (k,) or (k, p)
         Sub-Gaussian parameter of the rewards or, in a game, of the outcomes.
     clock : Clock
@@ -70,9 +79,15 @@ class View:
     report : Evidence
         Of the policy; its threshold is nan if the policy has no test.  With contexts, on the one
         of which least is known.
+    squares : float
+        Sum of squared deviations of rewards from the mean of their option, in units of the noise.
+    weights : ndarray, shape (k, p)
+        Largest noise level over that of each option.
+    scale : Scale
+        Coordinates and units of what the policy has learned.
     learned : Ellipsoid or None
-        What the policy has learned, where options are new in every round or the noise level is not
-        known: of other data not enough is kept.
+        What the policy has learned, where options are new in every round: of other data not enough
+        is kept.
     likelihood : Likelihood or None
         Law of the rewards, if they are no normal ones of a known level.
     """
@@ -80,11 +95,16 @@ class View:
     options: Options
     offered: NDArray[np.bool_]
     policy: Policy
+    rule: ConfidenceRule
+    model: Model
     noise_std: float | Array
     clock: Clock
     asked: NDArray[Any]
     told: Ints
     totals: Array
+    squares: float
+    weights: Array
+    scale: Scale
     estimates: Estimates | None
     report: Evidence
     learned: Ellipsoid | None = None
@@ -100,22 +120,26 @@ class View:
         """Evidence of the policy, or by the test of IDS on all rewards if it has none."""
         if self.has_test:
             return self.report
-        return self.tested(self.told, self.totals, self.offered, self.clock)
+        return self.tested(self.told, self.totals, self.squares, self.offered, self.clock)
 
     def tested(
-        self, told: Ints, totals: Array, offered: NDArray[np.bool_], clock: Clock
+        self, told: Ints, totals: Array, squares: float, offered: NDArray[np.bool_], clock: Clock
     ) -> Evidence:
         """Evidence by the test of IDS, from the data and the offer of any moment.
 
         With contexts, on the one of which least is known.
         """
-        rule = rule_of(self.policy)
-        data = self._data(told, totals, bound_of(rule))
+        data = self._data(told, totals, squares, bound_of(self.rule))
         reports = []
         for rows in self._together(offered):
-            found = evidence_of(data, self.options.features[rows], clock, rule)
+            found = evidence_of(data, self._features[rows], clock, self.rule)
             reports.append(found._replace(best=int(rows[found.best])))
         return weakest(reports)
+
+    @functools.cached_property
+    def _features(self) -> Array:
+        """Features of all options, in the coordinates of the ellipsoid."""
+        return self.scale.features(self.options.features)
 
     def _together(self, offered: NDArray[np.bool_]) -> list[Ints]:
         """Rows among which decisions are made: those on offer, or those of every context."""
@@ -140,20 +164,20 @@ class View:
             offered = np.arange(len(self.options)) < len(self.options.items)
         reports = []
         for rows in self._together(offered):
-            found = evidence_at(self.data, self.options.features[rows], self.clock, delta)
+            found = evidence_at(self.data, self._features[rows], self.clock, delta)
             reports.append(found._replace(best=int(rows[found.best])))
         return reports
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Effects with intervals; see :meth:`sightline.Session.effects`."""
-        bound = self._bound() if norm_bound is None else valid_bound(norm_bound)
+        bound = bound_of(self.rule) if norm_bound is None else valid_bound(norm_bound)
         if self.learned is not None:
             data = self.learned._replace(norm_bound=bound)
         elif self.options.stream:
             raise ValueError(f"{self.policy} keeps no estimates, from which effects are found")
         else:
-            data = self._data(self.told, self.totals, bound)
-        return effects(self.options, data, delta)
+            data = self._data(self.told, self.totals, self.squares, bound)
+        return effects(self.options, data, delta, self.scale)
 
     def intervals(self, delta: float) -> tuple[Array, Array, Array]:
         """Mean reward of every option, with intervals that hold at all rounds at once.
@@ -182,7 +206,7 @@ class View:
         vectors = self._values
         if options.items is not None:
             vectors = vectors - vectors[self.evidence.best]
-        found = intervals(options.seen, vectors, self.data, delta)
+        found = intervals(options.seen, vectors, self.data, delta, self.scale)
         law = None if self.likelihood is None else self.likelihood.law
         if law is None:
             return found
@@ -212,7 +236,7 @@ class View:
         if blocks is not None:
             for rows, row in zip(blocks.blocks(), control, strict=True):
                 base[list(rows)] = row
-        return intervals(self.options.seen, vectors - vectors[base], self.data, delta)
+        return intervals(self.options.seen, vectors - vectors[base], self.data, delta, self.scale)
 
     @property
     def _values(self) -> Array:
@@ -226,24 +250,25 @@ class View:
         """Ellipsoid of all rewards, or of those that the policy has learned from."""
         if self.learned is not None:
             return self.learned
-        return self._data(self.told, self.totals, self._bound())
+        return self._data(self.told, self.totals, self.squares, bound_of(self.rule))
 
-    def _bound(self) -> float | None:
-        """S of the policy; who leaves the noise to the data and has no S leaves that as well."""
-        if isinstance(self.likelihood, Gaussian) and not hasattr(self.policy, "confidence"):
-            return None
-        return bound_of(rule_of(self.policy))
-
-    def _data(self, told: Ints, totals: Array, norm_bound: float | None) -> Ellipsoid:
-        """Ellipsoid of what was told."""
-        if self.likelihood is not None:
-            features, law = self.options.features, self.likelihood.law
-            return ellipsoid_by_law(features, law, told, totals, norm_bound)
+    def _data(
+        self, told: Ints, totals: Array, squares: float, norm_bound: float | None
+    ) -> Ellipsoid:
+        """Ellipsoid of what was told, in the coordinates and units of the policy."""
+        ridge_ = ridge("matched", LogDet(norm_bound=norm_bound), self.model)
+        if self.likelihood is not None and self.likelihood.law is not None:
+            law = self.likelihood.law
+            return ellipsoid_by_law(self._features, law, told, totals, norm_bound, ridge_)
         k, p = len(self.options), self.options.per_arm
         noise = self.noise_std
         if not isinstance(noise, float):
             noise = np.broadcast_to(noise.reshape(k, -1), (k, p)).ravel()
-        return ellipsoid_of(self.options.seen, np.repeat(told, p), totals, noise, norm_bound)
+        rows = self.scale.features(self.options.seen)
+        counts = np.repeat(told, p)
+        sums = (totals - self.scale.origin * counts) / self.scale.unit
+        unknown = squares if isinstance(self.likelihood, Gaussian) else None
+        return ellipsoid_of(rows, counts, sums, noise, norm_bound, unknown, ridge_)
 
 
 def _rewards_of(law: Any, predictors: Array) -> Array:
@@ -261,11 +286,16 @@ def view_of(live: LiveState) -> View:
         options=live.options,
         offered=offered,
         policy=live.policy,
+        rule=_rule(live),
+        model=live.table.model,
         noise_std=live.table.noise_std,
         clock=live.clock,
         asked=standing.asked.copy(),
         told=standing.told.copy(),
         totals=standing.totals.copy(),
+        squares=standing.squares.item(),
+        weights=live.table.weights,
+        scale=_scale(live),
         estimates=live.estimates(),
         report=live.evidence(),
         learned=_learned(live),
@@ -273,11 +303,30 @@ def view_of(live: LiveState) -> View:
     )
 
 
+def _rule(live: LiveState) -> ConfidenceRule:
+    rule = getattr(live.acting, "confidence", None)
+    if isinstance(rule, ConfidenceRule):
+        return rule
+    assumed = None if live.table.units.learned else 1.0
+    return LogDet(norm_bound=getattr(live.acting, "norm_bound", assumed))
+
+
+def _scale(live: LiveState) -> Scale:
+    """Scale of what a session has learned; of a stream effects are slopes, without a constant."""
+    features, intercept = live.options.features, live.table.units.intercept
+    d = features.shape[1]
+    if live.options.stream:  # whose options may be any
+        basis = np.eye(d + (intercept != 0.0))
+        return Scale(live.origin, live.unit, intercept, np.zeros(d), basis)
+    constant = constant_in(features) if intercept != 0.0 else np.zeros(d)
+    basis = span_of(augmented(np.vstack([features, live.options.seen]), intercept))
+    return Scale(live.origin, live.unit, intercept, constant, basis)
+
+
 def _learned(live: LiveState) -> Ellipsoid | None:
     """Ellipsoid of what the policy has learned, where nothing else tells as much."""
-    table = live.table
-    if not live.options.stream and table.model.noise_known:
+    if not live.options.stream:
         return None
-    rows = live.options.features if live.options.stream else live.options.seen
-    found = ellipsoid_in(live.state, live.policy, rows, table.noise_std)
+    table, outcomes = live.table, int(live.standing.explorations[0])
+    found = ellipsoid_in(live.state, table.model.rewards[:-1], table.noise_std, outcomes=outcomes)
     return None if found is None else found._replace(noise_std=table.model.noise_std)

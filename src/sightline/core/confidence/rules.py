@@ -41,7 +41,9 @@ __all__ = [
 # Where log t is so large, evidence that still suffices is taken to suffice for ever.
 _LARGEST_LOG_T = 1e15
 _WIDEST = LARGEST * LARGEST
-_PRIOR_NOISE = 0.1  # noise over what one outcome shows, where neither is known
+# Noise over what the features of one outcome show, where neither is known; and of clicks and counts
+# the same in log odds or logarithms: features rarely change these by more than 3.
+_PRIOR_NOISE, _PRIOR_OF_LAWS = 0.1, 1.0 / 3.0
 
 
 class ConfidenceRule(ABC):
@@ -187,12 +189,16 @@ def ridge(regulariser: float | str, rule: ConfidenceRule, model: Model) -> float
     lambda = 1 the part sqrt(lambda) S stays and dominates for small noise.
 
     Where sigma or S is left to the data, theta is taken to be of the order of 10 sigma over the
-    largest feature: rather too large, since a prior that is too wide costs its logarithm only.
+    largest feature: rather too large, since a prior that is too wide costs its logarithm only.  Of
+    clicks and counts, whose scale is known, it is 3 over the largest feature.
     """
     if not isinstance(regulariser, str):
         return float(regulariser)
     if model.noise_known and rule.norm_bound is not None:
         return (model.noise_std / number("norm_bound", rule.norm_bound, above=0)) ** 2
     rows = model.observations.reshape(-1, model.observations.shape[-1])
-    largest = math.sqrt(float((rows * rows).sum(axis=1).max()))
-    return (_PRIOR_NOISE * (largest or 1.0)) ** 2  # features of a stream are still to come
+    if model.intercept:
+        rows = rows[:, :-1]
+    largest = math.sqrt(float((rows * rows).sum(axis=1).max(initial=0.0)))
+    share = _PRIOR_NOISE if model.law is None else _PRIOR_OF_LAWS
+    return (share * (largest or 1.0)) ** 2  # features of a stream are still to come

@@ -56,10 +56,11 @@ def solve_transposed(factor: Array, vector: Array) -> None:
 @compiled
 def rank_one_update(
     factor: Array, vector: Array, whitened: Array | None = None, value: float = 0.0
-) -> None:
+) -> float:
     """Turn the factor of V into that of V + x x^T; ``vector`` = x is used up.
 
-    If given, ``whitened`` = R^-T b becomes what belongs to b + value x: least squares by QR.
+    If given, ``whitened`` = R^-T b becomes what belongs to b + value x: least squares by QR.  What
+    is left of the value is returned: its square is what the residual sum of squares grows by.
     """
     d = factor.shape[0]
     for i in range(d):
@@ -77,3 +78,4 @@ def rank_one_update(
             entry = whitened[i]
             whitened[i] = cosine * entry + sine * value
             value = cosine * value - sine * entry
+    return value

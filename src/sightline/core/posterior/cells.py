@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from sightline.core.linalg.cholesky import solve_transposed
 from sightline.core.model import AllArms, OneContext
 from sightline.core.persistence import persists
-from sightline.core.posterior.gaussian import Posterior, posterior_mean
+from sightline.core.posterior.gaussian import Posterior, noise_unit, posterior_mean
 from sightline.jit import compiled, generic
 
 __all__ = [
@@ -148,11 +148,12 @@ def _admit_context(offer: OneContext, cells: Cells) -> None:
 @compiled
 def whiten(posterior: Posterior, cells: Cells) -> int:
     """Arms relative to the posterior; return x-hat as an index into the vertices."""
-    actions, theta = posterior.actions, cells.theta
+    actions, theta, unit = posterior.actions, cells.theta, noise_unit(posterior.noise)
     k, d = actions.shape
-    for i in range(d):
-        cells.centre[i] = posterior.whitened[i]
     posterior_mean(posterior, theta)
+    for i in range(d):
+        cells.centre[i] = posterior.whitened[i] / unit
+        theta[i] /= unit
     for x in range(k):
         mean = 0.0
         row = cells.whitened[x]

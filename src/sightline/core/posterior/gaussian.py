@@ -1,4 +1,4 @@
-"""Gaussian posterior over theta: prior N(0, prior_std^2 I), Gaussian noise of known level.
+"""Gaussian posterior over theta: prior N(0, prior_std^2 I), Gaussian noise.
 
 | symbol                          | here            | shape  |
 |---------------------------------|-----------------|--------|
@@ -10,6 +10,10 @@
 
 The posterior is N(P^-1 b, P^-1), so R^-1 (R^-T b + standard normal) is a draw from it: one
 triangular solve, and no inverse that could drift.  R and R^-T b follow the data by rotations.
+
+Where sigma is not known, prior and noise have it as their common unit: ``noise_std`` is 1, and the
+posterior given sigma is N(P^-1 b, sigma^2 P^-1).  The mean does not depend on sigma; for the
+covariance an estimate takes its place (:class:`UnknownNoise`).
 
 Clicks and counts have a normal law in place of their posterior, whose mean and precision are found
 anew after every outcome: :mod:`sightline.core.posterior.laplace`.
@@ -35,6 +39,7 @@ __all__ = [
     "OneNumber",
     "Posterior",
     "SeveralNumbers",
+    "UnknownNoise",
     "absorb",
     "absorb_seen",
     "best_under",
@@ -42,12 +47,17 @@ __all__ = [
     "gaussian_posterior",
     "log_det_ratio",
     "log_det_seen",
+    "noise_unit",
     "posterior_mean",
     "show_rows",
     "show_seen",
 ]
 
 Array = NDArray[np.float64]
+
+# A guess of the noise level, 1 in units of the rewards as they are told, counts as this much of an
+# outcome.
+_GUESS_WEIGHT = 0.1
 
 
 @persists()
@@ -64,6 +74,30 @@ class SeveralNumbers(NamedTuple):
     rows: Array  # (k, p, d)
 
 
+class KnownNoise(NamedTuple):
+    """The noise level is known: the unit is that of the rewards."""
+
+    code: int = 0  # numba knows no empty named tuples
+
+
+class UnknownNoise(NamedTuple):
+    """Sums from which sigma is estimated.
+
+    An outcome of predictive variance sigma^2 (1 + w) adds its squared error over 1 + w to the
+    errors, and 1 / (1 + w) to the weight: where the prior is wide, a first look at an arm says
+    hardly anything about the noise.
+    """
+
+    errors: Array  # (1,)
+    weight: Array  # (1,)
+
+
+@invariant(UnknownNoise)
+def _check_noise(noise: UnknownNoise, name: str) -> None:
+    within(f"{name}.errors", noise.errors, 0.0, ends=False)
+    within(f"{name}.weight", noise.weight, 0.0, ends=False)
+
+
 @persists("factor", "whitened")
 class Posterior(NamedTuple):
     """Gaussian posterior over theta; see the table above."""
@@ -76,6 +110,8 @@ class Posterior(NamedTuple):
     scaled: Array  # scratch (d,): a row of an update, in units of the noise
     means: Array  # scratch (k,)
     seen: Any  # OneNumber, SeveralNumbers or Fitted
+    noise: Any = KnownNoise()  # or UnknownNoise
+    precision: float = 1.0  # 1 / prior_std^2
 
 
 @invariant(Posterior)
@@ -98,9 +134,12 @@ def _check(posterior: Posterior, name: str) -> None:
 
 
 def gaussian_posterior(
-    actions: Array, rows: Array, noise_std: float, prior_std: float
+    actions: Array, rows: Array, noise_std: float, prior_std: float, *, noise_known: bool = True
 ) -> Posterior:
-    """Prior, before any data; ``rows``, (k, d) or (k, p, d), are what playing an arm shows."""
+    """Prior, before any data; ``rows``, (k, d) or (k, p, d), are what playing an arm shows.
+
+    Where the noise level is not known, ``noise_std`` is 1 and the prior in units of the noise.
+    """
     k, d = actions.shape
     if rows.ndim == 3 and rows.shape[1] == 1:
         rows = rows[:, 0]
@@ -115,6 +154,8 @@ def gaussian_posterior(
         scaled=np.zeros(d),
         means=np.zeros(k),
         seen=OneNumber(rows) if rows.ndim == 2 else SeveralNumbers(rows),
+        noise=KnownNoise() if noise_known else UnknownNoise(np.zeros(1), np.zeros(1)),
+        precision=prior_std**-2,
     )
 
 
@@ -130,12 +171,56 @@ def absorb_seen(seen: Any, posterior: Posterior, arm: int, outcome: Any) -> None
     raise TypeError(f"nothing is seen by a {type(seen).__name__}")
 
 
+@generic
+def noise_unit(noise: Any) -> float:
+    """Say in which unit of the rewards a posterior has its covariance: 1 if sigma is known."""
+    raise TypeError(f"unsupported noise {type(noise).__name__}")
+
+
+@noise_unit.register(KnownNoise)
+@compiled
+def _known_unit(noise: KnownNoise) -> float:
+    return 1.0
+
+
+@noise_unit.register(UnknownNoise)
+@compiled
+def _estimated_unit(noise: UnknownNoise) -> float:
+    return math.sqrt((_GUESS_WEIGHT + noise.errors[0]) / (_GUESS_WEIGHT + noise.weight[0]))
+
+
+@generic
+def _rotate(noise: Any, posterior: Posterior, value: float) -> None:
+    """Rotate a scaled row and its value into the posterior."""
+    raise TypeError(f"unsupported noise {type(noise).__name__}")
+
+
+@_rotate.register(KnownNoise)
+@compiled
+def _rotate_only(noise: KnownNoise, posterior: Posterior, value: float) -> None:
+    rank_one_update(posterior.factor, posterior.scaled, posterior.whitened, value)
+
+
+@_rotate.register(UnknownNoise)
+@compiled
+def _rotate_and_note(noise: UnknownNoise, posterior: Posterior, value: float) -> None:
+    factor = posterior.factor
+    growth = 0.0  # log(1 + w)
+    for i in range(factor.shape[0]):
+        growth -= 2.0 * math.log(factor[i, i])
+    left = rank_one_update(factor, posterior.scaled, posterior.whitened, value)
+    for i in range(factor.shape[0]):
+        growth += 2.0 * math.log(factor[i, i])
+    noise.errors[0] += left * left
+    noise.weight[0] += math.exp(-growth)
+
+
 @compiled
 def _absorb_row(posterior: Posterior, row: Array, value: float) -> None:
     scaled = posterior.scaled
     for i in range(scaled.shape[0]):
         scaled[i] = row[i] / posterior.noise_std
-    rank_one_update(posterior.factor, scaled, posterior.whitened, value / posterior.noise_std)
+    _rotate(posterior.noise, posterior, value / posterior.noise_std)
 
 
 @absorb_seen.register(OneNumber)
@@ -180,6 +265,7 @@ def draw_parameter(
     posterior: Posterior, scale: float, theta: Array, rng: np.random.Generator
 ) -> None:
     """Write mean + scale R^-1 eta, eta standard normal: a draw from the posterior at scale 1."""
+    scale *= noise_unit(posterior.noise)
     for i in range(theta.shape[0]):
         theta[i] = posterior.whitened[i] + scale * rng.standard_normal()
     solve(posterior.factor, theta)

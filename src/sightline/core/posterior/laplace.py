@@ -16,6 +16,7 @@ rarer rewards.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 
 # Streams are imported for what they register.
 import sightline.core.estimation.law_stream  # noqa: F401
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ridge
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe, show_arms
 from sightline.core.estimation.likelihood import write_factor
@@ -62,15 +65,27 @@ def posterior_of_fit(estimate: LeastSquares) -> Posterior:
     return blank._replace(columns=arms.columns, seen=Fitted(estimate))
 
 
-def posterior_for(model: Model, prior_std: float) -> Posterior:
-    """Prior, before any data, as the rewards of a model have it."""
+def posterior_for(model: Model, prior_std: float | None) -> Posterior:
+    """Prior, before any data, as the rewards of a model have it.
+
+    Where the noise level is not known, ``prior_std`` is in units of the noise.  None is a prior
+    that is rather too wide, of :func:`~sightline.core.confidence.rules.ridge`.
+    """
+    if model.observations_per_round > 1 and not model.noise_known:
+        raise ValueError(
+            "the noise level can be learned from outcomes of one number; this problem shows "
+            f"{model.observations_per_round}: say noise_std"
+        )
+    unit = model.noise_std if model.noise_known else 1.0
+    if prior_std is None:
+        prior_std = unit / math.sqrt(ridge("matched", LogDet(norm_bound=None), model))
     if model.law is not None:
         return laplace_posterior(model, prior_std)
     actions, rows = model.rewards, model.observations
     if model.stream:  # arms of its own, which are replaced
         actions = actions.copy()
         rows = actions
-    return gaussian_posterior(actions, rows, model.noise_std, prior_std)
+    return gaussian_posterior(actions, rows, unit, prior_std, noise_known=model.noise_known)
 
 
 @absorb_seen.register(Fitted)

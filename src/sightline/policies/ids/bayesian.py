@@ -68,6 +68,7 @@ from sightline.core.posterior.gaussian import (
 from sightline.core.posterior.laplace import posterior_for
 from sightline.core.posterior.law_gains import law_variance
 from sightline.core.posterior.samples import fixed_samples, samples_size
+from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, choose_from, register_policy, spread
 from sightline.validation import LARGEST, affordable, integer, one_of, scale, shown
@@ -114,22 +115,25 @@ class BayesianIDS(Policy):
         Minimise the information ratio over pairs with the arm of least gap, or over all pairs.
     posterior : {"samples", "angular"}
         Cells from samples, or exactly by integration over the angle, for arms in the plane.
-    prior_std : float
-        Standard deviation of every coordinate of theta before any data.
+    prior_std : float, optional
+        Standard deviation of every coordinate of theta before any data.  None is a wide prior in
+        units of the noise, for rewards of any scale; files have ``"unknown"`` for it.
     """
 
     samples: int = 10_000
     information: str = "variance"
     sampling: str = "pair"
     posterior: str = "samples"
-    prior_std: float = 1.0
+    prior_std: float | None = 1.0
 
     def __post_init__(self) -> None:
         integer("samples", self.samples, at_least=1)
         one_of("information", self.information, BAYESIAN_INFORMATION)
         one_of("sampling", self.sampling, _SAMPLING)
         one_of("posterior", self.posterior, _POSTERIOR)
-        scale("prior_std", self.prior_std)
+        none_if_unknown(self, "prior_std")
+        if self.prior_std is not None:
+            scale("prior_std", self.prior_std)
         self._check_size(1)
 
     def _check_size(self, d: int) -> None:
@@ -147,6 +151,11 @@ class BayesianIDS(Policy):
     def takes_streams(self) -> bool:
         """Whether it can choose among arms that are new in every round."""
         return self.posterior == "samples"
+
+    @property
+    def takes_unknown_noise(self) -> bool:
+        """Whether it learns the noise level from the outcomes, where a model does not say it."""
+        return True
 
     @property
     def takes_laws(self) -> bool:
@@ -185,7 +194,8 @@ class BayesianIDS(Policy):
             return row_variance(model.observations, posterior.factor)
         if self.information == "variance":
             return variance(model.rewards.shape[1], model.weights)
-        return mutual_information(c, model.noise_std / model.weights)
+        unit = model.noise_std if model.noise_known else 1.0
+        return mutual_information(c, unit / model.weights)
 
 
 def _vertices(model: Model) -> NDArray[np.int64]:

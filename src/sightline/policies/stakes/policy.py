@@ -26,13 +26,14 @@ from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.foreseen import foreseen
 from sightline.core.estimation.frequencies import frequencies, note_offer
-from sightline.core.estimation.noise import estimated_noise
+from sightline.core.estimation.noise import estimated_noise, weak_guess
 from sightline.core.estimation.reservoir import SETS_KEPT, remember, reservoir, show_sets
 from sightline.core.information.marginal import marginal
 from sightline.core.information.ratio import Mixture
 from sightline.core.model import Model
 from sightline.core.offers import is_offered
 from sightline.core.posterior.losses import outlook
+from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled, generic
 from sightline.policies.appointments import cancel
 from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
@@ -64,10 +65,11 @@ class Stakes(Policy):
 
     Parameters
     ----------
-    norm_bound : float
+    norm_bound : float, optional
         S, about the norm of theta: the prior is N(0, S^2 I).  It matters for the first rounds only,
         and not at all where the problem does not say the noise level.
-        With clicks theta is in log odds, with counts in logarithms.
+        With clicks theta is in log odds, with counts in logarithms.  None is a wide prior, for
+        rewards of any scale; files have ``"unknown"`` for it.
     guard : float
         Caution in [0, 1].  With 1/2, alternatives that only a few outcomes speak against are tried
         as often as by Thompson sampling.  With 0 they are not: runs that stick to a wrong arm for
@@ -83,14 +85,16 @@ class Stakes(Policy):
         How often each context comes, where there are any: as the problem says, or as counted.
     """
 
-    norm_bound: float = 1.0
+    norm_bound: float | None = 1.0
     guard: float = 0.5
     noise: str = "given"
     randomised: bool = True
     context_law: str = "known"
 
     def __post_init__(self) -> None:
-        scale("norm_bound", self.norm_bound)
+        none_if_unknown(self, "norm_bound")
+        if self.norm_bound is not None:
+            scale("norm_bound", self.norm_bound)
         number("guard", self.guard, at_least=0, at_most=1)
         one_of("noise", self.noise, _NOISE)
         flag("randomised", self.randomised)
@@ -172,6 +176,9 @@ class Stakes(Policy):
         """Estimates before any data, and the coefficient for reports."""
         sigma, bound = model.noise_std, self.norm_bound
         free = LogDet(norm_bound=None)
+        if bound is None:
+            noise = None if known else weak_guess(sigma)
+            return begin(model, "matched", free, noise=noise)
         if model.law is not None:  # theta is in log odds, of which nobody knows a bound
             return begin(model, bound**-2, free)
         if known:
