@@ -60,7 +60,7 @@ def _rounded(record: dict[str, Any]) -> dict[str, Any]:
             problem: [float(f"{value:.6g}") for value in values]
             for problem, values in record[name].items()
         }
-    return record | {"spread": float(f"{record['spread']:.6g}")}
+    return record
 
 
 def _write(text: str) -> None:

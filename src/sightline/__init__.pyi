@@ -8,6 +8,7 @@ Policies come from their catalogue.
 from sightline import problems as problems
 from sightline.bounds.asymptotic import LowerBound as LowerBound
 from sightline.bounds.asymptotic import lower_bound as lower_bound
+from sightline.bounds.certificate import ConvergenceWarning as ConvergenceWarning
 from sightline.bounds.finite_horizon import HorizonBound as HorizonBound
 from sightline.bounds.observability import Observability as Observability
 from sightline.bounds.observability import observability as observability

@@ -20,6 +20,9 @@ from tests import naive_games
 from tests.naive import Array
 from tests.naive_games import Game, random_game
 
+# tests look at the gap themselves where it matters
+pytestmark = pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning")
+
 seeds = st.integers(0, 10**6)
 
 

@@ -22,6 +22,9 @@ from sightline.core.likelihood.laws import GaussianLaw, divergence
 from tests import naive_bounds_laws as naive
 from tests.naive import Array
 
+# tests look at the gap themselves where it matters
+pytestmark = pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning")
+
 seeds = st.integers(0, 10**6)
 LAWS: dict[str, Any] = {
     "logistic": sl.Bernoulli(),

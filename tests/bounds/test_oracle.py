@@ -15,6 +15,9 @@ from sightline.bounds.oracle import CoveringProgram, OracleRun, online_allocatio
 from sightline.core.information.ratio import AllMixtures, least_ratio
 from tests.naive import Array
 
+# tests look at the gap themselves where it matters
+pytestmark = pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning")
+
 seeds = st.integers(0, 10**6)
 
 PROBLEMS = [

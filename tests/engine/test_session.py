@@ -461,7 +461,7 @@ def test_a_round_that_nobody_can_write_down_is_never() -> None:
 def test_nothing_at_stake_divides_by_no_price() -> None:
     session = sl.Session({"a": [1.0, 0.0], "b": [0.0, 1.0]}, sl.IDS())
     free = dataclasses.replace(session.status(), expected_loss=0.5, price=0.0)
-    assert "exploring first costs about 0" in free.at_stake(10)
+    assert "exploring first costs about 0 in reward" in free.at_stake(10)
 
 
 def test_a_reward_that_will_never_come() -> None:

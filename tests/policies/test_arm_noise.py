@@ -114,7 +114,7 @@ def compare_estimates(session: sl.Session, theta: Array, covariance: Array) -> N
 )
 def test_estimates_are_weighted_least_squares(policy: sl.Policy) -> None:
     """An arm of noise sigma_x counts rho_x^2 = (sigma / sigma_x)^2 times."""
-    session = sl.Session(ACTIONS, policy, LEVELS, seed=2)
+    session = sl.Session(ACTIONS, policy, LEVELS, seed=2, units="given")
     data = told(session, 200)
     assert len(data.arms) > 30
     sigma = LEVELS.max()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -250,6 +251,31 @@ def test_what_is_at_stake_in_words() -> None:
     assert sl.Session(np.eye(2), sl.LinUCB()).status().at_stake(9).startswith("This policy does")
     with pytest.raises(ValueError, match="decisions must be at least 1, got 0"):
         status.at_stake(0)
+
+
+@without_compilation
+@pytest.mark.parametrize(
+    ("rewards", "unit", "amount"),
+    [
+        (sl.Bernoulli(), "clicks", "clicks"),
+        (sl.Poisson(), "events", "events"),
+        (sl.Gaussian(std=None), "reward", "in reward"),
+        (sl.Gaussian(0.5), "reward", "in reward"),
+        (None, "reward", "in reward"),
+    ],
+)
+def test_what_is_at_stake_has_a_unit(rewards: sl.Likelihood | None, unit: str, amount: str) -> None:
+    session = sl.Session(np.eye(2), rewards=rewards, seed=0)
+    for i in range(6):
+        session.tell(session.ask(), i % 2)
+    status = session.status()
+    assert status.unit == unit
+    status = dataclasses.replace(status, expected_loss=0.01, price=1.0)
+    lost = f"expected to lose about 1,000 {amount} in 100,000 more decisions"
+    assert lost in status.at_stake(100_000)
+    one = "about 1 in reward" if unit == "reward" else f"about 1 {unit[:-1]}"
+    assert f"leaves an expected loss of {one}." in status.at_stake(100_000)
+    assert f"would cost {one} and is not worth it" in status.at_stake(1)
 
 
 @pytest.mark.parametrize(

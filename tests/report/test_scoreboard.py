@@ -26,17 +26,20 @@ SMALL = {
 }
 
 
-def record(means: dict[str, list[float]], rounds: list[int]) -> Record:
+def record(
+    means: dict[str, list[float]], rounds: list[int], errors: dict[str, list[float]] | None = None
+) -> Record:
     zeros = {name: [0.0] * len(rounds) for name in means}
-    return Record({"type": "IDS"}, 10, rounds, means, zeros, 0.1, zeros)
+    return Record({"type": "IDS"}, 10, rounds, means, errors or zeros, zeros)
 
 
 def test_ratios_to_the_best_and_their_geometric_mean() -> None:
+    errors = {"p": [0.3, 0.1], "q": [0.4, 0.2]}
     board = Scoreboard(
         {
-            "mine": record({"p": [2.0, 8.0], "q": [1.0, 0.0]}, [100, 1000]),
+            "mine": record({"p": [2.0, 8.0], "q": [1.0, 0.0]}, [100, 1000], errors),
             "one": record({"p": [1.0, 4.0], "q": [2.0, 0.0]}, [100, 1000]),
-            "two": record({"p": [4.0], "q": [1.0]}, [100]),
+            "two": record({"p": [4.0, 9.0], "q": [1.0, 3.0]}, [100, 1000]),
         },
         ["one", "two"],
     )
@@ -47,9 +50,38 @@ def test_ratios_to_the_best_and_their_geometric_mean() -> None:
     assert table.geometric_mean["mine"] == pytest.approx(math.sqrt(2.0))
     assert table.worst["mine"] == 2.0
     assert table["10^2"]["two"] == pytest.approx(2.0)
-    assert math.isnan(table["10^3"]["two"])
-    assert table.standard_error["mine"] == pytest.approx(0.1 * math.sqrt(2.0))
-    assert json.loads(board.to_json())["ratios"]["two"]["p"] == {"100": 4.0, "1000": None}
+    # 0.2 on p and 0.3 on q, on average over n
+    spread = math.sqrt(0.2**2 + 0.3**2) / 2
+    assert table.standard_error["mine"] == pytest.approx(spread * math.sqrt(2.0))
+    # a loss where the best has none
+    assert board.ratios("two")[1].tolist() == [1.0, math.inf]
+    assert json.loads(board.to_json())["ratios"]["two"]["q"] == {"100": 1.0, "1000": None}
+
+
+def test_policies_are_ranked_by_the_rounds_that_all_of_them_have() -> None:
+    """One that was run to 10^2 only stood before one that is better there."""
+    errors = {"p": [0.1, 9.0]}
+    records = {
+        "best": record({"p": [1.0, 1.0]}, [100, 1000]),
+        "long": record({"p": [2.0, 8.0]}, [100, 1000], errors),
+        "short": record({"p": [3.0]}, [100]),
+    }
+    board = Scoreboard(records, ["best"])
+    assert board.rounds == [100, 1000]
+    assert board.common == [100]
+    assert board.table["policy"].tolist() == ["best", "long", "short"]
+    table = board.table.set_index("policy")
+    assert table.geometric_mean["long"] == pytest.approx(2.0)
+    assert table.standard_error["long"] == pytest.approx(0.2)
+    assert table.worst["long"] == 2.0
+    assert table["10^3"]["long"] == pytest.approx(8.0)
+    assert math.isnan(table["10^3"]["short"])
+    assert "ranked by n = 10^2, which all policies have; 10^3 is shown only" in board.scope
+    found = json.loads(board.to_json())
+    assert found["ranked_by"] == [100]
+    assert found["ratios"]["short"]["p"] == {"100": 3.0, "1000": None}
+    with pytest.raises(ValueError, match="must have a round n in common"):
+        Scoreboard({"one": record({"p": [1.0]}, [100]), "two": record({"p": [1.0]}, [10])}, ["one"])
 
 
 @without_compilation
@@ -58,7 +90,6 @@ def test_measured_means_and_errors(tmp_path: Path) -> None:
     found = measured(SMALL, policies, 150, 6, tmp_path)["TS"]
     assert found.rounds == [100]
     seeds = sl.Experiment(SMALL, policies, 100, 6).seeds
-    shares = []
     for name, problem in SMALL.items():
         runs = [sl.simulate(problem, policies["TS"], 100, seed, [100]) for seed in seeds]
         regret = np.array([run.regret[0] for run in runs])
@@ -66,8 +97,6 @@ def test_measured_means_and_errors(tmp_path: Path) -> None:
         error = regret.std(ddof=1) / math.sqrt(6)
         assert found.errors[name] == [pytest.approx(error / regret.mean())]
         assert found.first[name] == [regret[0]]
-        shares.append(error / regret.mean())
-    assert found.spread == pytest.approx(math.sqrt(np.square(shares).sum()) / len(shares))
 
 
 def test_problems_of_a_seed_are_the_same_and_differ_between_seeds() -> None:
@@ -91,10 +120,16 @@ def test_records_are_not_stale(label: str) -> None:
 
 
 def test_what_the_library_claims_for_its_default() -> None:
-    table = sl.scoreboard().table.set_index("policy")
-    assert table.index[0].startswith("Stakes")
-    assert table.geometric_mean["Stakes"] < 1.0
+    board = sl.scoreboard()
+    assert board.common == [10**2, 10**3, 10**4, 10**5]
+    table = board.table.set_index("policy")
+    assert table.index[:2].tolist() == ["BayesianIDS", "Stakes"]
     assert table.worst["Stakes"] < 2.5
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    labels = ("Stakes", "ThompsonSampling", "BayesianIDS")
+    stakes, thompson, bayesian = (f"{table.geometric_mean[name]:.2f}" for name in labels)
+    assert f"{stakes} times the regret of the best other policy" in readme
+    assert f"Thompson sampling has {thompson}, Bayesian IDS {bayesian} " in readme
 
 
 @without_compilation

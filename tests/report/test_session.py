@@ -22,6 +22,8 @@ import sightline as sl
 from sightline.engine import session as engine
 from sightline.report import history as module
 from sightline.report.history import History, history_of
+from sightline.report.session_figure import _top
+from tests.marks import without_compilation
 from tests.naive_effects import interval
 from tests.own_policies import EpsilonGreedy
 
@@ -110,7 +112,7 @@ def test_a_session_does_without_pandas_and_matplotlib() -> None:
 
 @every_policy
 def test_effects_are_those_of_the_theorem_on_all_rewards(policy: sl.Policy) -> None:
-    played = Played(sl.Session(PAGES, policy, NOISE))
+    played = Played(sl.Session(PAGES, policy, NOISE, units="given"))
     frame = played.session.effects(delta=0.1, norm_bound=2.0)
     assert list(frame.columns) == ["term", "level", "effect", "lower", "upper"]
     assert [*zip(frame.term, frame.level, strict=True)] == [one[:2] for one in PAGES.contrasts]
@@ -130,12 +132,14 @@ def test_effects_are_those_of_the_theorem_on_all_rewards(policy: sl.Policy) -> N
     ids=str,
 )
 def test_the_norm_bound_is_that_of_the_policy(policy: sl.Policy, bound: float) -> None:
-    session = Played(sl.Session(PAGES, policy, NOISE), rounds=10).session
+    session = Played(sl.Session(PAGES, policy, NOISE, units="given"), rounds=10).session
     pd.testing.assert_frame_equal(session.effects(), session.effects(norm_bound=bound))
 
 
 def test_rewards_in_place_of_missing_ones_count_for_effects() -> None:
-    session = sl.Session([[1.0]], sl.IDS(), 1.0, reward_window="1 rounds", on_timeout=0.5)
+    session = sl.Session(
+        [[1.0]], sl.IDS(), 1.0, reward_window="1 rounds", on_timeout=0.5, units="given"
+    )
     session.ask(count=40)
     session.ask()
     (row,) = session.effects().itertuples()
@@ -431,3 +435,61 @@ def test_a_single_option_is_drawn(tmp_path: Path) -> None:
 def test_the_level_of_the_figure_is_checked_before_anything_is_drawn(played: Played) -> None:
     with pytest.raises(ValueError, match="delta must be below 1, got 2"):
         played.session.plot(delta=2)
+
+
+LAWS: dict[str, dict[str, Any]] = {
+    "known noise": {"noise_std": 0.5},
+    "normal": {"rewards": sl.Gaussian(0.5)},
+    "unknown noise": {"rewards": sl.Gaussian(std=None)},
+    "clicks": {"rewards": sl.Bernoulli()},
+    "clicks, rates": {"rewards": sl.Bernoulli("identity")},
+    "counts": {"rewards": sl.Poisson()},
+}
+
+
+@without_compilation
+@pytest.mark.parametrize("kept", [True, False], ids=["journal", "no journal"])
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS()], ids=["Stakes", "IDS"])
+def test_every_kind_of_reward_is_drawn_from_the_first_round_on(
+    policy: sl.Policy, law: str, kept: bool, journal: Path, tmp_path: Path
+) -> None:
+    """Where little is known the threshold is infinite, which is no limit of an axis."""
+    options = sl.factorial({"text": ["short", "long"], "button": ["red", "blue"]})
+    arguments = LAWS[law] | {"seed": 0}
+    rng, path = np.random.default_rng(0), tmp_path / "figure.png"
+    with contextlib.ExitStack() as stack:
+        if kept:
+            session = stack.enter_context(sl.Session.open(journal, options, policy, **arguments))
+        else:
+            session = sl.Session(options, policy, **arguments)
+        for rounds in (0, 1, 3, 30):
+            while session.status().round <= rounds:
+                session.tell(session.ask(), int(rng.random() < 0.3))
+            figure = session.plot(path)
+            means, effects, evidence, _ = (figure.axes[i] for i in (0, 2, 1, 3))
+            low, high = evidence.get_ylim()
+            assert low == 0.0 < high < np.inf
+            status = session.status()
+            settled = np.isfinite(status.threshold)
+            assert ("too few rewards to settle anything" not in texts(figure)) == settled
+            if settled:
+                assert high >= status.threshold
+            found = session.effects()
+            dotted = "dotted: unbounded" in effects.get_xlabel()
+            assert dotted == np.isinf(found["upper"]).any()
+            assert ("log odds" in effects.get_xlabel()) == (law == "clicks")
+            drawn: list[Any] = list(means.collections)
+            bars = np.concatenate([bar.get_segments()[0][:, 0] for bar in drawn])
+            assert np.isfinite(bars).all()
+            if law.startswith("cl"):
+                assert bars.min() >= -1e-12
+                assert bars.max() <= 1 + 1e-12
+
+
+def test_a_threshold_that_was_enormous_is_cut_off() -> None:
+    evidence, threshold = np.array([0.0, 1.0, 2.0]), np.array([np.nan, 1e6, 5.0])
+    assert _top(evidence, threshold) == 15.0
+    assert _top(evidence, np.array([4.0, 4.5, 5.0])) == pytest.approx(5.5)
+    assert _top(np.full(1, np.nan), np.full(1, np.nan)) == 1.0
+    assert _top(np.zeros(0), np.zeros(0)) == 1.0

@@ -21,7 +21,7 @@ SIGMA = 0.2
 
 
 def told(options: Any, rounds: int, seed: int = 0) -> View:
-    session = sl.Session(options, sl.LinUCB(), SIGMA, seed=1)
+    session = sl.Session(options, sl.LinUCB(), SIGMA, seed=1, units="given")
     rng = np.random.default_rng(seed)
     k = len(session.options)
     for _ in range(rounds):  # played by no policy: whatever was chosen, the test holds

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.certificate import Bracket, bracket
+from sightline.bounds.certificate import Bracket, bracket, warn_if_wide
 from sightline.bounds.finite_horizon import HorizonBound, bound_at
 from sightline.bounds.geometry import (
     ProblemView,
@@ -109,7 +109,7 @@ class LowerBound:
     @property
     def gap(self) -> float:
         """Width of the bracket relative to its upper side."""
-        return 1.0 - self.lower / self.upper if self.lower < self.upper else 0.0
+        return Bracket(self.lower, self.upper).gap
 
     @property
     def converged(self) -> bool:
@@ -141,8 +141,15 @@ class LowerBound:
         HorizonBound
             V(n), of which c* is the limit: evidence of log n against every alternative costs
             V(n) log n within n rounds.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the gap is larger than the tolerance of this bound.
         """
-        return bound_at(self, horizon)
+        found = bound_at(self, horizon)
+        warn_if_wide("V(n)", Bracket(found.lower, found.upper), self.tolerance)
+        return found
 
     @property
     def reason(self) -> str | None:
@@ -199,10 +206,23 @@ def lower_bound(
     Returns
     -------
     LowerBound
-        The bracket and its certificate.  Where rounding errors prevent the tolerance, the gap
-        says what was reached.  Both sides are inf, with a witness, where no arm shows a difference
-        that decides which arm is best.
+        The bracket and its certificate.  Both sides are inf, with a witness, where no arm shows a
+        difference that decides which arm is best.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If rounding errors prevent the tolerance.  The certificate still proves both sides, so c*
+        lies between ``lower`` and ``upper``, but ``value`` may be off by half of their distance.
     """
+    found = _lower_bound(problem, parameter_set, tolerance)
+    warn_if_wide("c*", Bracket(found.lower, found.upper), tolerance)
+    return found
+
+
+def _lower_bound(
+    problem: TableProblem, parameter_set: Polytope | None, tolerance: float
+) -> LowerBound:
     if not isinstance(problem, TableProblem):
         raise ValueError(
             "problem must be a LinearBandit, a ContextualBandit or a LinearGame, got "
@@ -250,7 +270,8 @@ def _that_matter(multipliers: Array, tolerance: float) -> NDArray[np.int64]:
 def _of_law(problem: TableProblem, parameter_set: Polytope | None, tolerance: float) -> LowerBound:
     if parameter_set is not None:
         problem.model.needs_noise("a parameter_set")
-    allocation, alternatives, multipliers, slopes = law_certificate(problem, tolerance)
+    with np.errstate(all="ignore"):  # whatever the solver returns, the bracket is true
+        allocation, alternatives, multipliers, slopes = law_certificate(problem, tolerance)
     kept = _that_matter(multipliers, tolerance)
     certificate = (allocation, alternatives[kept], multipliers[kept])
     lower, upper = law_bracket(problem, *certificate, slopes)

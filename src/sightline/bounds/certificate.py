@@ -26,6 +26,7 @@ best shows the same as theta, whatever is played: that witness is the proof.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from sightline.bounds.geometry import ProblemView, favoured_arm, scaled, view_of
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.problems.table import TableProblem
 
-__all__ = ["Bracket", "bracket"]
+__all__ = ["Bracket", "ConvergenceWarning", "bracket", "warn_if_wide"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -45,11 +46,42 @@ _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-9
 
 
+class ConvergenceWarning(UserWarning):
+    """The two sides of a bound are farther apart than the tolerance."""
+
+
 class Bracket(NamedTuple):
     """Numbers between which c* lies."""
 
     lower: float
     upper: float
+
+    @property
+    def gap(self) -> float:
+        """Width relative to the upper side."""
+        return 0.0 if self.lower >= self.upper else 1.0 - self.lower / self.upper
+
+
+def warn_if_wide(symbol: str, sides: Bracket, tolerance: float) -> None:
+    """Warn the caller of the public function that called this one, unless the gap is small enough.
+
+    Parameters
+    ----------
+    symbol : str
+        What lies within the bracket.
+    sides : Bracket
+        The bracket.
+    tolerance : float
+        Relative gap that was asked for.
+    """
+    if not sides.gap <= tolerance:  # nan is no small gap
+        warnings.warn(
+            f"the bracket of {symbol} has the relative width {sides.gap:.1e}, more than the "
+            f"tolerance {tolerance:.1e}: {symbol} lies between {sides.lower:.10g} and "
+            f"{sides.upper:.10g}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def bracket(

@@ -93,9 +93,12 @@ class HorizonBound:
     @property
     def gap(self) -> float:
         """Width of the bracket relative to its upper side."""
-        if self.lower == self.upper:
-            return 0.0
-        return 1.0 - self.lower / self.upper
+        return Bracket(self.lower, self.upper).gap
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap is at most the tolerance of the limit."""
+        return self.gap <= self.bound.tolerance
 
     def verify(self) -> Bracket:
         """Recompute both sides from the certificates alone, by plain arithmetic."""

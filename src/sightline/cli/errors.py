@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import typer
 
@@ -16,6 +18,8 @@ FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
 def in_a_sentence(trouble: str = "", interrupted: str = "stopped") -> Iterator[None]:
     """Turn an error that a user can correct into a message and an exit code.
 
+    Warnings of this library are one sentence on stderr.
+
     Parameters
     ----------
     trouble : str
@@ -24,7 +28,9 @@ def in_a_sentence(trouble: str = "", interrupted: str = "stopped") -> Iterator[N
         What to say after Ctrl-C.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = _sentence(warnings.showwarning)
+            yield
     except ValueError as error:
         _leave(str(error), BAD_INPUT)
     except (OSError, RuntimeError, ImportError) as error:
@@ -32,6 +38,16 @@ def in_a_sentence(trouble: str = "", interrupted: str = "stopped") -> Iterator[N
         _leave(f"{trouble}: {reason}" if trouble else reason, FAILURE)
     except KeyboardInterrupt:
         _leave(interrupted, INTERRUPTED)
+
+
+def _sentence(otherwise: Any) -> Any:
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if category.__module__.startswith("sightline."):
+            typer.echo(f"warning: {message}", err=True)
+        else:
+            otherwise(message, category, *place, **more)
+
+    return show
 
 
 def _reason(error: Exception, trouble: str) -> str:

@@ -81,7 +81,8 @@ def _print(board: Scoreboard) -> None:
 
     table = Table(
         title="mean regret over that of the best yardstick",
-        caption=f"{len(board.problems)} problems; yardsticks: {'; '.join(board.yardsticks)}",
+        caption=f"{len(board.problems)} problems; {board.scope}; "
+        f"yardsticks: {'; '.join(board.yardsticks)}",
     )
     table.add_column("policy", overflow="fold")
     frame = board.table

@@ -147,6 +147,9 @@ class Status:
         does not report any.
     advice : str
         What would make the experiment better, in a sentence; mostly nothing.
+    unit : str
+        What ``expected_loss`` and ``price`` are counted in: ``"clicks"`` of Bernoulli rewards,
+        ``"events"`` of Poisson ones, else ``"reward"``.
     """
 
     best: int | None
@@ -167,6 +170,7 @@ class Status:
     advice: str = ""
     waiting: int = 0
     waiting_until: float | None = None
+    unit: str = "reward"
 
     def at_stake(self, decisions: int) -> str:
         """Say in words whether it is worth to go on exploring.
@@ -182,25 +186,29 @@ class Status:
         count = integer("decisions", decisions, at_least=1)
         if math.isnan(self.expected_loss):
             return "This policy does not say what is at stake."
-        lost = count * self.expected_loss
+        lost, unit = count * self.expected_loss, self.unit
         stop = (
             f"Stopping now and always choosing the best option so far is expected to lose "
-            f"{_amount(lost)} in {count:,} more decisions"
+            f"{_amount(lost, unit)} in {count:,} more decisions"
         )
         if math.isinf(self.price):
             return f"{stop}; no option can tell more."
         if lost <= self.price:
-            return f"{stop}; finding out more would cost {_amount(self.price)} and is not worth it."
+            price = _amount(self.price, unit)
+            return f"{stop}; finding out more would cost {price} and is not worth it."
         cost = self.price * math.log(lost / self.price) if self.price > 0.0 else 0.0
         return (
-            f"{stop}; exploring first costs {_amount(cost)} and leaves an expected loss of "
-            f"{_amount(self.price)}."
+            f"{stop}; exploring first costs {_amount(cost, unit)} and leaves an expected loss of "
+            f"{_amount(self.price, unit)}."
         )
 
 
-def _amount(value: float) -> str:
-    """Write a total of rewards: people do not want its digits."""
-    return f"about {value:.2g}" if value < 99.5 else f"about {value:,.0f}"
+def _amount(value: float, unit: str) -> str:
+    """Write a total of rewards with its unit: people do not want its digits."""
+    number = f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
+    if unit == "reward":
+        return f"about {number} in reward"
+    return f"about {number} {unit.removesuffix('s') if number == '1' else unit}"
 
 
 class DecisionError(KeyError):

@@ -442,7 +442,7 @@ class Session(StoredSession):
             wake = Clock(held, float(live.standing.wake_log_t[0]))
         evidence, threshold = float(report.evidence), float(report.threshold)
         loss, price = live.at_stake()
-        blocks = live.options.contexts
+        blocks, likelihood = live.options.contexts, live.table.likelihood
         return Status(
             best=int(report.best) if report.best >= 0 and blocks is None else None,
             settled=None if math.isnan(threshold) else evidence >= threshold,
@@ -458,6 +458,7 @@ class Session(StoredSession):
             price=price,
             bests={} if blocks is None else _bests(blocks.names, reports),
             advice=self._advice(),
+            unit="reward" if likelihood is None else likelihood.unit,
             **live.ledger.tally._asdict(),
         )
 

@@ -1,13 +1,15 @@
 """How good a policy is at every horizon: its regret over that of the best, on many problems.
 
-| symbol                                              | here               |
-|-----------------------------------------------------|--------------------|
-| R(p, n, i), mean regret of policy i on problem p    | ``Record.means``   |
+| symbol                                              | here                  |
+|-----------------------------------------------------|-----------------------|
+| R(p, n, i), mean regret of policy i on problem p    | ``Record.means``      |
 | r(p, n, i) = R(p, n, i) / min R(p, n, j)            | ``Scoreboard.ratios`` |
-| score of i: geometric mean of r over problems and n | ``geometric_mean`` |
+| score of i: geometric mean of r over problems and n | ``geometric_mean``    |
 
 The minimum is over the yardsticks, a fixed list of policies.  Rounds n are 10^2, 10^3, ... to the
-horizon.  All policies play replication j with the same seed.  On the standard problems the
+horizon.  Ratios grow with n for most policies, so a score is a mean over those n that all policies
+have (``Scoreboard.common``): a shorter run is no advantage, and a longer one neither.  All policies
+play replication j with the same seed.  On the standard problems the
 yardsticks have been run once and for all: ``scoreboard.json`` beside this file, which
 ``python -m benchmarks.scoreboard`` writes.
 """
@@ -70,9 +72,6 @@ class Record:
         When regret was recorded.
     means, errors : dict of problem to list of float
         Mean regret at these rounds and the standard error of its logarithm.
-    spread : float
-        Standard error of the logarithm of the geometric mean over all problems and rounds; the
-        regrets of one problem at different rounds are not independent.
     first : dict of problem to list of float
         Regret of replication 0, by which anyone can check that the record is not stale.
     """
@@ -82,7 +81,6 @@ class Record:
     rounds: list[int]
     means: dict[str, list[float]]
     errors: dict[str, list[float]]
-    spread: float
     first: dict[str, list[float]]
 
 
@@ -123,25 +121,31 @@ def measured(
     records = {}
     for label, policy in policies.items():
         regret = {name: results.regret(name, label) for name in problems}
-        summary = {name: _relative(runs) for name, runs in regret.items()}
         records[label] = Record(
             policy=describe(policy),
             replications=replications,
             rounds=marks,
             means={name: runs.mean(axis=0).tolist() for name, runs in regret.items()},
-            errors={name: errors.tolist() for name, (errors, _) in summary.items()},
-            spread=math.sqrt(sum(square for _, square in summary.values())) / len(problems),
+            errors={name: _relative(runs).tolist() for name, runs in regret.items()},
             first={name: runs[0].tolist() for name, runs in regret.items()},
         )
     return records
 
 
-def _relative(runs: Array) -> tuple[Array, float]:
-    """Relative standard errors of means, and the squared one of their geometric mean."""
+def _relative(runs: Array) -> Array:
+    """Relative standard errors of means."""
     mean, error = mean_and_error(runs)
-    share = runs / np.maximum(mean, 1e-300)
-    _, joint = mean_and_error(share.mean(axis=1))
-    return error / np.maximum(mean, 1e-300), float(joint) ** 2
+    relative: Array = error / np.maximum(mean, 1e-300)
+    return relative
+
+
+def _power(t: int) -> str:
+    return f"10^{len(str(t)) - 1}"
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold: it has no word for nan and infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def recorded() -> dict[str, Record]:
@@ -159,12 +163,25 @@ class Scoreboard:
         All policies, on the same problems.
     yardsticks : iterable of str
         Labels of those that make the minimum.
+
+    Attributes
+    ----------
+    problems : list of str
+        Names of the problems.
+    rounds : list of int
+        All n that any policy has.
+    common : list of int
+        Those n that all policies have: the ranking is by these.
     """
 
     def __init__(self, records: Mapping[str, Record], yardsticks: list[str]) -> None:
         self.records = dict(records)
         self.yardsticks = yardsticks
-        self.rounds = sorted({t for record in records.values() for t in record.rounds})
+        rounds = [set(record.rounds) for record in records.values()]
+        self.rounds = sorted(set.union(*rounds))
+        self.common = sorted(set.intersection(*rounds))
+        if not self.common:
+            raise ValueError("policies on one scoreboard must have a round n in common")
         self.problems = list(next(iter(records.values())).means)
 
     @functools.cached_property
@@ -187,56 +204,77 @@ class Scoreboard:
         for i, problem in enumerate(self.problems):
             for t, mean in zip(record.rounds, record.means[problem], strict=True):
                 least, _ = best[problem].get(t, (math.nan, ""))
-                # where nobody loses anything, all are equal
-                ratios[i, self.rounds.index(t)] = 1.0 if mean == least == 0.0 else mean / least
+                # where no policy loses anything, all are equal
+                ratio = mean / least if least else math.inf if mean else 1.0
+                ratios[i, self.rounds.index(t)] = ratio
         return ratios
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per policy, the best first."""
+        """One row per policy, the best first.
+
+        ``geometric_mean``, its ``standard_error`` and ``worst`` are over all problems and the n
+        that all policies have (``common``).  The columns ``10^2``, ``10^3``, ... are over all
+        problems at one n, nan where a policy was not run.
+        """
         import pandas as pd
 
+        shared = [self.rounds.index(t) for t in self.common]
         rows = []
         for label, record in self.records.items():
             ratios = self.ratios(label)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs = np.log(ratios[:, : len(record.rounds)])
-            mean = math.exp(float(np.nanmean(logs)))
-            by_round = {
-                f"10^{len(str(t)) - 1}": math.exp(float(logs[:, i].mean()))
-                if t in record.rounds
-                else math.nan
-                for i, t in enumerate(self.rounds)
-            }
+            with np.errstate(divide="ignore"):
+                logs = np.log(ratios)
+            mean = math.exp(float(logs[:, shared].mean()))
+            by_round = {_power(t): math.exp(logs[:, i].mean()) for i, t in enumerate(self.rounds)}
             rows.append(
                 {
                     "policy": label,
                     "geometric_mean": mean,
-                    "standard_error": mean * record.spread,
-                    "worst": float(np.nanmax(ratios)),
+                    "standard_error": mean * self._spread(record),
+                    "worst": float(ratios[:, shared].max()),
                     **by_round,
                     "replications": record.replications,
                 }
             )
         return pd.DataFrame(rows).sort_values("geometric_mean", ignore_index=True)
 
+    def _spread(self, record: Record) -> float:
+        """Compute the standard error of the logarithm of a score.
+
+        The regrets of one problem at different rounds come from the same runs.  They are taken as
+        fully correlated, which overstates the error by a fifth or so.
+        """
+        shared = [record.rounds.index(t) for t in self.common]
+        errors = [np.mean(np.array(record.errors[name])[shared]) for name in self.problems]
+        return float(np.sqrt(np.square(errors).sum())) / len(errors)
+
+    @property
+    def scope(self) -> str:
+        """What the ranking is about, in one sentence, and what is not a part of it."""
+        left_out = [_power(t) for t in self.rounds if t not in self.common]
+        scope = f"ranked by n = {', '.join(map(_power, self.common))}, which all policies have"
+        return f"{scope}; {', '.join(left_out)} is shown only" if left_out else scope
+
     def to_json(self) -> str:
         """Table and all ratios as text."""
         table = [
-            {name: None if value != value else value for name, value in row.items()}
+            {name: _plain(value) for name, value in row.items()}
             for row in self.table.to_dict("records")
         ]
         ratios = {
             label: {
-                problem: {
-                    str(t): None if math.isnan(value) else value
-                    for t, value in zip(self.rounds, row, strict=True)
-                }
+                problem: {str(t): _plain(value) for t, value in zip(self.rounds, row, strict=True)}
                 for problem, row in zip(self.problems, self.ratios(label).tolist(), strict=True)
             }
             for label in self.records
         }
-        content = {"yardsticks": self.yardsticks, "table": table, "ratios": ratios}
+        content = {
+            "yardsticks": self.yardsticks,
+            "ranked_by": self.common,
+            "table": table,
+            "ratios": ratios,
+        }
         return json.dumps(content, allow_nan=False, indent=1)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Figure:
@@ -280,6 +318,9 @@ def scoreboard(
     executor: Executor | None = None,
 ) -> Scoreboard:
     """Place policies on the scoreboard.
+
+    All policies are ranked by those n that all of them have: one that is run to 10^4 shortens the
+    ranking of all to 10^4.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def session_figure(
     shown = _shown_effects(effects)
     if view.options.stream:  # what else is drawn is about options that stay
         figure = Figure(figsize=(7, 1.5 + 0.25 * max(len(shown), 6)), layout="constrained")
-        _draw_effects(figure.subplots(), effects, shown, delta)
+        _draw_effects(figure.subplots(), view, effects, shown, delta)
         return _finished(figure, view, path)
     colours = _colours(view.asked)
     rows = (min(len(view.asked), _MOST_ROWS), len(shown))
@@ -72,7 +72,7 @@ def session_figure(
     figure = Figure(figsize=(12, 0.6 + 0.25 * sum(heights)), layout="constrained")
     grid = figure.subplots(2, 2, height_ratios=heights)
     _draw_means(grid[0, 0], view, colours)
-    _draw_effects(grid[1, 0], effects, shown, delta)
+    _draw_effects(grid[1, 0], view, effects, shown, delta)
     _draw_evidence(grid[0, 1], view, past)
     _draw_traffic(grid[1, 1], view, past, colours)
     return _finished(figure, view, path)
@@ -155,9 +155,14 @@ def _draw_means(axes: Axes, view: View, colours: dict[int, str]) -> None:
         axes.set_xlabel("mean of the rewards (the policy keeps no estimates)")
     axes.set_title(f"{_MOST_ROWS} of {k:,} options" if k > _MOST_ROWS else "Options")
     rows = _shown_options(means, colours)
+    law = view.likelihood
+    least, most = (-math.inf, math.inf) if law is None else law.range_of_means
+    # bars end where means do: a rate is not below 0
+    below = np.clip(means - least, 0.0, 2.0 * errors)
+    above = np.clip(most - means, 0.0, 2.0 * errors)
     for y, row in enumerate(rows):
-        colour = colours.get(row, _OTHERS)
-        axes.errorbar(means[row], y, xerr=2.0 * errors[row], fmt="o", color=colour)
+        colour, bar = colours.get(row, _OTHERS), [[below[row]], [above[row]]]
+        axes.errorbar(means[row], y, xerr=bar, fmt="o", color=colour)
     gone = {True: "", False: " (retired)"}
     names = [_label(view.options.labels[row]) + gone[bool(view.offered[row])] for row in rows]
     _name_rows(axes, names)
@@ -177,20 +182,28 @@ def _finite(values: Array) -> Array:
 
 
 def _draw_effects(
-    axes: Axes, effects: Sequence[Effect], shown: Sequence[Effect], delta: float
+    axes: Axes, view: View, effects: Sequence[Effect], shown: Sequence[Effect], delta: float
 ) -> None:
     """Draw effects with their intervals; those that differ from zero are black."""
+    scale = "" if view.likelihood is None else view.likelihood.scale
+    on_scale = f" on the {scale}" if scale else ""
     means = [effect.effect for effect in effects if effect.term == GRAND_MEAN]
     count = len(effects) - len(means)
     number = f"The largest {len(shown)} of {count:,} effects" if count > len(shown) else "Effects"
     axes.set_title(f"{number}, {GRAND_MEAN} {means[0]:.3g}" if means else number)
-    axes.set_xlabel(f"effect, interval valid at every round at once ({100 * (1 - delta):.4g} %)")
+    level = f"{100 * (1 - delta):.4g} %"
+    valid = f"effect{on_scale}, interval valid at every round at once ({level})"
+    unbounded = any(math.isinf(one.upper) and not math.isnan(one.effect) for one in shown)
+    axes.set_xlabel(f"{valid}; dotted: unbounded" if unbounded else valid)
     for y, effect in enumerate(shown):
         if math.isnan(effect.effect):
             axes.text(0.0, y, "no data about these options can tell", va="center", ha="center")
             continue
         colour = "0.6" if effect.lower <= 0.0 <= effect.upper else "k"
         reach = effect.upper - effect.effect
+        if math.isinf(reach):  # from as few data as these, of a norm or noise that is not known
+            axes.axhline(y, color=colour, linestyle=":")
+            reach = 0.0
         axes.errorbar(effect.effect, y, xerr=reach, fmt="o", color=colour, capsize=3)
     names = [_label(f"{one.term}: {one.level}" if one.level else one.term) for one in shown]
     axes.axvline(0.0, color="k", linewidth=0.8)
@@ -209,21 +222,36 @@ def _draw_evidence(axes: Axes, view: View, past: History | None) -> None:
     what = "Evidence" if view.options.contexts is None else "Least evidence of any context"
     test = "" if view.has_test else f", by the test of IDS on all {view.options.told}s"
     axes.set_title(f"{what}{test}")
-    evidence, threshold = np.array([view.evidence[1:3]]).T
+    # infinite evidence: no other option can be best; infinite threshold: too few data to tell
+    evidence, threshold = (_finite(values) for values in np.array([view.evidence[1:3]]).T)
     if past is None:
-        axes.plot([0.5], _finite(evidence), "o", label="for the best option", clip_on=False)
+        axes.plot([0.5], evidence, "o", label="for the best option", clip_on=False)
         axes.axhline(threshold[0], color="k", linestyle="--", label="needed to be settled")
         _leave_out_time(axes)
     else:
-        evidence, threshold = past.evidence, past.threshold
-        axes.plot(past.rounds, _finite(evidence), label="for the best option")
-        axes.plot(past.rounds, threshold, "k--", label="needed to be settled")
+        evidence, threshold = _finite(past.evidence), _finite(past.threshold)
+        at_end: dict[str, Any] = {"marker": "o", "markersize": 4, "markevery": slice(-1, None)}
+        axes.plot(past.rounds, evidence, label="for the best option", **at_end)
+        axes.plot(past.rounds, threshold, "k--", label="needed to be settled", **at_end)
         _count_decisions(axes, view)
         if not past.whole:
             axes.set_xlabel("decisions (what was decided later cannot be replayed by this version)")
-    highest = float(np.nanmax([*_finite(evidence), *threshold]))
-    axes.set_ylim(0.0, 1.1 * highest or 1.0)
+    if not np.isfinite(threshold[-1:]).all():
+        said = "too few rewards to settle anything"
+        axes.text(0.5, 0.5, said, ha="center", va="center", transform=axes.transAxes)
+    axes.set_ylim(0.0, _top(evidence, threshold))
     axes.legend(loc="best")
+
+
+def _top(evidence: Array, threshold: Array) -> float:
+    """Highest number of an axis on which evidence and its threshold are seen.
+
+    A threshold that came down from infinity may have been enormous: its beginning is cut off.
+    """
+    highest, lately = (
+        np.nan_to_num([*evidence, *shown]).max(initial=0.0) for shown in (threshold, threshold[-1:])
+    )
+    return float(min(1.1 * highest, 3.0 * lately or math.inf)) or 1.0
 
 
 def _count_decisions(axes: Axes, view: View) -> None:

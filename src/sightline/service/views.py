@@ -94,6 +94,7 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
             "reward": plain(float(view.totals.sum())),
             "expected_loss": plain(status.expected_loss),
             "price": plain(status.price),
+            "unit": status.unit,
             "at_stake": status.at_stake(max(status.round - 1, 1)),
             "advice": status.advice,
             "model_version": session.notes.version,

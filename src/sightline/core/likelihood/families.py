@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +34,21 @@ class Likelihood(ABC):
     @abstractmethod
     def law(self) -> Any:
         """Named tuple of a registered law; None for normal rewards."""
+
+    @property
+    def unit(self) -> str:
+        """What rewards are counted in."""
+        return "reward"
+
+    @property
+    def scale(self) -> str:
+        """What features add up to, where that is not the mean reward."""
+        return ""
+
+    @property
+    def range_of_means(self) -> tuple[float, float]:
+        """Least and largest mean reward that is possible."""
+        return -math.inf, math.inf
 
     def refusal(self, reward: float) -> str:
         """Say why a number cannot be a reward; nothing if it can."""
@@ -98,6 +114,21 @@ class Bernoulli(Likelihood):
         """Law of rewards given <x, theta>."""
         return _LINKS[self.link]
 
+    @property
+    def unit(self) -> str:
+        """Successes."""
+        return "clicks"
+
+    @property
+    def scale(self) -> str:
+        """Log odds, unless features add up to the rate itself."""
+        return "log odds" if self.link == "logistic" else ""
+
+    @property
+    def range_of_means(self) -> tuple[float, float]:
+        """Means are probabilities."""
+        return 0.0, 1.0
+
     def refusal(self, reward: float) -> str:
         """Say why a number cannot be a reward; nothing if it can."""
         return "" if reward in (0.0, 1.0) else "must be 0 or 1, as rewards are Bernoulli"
@@ -120,6 +151,21 @@ class Poisson(Likelihood):
     def law(self) -> PoissonLaw:
         """Law of rewards given <x, theta>."""
         return PoissonLaw()
+
+    @property
+    def unit(self) -> str:
+        """What is counted."""
+        return "events"
+
+    @property
+    def scale(self) -> str:
+        """Logarithms of means."""
+        return "log of the mean"
+
+    @property
+    def range_of_means(self) -> tuple[float, float]:
+        """Counts are not negative."""
+        return 0.0, math.inf
 
     def refusal(self, reward: float) -> str:
         """Say why a number cannot be a reward; nothing if it can."""
