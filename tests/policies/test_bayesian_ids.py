@@ -54,6 +54,7 @@ def assert_same_arms(
     problem: LinearBandit, policy: BayesianIDS, rounds: int, seed: int = 8
 ) -> None:
     source = policy.start(problem.model).source
+    assert policy.prior_std is not None
     half = half_of(source, policy.samples, problem.d)
     world = naive.World(problem.actions, problem.theta, problem.model.noise_std, *streams(seed))
     truth = naive_bayes.bayesian_ids(

@@ -169,6 +169,7 @@ def assert_inflated(
     problem: LinearBandit, policy: ThompsonSampling, coefficients: dict[str, object]
 ) -> None:
     noise_std = problem.model.noise_std
+    assert policy.prior_std is not None
     regulariser = (noise_std / policy.prior_std) ** 2
     beta = naive.Beta(noise_std=noise_std, regulariser=regulariser, **coefficients)  # type: ignore[arg-type]
     world = naive.World(problem.actions, problem.theta, noise_std, *streams(8))

@@ -43,6 +43,8 @@ LEARNING: dict[str, sl.Policy] = {
     "PrimalDual": sl.PrimalDual(confidence=FREE),
     "MaximumInformation": sl.MaximumInformation(confidence=FREE),
     "EpsilonGreedy": sl.EpsilonGreedy(confidence=FREE),
+    "BayesianIDS": sl.BayesianIDS(samples=200, prior_std=None),
+    "ThompsonSampling": sl.ThompsonSampling(prior_std=None),
     "Stakes": sl.Stakes(),
     "Stakes deterministic": sl.Stakes(randomised=False),
 }

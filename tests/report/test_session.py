@@ -170,10 +170,10 @@ def test_a_row_per_decision(played: Played, tmp_path: Path) -> None:
         "observed": status.told,
         "expired": status.expired,
         "given up": status.given_up,
-        "open": status.pending,
+        "open": status.pending + status.waiting,
     }
     assert min(Counter(frame.outcome).values()) > 0
-    assert status.told == len(played.rewards)
+    assert status.told + status.waiting == len(played.rewards)
     for row, decision in zip(frame.itertuples(), played.decisions, strict=True):
         assert (row.decision_id, row.round, row.arm) == (decision.id, decision.round, decision.arm)
         assert row.probability == decision.probability
@@ -183,7 +183,7 @@ def test_a_row_per_decision(played: Played, tmp_path: Path) -> None:
         assert row.asked_at.timestamp() == decision.made
         if row.outcome == "observed":
             assert row.reward == played.rewards[decision.id]
-            assert row.rewarded_at > row.asked_at
+            assert row.rewarded_at > row.received_at > row.asked_at
         else:
             expected = [0.0] if row.outcome == "expired" else []
             assert [reward for reward in [row.reward] if reward == reward] == expected
@@ -203,7 +203,7 @@ def test_text_has_the_same_but_for_features(played: Played, tmp_path: Path) -> N
     )
     text = exported(played.session, tmp_path / "decisions.csv")
     assert list(text.columns) == list(table.columns)
-    for name in ("asked_at", "rewarded_at"):
+    for name in ("asked_at", "rewarded_at", "received_at"):
         assert pd.to_datetime(text.pop(name), format="ISO8601").equals(table.pop(name))
     pd.testing.assert_frame_equal(text, table, check_dtype=False, check_categorical=False)
 

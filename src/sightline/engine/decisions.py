@@ -114,7 +114,8 @@ class Status:
     settled : bool or None
         Whether ``evidence >= threshold``: at the confidence level 1 / (t log t) of the current
         round t, no plausible parameter has another best arm, in any context.  None if the policy
-        has no level.
+        has no level.  Never while the data contradict what was told of the rewards: ``advice`` then
+        says so.
     evidence, threshold : float
         m_s and beta_{s, t log t} / 2; with contexts, m_s of the one of which least is known.  nan
         if arms are new in every round: those to come are not known.

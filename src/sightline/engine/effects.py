@@ -113,10 +113,13 @@ def intervals(
         d = vectors.shape[1]
         scale = Scale(0.0, 1.0, 0.0, np.zeros(d), np.eye(d))
     whitened = whiten(ellipsoid, scale.contrasts(vectors))
-    reach = radius(ellipsoid, -math.log(level)) * np.sqrt((whitened**2).sum(axis=1))
+    distance = scale.unit * radius(ellipsoid, -math.log(level))
     values = np.where(identified(rows, vectors), whitened @ ellipsoid.whitened, np.nan)
     values = scale.unit * values + scale.origin * (vectors @ scale.constant)
-    reach = np.where(np.isnan(values), np.inf, scale.unit * reach)
+    reach = np.full(len(values), np.inf)
+    if math.isfinite(distance):  # 0 times infinity is not a number
+        known = ~np.isnan(values)
+        reach[known] = distance * np.sqrt((whitened[known] ** 2).sum(axis=1))
     centres = np.nan_to_num(values)
     return values, centres - reach, centres + reach
 

@@ -441,11 +441,12 @@ class Session(StoredSession):
             # all that a policy without a report has told
             wake = Clock(held, float(live.standing.wake_log_t[0]))
         evidence, threshold = float(report.evidence), float(report.threshold)
+        doubt = self._contradiction()
         loss, price = live.at_stake()
         blocks, likelihood = live.options.contexts, live.table.likelihood
         return Status(
             best=int(report.best) if report.best >= 0 and blocks is None else None,
-            settled=None if math.isnan(threshold) else evidence >= threshold,
+            settled=None if math.isnan(threshold) else evidence >= threshold and not doubt,
             evidence=evidence,
             threshold=threshold,
             round=clock.t,
@@ -457,10 +458,14 @@ class Session(StoredSession):
             expected_loss=loss,
             price=price,
             bests={} if blocks is None else _bests(blocks.names, reports),
-            advice=self._advice(),
+            advice=doubt or self._advice(),
             unit="reward" if likelihood is None else likelihood.unit,
             **live.ledger.tally._asdict(),
         )
+
+    def _contradiction(self) -> str:
+        """Say which assumption the data contradict; :mod:`sightline.report.session` does."""
+        return ""
 
     def _advice(self) -> str:
         live = self._live

@@ -6,10 +6,12 @@ All that a session does is in the engine; here is what is made of its numbers.
 from __future__ import annotations
 
 import io
+import warnings
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sightline.core.likelihood.families import Bernoulli, Gaussian
 from sightline.engine import session as engine
 from sightline.engine.archive import read_snapshot
 from sightline.engine.effects import Effect
@@ -62,6 +64,8 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         import pandas as pd
 
         view = self._view()
+        if view.contradiction:
+            warnings.warn(view.contradiction, stacklevel=2)
         return pd.DataFrame(view.effects(delta, norm_bound), columns=list(Effect._fields))
 
     def plot(self, path: str | PathLike[str] | None = None, delta: float = 0.05) -> Figure:
@@ -140,6 +144,13 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         assert record is not None
         frame = decision_frame(record.events, view)
         write_atomically(path, lambda file: write(frame, record, file))
+
+    def _contradiction(self) -> str:
+        """Say which assumption the data contradict, where anything was told."""
+        units, likelihood = self._live.table.units, self._live.table.likelihood
+        if units.learned and isinstance(likelihood, Gaussian | Bernoulli):
+            return ""  # nothing was told
+        return view_of(self._live).contradiction
 
     @exclusive
     def _view(self) -> View:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, ridge
-from sightline.core.likelihood.families import Gaussian, Likelihood
+from sightline.core.likelihood.families import Bernoulli, Gaussian, Likelihood, Poisson
 from sightline.core.likelihood.laws import mean_of
-from sightline.core.model import Model
+from sightline.core.model import Model, common_noise
 from sightline.engine.effects import Effect, effects, intervals
 from sightline.engine.ellipsoid import (
     Ellipsoid,
@@ -25,6 +25,7 @@ from sightline.engine.ellipsoid import (
     ellipsoid_of,
     evidence_at,
     evidence_of,
+    least_norm,
     valid_bound,
 )
 from sightline.engine.estimates import Estimates
@@ -39,6 +40,9 @@ from sightline.policies.base import Evidence, Policy
 __all__ = ["Record", "View", "view_of"]
 
 _FARTHEST = 700.0  # of which exp is a number still
+# Rewards from which on their variance is compared with what was told, and standard errors (or the
+# logarithm of one over the level) beyond which it contradicts that.
+_LEAST_REWARDS, _DOUBT, _DOUBT_LEVEL = 20, 5.0, math.log(1e6)
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -146,12 +150,62 @@ class View:
         blocks = self.options.contexts
         return [np.flatnonzero(offered)] if blocks is None else [*map(np.array, blocks.blocks())]
 
+    @functools.cached_property
+    def contradiction(self) -> str:
+        """Say in a sentence which assumption about the rewards the data contradict; mostly none.
+
+        A false alarm has a probability below 1e-6 at each look.
+        """
+        if self.options.stream or self.options.per_arm > 1 or self.told.sum() == 0:
+            return ""
+        return self._noise_contradiction() or self._norm_contradiction()
+
+    def _noise_contradiction(self) -> str:
+        """Compare how rewards of the same option vary with what was told of that."""
+        spare = np.maximum(self.told - 1, 0)
+        count = int(spare.sum())
+        law = None if self.likelihood is None else self.likelihood.law
+        if count < _LEAST_REWARDS or isinstance(self.likelihood, Gaussian | Bernoulli):
+            return ""
+        if isinstance(self.likelihood, Poisson):
+            means = self.totals / np.maximum(self.told, 1)
+            expected, variance = spare @ means, spare @ (2.0 * means**2 + means)
+            if self.squares <= expected + _DOUBT * math.sqrt(variance):
+                return ""
+            return (
+                f"Counts vary more than Poisson() allows: their variance is about "
+                f"{self.squares / expected:.2g} times their mean, so that intervals are too short; "
+                "rewards=Gaussian(std=None) learns how much they vary."
+            )
+        ratio = self.squares / count / common_noise(self.noise_std) ** 2
+        if law is not None or ratio <= 1.0 + _DOUBT * math.sqrt(2.0 / count):
+            return ""
+        return (
+            f"Rewards vary more than noise_std={common_noise(self.noise_std):g} allows: their "
+            f"standard deviation is about {math.sqrt(ratio) * common_noise(self.noise_std):.3g}; "
+            "without noise_std it is learned."
+        )
+
+    def _norm_contradiction(self) -> str:
+        """Compare the length of the parameter with the bound that was told."""
+        bound = bound_of(self.rule)
+        if bound is None:
+            return ""
+        shortest = least_norm(self.data, _DOUBT_LEVEL)
+        if shortest <= bound:
+            return ""
+        return (
+            f"The parameter is longer than norm_bound={bound:g} allows: its norm is at least "
+            f"{shortest:.3g}; without norm_bound it is learned."
+        )
+
     def tested_at(self, delta: float) -> list[Evidence]:
         """Evidence from all rewards against the threshold of a level that stays the same.
 
         Of the options on offer, or of every context in their order.  With probability at least
         1 - delta, at no round does evidence pass the threshold for an option that is not best; of
-        clicks and counts that is asymptotic.
+        clicks and counts that is asymptotic.  Where data contradict an assumption, the threshold
+        is infinite.
 
         Raises
         ------
@@ -165,6 +219,8 @@ class View:
         reports = []
         for rows in self._together(offered):
             found = evidence_at(self.data, self._features[rows], self.clock, delta)
+            if self.contradiction:  # of what the level rests on
+                found = found._replace(threshold=math.inf)
             reports.append(found._replace(best=int(rows[found.best])))
         return reports
 

@@ -60,6 +60,7 @@ def fed(policy: BayesianIDS, case: Case, actions: Array = ARMS) -> Fed:
     for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
         update(state, NOW, arm, reward)
     bayesian_mixture(state, ALL_ARMS)
+    assert policy.prior_std is not None
     P, b = naive.posterior(actions[arms], rewards, case.noise_std, policy.prior_std)
     return Fed(state, P, b)
 

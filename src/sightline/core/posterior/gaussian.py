@@ -55,8 +55,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# A guess of the noise level, 1 in units of the rewards as they are told, counts as this much of an
-# outcome.
+# A guess of the noise level counts as this much of an outcome.
 _GUESS_WEIGHT = 0.1
 
 
@@ -80,6 +79,9 @@ class KnownNoise(NamedTuple):
     code: int = 0  # numba knows no empty named tuples
 
 
+_KNOWN = KnownNoise()
+
+
 class UnknownNoise(NamedTuple):
     """Sums from which sigma is estimated.
 
@@ -88,6 +90,7 @@ class UnknownNoise(NamedTuple):
     hardly anything about the noise.
     """
 
+    guess: float  # of sigma; hardly believed
     errors: Array  # (1,)
     weight: Array  # (1,)
 
@@ -110,7 +113,7 @@ class Posterior(NamedTuple):
     scaled: Array  # scratch (d,): a row of an update, in units of the noise
     means: Array  # scratch (k,)
     seen: Any  # OneNumber, SeveralNumbers or Fitted
-    noise: Any = KnownNoise()  # or UnknownNoise
+    noise: Any = _KNOWN  # or UnknownNoise
     precision: float = 1.0  # 1 / prior_std^2
 
 
@@ -134,7 +137,11 @@ def _check(posterior: Posterior, name: str) -> None:
 
 
 def gaussian_posterior(
-    actions: Array, rows: Array, noise_std: float, prior_std: float, *, noise_known: bool = True
+    actions: Array,
+    rows: Array,
+    noise_std: float,
+    prior_std: float,
+    noise: KnownNoise | UnknownNoise = _KNOWN,
 ) -> Posterior:
     """Prior, before any data; ``rows``, (k, d) or (k, p, d), are what playing an arm shows.
 
@@ -154,7 +161,7 @@ def gaussian_posterior(
         scaled=np.zeros(d),
         means=np.zeros(k),
         seen=OneNumber(rows) if rows.ndim == 2 else SeveralNumbers(rows),
-        noise=KnownNoise() if noise_known else UnknownNoise(np.zeros(1), np.zeros(1)),
+        noise=noise,
         precision=prior_std**-2,
     )
 
@@ -186,7 +193,8 @@ def _known_unit(noise: KnownNoise) -> float:
 @noise_unit.register(UnknownNoise)
 @compiled
 def _estimated_unit(noise: UnknownNoise) -> float:
-    return math.sqrt((_GUESS_WEIGHT + noise.errors[0]) / (_GUESS_WEIGHT + noise.weight[0]))
+    guess = _GUESS_WEIGHT * noise.guess * noise.guess
+    return math.sqrt((guess + noise.errors[0]) / (_GUESS_WEIGHT + noise.weight[0]))
 
 
 @generic

@@ -33,6 +33,7 @@ from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
     Posterior,
+    UnknownNoise,
     absorb_seen,
     gaussian_posterior,
     log_det_seen,
@@ -85,7 +86,10 @@ def posterior_for(model: Model, prior_std: float | None) -> Posterior:
     if model.stream:  # arms of its own, which are replaced
         actions = actions.copy()
         rows = actions
-    return gaussian_posterior(actions, rows, unit, prior_std, noise_known=model.noise_known)
+    if model.noise_known:
+        return gaussian_posterior(actions, rows, unit, prior_std)
+    unknown = UnknownNoise(model.noise_std, np.zeros(1), np.zeros(1))
+    return gaussian_posterior(actions, rows, unit, prior_std, unknown)
 
 
 @absorb_seen.register(Fitted)
