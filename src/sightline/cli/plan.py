@@ -41,7 +41,7 @@ def plan(
         typer.Option(help="Effect of a level, picture=large:0.02; repeat."),
     ] = None,
     noise_std: Annotated[
-        float | None, typer.Option(help="Noise level; 1 by default, 0.5 for clicks.")
+        float | None, typer.Option(help="Standard deviation of the rewards; 1 by default.")
     ] = None,
     clicks: Annotated[bool, typer.Option("--clicks", help="Rewards are 0 or 1.")] = False,
     rewards: Annotated[
@@ -52,15 +52,18 @@ def plan(
         ),
     ] = None,
     traffic_per_day: Annotated[float, typer.Option(help="Visitors per day.")] = 1000.0,
-    policy: Annotated[
-        str, typer.Option(help="Policy, such as thompson-sampling.")
-    ] = "ids:regulariser=matched",
-    horizon: Annotated[str, typer.Option(help="Visitors in all, such as 20000 or 10^5.")] = "10^5",
-    replications: Annotated[int, typer.Option(min=1, help="Simulated runs.")] = 100,
+    policy: Annotated[str, typer.Option(help="Policy, such as thompson-sampling.")] = "stakes",
+    horizon: Annotated[
+        str | None,
+        typer.Option(help="Visitors in all, such as 20000 or 10^5; by default those of 30 days."),
+    ] = None,
+    replications: Annotated[
+        int | None, typer.Option(min=1, help="Simulated runs; by default some seconds of them.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same plan.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print numbers as JSON.")] = False,
 ) -> None:
-    """Simulate a live experiment before it begins: days until settled, and what it will earn.
+    """Simulate a live experiment before it begins: what is known and lost after days and weeks.
 
     Example: sightline plan --factor picture=large,small --factor text=short,long --mean 0.075
     --effect picture=large:0.02 --effect text=short:0.01 --clicks --traffic-per-day 2000
@@ -85,7 +88,7 @@ def plan(
             **supposed,
             traffic_per_day=traffic_per_day,
             policy=chosen,
-            horizon=parse_rounds("--horizon", horizon),
+            horizon=None if horizon is None else parse_rounds("--horizon", horizon),
             replications=replications,
             seed=seed,
         )
@@ -147,8 +150,10 @@ def _rewards(noise_std: float | None, clicks: bool, law: str | None) -> dict[str
         links = {link: families.Bernoulli(link) for link in ("identity", "logistic")}
         laws = {**links, "counts": families.Poisson()}
         return {"rewards": laws[one_of("--rewards", law, laws)]}
+    if clicks and noise_std is None:
+        return {"rewards": families.Bernoulli("identity")}  # effects are on rates
     if clicks:
-        return {"noise": Bernoulli(0.5 if noise_std is None else noise_std)}
+        return {"noise": Bernoulli(noise_std)}
     return {"noise_std": noise_std}
 
 
@@ -168,6 +173,11 @@ def _from_problem(text: str) -> dict[str, Any]:
 def _plain(made: Plan) -> dict[str, Any]:
     """Numbers for other programs; null where there is none, as JSON has no infinity."""
     numbers = {
+        **{f"in_front_{mark}": float(x) for mark, x in zip(made.marks, made.in_front, strict=True)},
+        **{
+            f"shortfall_{mark}": float(x)
+            for mark, x in zip(made.marks, made.shortfall, strict=True)
+        },
         "settled": made.settled,
         "right": made.right,
         "median_visitors": made.visitors_quantile(0.5),

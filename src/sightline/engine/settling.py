@@ -7,6 +7,7 @@ rounds and then each time that 5 % have been added, so the answer is up to 5 % l
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,19 +46,27 @@ class Settling(NamedTuple):
         policy keeps nothing to tell it from.
     best : int
         Option that was settled on; -1 if none was.
-    pulls : ndarray, shape (k,)
-        Times each option was played within the horizon.
+    pulls : ndarray, shape (m, k)
+        Times each option was played by each mark.
+    leaders : ndarray, shape (m,)
+        Option in front at each mark; -1 if the policy does not say.
     """
 
     rounds: float
     best: int
     pulls: NDArray[np.float64]
+    leaders: NDArray[np.int64]
 
 
 def settle(
-    problem: LinearBandit, policy: Policy, horizon: int, seed: int, stop: Stop | None = None
+    problem: LinearBandit,
+    policy: Policy,
+    marks: Sequence[int],
+    seed: int,
+    stop: Stop | None = None,
+    model: Model | None = None,
 ) -> Settling:
-    """Run a policy to the horizon and find out when it settled.
+    """Run a policy to the last of some marks and find out when it settled.
 
     A policy that has no test of its own but keeps estimates is judged by that of IDS on its data.
 
@@ -67,15 +76,18 @@ def settle(
         The world.
     policy : Policy
         What is run in it.
-    horizon : int
-        Number of rounds, below 2^53.
+    marks : sequence of int
+        Rounds after which to look, increasing and below 2^53.
     seed : int
         Same seed, same run.
     stop : threading.Event, optional
         Set it from elsewhere to end the run with KeyboardInterrupt.
+    model : Model, optional
+        What the policy is told, if not all that the problem says.
     """
-    state = policy.start(problem.model)
-    tape = blank_tape((clock_at(horizon),), problem.k)
+    horizon, leaders = marks[-1], np.full(len(marks), -1)
+    state = policy.start(problem.model if model is None else model)
+    tape = blank_tape(tuple(clock_at(mark) for mark in marks), problem.k)
     world, (decisions, noise) = problem.world(), streams(seed)
     advance = loop_for(state, problem)
     clock = clock_at(1)
@@ -84,20 +96,24 @@ def settle(
     rounds, best = (0.0, report.best) if report.evidence >= report.threshold else (found, -1)
     looks = 1
     while looks <= horizon:
-        while clock.t <= looks and tape.next_mark[0] == 0:
+        while clock.t <= looks and tape.next_mark[0] < len(marks):
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
             questions = min(looks + 1 - clock.t, _MOST_QUESTIONS)
             streams_ = decisions, noise, decisions  # with fixed arms no context is drawn
             clock = Clock(*advance(state, world, clock, tape, *streams_, questions))
-        if rounds == math.inf:
+        if rounds == math.inf or looks in marks:
             report = _report(state, policy, problem, clock)
+        if looks in marks:
+            leaders[marks.index(looks)] = report.best
+        if rounds == math.inf:
             committed = tape.explorations[0] < clock.t - 1
             settled = committed and policy.settles_by_committing
             if settled or report.evidence >= report.threshold:
                 rounds, best = float(looks), report.best
-        looks = max(looks + 1, min(math.ceil(looks * _STEP), horizon))
-    return Settling(rounds, int(best), tape.recorded_pulls[0])
+        later = [mark for mark in marks if mark > looks]
+        looks = max(looks + 1, min([math.ceil(looks * _STEP), *later[:1]]))
+    return Settling(rounds, int(best), tape.recorded_pulls, leaders)
 
 
 def rule_of(policy: Policy) -> ConfidenceRule:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
+from sightline.core.model import Model
 from sightline.engine.settling import Settling, settle
 from sightline.lab.executors import cores
 from sightline.lab.experiment import Experiment
@@ -17,7 +18,10 @@ __all__ = ["settle_all"]
 
 
 def settle_all(
-    experiment: Experiment, watch: Callable[[], None] = lambda: None
+    experiment: Experiment,
+    marks: Sequence[int],
+    model: Model,
+    watch: Callable[[], None] = lambda: None,
 ) -> tuple[Settling, ...]:
     """Run every replication of an experiment with one problem and one policy.
 
@@ -27,12 +31,16 @@ def settle_all(
     ----------
     experiment : Experiment
         What is run; its seeds are those of ``sl.simulate``.
+    marks : sequence of int
+        Rounds after which to look; the last is the horizon.
+    model : Model
+        What the policy is told.
     watch : callable
         Called after every run.
     """
     stopped: list[bool] = []
     return undisturbed(
-        lambda: _settle_all(experiment, watch, _Stop(stopped)),
+        lambda: _settle_all(experiment, marks, model, watch, _Stop(stopped)),
         stop=functools.partial(stopped.append, True),
     )
 
@@ -48,14 +56,18 @@ class _Stop(NamedTuple):
 
 
 def _settle_all(
-    experiment: Experiment, watch: Callable[[], None], stop: _Stop
+    experiment: Experiment,
+    marks: Sequence[int],
+    model: Model,
+    watch: Callable[[], None],
+    stop: _Stop,
 ) -> tuple[Settling, ...]:
     (problem,), (policy,) = experiment.problems.values(), experiment.policies.values()
     if not isinstance(problem, LinearBandit):
         raise ValueError(f"{problem.name} has no fixed arms; only those can be settled")
     with ThreadPoolExecutor(cores()) as pool:
         futures: list[Future[Settling]] = [
-            pool.submit(settle, problem, policy, experiment.horizon, seed, stop)
+            pool.submit(settle, problem, policy, marks, seed, stop, model)
             for seed in experiment.seeds
         ]
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,24 +13,33 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.bounds.asymptotic import LowerBound, lower_bound
 from sightline.core.clock import FAR, clock_at
-from sightline.core.confidence.rules import ConfidenceRule
-from sightline.core.likelihood.families import Likelihood, valid_likelihood
-from sightline.engine.ellipsoid import Residuals, ellipsoid_of, evidence_of
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ConfidenceRule, ridge
+from sightline.core.likelihood.families import Gaussian, Likelihood, valid_likelihood
+from sightline.core.model import Model
+from sightline.engine.ellipsoid import ellipsoid_of, evidence_of
+from sightline.engine.likelihoods import units_of
 from sightline.engine.options import Options, as_options
 from sightline.engine.settling import bound_of, evidence_by_law, rule_of
+from sightline.engine.units import augmented, span_of
 from sightline.lab.experiment import Experiment, label_of
 from sightline.lab.settling import settle_all
 from sightline.policies.base import Evidence, Policy
-from sightline.policies.ids.policy import IDS
+from sightline.policies.stakes.policy import Stakes
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import Bernoulli
 from sightline.report.progress import counted
 from sightline.report.supposed import supposed_parameter
-from sightline.validation import integer, number
+from sightline.validation import instance, integer, number
 
 __all__ = ["Plan", "plan"]
 
 Array = NDArray[np.float64]
+
+#: Days after which a plan looks, by what they are called.
+_PERIODS = {1: "a day", 7: "a week", 30: "a month"}
+# By default a plan simulates so many visitors in each run at most, and in all runs together.
+_MOST_VISITORS, _VISITORS = 200_000, 1_200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,20 +51,23 @@ class Plan:
     options : Options
         What can be played.
     problem : LinearBandit
-        What was supposed: means, gaps, noise.
+        What was supposed: means, gaps, noise.  Its last feature is a constant where the session
+        would add one.
     policy : Policy
-        What was simulated.
+        What was simulated: the policy as it acts in a session.
     traffic_per_day : float
         Visitors per day.
-    horizon : int
-        Visitors in all.
+    marks : tuple of int
+        Visitors after a day, a week and a month, as far as the horizon goes, and at the horizon.
     visitors : ndarray, shape (replications,)
         Visitors until each run was settled, up to 5 % too many; inf if it was not within the
         horizon, nan if the policy keeps nothing to tell it from.
     winners : ndarray, shape (replications,)
         Option that each run settled on; -1 if none.
-    rewards : ndarray, shape (replications,)
-        Expected total reward of what each run played within the horizon.
+    leaders : ndarray, shape (replications, marks)
+        Option in front at each mark; -1 if the policy does not say.
+    pulls : ndarray, shape (replications, marks, k)
+        Visitors of each option by each mark.
     equal_split_visitors : float
         Visitors that an equal split needs for the same evidence, at expected rewards; inf if none
         suffice.
@@ -66,12 +79,18 @@ class Plan:
     problem: LinearBandit
     policy: Policy
     traffic_per_day: float
-    horizon: int
+    marks: tuple[int, ...]
     visitors: Array
     winners: NDArray[np.int64]
-    rewards: Array
+    leaders: NDArray[np.int64]
+    pulls: Array
     equal_split_visitors: float
     bound: LowerBound
+
+    @property
+    def horizon(self) -> int:
+        """Visitors in all."""
+        return self.marks[-1]
 
     @property
     def settled(self) -> float:
@@ -85,6 +104,21 @@ class Plan:
         chosen = self.winners[np.isfinite(self.visitors)]
         return float((self.problem.gaps[chosen] == 0.0).mean()) if chosen.size else math.nan
 
+    @property
+    def in_front(self) -> Array:
+        """Fraction of the runs in which a best option is in front, at every mark.
+
+        nan if the policy does not say which option is.
+        """
+        best = (self.problem.gaps[self.leaders] == 0.0).mean(axis=0)
+        return np.where((self.leaders < 0).any(axis=0), np.nan, best)
+
+    @property
+    def shortfall(self) -> Array:
+        """Mean reward lost by each mark, against the best option from the beginning."""
+        mean: Array = (self.pulls @ self.problem.gaps).mean(axis=0)
+        return mean
+
     def visitors_quantile(self, level: float) -> float:
         """Visitors within which a fraction of the runs settled; inf if the horizon is too short."""
         return float(np.quantile(self.visitors, level, method="inverted_cdf"))
@@ -92,6 +126,12 @@ class Plan:
     def days_quantile(self, level: float) -> float:
         """Days within which a fraction of the runs settled; inf if the horizon is too short."""
         return self.visitors_quantile(level) / self.traffic_per_day
+
+    @property
+    def rewards(self) -> Array:
+        """Expected total reward of what each run played within the horizon."""
+        total: Array = self.pulls[:, -1] @ self.problem.means
+        return total
 
     @property
     def reward(self) -> float:
@@ -139,15 +179,18 @@ def plan(
     rewards: Likelihood | None = None,
     traffic_per_day: float,
     policy: Policy | None = None,
-    horizon: int = 100_000,
-    replications: int = 100,
+    horizon: int | None = None,
+    replications: int | None = None,
     seed: int = 0,
     progress: bool | None = None,
 ) -> Plan:
-    """Simulate an experiment before it begins: days until settled, and what it will earn.
+    """Simulate an experiment before it begins.
 
-    Settled is what ``Session.status`` calls so: evidence reaches its threshold.  Policies without
-    such a test, as ThompsonSampling, are judged by that of IDS on their data.
+    The runs are those of a session with the same options, policy and kind of reward.  The plan says
+    how likely the best option is in front after a day, a week and a month, how much reward is lost
+    until then, and how many days pass until the answer is settled.  Settled is what
+    ``Session.status`` calls so: evidence reaches its threshold.  Policies without such a test, as
+    ThompsonSampling, are judged by that of IDS on their data.
 
     Parameters
     ----------
@@ -162,20 +205,20 @@ def plan(
     noise_std : float or array_like, shape (k,), optional
         Standard deviation of Gaussian rewards, 1 by default; not allowed beside ``noise``.
     noise : distribution, optional
-        Other rewards: ``sl.problems.Bernoulli(0.5)`` for clicks, means being rates.  Its parameter
-        is what the policy is told.
+        Other rewards: ``sl.problems.Bernoulli(0.5)`` for clicks, means being rates.
     rewards : Likelihood, optional
-        Rewards of a law that the policy knows: ``sl.Bernoulli()``, ``sl.Poisson()``, as in a
-        session.  Effects are then on log odds or logarithms, means are still means.  With
-        ``sl.Gaussian(std=None)`` beside a noise the policy is not told its level.
+        What the session is told of the rewards: ``sl.Bernoulli()``, ``sl.Poisson()``.  Effects are
+        then on log odds or logarithms, means are still means.  By default nothing: the policy
+        learns the noise level, if it can.
     traffic_per_day : float
         Visitors per day.
     policy : Policy, optional
-        ``IDS(regulariser="matched")`` by default.
-    horizon : int
-        Visitors in all, below 2^53.
-    replications : int
-        Number of runs.
+        :class:`Stakes` by default, as in a session.
+    horizon : int, optional
+        Visitors in all, below 2^53; by default those of 30 days, at most 200,000.
+    replications : int, optional
+        Number of runs; by default as many as take some seconds: 1,200,000 visitors in all, at
+        least 6 runs and at most 100.
     seed : int
         Same seed, same plan.
     progress : bool, optional
@@ -188,50 +231,81 @@ def plan(
     """
     known = as_options(options)
     known.needs_fixed_options("a plan")
-    family = None if rewards is None else valid_likelihood(rewards)
-    theta = supposed_parameter(known, effects, means, family)
-    told = {"noise": noise, "rewards": family, "name": "plan"}
-    problem = LinearBandit(known.features, theta, noise_std, **told)
     traffic = number("traffic_per_day", traffic_per_day, above=0)
-    chosen = IDS(regulariser="matched") if policy is None else policy
+    if horizon is None:
+        horizon = max(min(round(30 * traffic), _MOST_VISITORS), 1)
     if integer("horizon", horizon, at_least=1) >= FAR:
         raise ValueError("horizon must be below 2**53 visitors")
-    experiment = Experiment([problem], [chosen], horizon, replications, seed)
+    if replications is None:
+        replications = min(max(_VISITORS // horizon, 6), 100)
+    chosen = Stakes() if policy is None else policy
+    instance("policy", chosen, Policy, "a Policy such as IDS()")
+    family = None if rewards is None else valid_likelihood(rewards)
+    theta = supposed_parameter(known, effects, means, family)
+    if family is None and chosen.takes_unknown_noise and not chosen.tells_scale:
+        family = Gaussian(std=None, guess=_largest_level(noise_std, noise))
+    units = units_of("auto", known, chosen, family)
+    features = augmented(known.features, units.intercept)
+    theta = np.append(theta, 0.0)[: features.shape[1]]
+    told = {"noise": noise, "rewards": family, "name": "plan"}
+    problem = LinearBandit(features, theta, noise_std, **told)
+    acting = chosen.with_unknown_scale() if units.learned else chosen
+    model = dataclasses.replace(problem.model, intercept=units.intercept != 0.0)
+    experiment = Experiment([problem], [acting], horizon, replications, seed)
+    marks = tuple(sorted({*_days(traffic, experiment.horizon), experiment.horizon}))
     with counted(experiment.replications, progress) as watch:
-        runs = settle_all(experiment, watch)
+        runs = settle_all(experiment, marks, model, watch)
     return Plan(
         options=known,
         problem=problem,
-        policy=chosen,
+        policy=acting,
         traffic_per_day=traffic,
-        horizon=experiment.horizon,
+        marks=marks,
         visitors=np.array([run.rounds for run in runs]),
         winners=np.array([run.best for run in runs]),
-        rewards=np.array([run.pulls for run in runs]) @ problem.means,
-        equal_split_visitors=_equal_split(problem, rule_of(chosen)),
+        leaders=np.array([run.leaders for run in runs]),
+        pulls=np.array([run.pulls for run in runs]),
+        equal_split_visitors=_equal_split(problem, model, rule_of(acting)),
         bound=lower_bound(problem),
     )
 
 
-def _equal_split(problem: LinearBandit, rule: ConfidenceRule) -> float:
+def _days(traffic: float, horizon: int) -> list[int]:
+    """Visitors after a day, a week and a month, as far as the horizon goes."""
+    visitors = [round(days * traffic) for days in _PERIODS]
+    return [count for count in visitors if 1 <= count <= horizon]
+
+
+def _largest_level(noise_std: Any, noise: Any) -> float:
+    """Guess of the noise level, of the size that the first rewards show."""
+    level = getattr(noise, "noise_std", 1.0) if noise_std is None else noise_std
+    return float(np.max(level))
+
+
+def _equal_split(problem: LinearBandit, model: Model, rule: ConfidenceRule) -> float:
     """Visitors after which an equal split is settled, if every reward is its mean."""
+    if _equally_good(problem) > 1:
+        return math.inf
+    basis = span_of(problem.actions)
+    rows, bound = problem.actions @ basis, bound_of(rule)
+    lambda_ = ridge("matched", LogDet(norm_bound=bound), model)
 
     def expected(visitors: float) -> Evidence:
         pulls = np.full(problem.k, visitors / problem.k)
         totals, clock = pulls * problem.means, clock_at(int(visitors) + 1)
         if problem.law is not None:
-            return evidence_by_law(problem.model, pulls, totals, clock, rule)
-        ellipsoid = ellipsoid_of(problem.actions, pulls, totals, problem.noise_std, bound)
+            return evidence_by_law(model, pulls, totals, clock, rule)
+        squares = None
         if problem.unknown_noise is not None:
-            errors = visitors * float(np.mean(_variances(problem)))
-            ellipsoid = ellipsoid._replace(residuals=Residuals(errors, int(visitors)))
-        return evidence_of(ellipsoid, problem.actions, clock, rule)
+            squares = visitors * float(np.mean(_variances(problem)))
+        noise = problem.noise_std
+        ellipsoid = ellipsoid_of(rows, pulls, totals, noise, bound, squares, lambda_)
+        return evidence_of(ellipsoid, rows, clock, rule)
 
     def is_settled(visitors: float) -> bool:
         report = expected(visitors)
         return report.evidence >= report.threshold
 
-    bound = bound_of(rule)
     low, high = 1.0, 2.0
     while not is_settled(high):
         low, high = high, 2.0 * high
@@ -241,6 +315,11 @@ def _equal_split(problem: LinearBandit, rule: ConfidenceRule) -> float:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if is_settled(middle) else (middle, high)
     return math.ceil(high)
+
+
+def _equally_good(problem: LinearBandit) -> int:
+    """How many options share the largest mean; no data can separate them."""
+    return int((problem.gaps <= 1e-12 * max(np.abs(problem.means).max(), 1e-300)).sum())
 
 
 def _variances(problem: LinearBandit) -> Array:
@@ -258,10 +337,10 @@ def _lines(plan: Plan) -> list[str]:
     gained = plan.reward - plan.equal_split_reward
     error = f" ± {_count(plan.reward_error)} (standard error)" if runs > 1 else ""
     rows = [
+        *_periods(plan),
         ("settled", _settled(plan)),
-        ("visitors until settled", _quantiles(plan, plan.visitors_quantile)),
         ("days until settled", _quantiles(plan, plan.days_quantile)),
-        ("an equal split settles", _equal_split_settles(plan.equal_split_visitors)),
+        ("an equal split settles", _equal_split_settles(plan)),
         ("reward", f"{_count(plan.reward)}{error}"),
         ("by an equal split", f"{_count(plan.equal_split_reward)}, {_count(gained)} less"),
         ("by one option taken blindly", f"the same on average; {_count(worst)} to {_count(best)}"),
@@ -277,6 +356,19 @@ def _lines(plan: Plan) -> list[str]:
         f"day for {_count(days)} days; {runs} simulated runs of {label_of(plan.policy)}"
     )
     return [head, *(f"  {label:<28}{text}" for label, text in rows)]
+
+
+def _periods(plan: Plan) -> list[tuple[str, str]]:
+    """List what is known and lost after a day, a week and a month."""
+    names = {round(days * plan.traffic_per_day): name for days, name in _PERIODS.items()}
+    rows = []
+    for mark, chance, lost in zip(plan.marks, plan.in_front, plan.shortfall, strict=True):
+        if mark not in names:
+            continue
+        front = "" if math.isnan(chance) else f"the best option is in front in {100 * chance:.0f} %"
+        so_far = f"{_count(lost)} of {_count(mark * plan.problem.means.max())} lost"
+        rows.append((f"after {names[mark]}", f"{front}{', ' if front else ''}{so_far}"))
+    return rows
 
 
 def _settled(plan: Plan) -> str:
@@ -296,8 +388,15 @@ def _quantiles(plan: Plan, quantile: Callable[[float], float]) -> str:
     return f"median {_count(median)}, 90 % quantile {end}, up to 5 % too late"
 
 
-def _equal_split_settles(visitors: float) -> str:
-    return "never" if math.isinf(visitors) else f"after about {_count(visitors)} visitors"
+def _equal_split_settles(plan: Plan) -> str:
+    visitors, ties = plan.equal_split_visitors, _equally_good(plan.problem)
+    if ties > 1:
+        return f"never: {ties} options are equally good"
+    if math.isinf(visitors):
+        return "never"
+    return (
+        f"after about {_count(visitors)} visitors, {_count(visitors / plan.traffic_per_day)} days"
+    )
 
 
 def _count(value: float) -> str:

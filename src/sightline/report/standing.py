@@ -363,8 +363,9 @@ def _rule(live: LiveState) -> ConfidenceRule:
     rule = getattr(live.acting, "confidence", None)
     if isinstance(rule, ConfidenceRule):
         return rule
-    assumed = None if live.table.units.learned else 1.0
-    return LogDet(norm_bound=getattr(live.acting, "norm_bound", assumed))
+    if live.table.units.learned or not live.table.model.noise_known:
+        return LogDet(norm_bound=None)  # S is in units of the reward, too
+    return LogDet(norm_bound=getattr(live.acting, "norm_bound", 1.0))
 
 
 def _scale(live: LiveState) -> Scale:
