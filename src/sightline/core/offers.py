@@ -24,6 +24,7 @@ __all__ = [
     "nth_offered",
     "number_offered",
     "restrict_alternatives",
+    "rows_offered",
     "withhold",
 ]
 
@@ -179,6 +180,25 @@ def _number_of_some(offer: SomeArms, values: Array) -> int:
 @compiled
 def _number_in_context(offer: OneContext, values: Array) -> int:
     return offer.stop - offer.start
+
+
+@generic
+def rows_offered(offer: Any, k: int) -> tuple[int, int]:
+    """First row on offer, and the one after the last; not all between need be on offer."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@rows_offered.register(AllArms)
+@rows_offered.register(SomeArms)
+@compiled
+def _rows_of_all(offer: Any, k: int) -> tuple[int, int]:
+    return 0, k
+
+
+@rows_offered.register(OneContext)
+@compiled
+def _rows_of_context(offer: OneContext, k: int) -> tuple[int, int]:
+    return offer.start, offer.stop
 
 
 @generic

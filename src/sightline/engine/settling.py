@@ -19,6 +19,7 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.model import ALL_ARMS, Model
 from sightline.core.persistence import State
+from sightline.engine.choices import raise_fault
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
 from sightline.engine.loop import loop_for, streams
 from sightline.engine.simulate import Stop
@@ -75,7 +76,7 @@ def settle(
         Set it from elsewhere to end the run with KeyboardInterrupt.
     """
     state = policy.start(problem.model)
-    tape = blank_tape((clock_at(horizon),), problem.k)
+    tape = blank_tape((clock_at(horizon),), problem.k, policy)
     world, (decisions, noise) = problem.world(), streams(seed)
     advance = loop_for(state, problem)
     clock = clock_at(1)
@@ -90,6 +91,7 @@ def settle(
             questions = min(looks + 1 - clock.t, _MOST_QUESTIONS)
             streams_ = decisions, noise, decisions  # with fixed arms no context is drawn
             clock = Clock(*advance(state, world, clock, tape, *streams_, questions))
+            raise_fault(tape.fault, policy)
         if rounds == math.inf:
             report = _report(state, policy, problem, clock)
             committed = tape.explorations[0] < clock.t - 1

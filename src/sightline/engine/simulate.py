@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at
 from sightline.engine.checkpoints import round_array, valid_checkpoints
+from sightline.engine.choices import raise_fault
 from sightline.engine.late import LATE, more_space, no_outcomes
 from sightline.engine.loop import (
     context_stream,
@@ -159,7 +160,7 @@ def simulate(
     clocks, log_t = _marks(rounds)
     state = started(policy, problem.model)
     world = problem.world()
-    tape = blank_tape(clocks, len(problem.gaps))
+    tape = blank_tape(clocks, len(problem.gaps), policy)
     decisions, noise = streams(seed)
     fixed = problem.model.contexts is None and not problem.model.stream
     contexts = decisions if fixed else context_stream(seed)
@@ -177,6 +178,7 @@ def simulate(
         clock = Clock(
             *advance(state, world, clock, tape, decisions, noise, contexts, questions, *late)
         )
+        raise_fault(tape.fault, policy)
         seconds = time.perf_counter() - began
         growth = min(_PATIENCE / max(seconds, 1e-9), _GROWTH)
         questions = max(int(questions * growth), 1)
