@@ -77,10 +77,11 @@ def update(state: Any, clock: sl.Clock, arm: int, outcome: float) -> None:
 
 
 def best_of(state: Any, clock: sl.Clock, offer: Any) -> int:
-    return state.best
+    return int(state.best)
 
 
-for kind, decorate in ((PlainState, lambda function: function), (FastState, numba.njit)):
+KINDS: Any = ((PlainState, lambda function: function), (FastState, numba.njit))
+for kind, decorate in KINDS:
     functions = {"choose": choose, "update": update, "best_of": best_of}
     sl.register_policy(kind, **{name: decorate(each) for name, each in functions.items()})
 
@@ -154,7 +155,7 @@ def test_an_arm_that_exists_must_be_on_offer(fast: bool) -> None:
 def test_what_a_commitment_plays_elsewhere_must_be_on_offer(fast: bool) -> None:
     policy = Chooser(arm=2, wake=FAR, log_wake=np.inf, best=9, fast=fast)
     problem = sl.ContextualBandit(CONTEXTS.action_sets, [1.0, 0.5], [1e-9, 1.0 - 2e-9, 1e-9])
-    with pytest.raises(ValueError, match="Chooser.* best_of .* arm 9 in round 1: arms 0 to 1 are"):
+    with pytest.raises(ValueError, match=r"best_of .* arm 9 in round 1: arms 0 to 1 are on"):
         sl.simulate(problem, policy, 100)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.jit import compiled, compiled_apart, generic
+from sightline.jit import compiled, compiled_apart, generic, number_between
 from sightline.validation import LARGEST, number, scale, shown
 
 __all__ = [
@@ -114,7 +114,9 @@ def _same(value: float) -> float:
     return value
 
 
-draw = generic(_draw, rebuild=_same)
+draw = generic(
+    _draw, rebuild=_same, guard=number_between("a reward drawn by the noise", -LARGEST, LARGEST)
+)
 
 
 @draw.returns_plainly
