@@ -279,14 +279,14 @@ def test_a_local_beta_must_be_a_finite_number() -> None:
 
 
 class OwnSource(NamedTuple):
-    count: int
+    written: int
     feature: float
 
 
 @draw_arms.register(OwnSource)
 def draw_own(source: OwnSource, rng: np.random.Generator, rows: Array, means: Array) -> int:
     rows[:] = means[:-1] = source.feature
-    return source.count
+    return source.written
 
 
 @pytest.mark.parametrize(

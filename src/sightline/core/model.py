@@ -141,6 +141,12 @@ class Model:
         """Whether the outcome of every arm is its reward, so that Y is X."""
         return bool(np.shares_memory(self.rewards, self.observations))
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is a bandit with fixed arms, noise and one known level: every policy's."""
+        fixed = self.contexts is None and not self.stream
+        return fixed and self.law is None and self.noise_known and self.shows_rewards
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what shares the memory of the rewards: another process must share it, too."""
         return vars(self) | ({"observations": None} if self.shows_rewards else {})

@@ -195,6 +195,7 @@ def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> 
     decisions, noise = streams(seed)
     means = problem.world().means
     answer, learn = callable_for(choose, state), callable_for(update, state)
+    sample = callable_for(draw, problem.noise)
     refused, fault, k = interpreted(is_refused), no_fault(), len(means)
     clock = clock_at(1)
     while True:
@@ -208,9 +209,9 @@ def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> 
             after = tick(clock)
             mean = means[choice.arm]
             if means.ndim == 1:
-                outcome = draw(problem.noise, mean, noise)
+                outcome = sample(problem.noise, mean, noise)
             else:
-                outcome = np.array([draw(problem.noise, entry, noise) for entry in mean])
+                outcome = np.array([sample(problem.noise, entry, noise) for entry in mean])
         yield Step(clock, after, choice, outcome)
         if exploring:
             learn(state, clock, choice.arm, outcome)

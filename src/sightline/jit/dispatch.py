@@ -145,8 +145,12 @@ class GenericFunction(Generic[P, R]):
     def interpret(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the implementation for the class of the first argument, without compiled code."""
         cls = args[0].__class__
+        implementation = self._table.dispatch(cls)
         kernel = self._kernels.get(cls)
-        implementation = self._table.dispatch(cls) if kernel is None else interpreted(kernel)
+        if kernel is None and implementation is self._table.dispatch(object):
+            kernel = self._default
+        if kernel is not None:
+            implementation = interpreted(kernel)
         result: R = implementation(*args, **kwargs)
         return result
 
@@ -224,7 +228,7 @@ def registered(*values: Any) -> Registered:
     return Registered(all(one.compiled for one in found), all(one.ours for one in found))
 
 
-def callable_for(function: GenericFunction[P, R], *values: Any) -> Callable[P, R]:
+def callable_for(function: Callable[..., Any], *values: Any) -> Callable[..., Any]:
     """Find what the interpreter is to call for a state: compiled code cannot call plain parts."""
     return function if registered(*values).compiled else interpreted(function)
 

@@ -195,6 +195,7 @@ class StreamBandit(Problem):
 
     def world(self) -> OneNumber:
         """Make what answers a policy in one run."""
+        noises.check_sampler(self.noise)
         means, gaps = np.zeros(self.most + 1), np.zeros(self.most + 1)
         arrivals = NewArms(_copied(self.source), np.zeros((self.most, self.d)), means, gaps)
         return OneNumber(means, self.noise, arrivals)
@@ -235,8 +236,7 @@ def _law_and_noise(
         raise ValueError("give noise_std or the law of the rewards, not both")
     if isinstance(families.valid_likelihood(rewards), families.Gaussian):
         return None, noises.Gaussian(scale("std", rewards.std))  # type: ignore[attr-defined]
-    clicks = isinstance(rewards, families.Bernoulli)
-    return rewards, noises.Bernoulli() if clicks else noises.Counts()
+    return rewards, noises.noise_of_law(rewards.law)
 
 
 def _valid_source(source: Any) -> Any:
