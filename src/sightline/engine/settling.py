@@ -131,7 +131,7 @@ def evidence_by_law(
 
 def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -> Evidence:
     """Evidence as the policy reports it, or as IDS would on its data."""
-    report = callable_for(inspect, state)(state, clock, ALL_ARMS)
+    report: Evidence = callable_for(inspect, state)(state, clock, ALL_ARMS)
     if not math.isnan(report.threshold):
         return report
     if problem.law is not None:
