@@ -46,7 +46,7 @@ class Chooser(sl.Policy):
     since: int = 1
     fast: bool = False
 
-    takes_some_arms = takes_part_of_context = True
+    takes_some_arms = takes_part_of_context = takes_late_rewards = True
 
     @property
     def commits(self) -> bool:

@@ -25,7 +25,7 @@ from sightline.engine.loop import loop_for, streams
 from sightline.engine.simulate import Stop
 from sightline.engine.tape import blank_tape
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.base import Evidence, Policy, inspect
+from sightline.policies.base import Evidence, Policy, inspect, started
 from sightline.policies.lin_ucb import LinUCB
 from sightline.problems.bandit import LinearBandit
 
@@ -75,7 +75,7 @@ def settle(
     stop : threading.Event, optional
         Set it from elsewhere to end the run with KeyboardInterrupt.
     """
-    state = policy.start(problem.model)
+    state = started(policy, problem.model)
     tape = blank_tape((clock_at(horizon),), problem.k, policy)
     world, (decisions, noise) = problem.world(), streams(seed)
     advance = loop_for(state, problem)

@@ -97,6 +97,8 @@ class GLMUCB(Policy):
     width: str = "asymptotic"
     regulariser: float | str = "matched"
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
         one_of("width", self.width, _WIDTHS)

@@ -85,6 +85,8 @@ class EpsilonGreedy(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = "matched"
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
         if one_of("schedule", self.schedule, _SCHEDULES) == "fixed" and self.epsilon > 1:

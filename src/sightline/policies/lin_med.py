@@ -115,6 +115,8 @@ class LinMED(Policy):
     regulariser: float | str = "matched"
     staleness: float = 0.05
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         number("empirical", self.empirical, at_least=0, at_most=LARGEST)
         number("design", self.design, at_least=0, at_most=LARGEST)

@@ -134,6 +134,8 @@ class OAM(Policy):
     forced_exploration: float | str = 0.0
     determinant_growth: float = 0.1
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
         if isinstance(self.forced_exploration, str):

@@ -142,6 +142,8 @@ class ThompsonSampling(Policy):
     inflation: str | float = "none"
     confidence: ConfidenceRule = field(default_factory=LogDet)
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         scale("prior_std", self.prior_std)
         if isinstance(self.inflation, str):

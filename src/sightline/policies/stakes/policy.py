@@ -89,6 +89,8 @@ class Stakes(Policy):
     randomised: bool = True
     context_law: str = "known"
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
         number("guard", self.guard, at_least=0, at_most=1)
