@@ -167,3 +167,62 @@ def test_observers_refuse_it_too() -> None:
     policy = Chooser(arm=6)
     with pytest.raises(ValueError, match="PlainState chose arm 6 in round 1: arms 0 to 5 are on"):
         next(walk(PROBLEM, policy.start(PROBLEM.model), 0))
+
+
+class SilentState(NamedTuple):
+    means: np.ndarray
+
+
+class FastSilentState(SilentState):
+    pass
+
+
+@dataclass(frozen=True)
+class Silent(sl.Policy):
+    """Reads the offer by public functions only, and registers neither inspect nor best_of."""
+
+    fast: bool = False
+
+    takes_some_arms = takes_part_of_context = True
+
+    def start(self, model: sl.Model) -> SilentState:
+        return (FastSilentState if self.fast else SilentState)(model.rewards[:, 0].copy())
+
+
+def choose_silently(state: Any, clock: sl.Clock, offer: Any, rng: np.random.Generator) -> sl.Choice:
+    k, count = len(state.means), 0
+    for arm in range(k):
+        if sl.is_offered(offer, arm):
+            count += 1
+    n = sl.number_offered(offer, k)
+    last = sl.nth_offered(offer, n - 1) if n == count else -1
+    return sl.Choice(max(last, sl.first_largest_offered(offer, state.means)), 1.0, clock)
+
+
+SILENT: Any = ((SilentState, lambda function: function), (FastSilentState, numba.njit))
+for kind, decorate in SILENT:
+    sl.register_policy(kind, choose=decorate(choose_silently), update=decorate(update))
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_contexts_need_no_report_of_a_policy_that_never_commits(fast: bool) -> None:
+    run = sl.simulate(CONTEXTS, Silent(fast), 60)
+    assert (run.pulls[-1] > 0).tolist() == [False, True, False, True, True]
+    session = sl.Session(np.eye(4), Silent(fast))
+    assert session.ask(available=[0, 2]).arm == 2
+    assert session.ask().arm == 3
+
+
+@dataclass(frozen=True)
+class Hasty(Chooser):
+    """Commits, and says that it does not."""
+
+    @property
+    def commits(self) -> bool:
+        return False
+
+
+def test_a_commitment_that_was_not_declared_is_refused() -> None:
+    problem = sl.ContextualBandit(CONTEXTS.action_sets, [1.0, 0.5], [1e-9, 1.0 - 2e-9, 1e-9])
+    with pytest.raises(ValueError, match=r"Hasty is committed, .* best_of an offer, to arm -1 in"):
+        sl.simulate(problem, Hasty(arm=2, wake=50), 100)

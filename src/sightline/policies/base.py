@@ -199,6 +199,7 @@ def _choose(state: State, clock: Clock, offer: Any, rng: np.random.Generator) ->
     raise TypeError(f"no policy is registered for a state of type {type(state).__name__}")
 
 
+@compiled
 def _inspect(state: State, clock: Clock, offer: Any) -> Evidence:
     """Report on the best arm, without random numbers and without changing what is chosen next.
 

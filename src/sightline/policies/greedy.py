@@ -172,7 +172,7 @@ def _allocate(state: RidgeGreedyState, clock: Clock, offer: Any) -> None:
     for x in range(p.shape[0]):
         ties += p[x]
     epsilon = _epsilon(state, clock)
-    share = epsilon / number_offered(offer, p)
+    share = epsilon / number_offered(offer, p.shape[0])
     for x in range(p.shape[0]):
         p[x] = share + (1.0 - epsilon) * p[x] / ties
     withhold(offer, p, 0.0)

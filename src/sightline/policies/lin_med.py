@@ -186,7 +186,7 @@ def _allocate(state: LinMEDState, log_t: float, offer: Any) -> None:
     withhold(offer, state.exponents, math.inf)  # f = 0: a design for another offer is stale
     _renew_design(state)
     p, shares = state.probabilities, state.shares
-    k = number_offered(offer, p)
+    k = number_offered(offer, p.shape[0])
     empirical = shares.empirical if state.estimate.learned.rounds[0] > 0 else 0.0
     total = 0.0
     for x in range(p.shape[0]):
