@@ -89,6 +89,8 @@ def is_refused(fault: Fault, choice: Choice, clock: Clock, offer: Any, k: int) -
         code = _ARM
     elif not 0.0 < probability <= _ONE and not _is_excused(fault, probability, clock):
         code = _PROBABILITY
+    elif wake.t == clock.t < FAR:  # most rounds explore
+        return False
     elif is_before(wake, clock) or not is_round(wake):
         code = _WAKE
     if code == 0:
