@@ -155,7 +155,7 @@ def test_an_arm_that_exists_must_be_on_offer(fast: bool) -> None:
 def test_what_a_commitment_plays_elsewhere_must_be_on_offer(fast: bool) -> None:
     policy = Chooser(arm=2, wake=FAR, log_wake=np.inf, best=9, fast=fast)
     problem = sl.ContextualBandit(CONTEXTS.action_sets, [1.0, 0.5], [1e-9, 1.0 - 2e-9, 1e-9])
-    with pytest.raises(ValueError, match=r"best_of .* arm 9 in round 1: arms 0 to 1 are on"):
+    with pytest.raises(ValueError, match="best_of returned arm 9 in round 1: arms 0 to 1 are on"):
         sl.simulate(problem, policy, 100)
 
 
@@ -224,5 +224,5 @@ class Hasty(Chooser):
 
 def test_a_commitment_that_was_not_declared_is_refused() -> None:
     problem = sl.ContextualBandit(CONTEXTS.action_sets, [1.0, 0.5], [1e-9, 1.0 - 2e-9, 1e-9])
-    with pytest.raises(ValueError, match=r"Hasty is committed, .* best_of an offer, to arm -1 in"):
+    with pytest.raises(ValueError, match="Hasty commits, and best_of returned arm -1 in"):
         sl.simulate(problem, Hasty(arm=2, wake=50), 100)

@@ -125,7 +125,7 @@ def raise_fault(fault: Fault, policy: object) -> None:
         allowed = f"arms {start} to {stop - 1} are on offer"
         if start <= arm < stop:
             allowed = f"only some of the arms {start} to {stop - 1} are on offer, and not this one"
-        chose = "chose arm" if code == _ARM else "is committed, to be best_of an offer, to arm"
+        chose = "chose arm" if code == _ARM else "commits, and best_of returned arm"
         raise ValueError(f"{name} {chose} {arm} {when}: {allowed}")
     if code == _PROBABILITY:
         raise ValueError(

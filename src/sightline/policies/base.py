@@ -67,7 +67,10 @@ __all__ = [
 
 
 class Choice(NamedTuple):
-    """An arm, the probability with which it was drawn (nan if unknown), and how long it holds."""
+    """An arm, the probability with which it was drawn, and how long it holds.
+
+    The probability is nan for policies that know it by drawing only (``probability_by_draws``).
+    """
 
     arm: int
     probability: float
