@@ -164,6 +164,8 @@ class ForgetfulState(NamedTuple):
 class Forgetful(sl.Policy):
     """IDS that takes the noise of every arm for the largest."""
 
+    takes_observations = True
+
     @property
     def commits(self) -> bool:
         """Whether choices can reach ahead."""

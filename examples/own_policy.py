@@ -29,15 +29,20 @@ class EpsilonGreedy(sl.Policy):
     epsilon: float = 0.1
     fast: bool = False
 
+    takes_some_arms = True  # contexts, too: choose looks at what is on offer
+
     def start(self, model: sl.Model) -> GreedyState:
         kind, d = FastState if self.fast else GreedyState, model.rewards.shape[1]
         return kind(model.rewards, self.epsilon, np.eye(d), np.zeros(d))
 
 
 def choose(state: GreedyState, clock: sl.Clock, offer: Any, rng: np.random.Generator) -> sl.Choice:
-    k, best = state.actions.shape[0], np.argmax(state.actions @ state.theta)
-    arm = rng.integers(0, k) if rng.random() < state.epsilon else best
-    return sl.Choice(int(arm), state.epsilon / k + (1.0 - state.epsilon) * (arm == best), clock)
+    n, best = (
+        sl.number_offered(offer, len(state.actions)),
+        sl.first_largest_offered(offer, state.actions @ state.theta),
+    )
+    arm = sl.nth_offered(offer, int(n * rng.random())) if rng.random() < state.epsilon else best
+    return sl.Choice(arm, state.epsilon / n + (1.0 - state.epsilon) * (arm == best), clock)
 
 
 def update(state: GreedyState, clock: sl.Clock, arm: int, reward: float) -> None:
@@ -53,6 +58,11 @@ def update(state: GreedyState, clock: sl.Clock, arm: int, reward: float) -> None
 for kind, decorate in ((GreedyState, lambda function: function), (FastState, numba.njit)):
     sl.register_policy(kind, choose=decorate(choose), update=decorate(update))
 
-for fast in (False, True):
-    run = sl.simulate(sl.problems.unit_sphere(seed=3), EpsilonGreedy(fast=fast), horizon=20_000)
-    print(f"compiled: {fast}, regret {run.regret[-1]:.1f}")
+problems = {
+    "fixed arms": sl.problems.unit_sphere(seed=3),
+    "contexts": sl.ContextualBandit([np.eye(2), [[0.6, 0.8], [1.0, 0.0]]], theta=[1.0, 0.5]),
+}
+for name, problem in problems.items():
+    for fast in (False, True):
+        run = sl.simulate(problem, EpsilonGreedy(fast=fast), horizon=5_000)
+        print(f"{name}, compiled: {fast}, regret {run.regret[-1]:.1f}")

@@ -70,6 +70,14 @@ class Restless(Policy):
     def takes_some_arms(self) -> bool:
         return self.inner.takes_some_arms
 
+    @property
+    def takes_observations(self) -> bool:
+        return self.inner.takes_observations
+
+    @property
+    def takes_late_rewards(self) -> bool:
+        return self.inner.takes_late_rewards
+
     def start(self, model: Model) -> RestlessState:
         return RestlessState(self.inner.start(model))
 

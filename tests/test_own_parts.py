@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import sightline as sl
 from sightline.core.clock import Clock
 from sightline.engine.simulate import is_interpreted
+from sightline.problems.streams import StreamBandit, draw_arms
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
 Array = NDArray[np.float64]
@@ -161,6 +162,152 @@ def test_a_policy_hears_of_open_decisions_and_of_the_round_of_an_outcome() -> No
     session.tell(first.id, 0.0)
     assert session._live.state.open == [2]
     assert second.round == 2
+
+
+# What the parts below return from the fourth round on.
+BAD = np.zeros(1)
+
+
+class BadGain(NamedTuple):
+    bad: Array
+
+
+class FastBadGain(BadGain):
+    pass
+
+
+def write_gains(rule: Any, round_: sl.Round, gains: Array) -> None:
+    for x in range(len(gains)):
+        late = round_.estimate.learned.rounds[0] >= 3
+        gains[x] = rule.bad[0] if x == 1 and late else 1.0
+
+
+class BadGaps(NamedTuple):
+    bad: Array
+
+
+class FastBadGaps(BadGaps):
+    pass
+
+
+class BadBeta(NamedTuple):
+    bad: Array
+
+
+class FastBadBeta(BadBeta):
+    pass
+
+
+def local_beta(rule: Any, log_det: float, s: int) -> float:
+    return rule.bad[0] if s >= 4 else 1.0
+
+
+def overall_beta(rule: Any, log_det: float, log_t: float) -> float:
+    return rule.bad[0] if log_t > 1.3 else 1.0
+
+
+def settled(rule: Any, log_det: float, evidence: float) -> float:
+    return -math.inf
+
+
+class BadNoise(NamedTuple):
+    std: float
+
+
+class FastBadNoise(BadNoise):
+    pass
+
+
+def draw_bad(noise: Any, mean: float, rng: np.random.Generator) -> float:
+    return BAD_REWARD if rng.random() < 0.2 else mean
+
+
+BAD_REWARD = math.nan  # a constant of compiled code
+
+
+@dataclass(frozen=True)
+class BadRule(sl.ConfidenceRule):
+    kind: type
+
+    def build(self, d: int, noise_std: float, regulariser: float) -> Any:
+        return self.kind(BAD)
+
+
+for prefix, kinds, decorate in (
+    ("plain", (BadGain, BadGaps, BadBeta, BadNoise), lambda function: function),
+    ("fast", (FastBadGain, FastBadGaps, FastBadBeta, FastBadNoise), numba.njit),
+):
+    sl.register_information(f"{prefix} bad", kinds[0](BAD))(decorate(write_gains))
+    sl.register_gaps(f"{prefix} bad", kinds[1](BAD))(decorate(write_gains))
+    betas = {"local": local_beta, "overall": overall_beta, "settled": settled}
+    sl.register_confidence(kinds[2], **{name: decorate(each) for name, each in betas.items()})
+    sl.register_noise(kinds[3])(decorate(draw_bad))
+
+FAULTS = [(math.nan, "nan"), (-1.0, "a negative number"), (math.inf, "inf")]
+SPEEDS = ["plain", pytest.param("fast", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("prefix", SPEEDS)
+@pytest.mark.parametrize("part", ["information gain", "gap estimate", "overall beta"])
+def test_what_is_no_gain_gap_or_beta_is_refused_in_its_first_round(part: str, prefix: str) -> None:
+    beta = FastBadBeta if prefix == "fast" else BadBeta
+    policy = {
+        "information gain": sl.IDS(information=f"{prefix} bad"),
+        "gap estimate": sl.IDS(gaps=f"{prefix} bad"),
+        "overall beta": sl.LinUCB(confidence=BadRule(beta)),
+    }[part]
+    name = beta.__name__ if part == "overall beta" else f"{prefix} bad"
+    assert is_interpreted(PROBLEM, policy) is (prefix == "plain")
+    for BAD[0], wrong in FAULTS:
+        with pytest.raises(ValueError, match=f"{part} .*{name}.* number >= 0, got {wrong}"):
+            sl.simulate(PROBLEM, policy, 100)
+    assert sl.simulate(PROBLEM, policy, 3).explorations[-1] == 3
+    BAD[0] = math.nan
+    session = sl.Session(PROBLEM.actions, policy, 0.3)
+    for _ in range(3):
+        session.tell(session.ask().id, 0.0)
+    with pytest.raises(ValueError, match=f"{part} .*, got nan"):
+        session.ask()
+    assert session.pending() == []
+    assert session._live.standing.t[0] == 4
+
+
+def test_a_local_beta_must_be_a_finite_number() -> None:
+    for BAD[0], wrong in FAULTS:
+        with pytest.raises(ValueError, match=f"beta of BadBeta must .* >= 0, got {wrong}"):
+            sl.simulate(PROBLEM, sl.IDS(confidence=BadRule(BadBeta)), 100)
+
+
+class OwnSource(NamedTuple):
+    written: int
+    feature: float
+
+
+@draw_arms.register(OwnSource)
+def draw_own(source: OwnSource, rng: np.random.Generator, rows: Array, means: Array) -> int:
+    rows[:] = means[:-1] = source.feature
+    return source.written
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (OwnSource(4, 1.0), "OwnSource must return how many arms it has written, from 1 to most"),
+        (OwnSource(0, 1.0), "OwnSource must return how many arms it has written, from 1 to most"),
+        (OwnSource(3, math.nan), "features and mean rewards written by OwnSource must be finite"),
+    ],
+)
+def test_what_is_no_set_of_new_arms_is_refused(source: OwnSource, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sl.simulate(StreamBandit(source, most=3, d=1), sl.LinUCB(), 10)
+
+
+@pytest.mark.parametrize("prefix", SPEEDS)
+def test_what_is_no_reward_is_refused(prefix: str) -> None:
+    noise = FastBadNoise(0.3) if prefix == "fast" else BadNoise(0.3)
+    problem = sl.LinearBandit(PROBLEM.actions, PROBLEM.theta, noise=noise)
+    with pytest.raises(ValueError, match=f"drawn by the noise of {type(noise).__name__} .*got nan"):
+        sl.simulate(problem, sl.LinUCB(), 1000)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,10 @@ from sightline.core.likelihood.families import Likelihood as Likelihood
 from sightline.core.likelihood.families import Poisson as Poisson
 from sightline.core.likelihood.laws import register_law as register_law
 from sightline.core.model import Model as Model
+from sightline.core.offers import first_largest_offered as first_largest_offered
+from sightline.core.offers import is_offered as is_offered
+from sightline.core.offers import nth_offered as nth_offered
+from sightline.core.offers import number_offered as number_offered
 from sightline.engine.contexts import contexts as contexts
 from sightline.engine.decisions import ClosedDecisionError as ClosedDecisionError
 from sightline.engine.decisions import Decision as Decision

@@ -31,6 +31,8 @@ class Diary(Policy):
 
     commits_at: int = 0
 
+    takes_late_rewards = True
+
     @property
     def commits(self) -> bool:
         return True

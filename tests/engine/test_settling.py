@@ -51,7 +51,7 @@ def first_settled(policy: sl.Policy, seed: int) -> float:
 )
 def test_settled_as_a_look_at_every_round_finds_it(policy: sl.Policy) -> None:
     for seed in range(4):
-        found = settle(EASY, policy, HORIZON, seed)
+        found = settle(EASY, policy, [HORIZON], seed)
         truth = first_settled(policy, seed)
         assert truth <= found.rounds or truth == math.inf
         if found.rounds < math.inf:
@@ -65,7 +65,7 @@ def test_settled_as_a_look_at_every_round_finds_it(policy: sl.Policy) -> None:
 
 @without_compilation
 def test_a_policy_without_estimates_cannot_tell() -> None:
-    found = settle(EASY, EpsilonGreedy(), 50, 0)
+    found = settle(EASY, EpsilonGreedy(), [50], 0)
     assert math.isnan(found.rounds)
     assert found.best == -1
     assert found.pulls.sum() == 50
@@ -75,7 +75,7 @@ def test_a_policy_without_estimates_cannot_tell() -> None:
 def test_one_option_is_settled_from_the_start() -> None:
     problem = sl.LinearBandit([[1.0]], [0.5])
     for policy in (sl.IDS(), sl.ThompsonSampling()):
-        found = settle(problem, policy, 20, 0)
+        found = settle(problem, policy, [20], 0)
         assert (found.rounds, found.best, found.pulls.tolist()) == (0.0, 0, [20.0])
 
 
@@ -84,4 +84,4 @@ def test_a_run_can_be_stopped() -> None:
     stop = threading.Event()
     stop.set()
     with pytest.raises(KeyboardInterrupt):
-        settle(EASY, sl.LinUCB(), 100, 0, stop)
+        settle(EASY, sl.LinUCB(), [100], 0, stop)

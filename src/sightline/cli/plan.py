@@ -152,7 +152,7 @@ def _rewards(noise_std: float | None, clicks: bool, law: str | None) -> dict[str
         return {"rewards": laws[one_of("--rewards", law, laws)]}
     if clicks and noise_std is None:
         return {"rewards": families.Bernoulli("identity")}  # effects are on rates
-    if clicks:
+    if clicks and noise_std is not None:
         return {"noise": Bernoulli(noise_std)}
     return {"noise_std": noise_std}
 
@@ -173,11 +173,6 @@ def _from_problem(text: str) -> dict[str, Any]:
 def _plain(made: Plan) -> dict[str, Any]:
     """Numbers for other programs; null where there is none, as JSON has no infinity."""
     numbers = {
-        **{f"in_front_{mark}": float(x) for mark, x in zip(made.marks, made.in_front, strict=True)},
-        **{
-            f"shortfall_{mark}": float(x)
-            for mark, x in zip(made.marks, made.shortfall, strict=True)
-        },
         "settled": made.settled,
         "right": made.right,
         "median_visitors": made.visitors_quantile(0.5),
@@ -192,4 +187,14 @@ def _plain(made: Plan) -> dict[str, Any]:
         "least_loss": made.least_loss,
         "least_exploration": made.least_exploration,
     }
-    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+    found = {name: _finite(value) for name, value in numbers.items()}
+    return {
+        "marks": list(made.marks),
+        "in_front": list(map(_finite, made.in_front)),
+        "shortfall": list(map(_finite, made.shortfall)),
+        **found,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -23,6 +23,7 @@ __all__ = [
     "clock_at",
     "first_after",
     "is_before",
+    "is_round",
     "later",
     "log_round",
     "never",
@@ -104,6 +105,14 @@ def is_before(first: Clock, second: Clock) -> bool:
     if first.t < FAR or second.t < FAR:
         return first.t < second.t
     return first.log_t < second.log_t
+
+
+@compiled
+def is_round(clock: Clock) -> bool:
+    """Whether a clock shows a round: from 1, exact below ``FAR``, by its logarithm from there."""
+    if clock.t < FAR:
+        return clock.t >= 1
+    return clock.t == FAR and clock.log_t >= _LOG_FAR
 
 
 @compiled

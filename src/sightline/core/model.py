@@ -145,6 +145,12 @@ class Model:
         """Whether the outcome of every arm is its reward, so that Y is X."""
         return bool(np.shares_memory(self.rewards, self.observations))
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is a bandit with fixed arms, noise and one known level: every policy's."""
+        fixed = self.contexts is None and not self.stream
+        return fixed and self.law is None and self.noise_known and self.shows_rewards
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what shares the memory of the rewards: another process must share it, too."""
         return vars(self) | ({"observations": None} if self.shows_rewards else {})
@@ -206,6 +212,18 @@ class Model:
                 f"{policy} needs to know the noise level, which this problem does not say; Stakes, "
                 "IDS and LinUCB learn it"
             )
+
+    def needs_shown_rewards(self, policy: str) -> None:
+        """Say that a policy learns from rewards of one noise level only, where others are shown."""
+        if self.shows_rewards:
+            return
+        lacks = "outcomes that are rewards; this problem shows something else"
+        if self.weights is not None:
+            lacks = "one noise level for all arms; this problem has one for each"
+        raise ValueError(
+            f"{policy} needs {lacks}: a policy that learns by model.observations says so: "
+            "takes_observations = True"
+        )
 
     def needs_fixed_arms(self, policy: str) -> None:
         """Say that a policy cannot play contexts or a stream, where there are any."""

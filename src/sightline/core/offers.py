@@ -1,5 +1,8 @@
 """What can be played now, for kernels: each dispatches on the class of the offer.
 
+Policies of one's own read an offer by ``is_offered``, ``number_offered``, ``nth_offered`` and
+``first_largest_offered``, compiled or not, and need not know its class.
+
 With every arm on offer these kernels are the plain ones, chosen when a policy is compiled.
 """
 
@@ -24,6 +27,7 @@ __all__ = [
     "nth_offered",
     "number_offered",
     "restrict_alternatives",
+    "rows_offered",
     "withhold",
 ]
 
@@ -126,7 +130,7 @@ def _first_largest_of_context(offer: OneContext, values: Array) -> int:
 
 @generic
 def nth_offered(offer: Any, n: int) -> int:
-    """Index of the n-th arm on offer."""
+    """Index of the n-th arm on offer, from 0."""
     raise TypeError(f"{type(offer).__name__} is no offer")
 
 
@@ -154,22 +158,22 @@ def _nth_of_context(offer: OneContext, n: int) -> int:
 
 
 @generic
-def number_offered(offer: Any, values: Array) -> int:
-    """Count the arms on offer, given a value for each of all arms."""
+def number_offered(offer: Any, k: int) -> int:
+    """Count the arms on offer, of k in all."""
     raise TypeError(f"{type(offer).__name__} is no offer")
 
 
 @number_offered.register(AllArms)
 @compiled
-def _number_of_all(offer: AllArms, values: Array) -> int:
-    return int(values.shape[0])
+def _number_of_all(offer: AllArms, k: int) -> int:
+    return k
 
 
 @number_offered.register(SomeArms)
 @compiled
-def _number_of_some(offer: SomeArms, values: Array) -> int:
+def _number_of_some(offer: SomeArms, k: int) -> int:
     count = 0
-    for x in range(values.shape[0]):
+    for x in range(k):
         if offer.available[x]:
             count += 1
     return count
@@ -177,8 +181,27 @@ def _number_of_some(offer: SomeArms, values: Array) -> int:
 
 @number_offered.register(OneContext)
 @compiled
-def _number_in_context(offer: OneContext, values: Array) -> int:
+def _number_in_context(offer: OneContext, k: int) -> int:
     return offer.stop - offer.start
+
+
+@generic
+def rows_offered(offer: Any, k: int) -> tuple[int, int]:
+    """First row on offer, and the one after the last; not all between need be on offer."""
+    raise TypeError(f"{type(offer).__name__} is no offer")
+
+
+@rows_offered.register(AllArms)
+@rows_offered.register(SomeArms)
+@compiled
+def _rows_of_all(offer: Any, k: int) -> tuple[int, int]:
+    return 0, k
+
+
+@rows_offered.register(OneContext)
+@compiled
+def _rows_of_context(offer: OneContext, k: int) -> tuple[int, int]:
+    return offer.start, offer.stop
 
 
 @generic

@@ -24,7 +24,7 @@ from sightline.core.posterior.laplace import Fitted, follow_fit
 from sightline.engine.changes import Table
 from sightline.engine.ledger import Told
 from sightline.engine.turns import Standing
-from sightline.jit import interpreted, parts_of
+from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.appointments import Appointment, cancel
 from sightline.policies.base import Policy
 from sightline.policies.reports import readapt
@@ -134,14 +134,14 @@ def _correct_estimate(estimate: LeastSquares, arm: int, before: Array, after: Ar
     noise = estimate.noise
     fit = 0.0
     if isinstance(noise, EstimatedNoise):
-        refresh(estimate)  # which leaves a factor of V behind
+        callable_for(refresh, estimate)(estimate)  # which leaves a factor of V behind
         fit = _explained(estimate)
     blank = getattr(seen, "blank", None)
     for i, shift in enumerate((after - before).tolist()):
         place = arm * len(before) + i
         if blank is None or not blank[place]:
             estimate.arms.sums[place] += shift
-    refresh(estimate)
+    callable_for(refresh, estimate)(estimate)
     if isinstance(noise, EstimatedNoise):
         squares = math.fsum(after**2) - math.fsum(before**2)
         noise.errors[0] = max(noise.errors[0] + squares - (_explained(estimate) - fit), 0.0)

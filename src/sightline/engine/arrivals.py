@@ -16,6 +16,7 @@ from sightline.core.clock import FAR, Clock, is_before, rounds_between, tick
 from sightline.core.linalg.vectors import first_above
 from sightline.core.model import AllArms, OneContext
 from sightline.core.persistence import State
+from sightline.engine.choices import is_arm_refused
 from sightline.engine.tape import Tape, lose, record
 from sightline.jit import compiled, generic
 from sightline.policies.base import best_of, show
@@ -77,26 +78,37 @@ def _note_gap(arrivals: NewArms, tape: Tape, arm: int) -> None:
 
 
 @generic
-def _find_bests(arrivals: Any, state: State, clock: Clock, offer: Any, arm: int) -> None:
-    """Write what a committed policy plays in every context; now it is ``arm``."""
+def _find_bests(
+    arrivals: Any, tape: Tape, state: State, clock: Clock, offer: Any, arm: int
+) -> bool:
+    """Write what a committed policy plays in every context; now it is ``arm``.
+
+    Return whether each is an arm of its context; if not, ``tape.fault`` has the first that is none.
+    """
     raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
 
 
 @_find_bests.register(FixedArms)
 @_find_bests.register(NewArms)
 @compiled
-def _find_nothing(arrivals: Any, state: State, clock: Clock, offer: Any, arm: int) -> None:
-    pass
+def _find_nothing(
+    arrivals: Any, tape: Tape, state: State, clock: Clock, offer: Any, arm: int
+) -> bool:
+    return True
 
 
 @_find_bests.register(Arrivals)
 @compiled
 def _find_best_of_each(
-    arrivals: Arrivals, state: State, clock: Clock, offer: OneContext, arm: int
-) -> None:
+    arrivals: Arrivals, tape: Tape, state: State, clock: Clock, offer: OneContext, arm: int
+) -> bool:
     for c in range(arrivals.bests.shape[0]):
         other = OneContext(c, arrivals.starts[c], arrivals.starts[c + 1])
-        arrivals.bests[c] = arm if c == offer.context else best_of(state, clock, other)
+        best = arm if c == offer.context else best_of(state, clock, other)
+        if is_arm_refused(tape.fault, best, clock, other, tape.pulls.shape[0]):
+            return False
+        arrivals.bests[c] = best
+    return True
 
 
 @generic
@@ -211,10 +223,11 @@ def commit(
 ) -> Clock:
     """Play one arm now and the best of every offer until ``wake``, passing checkpoints.
 
-    Returns when to ask again.
+    Returns when to ask again; now, if the best of an offer is none of its arms.
     """
+    if not _find_bests(arrivals, tape, state, clock, offer, arm):
+        return clock
     wake = _held_until(arrivals, clock, wake)
-    _find_bests(arrivals, state, clock, offer, arm)
     known = 1.0
     while tape.next_mark[0] < tape.mark_t.shape[0]:
         mark = Clock(tape.mark_t[tape.next_mark[0]], tape.mark_log_t[tape.next_mark[0]])

@@ -36,7 +36,7 @@ from sightline.engine.journal import Event
 from sightline.engine.options import Options
 from sightline.engine.turns import Standing
 from sightline.engine.units import GIVEN, Units, augmented
-from sightline.jit import parts_of
+from sightline.jit import callable_for, parts_of
 from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
 from sightline.policies.reports import readapt
@@ -343,7 +343,7 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
             part.learned.rounds[0] = known.learned.rounds[0]
             if isinstance(part.noise, EstimatedNoise):  # in units of the noise, as the sums
                 part.noise.errors[0] = known.noise.errors[0] * weights[0] ** 2
-            refresh(part)
+            callable_for(refresh, part)(part)
         elif isinstance(part, Posterior):
             part.factor[...] = known.factor
             part.whitened[...] = known.whitened

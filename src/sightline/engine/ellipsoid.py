@@ -42,7 +42,7 @@ from sightline.core.estimation.seen import SeesLawStream, SeesStream
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior, UnknownNoise
-from sightline.jit import interpreted, parts_of
+from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.base import Evidence
 from sightline.validation import finite_array, number
 
@@ -168,7 +168,7 @@ def ellipsoid_by_law(
     fit.arms.pulls[:] = pulls
     fit.arms.sums[:] = totals
     fit.learned.rounds[0] = int(fit.arms.pulls.sum())
-    refresh(fit)  # by the kernel that has made the fit
+    callable_for(refresh, fit)(fit)  # by the kernel that has made the fit
     factor = np.triu(fit.scratch.factor)
     return Ellipsoid(factor, factor @ fit.learned.theta, fit.regulariser, 1.0, bound)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sightline.engine.changes import Offer
+from sightline.engine.choices import raise_fault
 from sightline.engine.estimates import estimates_in, mean_outcome_in
 from sightline.engine.outcomes import Outcome, OutcomeOfSeveral
 from sightline.engine.turns import NOTHING_NEW, Answers, answer, blank_answers, take_outcome
@@ -53,10 +54,11 @@ def fill_imagining(live: LiveState, offer: Offer, answers: Answers) -> None:
         if decision.exploring:
             imagine(decision.round, decision.arm)
     for i in range(len(answers.arms)):
-        one = blank_answers(1)
+        one = blank_answers(1, live.policy)
         arguments: Any = (standing, state, offer, NOTHING_NEW, rng, one, 0)
         live.call(answer, arguments)
-        for whole, single in zip(answers, one, strict=True):
+        raise_fault(one.fault, live.policy)
+        for whole, single in zip(answers[:4], one[:4], strict=True):
             whole[i] = single[0]
         if one.exploring[0]:
             imagine(int(one.rounds[0]), int(one.arms[0]))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sightline.core.clock import Clock, is_before
 from sightline.core.persistence import State
 from sightline.engine.arrivals import commit, next_offer
+from sightline.engine.choices import is_refused
 from sightline.engine.loop import versions_of
 from sightline.engine.tape import Tape, explore
 from sightline.jit import compiled, generic
@@ -161,7 +162,7 @@ def _advance_late(
     delays: np.random.Generator,
 ) -> tuple[int, float]:
     """Ask the policy until all checkpoints are recorded, or there is no space for more outcomes."""
-    marks = tape.mark_t.shape[0]
+    marks, k = tape.mark_t.shape[0], tape.pulls.shape[0]
     for _ in range(questions):
         while late.size[0] > 0 and late.told[0] < clock.t:
             _tell(world, state, Clock(late.t[0], np.nan), late.arm[0], late.outcome[0])
@@ -170,11 +171,15 @@ def _advance_late(
             break
         offer = next_offer(world.arrivals, state, contexts)
         choice = choose(state, clock, offer, decisions)
+        if is_refused(tape.fault, choice, clock, offer, k):
+            break
         if is_before(clock, choice.wake):
             wake = choice.wake
             if late.size[0] > 0 and late.told[0] + 1 < wake.t:
                 wake = Clock(late.told[0] + 1, np.nan)
             clock = commit(world.arrivals, tape, state, clock, offer, choice.arm, wake, contexts)
+            if tape.fault.found[0] != 0:
+                break
         else:
             _see(world, choice.arm, noise, late.outcome[late.size[0]])
             _put(late, told_after(delay, clock.t, delays), clock.t, choice.arm)

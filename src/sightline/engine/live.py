@@ -37,6 +37,7 @@ from sightline.engine.changes import (
     table_without,
     valid_floor,
 )
+from sightline.engine.choices import raise_fault
 from sightline.engine.estimates import Estimates, differences_in, estimates_in
 from sightline.engine.imagining import fill_imagining
 from sightline.engine.ledger import Closing, Ledger, Received, Window
@@ -113,6 +114,7 @@ class LiveState:
         self.seed = integer("seed", seed, at_least=0)
         self.rng, _ = streams(self.seed)
         self._compiled, ours = registered(self.state)
+        self._trusted = self._compiled and ours
         self._formula = ours and not policy.probability_by_draws
         self._unused = np.random.Generator(np.random.PCG64(0))
         self.ledger = Ledger(window)
@@ -123,7 +125,7 @@ class LiveState:
         self._operation: Operation | Change | None = None
         self._entries: dict[Any, Callable[..., None]] = {}
         self._prior = prior_signal(self.state)
-        self._space = blank_answers(0), blank_answers(1)  # for most operations
+        self._space = blank_answers(0, policy), blank_answers(1, policy)  # for most operations
 
     @property
     def options(self) -> Options:
@@ -262,7 +264,9 @@ class LiveState:
             now=now,
             closings=closings,
             ids=ids,
-            answers=self._space[len(ids)] if len(ids) < 2 else blank_answers(len(ids)),
+            answers=(
+                self._space[len(ids)] if len(ids) < 2 else blank_answers(len(ids), self.policy)
+            ),
             available=available,
             context=context,
             actions=actions,
@@ -271,7 +275,7 @@ class LiveState:
             first=table.standing.serial.item() + 1,
             sequence=1 if self.journal is None else self._next_sequence(),
             before=(
-                None if self._compiled else copy.deepcopy((table.standing, table.state, self.rng))
+                None if self._trusted else copy.deepcopy((table.standing, table.state, self.rng))
             ),
             received=received or {},
         )
@@ -373,6 +377,7 @@ class LiveState:
             laws = mixing.laws
         else:
             self.call(answer, arguments)
+        raise_fault(operation.answers.fault, self.policy)
         if self.states_laws:
             self.supports = supports_of(operation.answers, laws)
 
@@ -395,7 +400,12 @@ class LiveState:
         Interpreted, thousands of draws would take a second.  New arms have a new law in every
         round, which would cost 40 to 300 times the decision itself.
         """
-        return self.policy.probability_by_draws and self._compiled and not self.options.stream
+        return (
+            self.policy.probability_by_draws
+            and self._compiled
+            and not self.options.stream
+            and knows_law(self.state)
+        )
 
     @property
     def _has_law_to_state(self) -> bool:

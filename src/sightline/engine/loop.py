@@ -18,6 +18,7 @@ from sightline.core.clock import Clock, clock_at, is_before, tick
 from sightline.core.model import ALL_ARMS
 from sightline.core.persistence import State
 from sightline.engine.arrivals import commit, next_offer, note_loss
+from sightline.engine.choices import is_refused, no_fault, raise_fault
 from sightline.engine.tape import Tape, explore
 from sightline.jit import (
     callable_for,
@@ -88,15 +89,19 @@ def _advance(
 ) -> tuple[int, float]:
     """Ask the policy until all checkpoints are recorded, at most so many times; return the clock.
 
-    As a plain tuple: see ``generic``.
+    As a plain tuple: see ``generic``.  A choice that is none ends it, noted in ``tape.fault``.
     """
-    marks = tape.mark_t.shape[0]
+    marks, k = tape.mark_t.shape[0], tape.pulls.shape[0]
     for _ in range(questions):
         offer = next_offer(world.arrivals, state, contexts)
         choice = choose(state, clock, offer, decisions)
+        if is_refused(tape.fault, choice, clock, offer, k):
+            break
         if is_before(clock, choice.wake):
             arm, wake = choice.arm, choice.wake
             clock = commit(world.arrivals, tape, state, clock, offer, arm, wake, contexts)
+            if tape.fault.found[0] != 0:
+                break
         else:
             _play(world, state, clock, choice.arm, noise)
             note_loss(world.arrivals, tape, choice.arm)
@@ -190,9 +195,13 @@ def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> 
     decisions, noise = streams(seed)
     means = problem.world().means
     answer, learn = callable_for(choose, state), callable_for(update, state)
+    sample = callable_for(draw, problem.noise)
+    refused, fault, k = interpreted(is_refused), no_fault(), len(means)
     clock = clock_at(1)
     while True:
         choice = answer(state, clock, ALL_ARMS, decisions)
+        if refused(fault, choice, clock, ALL_ARMS, k):
+            raise_fault(fault, type(state).__name__)
         exploring = not is_before(clock, choice.wake)
         outcome: Any = None
         after = choice.wake
@@ -200,9 +209,9 @@ def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> 
             after = tick(clock)
             mean = means[choice.arm]
             if means.ndim == 1:
-                outcome = draw(problem.noise, mean, noise)
+                outcome = sample(problem.noise, mean, noise)
             else:
-                outcome = np.array([draw(problem.noise, entry, noise) for entry in mean])
+                outcome = np.array([sample(problem.noise, entry, noise) for entry in mean])
         yield Step(clock, after, choice, outcome)
         if exploring:
             learn(state, clock, choice.arm, outcome)

@@ -124,7 +124,7 @@ class Operation:
     def decisions(self) -> list[Pending]:
         """Decisions that were made, once they are."""
         if self._made is None:
-            columns = [column.tolist() for column in self.answers]
+            columns = [column.tolist() for column in self.answers[:4]]
             self._made = [
                 Pending(id_, arm, exploring, round_, probability, self.now, self._features(arm))
                 for id_, round_, arm, probability, exploring in zip(self.ids, *columns, strict=True)

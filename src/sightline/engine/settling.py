@@ -20,12 +20,13 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.model import ALL_ARMS, Model
 from sightline.core.persistence import State
+from sightline.engine.choices import raise_fault
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
 from sightline.engine.loop import loop_for, streams
 from sightline.engine.simulate import Stop
 from sightline.engine.tape import blank_tape
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.base import Evidence, Policy, inspect
+from sightline.policies.base import Evidence, Policy, inspect, started
 from sightline.policies.lin_ucb import LinUCB
 from sightline.problems.bandit import LinearBandit
 
@@ -86,8 +87,8 @@ def settle(
         What the policy is told, if not all that the problem says.
     """
     horizon, leaders = marks[-1], np.full(len(marks), -1)
-    state = policy.start(problem.model if model is None else model)
-    tape = blank_tape(tuple(clock_at(mark) for mark in marks), problem.k)
+    state = started(policy, problem.model if model is None else model)
+    tape = blank_tape(tuple(clock_at(mark) for mark in marks), problem.k, policy)
     world, (decisions, noise) = problem.world(), streams(seed)
     advance = loop_for(state, problem)
     clock = clock_at(1)
@@ -102,6 +103,7 @@ def settle(
             questions = min(looks + 1 - clock.t, _MOST_QUESTIONS)
             streams_ = decisions, noise, decisions  # with fixed arms no context is drawn
             clock = Clock(*advance(state, world, clock, tape, *streams_, questions))
+            raise_fault(tape.fault, policy)
         if rounds == math.inf or looks in marks:
             report = _report(state, policy, problem, clock)
         if looks in marks:
@@ -145,7 +147,7 @@ def evidence_by_law(
 
 def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -> Evidence:
     """Evidence as the policy reports it, or as IDS would on its data."""
-    report = callable_for(inspect, state)(state, clock, ALL_ARMS)
+    report: Evidence = callable_for(inspect, state)(state, clock, ALL_ARMS)
     if not math.isnan(report.threshold):
         return report
     if problem.law is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at
 from sightline.engine.checkpoints import round_array, valid_checkpoints
+from sightline.engine.choices import raise_fault
 from sightline.engine.late import LATE, more_space, no_outcomes
 from sightline.engine.loop import (
     context_stream,
@@ -23,7 +24,7 @@ from sightline.engine.loop import (
     streams,
 )
 from sightline.engine.tape import blank_tape
-from sightline.policies.base import Policy, started
+from sightline.policies.base import Policy, check_takes, started
 from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
 from sightline.validation import event, instance, integer, shown
@@ -157,9 +158,10 @@ def simulate(
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
     event("stop", stop)
     clocks, log_t = _marks(rounds)
+    check_takes(policy, problem.model, late=lateness is not None)
     state = started(policy, problem.model)
     world = problem.world()
-    tape = blank_tape(clocks, len(problem.gaps))
+    tape = blank_tape(clocks, len(problem.gaps), policy)
     decisions, noise = streams(seed)
     fixed = problem.model.contexts is None and not problem.model.stream
     contexts = decisions if fixed else context_stream(seed)
@@ -177,6 +179,7 @@ def simulate(
         clock = Clock(
             *advance(state, world, clock, tape, decisions, noise, contexts, questions, *late)
         )
+        raise_fault(tape.fault, policy)
         seconds = time.perf_counter() - began
         growth = min(_PATIENCE / max(seconds, 1e-9), _GROWTH)
         questions = max(int(questions * growth), 1)

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock, tick
+from sightline.engine.choices import Fault, no_fault
 from sightline.jit import compiled
+from sightline.policies.base import Policy
 
 __all__ = ["Tape", "blank_tape", "explore", "lose", "record"]
 
@@ -29,10 +31,11 @@ class Tape(NamedTuple):
     recorded_pulls: Array  # (m, k)
     lost: Array  # (2,): regret so far where arms come and go, and what rounding has left out
     recorded_lost: Array  # (m,)
+    fault: Fault  # what is wrong with the last choice
 
 
-def blank_tape(checkpoints: tuple[Clock, ...], k: int) -> Tape:
-    """Tape for these checkpoints and k arms."""
+def blank_tape(checkpoints: tuple[Clock, ...], k: int, policy: Policy | None = None) -> Tape:
+    """Tape for these checkpoints and k arms, among which a policy chooses."""
     m = len(checkpoints)
     mark_t, mark_log_t = _marks(checkpoints)
     return Tape(
@@ -45,6 +48,7 @@ def blank_tape(checkpoints: tuple[Clock, ...], k: int) -> Tape:
         recorded_pulls=np.zeros((m, k)),
         lost=np.zeros(2),
         recorded_lost=np.zeros(m),
+        fault=no_fault(policy),
     )
 
 

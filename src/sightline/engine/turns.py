@@ -19,10 +19,12 @@ from sightline.core.consistency import invariant, may_hold, within
 from sightline.core.model import AllArms, OneContext, SomeArms
 from sightline.core.offers import is_offered, nth_offered
 from sightline.core.persistence import State
+from sightline.engine.choices import Fault, is_probability_refused, is_refused, no_fault
 from sightline.engine.outcomes import add_told, note_scale, place_of, was_told
 from sightline.engine.units import GIVEN, Units
 from sightline.jit import compiled, compiled_apart, generic
 from sightline.policies.base import (
+    Policy,
     choose,
     decided,
     dropped,
@@ -120,12 +122,17 @@ _COMMITMENT = ("arm", "probability", "wake_t", "wake_log_t")
 
 
 class Answers(NamedTuple):
-    """Answers to n questions, filled by :func:`answer`."""
+    """Answers to n questions, filled by :func:`answer`.
+
+    A choice of the policy that is none is noted in ``fault``, and ends it: the number of the step
+    is not written.
+    """
 
     rounds: Ints
     arms: Ints
     probabilities: Array
     exploring: NDArray[np.bool_]
+    fault: Fault
 
 
 class NothingNew(NamedTuple):
@@ -167,13 +174,14 @@ def first_standing(k: int, p: int = 1, units: Units = GIVEN) -> Standing:
     )
 
 
-def blank_answers(count: int) -> Answers:
-    """Space for so many answers."""
+def blank_answers(count: int, policy: Policy | None = None) -> Answers:
+    """Space for so many answers of a policy."""
     return Answers(
         rounds=np.zeros(count, dtype=np.int64),
         arms=np.zeros(count, dtype=np.int64),
         probabilities=np.zeros(count),
         exploring=np.zeros(count, dtype=np.bool_),
+        fault=no_fault(policy),
     )
 
 
@@ -243,12 +251,19 @@ def _it_may_be_about_another(offer: OneContext) -> bool:
 
 @compiled
 def _consult(
-    standing: Standing, state: State, clock: Clock, offer: Any, rng: np.random.Generator
+    standing: Standing,
+    state: State,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+    fault: Fault,
 ) -> bool:
     """Ask the policy, unless it is committed; return whether it explores now."""
     committed = is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
     if not (committed and _is_answered(offer)):
         choice = choose(state, clock, offer, rng)
+        if is_refused(fault, choice, clock, offer, standing.asked.shape[0]):
+            return False
         standing.arm[0] = choice.arm
         standing.probability[0] = choice.probability
         standing.wake_t[0] = choice.wake.t
@@ -282,7 +297,9 @@ def answer(
     _present(news, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
-        answers.exploring[i] = _consult(standing, state, clock, offer, rng)
+        answers.exploring[i] = _consult(standing, state, clock, offer, rng, answers.fault)
+        if answers.fault.found[0] != 0:
+            return
         answers.arms[i] = standing.arm[0]
         answers.probabilities[i] = standing.probability[0]
         _note(standing, state, clock, answers, i)
@@ -349,10 +366,17 @@ def answer_with_law(
     _present(news, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
-        exploring = _consult(standing, state, clock, offer, rng)
+        exploring = _consult(standing, state, clock, offer, rng, answers.fault)
+        if answers.fault.found[0] != 0:
+            return
         arm = _mix(standing, state, clock, offer, rng, mixing, spare)
+        probability = _mixed(mixing, arm)
+        if is_probability_refused(
+            answers.fault, arm, probability, clock, offer, mixing.probabilities.shape[0]
+        ):
+            return
         answers.arms[i] = arm
-        answers.probabilities[i] = _mixed(mixing, arm)
+        answers.probabilities[i] = probability
         answers.exploring[i] = exploring or arm != standing.arm[0]
         if mixing.laws.shape[0] > 0:
             for x in range(mixing.laws.shape[1]):

@@ -10,10 +10,13 @@ from sightline.jit.dispatch import (
     callable_for,
     entry_for,
     generic,
+    guarded,
     interpreted,
+    is_ours,
     parts_of,
     registered,
 )
+from sightline.jit.guards import number_between
 from sightline.jit.numba_compat import is_kernel
 
 __all__ = [
@@ -24,8 +27,11 @@ __all__ = [
     "compiled_apart",
     "entry_for",
     "generic",
+    "guarded",
     "interpreted",
     "is_kernel",
+    "is_ours",
+    "number_between",
     "parts_of",
     "registered",
     "uncached",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
-from sightline.jit.cache import Kernel
+from sightline.jit.cache import Kernel, uncached
 from sightline.jit.numba_compat import class_of, counts_references, is_kernel, overload_with
 
 __all__ = [
@@ -16,7 +16,9 @@ __all__ = [
     "callable_for",
     "entry_for",
     "generic",
+    "guarded",
     "interpreted",
+    "is_ours",
     "parts_of",
     "registered",
 ]
@@ -36,6 +38,27 @@ class Registered(NamedTuple):
 _REGISTERED: dict[type, Registered] = {}
 _NOTHING = Registered(True, True)
 _PACKAGE = __name__.split(".")[0]
+
+#: Makes, of an implementation and the class that it is for, one that checks what it returns.
+Guard = Callable[[Callable[..., Any], type], FunctionType]
+
+
+def is_ours(function: Any) -> bool:
+    """Whether a function is part of this package."""
+    module: str = function.__module__
+    return module.split(".")[0] == _PACKAGE
+
+
+def guarded(implementation: Callable[..., Any], cls: type, guard: Guard) -> Callable[..., Any]:
+    """Put a guard around an implementation of a user's own, compiled if that is.
+
+    The library's own are trusted, and cost nothing.
+    """
+    if is_ours(implementation):
+        return implementation
+    wrapped = guard(implementation, cls)
+    wrapped.__module__ = implementation.__module__
+    return uncached(wrapped) if is_kernel(implementation) else wrapped
 
 
 class GenericFunction(Generic[P, R]):
@@ -57,6 +80,8 @@ class GenericFunction(Generic[P, R]):
         a random generator (see ``compiled``).
     check : callable, optional
         Applied to the results of implementations that are plain Python.
+    guard : callable, optional
+        Put around implementations that are not part of this package: see :func:`guarded`.
     """
 
     __name__: str
@@ -67,6 +92,7 @@ class GenericFunction(Generic[P, R]):
         *,
         rebuild: Callable[..., Any] | None = None,
         check: Callable[[Any], Any] | None = None,
+        guard: Guard | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__.lstrip("_")  # choose = generic(_choose, ...)
@@ -76,6 +102,7 @@ class GenericFunction(Generic[P, R]):
         self._kernels: dict[type, Any] = {}
         self._rebuild = rebuild
         self._check = check
+        self._guard = guard
         self._plain_kernel: Callable[..., Any] | None = None
         # A user's own kernel may allocate, ours do not: numba takes options per overload.
         overload_with(self, self._find_counting, counts=True)
@@ -118,14 +145,20 @@ class GenericFunction(Generic[P, R]):
     def interpret(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the implementation for the class of the first argument, without compiled code."""
         cls = args[0].__class__
+        implementation = self._table.dispatch(cls)
         kernel = self._kernels.get(cls)
-        implementation = self._table.dispatch(cls) if kernel is None else interpreted(kernel)
+        if kernel is None and implementation is self._table.dispatch(object):
+            kernel = self._default
+        if kernel is not None:
+            implementation = interpreted(kernel)
         result: R = implementation(*args, **kwargs)
         return result
 
     def _add(self, cls: type, implementation: Callable[..., Any]) -> None:
         before = _REGISTERED.get(cls, _NOTHING)
-        ours = implementation.__module__.split(".")[0] == _PACKAGE
+        ours = is_ours(implementation)
+        if self._guard is not None:
+            implementation = guarded(implementation, cls, self._guard)
         _REGISTERED[cls] = Registered(
             before.compiled and is_kernel(implementation), before.ours and ours
         )
@@ -166,6 +199,7 @@ def generic(
     *,
     rebuild: Callable[..., Any] | None = None,
     check: Callable[[Any], Any] | None = None,
+    guard: Guard | None = None,
 ) -> GenericFunction[P, R]:
     """Make a :class:`GenericFunction`, as a decorator or by a call with options.
 
@@ -173,10 +207,10 @@ def generic(
     ----------
     function : callable
         What is called for a class without an implementation.
-    rebuild, check : callable, optional
+    rebuild, check, guard : callable, optional
         See :class:`GenericFunction`.
     """
-    return GenericFunction(function, rebuild=rebuild, check=check)
+    return GenericFunction(function, rebuild=rebuild, check=check, guard=guard)
 
 
 def parts_of(value: Any) -> list[Any]:
@@ -194,7 +228,7 @@ def registered(*values: Any) -> Registered:
     return Registered(all(one.compiled for one in found), all(one.ours for one in found))
 
 
-def callable_for(function: GenericFunction[P, R], *values: Any) -> Callable[P, R]:
+def callable_for(function: Callable[..., Any], *values: Any) -> Callable[..., Any]:
     """Find what the interpreter is to call for a state: compiled code cannot call plain parts."""
     return function if registered(*values).compiled else interpreted(function)
 
@@ -224,6 +258,12 @@ def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
         value = namespace.get(name)
         if isinstance(value, GenericFunction) or is_kernel(value):
             namespace[name] = interpreted(value)
-    return FunctionType(
-        source.__code__, namespace, source.__name__, source.__defaults__, source.__closure__
-    )
+    closure = source.__closure__ and tuple(map(_interpreted_cell, source.__closure__))
+    return FunctionType(source.__code__, namespace, source.__name__, source.__defaults__, closure)
+
+
+def _interpreted_cell(cell: CellType) -> CellType:
+    """Variable of a closure, a kernel in it being one that runs in the interpreter."""
+    value = cell.cell_contents
+    kernel = isinstance(value, GenericFunction) or is_kernel(value)
+    return CellType(interpreted(value)) if kernel else cell

@@ -17,7 +17,7 @@ from sightline.engine.checkpoints import rounds_text, valid_checkpoints
 from sightline.engine.simulate import check_lasting, valid_horizon
 from sightline.files import write_atomically
 from sightline.lab import specification
-from sightline.policies.base import Policy, started
+from sightline.policies.base import Policy, check_takes, started
 from sightline.problems.catalogue import AnyProblem
 from sightline.problems.delays import delay_text
 from sightline.validation import (
@@ -236,14 +236,18 @@ def _check_size(experiment: Experiment) -> None:
 def _check_offers(
     problems: Named[AnyProblem], policies: Named[Policy], horizon: int, delay: object
 ) -> None:
-    """Refuse policies that cannot play contexts, streams or games, before any worker would."""
+    """Refuse what cannot be played or simulated, before any worker would.
+
+    Bandits with one known noise level are played by all: no state is made for them.
+    """
     for name, problem in problems.items():
-        model = problem.model
-        plain = model.contexts is None and not model.stream and model.weights is not None
-        for label, policy in () if plain else policies.items():
+        for label, policy in policies.items():
             try:
                 check_lasting(problem, horizon, delay)
-                started(policy, problem.model)
+                check_takes(policy, problem.model, late=delay is not None)
+                if not problem.model.plain:
+                    started(policy, problem.model)
+                    problem.member(0).world()
             except ValueError as error:
                 raise ValueError(f"{Cell(name, label).id}: {error}") from None
 

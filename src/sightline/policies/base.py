@@ -51,6 +51,7 @@ __all__ = [
     "Policy",
     "at_stake",
     "best_of",
+    "check_takes",
     "choose",
     "choose_among",
     "choose_from",
@@ -68,7 +69,10 @@ __all__ = [
 
 
 class Choice(NamedTuple):
-    """An arm, the probability with which it was drawn (nan if unknown), and how long it holds."""
+    """An arm, the probability with which it was drawn, and how long it holds.
+
+    The probability is nan for policies that know it by drawing only (``probability_by_draws``).
+    """
 
     arm: int
     probability: float
@@ -98,7 +102,12 @@ class Evidence(NamedTuple):
 
 
 class Policy(ABC):
-    """Base of all policies; subclasses are frozen dataclasses."""
+    """Base of all policies; subclasses are frozen dataclasses.
+
+    A policy that declares nothing plays bandits with the same arms in every round, whose rewards
+    have one known noise level and come at once.  Whatever else it takes it says by a property, or
+    a plain attribute of the class, whose name begins with ``takes_``; the rest is refused.
+    """
 
     @property
     def commits(self) -> bool:
@@ -182,6 +191,22 @@ class Policy(ABC):
         told.append(rule.norm_bound if isinstance(rule, LogDet) else None)
         return any(value not in (None, _ASSUMED) for value in told)
 
+    @property
+    def takes_observations(self) -> bool:
+        """Whether it learns by ``model.observations``, what arms show, and not by what they pay.
+
+        Noise levels that differ between arms, and games, need it.
+        """
+        return False
+
+    @property
+    def takes_late_rewards(self) -> bool:
+        """Whether it can learn from outcomes that come late, in another order and several at once.
+
+        Simulations with a delay need it.  In a session the caller decides when rewards are told.
+        """
+        return False
+
     @abstractmethod
     def start(self, model: Model) -> Any:
         """State before any data, for the arms, observations and noise of a model."""
@@ -210,6 +235,7 @@ def _choose(state: State, clock: Clock, offer: Any, rng: np.random.Generator) ->
     raise TypeError(f"no policy is registered for a state of type {type(state).__name__}")
 
 
+@compiled
 def _inspect(state: State, clock: Clock, offer: Any) -> Evidence:
     """Report on the best arm, without random numbers and without changing what is chosen next.
 
@@ -310,19 +336,42 @@ choose = generic(_choose, rebuild=_rebuild_choice, check=_checked)
 inspect = generic(_inspect, rebuild=_rebuild_evidence)
 
 
+def check_takes(policy: Policy, model: Model, *, late: bool = False) -> None:
+    """Refuse what a policy has not declared that it takes.
+
+    Parameters
+    ----------
+    policy : Policy
+        Its configuration.
+    model : Model
+        What it is to play.
+    late : bool
+        Whether outcomes come late.
+    """
+    name = type(policy).__name__
+    if not policy.takes_streams:
+        model.needs_lasting_arms(name)
+    if not policy.takes_laws:
+        model.needs_noise(name)
+    if model.contexts is not None and not policy.takes_contexts:
+        model.needs_fixed_arms(name)
+    if not policy.takes_unknown_noise:
+        model.needs_noise_level(name)
+    if not policy.takes_observations:
+        model.needs_shown_rewards(name)
+    if late and not policy.takes_late_rewards:
+        raise ValueError(
+            f"{name} needs rewards that come at once; a policy that takes others says so: "
+            "takes_late_rewards = True"
+        )
+
+
 def started(policy: Policy, model: Model) -> Any:
     """State of a policy before any data, or a sentence if it cannot play what a model offers.
 
     A commitment holds in all contexts, so a policy that commits must say what it plays in each.
     """
-    if not policy.takes_streams:
-        model.needs_lasting_arms(type(policy).__name__)
-    if not policy.takes_laws:
-        model.needs_noise(type(policy).__name__)
-    if model.contexts is not None and not policy.takes_contexts:
-        model.needs_fixed_arms(type(policy).__name__)
-    if not policy.takes_unknown_noise:
-        model.needs_noise_level(type(policy).__name__)
+    check_takes(policy, model)
     state = policy.start(model)
     if model.contexts is not None and policy.commits:
         known = [part.dispatch(type(state)) is not part.dispatch(object) for part in _ON_BESTS]

@@ -116,6 +116,8 @@ class E4(Policy):
     horizon: int
     gamma: float = 1.0
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=SMALLEST_HORIZON)
         number("gamma", self.gamma, at_least=0, at_most=LARGEST)

@@ -96,6 +96,8 @@ class ExploreThenAllocate(Policy):
     horizon: int
     constant: float = 1.0
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
 

@@ -127,6 +127,8 @@ class GCB(Policy):
     constant: float = 1.0
     regulariser: float = 1e-6
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         scale("constant", self.constant)
         scale("regulariser", self.regulariser)

@@ -43,7 +43,7 @@ from sightline.core.estimation.seen import reward_of
 from sightline.core.likelihood.laws import IdentityLaw, PoissonLaw, mean_slope, variance_of
 from sightline.core.model import Model
 from sightline.core.offers import first_largest_offered
-from sightline.jit import compiled, generic
+from sightline.jit import callable_for, compiled, generic
 from sightline.policies.base import Choice, Policy, register_policy
 from sightline.policies.reports import begin, report
 from sightline.validation import one_of, scale
@@ -96,6 +96,8 @@ class GLMUCB(Policy):
     norm_bound: float = 1.0
     width: str = "asymptotic"
     regulariser: float | str = "matched"
+
+    takes_observations = takes_late_rewards = True
 
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
@@ -166,8 +168,8 @@ def _worst(law: Any, reach: float) -> tuple[float, float]:
     if isinstance(law, IdentityLaw):
         least, most = law.edge, 1.0 - law.edge
     predictors = np.linspace(least, most, 401)
-    slopes = [mean_slope(law, u) for u in predictors]
-    variances = [variance_of(law, u) for u in predictors]
+    slopes = [callable_for(mean_slope, law)(law, u) for u in predictors]
+    variances = [callable_for(variance_of, law)(law, u) for u in predictors]
     return math.sqrt(max(variances)), max(slopes) / min(slopes)
 
 

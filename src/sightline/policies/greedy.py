@@ -85,6 +85,8 @@ class EpsilonGreedy(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = "matched"
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
         if one_of("schedule", self.schedule, _SCHEDULES) == "fixed" and self.epsilon > 1:
@@ -170,7 +172,7 @@ def _allocate(state: RidgeGreedyState, clock: Clock, offer: Any) -> None:
     for x in range(p.shape[0]):
         ties += p[x]
     epsilon = _epsilon(state, clock)
-    share = epsilon / number_offered(offer, p)
+    share = epsilon / number_offered(offer, p.shape[0])
     for x in range(p.shape[0]):
         p[x] = share + (1.0 - epsilon) * p[x] / ties
     withhold(offer, p, 0.0)

@@ -79,6 +79,8 @@ class LinIMED(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = "matched"
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         if integer("variant", self.variant, at_least=1) not in _VARIANTS:
             raise ValueError(f"variant must be 1 or 3, got {shown(self.variant)}")

@@ -115,6 +115,8 @@ class LinMED(Policy):
     regulariser: float | str = "matched"
     staleness: float = 0.05
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         number("empirical", self.empirical, at_least=0, at_most=LARGEST)
         number("design", self.design, at_least=0, at_most=LARGEST)
@@ -184,7 +186,7 @@ def _allocate(state: LinMEDState, log_t: float, offer: Any) -> None:
     withhold(offer, state.exponents, math.inf)  # f = 0: a design for another offer is stale
     _renew_design(state)
     p, shares = state.probabilities, state.shares
-    k = number_offered(offer, p)
+    k = number_offered(offer, p.shape[0])
     empirical = shares.empirical if state.estimate.learned.rounds[0] > 0 else 0.0
     total = 0.0
     for x in range(p.shape[0]):

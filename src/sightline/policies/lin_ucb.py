@@ -96,6 +96,8 @@ class LinUCB(Policy):
     regulariser: float | str = 1.0
     switch_growth: float | None = None
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)

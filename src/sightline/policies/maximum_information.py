@@ -88,6 +88,8 @@ class MaximumInformation(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = 1.0
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)

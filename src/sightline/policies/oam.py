@@ -134,6 +134,8 @@ class OAM(Policy):
     forced_exploration: float | str = 0.0
     determinant_growth: float = 0.1
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
         if isinstance(self.forced_exploration, str):
@@ -224,7 +226,7 @@ def _plan(state: OAMState, offer: Any, log_t: float) -> int:
 def _weakest(state: OAMState, least: float, offer: Any) -> float:
     """min_x max(D_x, D_min)^2 / ||x||^2, which must reach sigma^2 f_n for exploitation."""
     weakest = math.inf
-    for n in range(number_offered(offer, state.gaps)):
+    for n in range(number_offered(offer, state.gaps.shape[0])):
         x = nth_offered(offer, n)
         width = state.estimate.arms.squared_widths[x]
         if width > 0.0:
@@ -243,7 +245,7 @@ def _explore(state: OAMState, offer: Any, best: int, least: float, log_t: float)
     full = full_level(state.level)
     cap = full / (least * least)
     furthest, lowest = -1, 1.0
-    for n in range(number_offered(offer, allocation)):
+    for n in range(number_offered(offer, allocation.shape[0])):
         x = nth_offered(offer, n)
         share = min(full * allocation[x], cap)
         if estimate.arms.pulls[x] < share and estimate.arms.pulls[x] / share < lowest:
@@ -275,7 +277,7 @@ def _wait(state: OAMState, offer: Any, best: int) -> int:
 def _least_on(state: OAMState, offer: Any) -> float:
     """Smallest positive gap on offer; 0 if none is positive."""
     least = math.inf
-    for n in range(number_offered(offer, state.gaps)):
+    for n in range(number_offered(offer, state.gaps.shape[0])):
         gap = state.gaps[nth_offered(offer, n)]
         if gap > 0.0:
             least = min(least, gap)

@@ -121,6 +121,8 @@ class OFUGLB(Policy):
     confidence: ConfidenceRule | None = None
     regulariser: float | str = "matched"
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
         if self.confidence is not None:

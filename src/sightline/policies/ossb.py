@@ -78,6 +78,8 @@ class OSSB(Policy):
     gamma: float = 0.0
     determinant_growth: float = 0.1
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
         number("gamma", self.gamma, at_least=0, at_most=LARGEST)

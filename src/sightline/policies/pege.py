@@ -95,6 +95,8 @@ class PEGE(Policy):
     beta: float | None = None
     regulariser: float = 1e-6
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         one_of("schedule", self.schedule, _POWERS)
         if self.alpha is not None:

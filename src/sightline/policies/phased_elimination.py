@@ -121,6 +121,8 @@ class PhasedElimination(Policy):
     horizon: int
     gap_bound: float = 1.0
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=1)
         scale("gap_bound", self.gap_bound)

@@ -113,6 +113,8 @@ class PrimalDual(Policy):
     learning_rate: str | float = "paper"
     regulariser: float | str = 1.0
 
+    takes_observations = takes_late_rewards = True
+
     @property
     def randomises(self) -> bool:
         """Whether choices are drawn at random given the state and the round."""

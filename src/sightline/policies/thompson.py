@@ -144,6 +144,8 @@ class ThompsonSampling(Policy):
     inflation: str | float = "none"
     confidence: ConfidenceRule = field(default_factory=LogDet)
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         none_if_unknown(self, "prior_std")
         if self.prior_std is not None:

@@ -131,6 +131,8 @@ class TopTwo(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = "matched"
 
+    takes_observations = takes_late_rewards = True
+
     @property
     def commits(self) -> bool:
         """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""

@@ -14,17 +14,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.jit import compiled, compiled_apart, generic
+from sightline.core.likelihood.laws import (
+    GaussianLaw,
+    IdentityLaw,
+    LogisticLaw,
+    PoissonLaw,
+    draw_reward,
+    has_sampler,
+)
+from sightline.jit import compiled, compiled_apart, generic, number_between
 from sightline.validation import LARGEST, number, scale, shown
 
 __all__ = [
     "Bernoulli",
     "Counts",
+    "FromLaw",
     "Gaussian",
     "Sampler",
     "TwoPoint",
     "Uniform",
+    "check_sampler",
     "draw",
+    "noise_of_law",
     "register_noise",
     "valid_noise",
 ]
@@ -71,6 +82,25 @@ class Counts(NamedTuple):
     std: float = 1.0
 
 
+class FromLaw(NamedTuple):
+    """Rewards from the sampler of a law of a user's own.
+
+    ``std`` is what a policy is told that takes them for normal.
+    """
+
+    law: Any
+    std: float = 1.0
+
+
+def noise_of_law(law: Any) -> Any:
+    """Find the reward distribution of a law, with the default ``std``."""
+    if isinstance(law, LogisticLaw | IdentityLaw):
+        return Bernoulli()
+    if isinstance(law, PoissonLaw):
+        return Counts()
+    return Gaussian() if isinstance(law, GaussianLaw) else FromLaw(law)
+
+
 @dataclass(frozen=True)
 class Sampler:
     """Rewards from a function of one's own.
@@ -114,7 +144,9 @@ def _same(value: float) -> float:
     return value
 
 
-draw = generic(_draw, rebuild=_same)
+draw = generic(
+    _draw, rebuild=_same, guard=number_between("a reward drawn by the noise", -LARGEST, LARGEST)
+)
 
 
 @draw.returns_plainly
@@ -186,9 +218,24 @@ def _draw_large_count(mean: float, rng: np.random.Generator) -> float:
             return float(count)
 
 
+@register_noise(FromLaw)
+@compiled
+def _draw_from_law(noise: FromLaw, mean: float, rng: np.random.Generator) -> float:
+    return draw_reward(noise.law, mean, rng)
+
+
 @register_noise(Sampler)
 def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> float:
     return number("a reward drawn by the Sampler", noise.draw(mean, rng), size=LARGEST)
+
+
+def check_sampler(noise: Any) -> None:
+    """Refuse to simulate a law of a user's own from which no reward can be drawn."""
+    if isinstance(noise, FromLaw) and not has_sampler(noise.law):
+        raise ValueError(
+            f"rewards of {type(noise.law).__name__} cannot be simulated: "
+            "register_law(..., draw=...) says how one is drawn"
+        )
 
 
 def valid_noise(noise: Any, means: np.ndarray) -> Any:
@@ -203,6 +250,8 @@ def valid_noise(noise: Any, means: np.ndarray) -> Any:
         )
     if isinstance(noise, Counts) and means.min() < 0.0:
         raise ValueError(f"counts need means >= 0, got {means.min():g}")
+    if isinstance(noise, FromLaw):
+        return noise
     if isinstance(noise, tuple):
         fields = noise._asdict()  # type: ignore[attr-defined]
         return type(noise)(**{name: scale(name, value) for name, value in fields.items()})

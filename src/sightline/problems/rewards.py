@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.core.likelihood.families import (
-    Bernoulli,
-    Gaussian,
-    Likelihood,
-    valid_likelihood,
-)
-from sightline.core.likelihood.laws import IdentityLaw, mean_of
+from sightline.core.likelihood.families import Gaussian, Likelihood, valid_likelihood
+from sightline.core.likelihood.laws import IdentityLaw, mean_of, variance_of
 from sightline.core.model import Model, common_noise, valid_noise_std
 from sightline.jit import interpreted
 from sightline.problems import noise as noises
 from sightline.problems.base import OneNumber
+from sightline.problems.noise import check_sampler
 from sightline.problems.table import TableProblem
+from sightline.validation import scale, shown
 
 __all__ = ["NoisyRewards"]
 
@@ -67,14 +65,20 @@ class NoisyRewards(TableProblem):
         """Let means follow from a law; return the noise level or the distribution around them."""
         if isinstance(rewards, Gaussian):
             return rewards.std, None
-        self.likelihood, law = rewards, rewards.law
+        self.likelihood, law, predictors = rewards, rewards.law, self.means
         if not isinstance(law, IdentityLaw):  # whose predictor is the mean, to the last bit
             # a kernel would be compiled for this alone, whenever a problem is made
             self.means = np.array([interpreted(mean_of)(law, u) for u in self.means])
             self.means.setflags(write=False)
-        if isinstance(rewards, Bernoulli):
-            return None, noises.Bernoulli()
-        return None, noises.Counts(float(np.sqrt(self.means.max())))
+        if not np.isfinite(self.means).all():
+            raise ValueError(f"mean rewards of {rewards} must be finite, got {shown(self.means)}")
+        noise = noises.noise_of_law(law)
+        if isinstance(noise, noises.Counts):
+            noise = noises.Counts(float(np.sqrt(self.means.max())))
+        if isinstance(noise, noises.FromLaw):
+            variances = [interpreted(variance_of)(law, u) for u in predictors]
+            noise = noises.FromLaw(law, scale("deviation of a reward", math.sqrt(max(variances))))
+        return None, noise
 
     @property
     def law(self) -> Any:
@@ -89,6 +93,7 @@ class NoisyRewards(TableProblem):
 
     def world(self) -> OneNumber:
         """Make what answers a policy in one run: rewards, in units of the noise of their arm."""
+        check_sampler(self.noise)
         assert self.model.weights is not None
         return OneNumber(self.model.weights * self.means, self.noise, self.arrivals())
 

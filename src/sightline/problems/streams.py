@@ -52,10 +52,32 @@ class NewArms(NamedTuple):
     gaps: Array  # (most + 1,)
 
 
-@generic
-def draw_arms(source: Any, rng: np.random.Generator, rows: Array, means: Array) -> int:
+def _draw_arms(source: Any, rng: np.random.Generator, rows: Array, means: Array) -> int:
     """Write the arms of a round and their mean rewards; return how many there are."""
     raise TypeError(f"{type(source).__name__} is no source of arms")
+
+
+def _guard_arms(function: Any, cls: type) -> Any:
+    """Check how many arms a source of a user's own has written, and that they are numbers."""
+    count_wrong = f"{cls.__name__} must return how many arms it has written, from 1 to most"
+    value_wrong = f"features and mean rewards written by {cls.__name__} must be finite numbers"
+
+    def checked(source: Any, rng: np.random.Generator, rows: Array, means: Array) -> int:
+        count = function(source, rng, rows, means)
+        if not 1 <= count <= rows.shape[0]:
+            raise ValueError(count_wrong)
+        for x in range(count):
+            if not math.isfinite(means[x]):
+                raise ValueError(value_wrong)
+            for i in range(rows.shape[1]):
+                if not math.isfinite(rows[x, i]):
+                    raise ValueError(value_wrong)
+        return int(count)
+
+    return checked
+
+
+draw_arms = generic(_draw_arms, guard=_guard_arms)
 
 
 class SphereArms(NamedTuple):
@@ -173,6 +195,7 @@ class StreamBandit(Problem):
 
     def world(self) -> OneNumber:
         """Make what answers a policy in one run."""
+        noises.check_sampler(self.noise)
         means, gaps = np.zeros(self.most + 1), np.zeros(self.most + 1)
         arrivals = NewArms(_copied(self.source), np.zeros((self.most, self.d)), means, gaps)
         return OneNumber(means, self.noise, arrivals)
@@ -213,8 +236,7 @@ def _law_and_noise(
         raise ValueError("give noise_std or the law of the rewards, not both")
     if isinstance(families.valid_likelihood(rewards), families.Gaussian):
         return None, noises.Gaussian(scale("std", rewards.std))  # type: ignore[attr-defined]
-    clicks = isinstance(rewards, families.Bernoulli)
-    return rewards, noises.Bernoulli() if clicks else noises.Counts()
+    return rewards, noises.noise_of_law(rewards.law)
 
 
 def _valid_source(source: Any) -> Any:

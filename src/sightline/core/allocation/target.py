@@ -218,7 +218,7 @@ def fewest_pulls(estimate: LeastSquares, offer: Any) -> int:
     """Arm on offer that was played least often; the first one among equals."""
     pulls = estimate.arms.pulls
     arm = nth_offered(offer, 0)
-    for n in range(1, number_offered(offer, pulls)):
+    for n in range(1, number_offered(offer, pulls.shape[0])):
         x = nth_offered(offer, n)
         if pulls[x] < pulls[arm]:
             arm = x

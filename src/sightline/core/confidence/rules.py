@@ -16,12 +16,13 @@ are squared distances between parameters in the norm of V.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from sightline.core.model import Model
-from sightline.jit import compiled, generic, interpreted, is_kernel
+from sightline.jit import compiled, generic, interpreted, is_kernel, number_between
 from sightline.validation import LARGEST, number, one_of, scale, shown
 
 __all__ = [
@@ -65,16 +66,19 @@ class ConfidenceRule(ABC):
         raise ValueError(f"{self} needs to know the noise level; LogDet() does without")
 
 
-@generic
-def local_beta(confidence: Any, log_det: float, s: int) -> float:
+def _local_beta(confidence: Any, log_det: float, s: int) -> float:
     """beta_{s, s^2}, or at another local level, where s counts exploration rounds from 1."""
     raise TypeError(f"no confidence rule is registered for {type(confidence).__name__}")
 
 
-@generic
-def global_beta(confidence: Any, log_det: float, log_t: float) -> float:
+def _global_beta(confidence: Any, log_det: float, log_t: float) -> float:
     """beta_{s, t log t}: it must not fall as t grows."""
     raise TypeError(f"no confidence rule is registered for {type(confidence).__name__}")
+
+
+_LARGEST_FLOAT = sys.float_info.max
+local_beta = generic(_local_beta, guard=number_between("local beta", 0.0, _LARGEST_FLOAT))
+global_beta = generic(_global_beta, guard=number_between("overall beta", 0.0, _LARGEST_FLOAT))
 
 
 @compiled
@@ -83,10 +87,14 @@ def acting_beta(confidence: Any, log_det: float, log_t: float) -> float:
     return min(global_beta(confidence, log_det, log_t), _WIDEST)
 
 
-@generic
-def settled_until(confidence: Any, log_det: float, evidence: float) -> float:
+def _settled_until(confidence: Any, log_det: float, evidence: float) -> float:
     """Largest log t with evidence >= beta_{s, t log t}; -inf for none, inf for all."""
     raise TypeError(f"no confidence rule is registered for {type(confidence).__name__}")
+
+
+settled_until = generic(
+    _settled_until, guard=number_between("what settled returns", -math.inf, math.inf)
+)
 
 
 @generic

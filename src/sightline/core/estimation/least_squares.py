@@ -40,7 +40,7 @@ from sightline.core.linalg.vectors import (
     squared_norms,
 )
 from sightline.core.model import Model, check_signal
-from sightline.jit import compiled, generic
+from sightline.jit import callable_for, compiled, generic
 
 __all__ = [
     "REFRESH_AFTER_UPDATES",
@@ -106,7 +106,7 @@ def least_squares(
     )
     if isinstance(table.seen, SeesStream | SeesLawStream):
         np.fill_diagonal(table.seen.factor, math.sqrt(regulariser))
-    refresh(state)
+    callable_for(refresh, state)(state)
     return state
 
 

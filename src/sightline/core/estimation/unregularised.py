@@ -142,7 +142,7 @@ def _farthest_outside(played: Span, estimate: LeastSquares, offer: Any) -> int:
     farthest, largest = -1, math.sqrt(estimate.regulariser)
     if spans(played):
         return farthest
-    for n in range(number_offered(offer, estimate.arms.means)):
+    for n in range(number_offered(offer, estimate.arms.means.shape[0])):
         x = nth_offered(offer, n)
         distance = _write_residual(played, estimate.arms.rewards[x])
         if distance > _MORE * largest:

@@ -31,7 +31,12 @@ from sightline.core.estimation.seen import (
     SeesStream,
     factorise_seen,
 )
-from sightline.core.information.gaps import gap_estimates, optimistic_arm
+from sightline.core.information.gaps import (
+    check_weights,
+    gap_estimates,
+    guard_weights,
+    optimistic_arm,
+)
 from sightline.core.information.round import Round, Weighing, Workspace
 from sightline.core.offers import withhold
 from sightline.jit import compiled, generic
@@ -96,6 +101,7 @@ def register_information(
 
     def register(kernel: F) -> F:
         information_gains.register(type(rule))(kernel)
+        guard_weights(f"information gain {name!r}", rule, kernel)
         INFORMATION[name] = Gain(rule, cells, any_horizon)
         return kernel
 
@@ -154,6 +160,7 @@ def gains_on_offer(rule: Any, round_: Round, offer: Any) -> None:
     update_seen_widths(round_.estimate)
     information_gains(rule, round_, gains)
     withhold(offer, gains, 0.0)
+    check_weights(rule, gains)
     if _is_zero(gains):
         log_det_gains(round_.estimate, gains)
         withhold(offer, gains, 0.0)
@@ -201,4 +208,5 @@ def weigh_arms(state: WeighingState, comparison: Comparison, offer: Any) -> tupl
     gap_estimates(rules.gaps, round_, work.gaps)
     gains_on_offer(rules.information, round_, offer)
     withhold(offer, work.gaps, LARGEST)
+    check_weights(rules.gaps, work.gaps)
     return beta, ucb_arm

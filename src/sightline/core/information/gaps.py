@@ -22,6 +22,7 @@ better than it, as the optimal allocation wants, and often enough for exploratio
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -34,14 +35,17 @@ from sightline.core.estimation.seen import reward_of
 from sightline.core.information.round import Round
 from sightline.core.linalg.vectors import inner_products, multiply_symmetric
 from sightline.core.offers import first_largest_offered
-from sightline.jit import compiled, generic
+from sightline.jit import compiled, generic, guarded, is_ours
+from sightline.jit.guards import wrong_numbers
 
 __all__ = [
     "GAPS",
     "EmpiricalGaps",
     "FlooredGaps",
     "ValueGaps",
+    "check_weights",
     "gap_estimates",
+    "guard_weights",
     "optimistic_arm",
     "register_gaps",
     "upper_bound",
@@ -63,6 +67,33 @@ def gap_estimates(rule: Any, round_: Round, gaps: Array) -> None:
     raise TypeError(f"no gap estimates are registered for {type(rule).__name__}")
 
 
+@generic
+@compiled
+def check_weights(rule: Any, weights: Array) -> None:
+    """Refuse gaps or gains of arms on offer that are none; those of the library are trusted."""
+
+
+def guard_weights(what: str, rule: Any, kernel: Callable[..., Any]) -> None:
+    """Have what a kernel writes checked, if it is not part of the library."""
+    if is_ours(kernel):
+        return
+    nan, negative, infinite = wrong_numbers(f"{what} of an arm", 0.0, sys.float_info.max)
+
+    def guard(kernel: Callable[..., Any], cls: type) -> Any:
+        def check(rule: Any, weights: Array) -> None:
+            for x in range(weights.shape[0]):
+                if weights[x] < 0.0:
+                    raise ValueError(negative)
+                if weights[x] == math.inf:
+                    raise ValueError(infinite)
+                if math.isnan(weights[x]):
+                    raise ValueError(nan)
+
+        return check
+
+    check_weights.register(type(rule))(guarded(kernel, type(rule), guard))
+
+
 def register_gaps(name: str, rule: Any) -> Callable[[F], F]:
     """Add a gap estimate: ``IDS(gaps=name)`` will use the kernel that this decorates.
 
@@ -77,11 +108,12 @@ def register_gaps(name: str, rule: Any) -> Callable[[F], F]:
     -------
     callable
         Decorator of ``kernel(rule, round, gaps)``, compiled or plain, which writes one gap
-        estimate per arm; ``round`` is a :class:`~sightline.core.information.round.Round`.
+        estimate >= 0 per arm; ``round`` is a :class:`~sightline.core.information.round.Round`.
     """
 
     def register(kernel: F) -> F:
         gap_estimates.register(type(rule))(kernel)
+        guard_weights(f"gap estimate {name!r}", rule, kernel)
         GAPS[name] = rule
         return kernel
 

@@ -21,11 +21,16 @@ statistic is the reward.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from sightline.jit import compiled, generic
+import numpy as np
+
+from sightline.jit import GenericFunction, compiled, generic, number_between
+from sightline.jit.guards import wrong_numbers
+from sightline.validation import LARGEST
 
 __all__ = [
     "GaussianLaw",
@@ -35,7 +40,9 @@ __all__ = [
     "cost",
     "curvature",
     "divergence",
+    "draw_reward",
     "excess",
+    "has_sampler",
     "information",
     "is_law",
     "mean_of",
@@ -45,12 +52,22 @@ __all__ = [
     "variance_of",
 ]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 # Of d(u, v) with a small difference v - u the series is exact, the closed form is not.
 _CLOSE = 1e-3
 # A predictor of a count is cut here: e^50 events per round are none that anybody has counted.
 _LARGEST_LOG_COUNT = 50.0
+# What a divergence of a user's own may lose to rounding.
+_ROUNDING = 1e-6
 _HALF_NORMAL_MEAN = math.sqrt(2.0 / math.pi)
 _SQRT_HALF = math.sqrt(0.5)
+
+
+def _guarded(what: str, least: float) -> Callable[[Callable[P, R]], GenericFunction[P, R]]:
+    """Make a generic function that refuses what is no number from laws of a user's own."""
+    return functools.partial(generic, guard=number_between(f"the {what}", least, math.inf))
 
 
 @generic
@@ -59,34 +76,66 @@ def mean_of(law: Any, u: float) -> float:
     raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
 
 
-@generic
+@_guarded("cost", -math.inf)
 def cost(law: Any, m: float, v: float) -> float:
     """Negative log-likelihood of v per reward, for rewards with mean m, up to a constant."""
     raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
 
 
-@generic
+@_guarded("slope", -math.inf)
 def slope(law: Any, m: float, v: float) -> float:
     """Differentiate the cost in v."""
     raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
 
 
-@generic
+@_guarded("curvature", 0.0)
 def curvature(law: Any, m: float, v: float) -> float:
     """Second derivative of the cost in v; positive."""
     raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
 
 
-@generic
-def divergence(law: Any, u: float, v: float) -> float:
+def _divergence(law: Any, u: float, v: float) -> float:
     """Kullback-Leibler divergence of the law with predictor v from that with predictor u."""
     raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
 
 
-@generic
+def _guard_divergence(function: Callable[..., float], cls: type) -> Any:
+    """Lift to zero what rounding has left below it, and refuse what is further below."""
+    nan, negative, _ = wrong_numbers(f"the divergence of {cls.__name__}", 0.0, math.inf)
+
+    def checked(law: Any, u: float, v: float) -> float:
+        value = function(law, u, v)
+        if value < -_ROUNDING:
+            raise ValueError(negative)
+        if math.isnan(value):
+            raise ValueError(nan)
+        return max(value, 0.0)
+
+    return checked
+
+
+divergence = generic(_divergence, guard=_guard_divergence)
+
+
+@_guarded("excess", -math.inf)
 def excess(law: Any, v: float, w: float) -> float:
     """Upper bound on the mean of cost(m, v + w Z) - cost(m, v), Z standard normal."""
     raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
+
+
+def _draw_reward(law: Any, mean: float, rng: np.random.Generator) -> float:
+    """One reward with the given mean."""
+    raise TypeError(f"{type(law).__name__} has no sampler: register_law(..., draw=...) adds one")
+
+
+draw_reward = generic(
+    _draw_reward, guard=number_between("a reward drawn by the law", -LARGEST, LARGEST)
+)
+
+
+def has_sampler(law: Any) -> bool:
+    """Whether rewards can be drawn from a law of a user's own."""
+    return draw_reward.dispatch(type(law)) is not draw_reward.dispatch(object)
 
 
 @compiled
@@ -123,8 +172,11 @@ def register_law(
     curvature: Callable[..., float],
     divergence: Callable[..., float],
     excess: Callable[..., float],
+    draw: Callable[..., float] | None = None,
 ) -> None:
-    """Add a law of rewards: kernels for a named tuple with its numbers, one field at least.
+    """Add a law of rewards: functions for a named tuple with its numbers, one field at least.
+
+    They are compiled, or all plain Python; runs are then interpreted.
 
     Parameters
     ----------
@@ -140,11 +192,15 @@ def register_law(
     excess : callable
         ``excess(law, v, w)``: the mean of cost(m, v + w Z) - cost(m, v) over a standard normal Z,
         or an upper bound.  Confidence sets are valid if it is one.
+    draw : callable, optional
+        ``draw(law, mean, rng)``: one reward with that mean.  Simulations need it, sessions do not.
     """
     for function, kernel in zip(
         _CONTRACT, (mean, cost, slope, curvature, divergence, excess), strict=True
     ):
         function.register(cls)(kernel)
+    if draw is not None:
+        draw_reward.register(cls)(draw)
 
 
 def is_law(value: object) -> bool:

@@ -126,6 +126,8 @@ class BayesianIDS(Policy):
     posterior: str = "samples"
     prior_std: float | None = 1.0
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         integer("samples", self.samples, at_least=1)
         one_of("information", self.information, BAYESIAN_INFORMATION)

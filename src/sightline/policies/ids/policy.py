@@ -142,6 +142,8 @@ class IDS(Policy):
     context_law: str = "known"
     exploitation: str = "discard"
 
+    takes_observations = takes_late_rewards = True
+
     @property
     def commits(self) -> bool:
         """Whether choices can reach ahead."""

@@ -120,6 +120,8 @@ class SOLID(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = 1.0
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         if not isinstance(self.reset, bool):
             raise ValueError(

@@ -91,6 +91,8 @@ class Stakes(Policy):
     randomised: bool = True
     context_law: str = "known"
 
+    takes_observations = takes_late_rewards = True
+
     def __post_init__(self) -> None:
         none_if_unknown(self, "norm_bound")
         if self.norm_bound is not None:
