@@ -108,7 +108,7 @@ def test_a_choice_that_is_none_is_refused(name: str, fast: bool) -> None:
     with pytest.raises(ValueError, match=message):
         sl.simulate(PROBLEM, policy, 100)
     with pytest.raises(ValueError, match=message):
-        settle(PROBLEM, policy, 100, seed=0)
+        settle(PROBLEM, policy, [100], seed=0)
     with pytest.raises(ValueError, match=message):
         sl.simulate(PROBLEM, policy, 100, delay=2)
 
