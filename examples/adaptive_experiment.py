@@ -43,7 +43,7 @@ def main(directory: Path) -> None:
     with sl.Session.open(journal) as session:  # another process, after a crash or an update
         serve(session, 7000)
         status = session.status()
-        print(f"best page: {PAGES.names[status.best or 0]}; settled: {status.settled}")
+        print(f"best page: {status.best}; settled: {status.settled}")
         print(f"evidence {status.evidence:.2f} against {status.threshold:.2f}")
         print(session.effects().to_string(index=False))
         session.plot(directory / "experiment.svg")

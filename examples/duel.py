@@ -34,10 +34,11 @@ def main(rounds: int = 3000) -> None:
         bad += min(VALUES[first], VALUES[second]) < 0.0
     status, estimates = session.status(), session.estimates()
     assert estimates is not None  # which not every policy keeps
-    print(f"best answer: {ANSWERS.names[status.best or 0]}")
+    print(f"best answer: {status.best}")
     print(status.at_stake(10_000))
     print(f"a bad answer was shown in {bad} of {rounds} rounds")
-    for name, mean, error in zip(ANSWERS.names, *estimates, strict=True):
+    rows = zip(estimates.names, estimates.means, estimates.standard_errors, strict=True)
+    for name, mean, error in rows:
         print(f"{name:28} beats the best with probability {0.5 + mean / 2:.2f} ± {error / 2:.2f}")
     print(session.effects().to_string(index=False))
 

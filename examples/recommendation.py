@@ -42,8 +42,8 @@ def main(visitors: int = 4000) -> None:
         clicks += click
         best += max(RATES[OPTIONS.index(article, segment)] for article in ARTICLES)
     status = session.status()
-    for segment, arm in status.bests.items():
-        print(f"{segment}: {OPTIONS.names[arm]}")
+    for segment, article in status.bests.items():
+        print(f"{segment}: {article}")
     print(
         f"all settled: {status.settled}, evidence {status.evidence:.2f} of {status.threshold:.2f}"
     )

@@ -40,6 +40,7 @@ from sightline.engine.decisions import Decision as Decision
 from sightline.engine.decisions import DecisionError as DecisionError
 from sightline.engine.decisions import ExpiredDecisionError as ExpiredDecisionError
 from sightline.engine.decisions import Pending as Pending
+from sightline.engine.decisions import RefusedRewardsError as RefusedRewardsError
 from sightline.engine.decisions import Status as Status
 from sightline.engine.decisions import UnknownDecisionError as UnknownDecisionError
 from sightline.engine.effects import Effect as Effect

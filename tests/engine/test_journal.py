@@ -165,8 +165,11 @@ def test_a_second_session_is_refused_and_told_who_holds_the_journal(tmp_path: Pa
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "experiment.db"
-    with pytest.raises(ValueError, match=r"experiment\.db is new: give actions"):
+    with pytest.raises(ValueError, match=r"experiment\.db does not exist: give actions to begin"):
         sl.Session.open(path)
+    with pytest.raises(ValueError, match="features must be"):
+        sl.Session.open(path, "no options")
+    assert list(tmp_path.iterdir()) == []  # no journal, lock or log
     begun(path).close()
     begun(path).close()
     with pytest.raises(ValueError, match="was begun with another noise_std: open it without"):
@@ -204,7 +207,7 @@ def test_a_changed_journal_is_noticed(tmp_path: Path) -> None:
         "UPDATE events SET kind = 'x' WHERE kind = 'told'": "closes a decision that is not open",
         "UPDATE snapshots SET content = x'00'": "not an archive",
         "UPDATE events SET reward = 'high'": "cannot be continued",
-        "PRAGMA user_version = 9": "has version 9, later than 3",
+        "PRAGMA user_version = 9": "has version 9, later than 3: upgrade sightline",
     }.items():
         copy = tmp_path / "copy.db"
         shutil.copy(path, copy)

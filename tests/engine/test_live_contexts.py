@@ -173,7 +173,7 @@ def test_a_commitment_is_to_the_best_of_every_context() -> None:
     status = session.status()
     assert status.settled
     assert status.best is None
-    assert status.bests == {"mobile": 0, "desktop": 2, "tablet": 5}
+    assert status.bests == {"mobile": "red", "desktop": "red", "tablet": "0"}
     assert (status.next_exploration or math.inf) > status.round
     before = session.status().explorations
     decisions = [session.ask(context=t % 3) for t in range(6)]
@@ -268,7 +268,7 @@ def test_journals_and_files_from_before_there_were_contexts(tmp_path: Path) -> N
             assert session.options.contexts is None
             assert session.ask().context is None
     status = saved.status()
-    assert (status.round, status.explorations, status.best, status.bests) == (6, 3, 0, {})
+    assert (status.round, status.explorations, status.best, status.bests) == (6, 3, "red", {})
     assert [one.arm for one in saved.pending()] == [0, 1]
     with sl.Session.open(path) as session:
         assert session.status().round == 8
@@ -278,8 +278,12 @@ REFUSED: dict[str, tuple[Callable[[sl.Session], object], type[Exception], str]] 
     "no context": (lambda s: s.ask(), ValueError, "context must be given: one of 'mobile', "),
     "no context, several": (lambda s: s.ask(3), ValueError, "context must be given: one of"),
     "unknown": (lambda s: s.ask(context="mobil"), KeyError, "did you mean 'mobile'"),
-    "unlike any": (lambda s: s.ask(context="x"), KeyError, "there is 'mobile', 'desktop'"),
-    "number": (lambda s: s.ask(context=3), KeyError, "numbers 0 to 2, got 3"),
+    "unlike any": (lambda s: s.ask(context="x"), KeyError, "there are 'mobile', 'desktop'"),
+    "number": (
+        lambda s: s.ask(context=3),
+        KeyError,
+        "numbers 0 to 2, got 3: there are 'mobile', 'desktop', 'tablet'",
+    ),
     "negative": (lambda s: s.ask(context=-1), KeyError, "numbers 0 to 2, got -1"),
     "flag": (lambda s: s.ask(context=True), ValueError, "a name or a number, got True"),
     "float": (lambda s: s.ask(context=1.0), ValueError, "a name or a number, got 1.0"),  # type: ignore[call-overload]
@@ -288,7 +292,7 @@ REFUSED: dict[str, tuple[Callable[[sl.Session], object], type[Exception], str]] 
     "available elsewhere": (
         lambda s: s.ask(context=0, available=["green"]),
         KeyError,
-        "no option in context 'mobile' has the name 'green'",
+        "no option in context 'mobile' has the name 'green': there are 'red', 'blue'",
     ),
     "row elsewhere": (
         lambda s: s.ask(context=1, available=[0]),
@@ -400,7 +404,7 @@ def test_what_is_made_of_it(policy: sl.Policy, tmp_path: Path) -> None:
     ) as session:
         made = play(session, 60, seed=2)
         status = session.status()
-        assert status.bests == {"mobile": 0, "desktop": 2, "tablet": 5}
+        assert status.bests == {"mobile": "red", "desktop": "red", "tablet": "0"}
         silent = "This policy does not say what is at stake."
         assert (status.at_stake(100) == silent) != isinstance(policy, sl.Stakes)
         estimates = session.estimates()

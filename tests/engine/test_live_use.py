@@ -17,6 +17,7 @@ import pytest
 import sightline as sl
 from sightline.engine import operation as operation_module
 from sightline.engine.live import LiveState
+from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy
 
 ACTIONS = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
@@ -59,20 +60,26 @@ def test_closed_decisions_are_remembered_in_files(tmp_path: Path) -> None:
     assert loaded.status().told == 1
 
 
-def test_several_rewards_are_told_together_or_not_at_all() -> None:
+def test_a_reward_that_is_refused_does_not_hold_up_the_others() -> None:
     session = sl.Session(ACTIONS, sl.ThompsonSampling(), 0.3)
     decisions = session.ask(count=4)
     assert [one.round for one in decisions] == [1, 2, 3, 4]
-    with pytest.raises(sl.UnknownDecisionError):
+    with pytest.raises(sl.RefusedRewardsError, match="1 of 2 rewards refused, the others") as one:
         session.tell_many([(decisions[0], 1.0), ("x", 1.0)])
-    with pytest.raises(ValueError, match="reward must be"):
+    assert [type(error) for error in one.value.refused.values()] == [sl.UnknownDecisionError]
+    with pytest.raises(sl.RefusedRewardsError, match="reward must be finite, got nan") as two:
         session.tell_many({decisions[0].id: 1.0, decisions[1].id: math.nan})
-    assert session.status().told == 0
-    session.tell_many({one.id: 0.1 for one in decisions[:3]})
+    assert list(two.value.refused) == [decisions[1].id]
+    assert isinstance(two.value.refused[decisions[1].id], ValueError)
+    assert session.status().told == 1
+    session.tell_many({one.id: 0.1 for one in decisions[1:3]})
     session.tell_many([(decisions[2], 0.1), (decisions[3], 0.2), (decisions[3], 0.2)])
-    with pytest.raises(sl.ClosedDecisionError):
+    with pytest.raises(sl.RefusedRewardsError, match=r"1 of 2 .* told before: 0\.2") as three:
         session.tell_many([(decisions[2], 0.1), (decisions[3], 0.3)])
+    assert [*map(type, three.value.refused.values())] == [sl.ClosedDecisionError]
     assert (session.status().told, session.status().pending) == (4, 0)
+    with pytest.raises(sl.RefusedRewardsError, match=r"5 of 5 .* no others: .*; \.\.\.$"):
+        session.tell_many({str(i): 0.0 for i in range(5)})
     with pytest.raises(ValueError, match="count must be at least 1"):
         session.ask(count=0)
 
@@ -309,3 +316,73 @@ def test_a_clock_that_goes_back_for_a_moment_closes_nothing() -> None:
     session.tell(meanwhile, 0.5)
     session.tell(before, 0.5)
     assert session.status().waiting == 2
+
+
+def test_one_late_reward_of_many_is_named_and_counted() -> None:
+    clock = iter(range(10**6))
+    session = sl.Session(
+        ["A", "B"], sl.ThompsonSampling(), reward_window=5.0, now=lambda: float(next(clock))
+    )
+    early = session.ask()
+    for _ in range(5):
+        session.pending()
+    others = session.ask(count=3)
+    with pytest.raises(sl.RefusedRewardsError) as caught:
+        session.tell_many([(early, 1.0), *((one, 1.0) for one in others)])
+    assert [*map(type, caught.value.refused.values())] == [sl.ExpiredDecisionError]
+    status = session.status()
+    assert (status.waiting, status.late, status.pending) == (3, 1, 0)
+
+
+@pytest.mark.parametrize("reward", [True, False, np.True_, np.False_], ids=repr)
+def test_truth_values_are_rewards(reward: Any) -> None:
+    sessions = [sl.Session(["A", "B"], rewards=sl.Gaussian(0.5)) for _ in range(2)]
+    for session, told in zip(sessions, (reward, int(reward)), strict=True):
+        made = session.ask()
+        session.tell(made, told)
+        session.tell(made, bool(reward))  # the same again
+        session.amend(made, not reward)
+        session.tell_many([(session.ask(), told)])
+    one, other = (session.estimates() for session in sessions)
+    assert one is not None
+    assert other is not None
+    np.testing.assert_array_equal(one.means, other.means)
+
+
+@without_compilation
+def test_names_are_enough_and_answers_have_them() -> None:
+    session = sl.Session(["A", "B", "C"], sl.IDS(), 0.1, seed=0)
+    assert session.options.names == session.options.columns == ("A", "B", "C")
+    np.testing.assert_array_equal(session.options.features, np.eye(3))
+    for _ in range(200):
+        made = session.ask()
+        session.tell(made, made.option == "B")
+    assert session.status().best == "B"
+    assert session.effects()["term"].tolist() == ["A", "B", "C"]
+    estimates = session.estimates()
+    assert estimates is not None
+    assert estimates.names == ("A", "B", "C")
+    assert repr(estimates).startswith("Estimates(A: ")
+    assert sl.Session(np.array(["A", "B"])).options.names == ("A", "B")
+    # options without names have rows
+    assert sl.Session(np.eye(2), sl.IDS()).status().best in (0, 1)
+    plain = sl.Session(np.eye(2), sl.IDS()).estimates()
+    assert plain is not None
+    assert plain.names == ("0", "1")
+
+
+def test_names_alone_in_duels_and_contexts() -> None:
+    duel = sl.duel(["A", "B", "C"])
+    assert duel.items == ("A", "B", "C")
+    assert [contrast.term for contrast in duel.contrasts] == ["A", "B", "C"]
+    both = sl.contexts({"mobile": ["A", "B"], "desktop": ["B", "C", "D"]})
+    np.testing.assert_array_equal(both.features, np.eye(5))  # B here tells nothing about B there
+    assert both.index("B", "mobile") == 1
+    assert both.index("B", "desktop") == 2
+    with pytest.raises(ValueError, match="names of options must differ within a context"):
+        sl.contexts([["A", "A"], ["B"]])
+    for bad in ([], "AB", ["A", 1], ["A", "A"], ["A", ""]):
+        with pytest.raises(ValueError, match="must"):
+            sl.Session(bad)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="options without features would take"):
+        sl.Session([str(i) for i in range(10**6)])

@@ -52,10 +52,15 @@ def test_options_are_found_by_name_and_by_row() -> None:
 @pytest.mark.parametrize(
     ("option", "error", "message"),
     [
-        ("smal", KeyError, "no option has the name 'smal'; did you mean 'small'?"),
-        ("xyz", KeyError, "no option has the name 'xyz'"),
-        (3, KeyError, "options have the rows 0 to 2, got 3"),
-        (-1, KeyError, "options have the rows 0 to 2, got -1"),
+        (
+            "smal",
+            KeyError,
+            "no option has the name 'smal'; did you mean 'small'? There are 'large', 'small', "
+            "'none'",
+        ),
+        ("xyz", KeyError, "no option has the name 'xyz': there are 'large', 'small', 'none'"),
+        (3, KeyError, "options have the rows 0 to 2, got 3: there are 'large', 'small', 'none'"),
+        (-1, KeyError, "options have the rows 0 to 2, got -1: there are 'large', 'small', 'none'"),
         (True, ValueError, "an option is a name or a row, got True"),
         (0.5, ValueError, "an option is a name or a row, got 0.5"),
         (None, ValueError, "an option is a name or a row, got None"),

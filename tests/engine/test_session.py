@@ -386,9 +386,12 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "its format is 'other'"),
-        ({"version": 10}, "its version 10 is later than 9"),
+        ({"version": 10}, "its version 10 is later than 9: upgrade sightline"),
         ({"version": 1}, "its version 1 is older than 2"),
-        ({"state": {"class": "IDSState", "version": 2}}, "IDSState has version 2, later than 1"),
+        (
+            {"state": {"class": "IDSState", "version": 2}},
+            "version 2, later than 1: upgrade sightline",
+        ),
         ({"state": {"class": "LinUCBState", "version": 1}}, "it holds a LinUCBState"),
         ({"policy": {"type": "Unknown"}}, "pass policy=Unknown"),
         ({"noise_std": -1.0}, "noise_std must be"),

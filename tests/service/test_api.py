@@ -345,3 +345,41 @@ def test_contexts_and_duels(service: Service) -> None:
     assert tell(service, pair["id"], pair["pair"][1]).status == 200
     assert service("GET", "/v1/experiments/c/status").status == 200
     assert service("GET", "/v1/experiments/d/estimates").status == 200
+
+
+def test_the_type_of_the_content_is_named_if_it_is_wrong(service: Service) -> None:
+    """It was said that a text is no dictionary, which looks like one."""
+    body = b'{"count": 1}'
+    for sent in ("", "text/plain", "application/x-www-form-urlencoded"):
+        refused = service("POST", f"{PAGE}/decisions", body, headers={"Content-Type": sent})
+        got = f"'{sent}'" if sent else "none"
+        assert refused.status == 422
+        assert refused.body["detail"] == f"Content-Type must be application/json, got {got}"
+
+
+def test_options_by_name_alone(service: Service) -> None:
+    ways: dict[str, Any] = {
+        "options": ["a", "b"],
+        "duel": ["a", "b"],
+        "contexts": {"m": ["a", "b"], "d": ["b", "c"]},
+    }
+    for name, given in ways.items():
+        body = {name: given, "policy": "LinUCB"}
+        made = service("PUT", f"/v1/experiments/by-name-{name}", body)
+        assert made.status == 201, made
+    path = "/v1/experiments/by-name-wrong"
+    mistakes: list[tuple[Any, str]] = [
+        ({"options": ["a", 3]}, "body.options.1: Input should be a valid string, got 3"),
+        ({"options": {"a": "x"}}, "body.options.a: Input should be a valid list, got 'x'"),
+        ({"options": ["a", "a"]}, "names must differ, got 'a' twice"),
+        ({"options": []}, "body.options: List should have at least 1 item"),
+    ]
+    for wrong, said in mistakes:
+        refused = service("PUT", path, wrong)
+        assert refused.status == 422
+        assert said in refused.body["detail"]
+
+
+def test_truth_values_are_rewards(service: Service) -> None:
+    made = ask(service)
+    assert tell(service, made["id"], True).body["reward"] == 1.0

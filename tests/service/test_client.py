@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -199,11 +200,51 @@ def test_patience_ends(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     client = sl.Client(f"http://127.0.0.1:{port}", patience=0.1)
-    with pytest.raises(ServiceError, match="does not answer"):
+    with pytest.raises(ServiceError, match="no service listens at http://127"):
         client.experiments()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = sl.Client(f"http://127.0.0.1:{silent.getsockname()[1]}", patience=0.1, timeout=0.1)
+        with pytest.raises(ServiceError, match="does not answer"):
+            client.experiments()
     for url in ("127.0.0.1:8000", "ftp://x", ""):
         with pytest.raises(ValueError, match="url must be such as"):
             sl.Client(url)
+
+
+def test_an_address_without_a_service_is_said_soon() -> None:
+    """It was tried for all of the patience, 30 s, and 300 s to create an experiment."""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    client = sl.Client(f"http://127.0.0.1:{port}")
+    for verb in ("list", "create"):
+        began = time.monotonic()
+        with pytest.raises(ServiceError, match=r"no service listens .*: start one with sightline"):
+            client.experiments() if verb == "list" else client.create("x", options=["a", "b"])
+        assert time.monotonic() - began < 20.0  # 2 s on an idle machine
+
+
+def test_a_service_that_was_reached_may_restart(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/service.db") as service:
+        client = sl.Client(service.url, patience=0.1)
+        client.experiments()
+    with client, pytest.raises(ServiceError, match="does not answer"):
+        client.experiments()
+
+
+def test_many_rewards_of_which_some_are_refused(service: Service) -> None:
+    client = sl.Client(service.url)
+    client.create("names", options=["a", "b", "c"], reward={"kind": "bernoulli"}, policy="IDS")
+    made = client.ask("names", 4)
+    told = [(made[0], True), (made[1].id, 0), ("nobody", 1), (made[2], 0.5), (made[3], 1)]
+    with pytest.raises(sl.RefusedRewardsError, match="2 of 5 rewards refused, the others") as some:
+        client.tell_many(told)
+    kinds = {id_: type(error) for id_, error in some.value.refused.items()}
+    assert kinds == {"nobody": sl.UnknownDecisionError, made[2].id: ValueError}
+    client.tell_many({made[2].id: 1})
+    status = client.status("names")
+    assert (status["told"], status["pending"], status["unit"]) == (4, 0, "clicks")
+    assert [one["term"] for one in client.effects("names")] == ["a", "b", "c"]
+    client.close()
 
 
 def test_a_client_needs_nothing_but_the_standard_library() -> None:

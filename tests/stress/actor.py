@@ -211,9 +211,13 @@ class Actor:
             self._do(Deed("tell", told), lambda: tell(pairs))
             self._told += pairs
             self.acknowledged += [("told", *pair) for pair in pairs]
-        except sl.ExpiredDecisionError:  # others have asked meanwhile
+        except (sl.ExpiredDecisionError, sl.RefusedRewardsError) as error:
             if self.alone:
                 raise
+            refused = getattr(error, "refused", dict(pairs))  # others have asked meanwhile
+            kept = [pair for pair in pairs if pair[0] not in refused]
+            self._told += kept
+            self.acknowledged += [("told", *pair) for pair in kept]
             self.doing = None
         for t in chosen:
             del self.open[t]

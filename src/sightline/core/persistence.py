@@ -137,7 +137,9 @@ def migrated(cls: type, version: int, arrays: Arrays) -> Arrays:
     """
     now = version_of(cls)
     if version > now:
-        raise ValueError(f"its {cls.__name__} has version {version}, later than {now}")
+        raise ValueError(
+            f"its {cls.__name__} has version {version}, later than {now}: upgrade sightline"
+        )
     for step in range(version, now):
         if (cls, step) not in _MIGRATIONS:
             raise ValueError(f"nothing reads version {step} of {cls.__name__} any more")

@@ -108,7 +108,7 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
         raise ValueError(f"its format is {header['format']!r}")
     version = header["version"]
     if version > VERSION:
-        raise ValueError(f"its version {version} is later than {VERSION}")
+        raise ValueError(f"its version {version} is later than {VERSION}: upgrade sightline")
     if version < 2:
         raise ValueError(
             f"its version {version} is older than 2, and states were laid out otherwise: end that "

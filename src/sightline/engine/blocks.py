@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,13 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sightline.core.model import Contexts
-from sightline.engine.labels import valid_labels
+from sightline.engine.labels import listed, unknown_name, valid_labels
 from sightline.problems.contextual import valid_probabilities
 from sightline.validation import integer, shown
 
 __all__ = ["Blocks"]
 
-_MOST_NAMES = 5  # that a sentence lists
 _FIELDS = ("names", "starts", "probabilities")
 
 
@@ -90,9 +88,7 @@ class Blocks:
         """
         if isinstance(context, str):
             if context not in self.names:
-                close = difflib.get_close_matches(context, self.names, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else f": there is {self.listed()}"
-                raise KeyError(f"no context has the name {shown(context)}{hint}")
+                raise KeyError(unknown_name("context", context, self.names))
             return self.names.index(context)
         try:
             if isinstance(context, bool | np.bool_):
@@ -101,13 +97,15 @@ class Blocks:
         except TypeError:
             raise ValueError(f"a context is a name or a number, got {shown(context)}") from None
         if not 0 <= number < len(self):
-            raise KeyError(f"contexts have the numbers 0 to {len(self) - 1}, got {shown(number)}")
+            raise KeyError(
+                f"contexts have the numbers 0 to {len(self) - 1}, got {shown(number)}: there are "
+                f"{self.listed()}"
+            )
         return number
 
     def listed(self) -> str:
         """Names for a sentence."""
-        few = ", ".join(map(repr, self.names[:_MOST_NAMES]))
-        return few + (", ..." if len(self) > _MOST_NAMES else "")
+        return listed(self.names)
 
     def contexts(self) -> Contexts:
         """Say what a policy is told of them."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sightline.engine.blocks import Blocks
-from sightline.engine.options import Options, as_options
+from sightline.engine.options import Options, as_options, independent, names_in
 from sightline.validation import entries, shown
 
 __all__ = ["contexts"]
@@ -31,7 +31,8 @@ def contexts(
     options : mapping of context to options, or iterable of array_like
         The options of every context: a mapping from names to features, or features of shape
         (k_c, d), one option per row.  Names may come again in other contexts.  Contexts without
-        names are called ``"0"``, ``"1"`` and so on.
+        names are called ``"0"``, ``"1"`` and so on.  Where all contexts have lists of names and no
+        features, every option of every context is independent of all others.
     probabilities : mapping of context to probability or array_like, shape (C,), optional
         How often each context comes, where that is known; by default policies that need it count.
     columns : iterable of str, optional
@@ -54,7 +55,7 @@ def contexts(
     >>> pages.index("short", context="desktop")
     2
     """
-    names, blocks = _valid_blocks(options)
+    names, blocks = _valid_blocks(_with_features(options))
     d = blocks[0].features.shape[1]
     for c, block in enumerate(blocks):
         if block.features.shape[1] != d:
@@ -69,6 +70,20 @@ def contexts(
         columns=columns,
         contexts=Blocks(names, starts, _in_order(probabilities, names, len(blocks))),
     )
+
+
+def _with_features(options: Any) -> Any:
+    """Give every option a feature of its own, where all have names only."""
+    given = options.values() if isinstance(options, Mapping) else options
+    listed = [names_in(block) for block in given] if isinstance(given, Iterable) else [None]
+    if not listed or None in listed:
+        return options
+    rows = iter(independent(sum(len(block or ()) for block in listed)))
+    blocks = [{name: next(rows) for name in block or ()} for block in listed]
+    for block, named in zip(listed, blocks, strict=True):
+        if len(named) < len(block or ()):
+            raise ValueError(f"names of options must differ within a context, got {shown(block)}")
+    return dict(zip(options, blocks, strict=True)) if isinstance(options, Mapping) else blocks
 
 
 def _said(names: list[str] | None, context: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +20,12 @@ __all__ = [
     "DecisionError",
     "ExpiredDecisionError",
     "Pending",
+    "RefusedRewardsError",
     "Status",
     "UnknownDecisionError",
 ]
+
+_REASONS = 3  # in one message
 
 
 @dataclass(frozen=True)
@@ -107,10 +111,10 @@ class Status:
 
     Attributes
     ----------
-    best : int or None
-        Empirically best arm; None if the policy does not report one, if there are contexts, or if
-        arms are new in every round.  In a duel, the number of the best item, which is its row
-        among the pairs as well: items alone come first.
+    best : str, int or None
+        Name of the empirically best option, or its row where options have no names; None if the
+        policy does not report one, if there are contexts, or if arms are new in every round.  In a
+        duel, the best item.
     settled : bool or None
         Whether ``evidence >= threshold``: at the confidence level 1 / (t log t) of the current
         round t, no plausible parameter has another best arm, in any context.  None if the policy
@@ -143,9 +147,9 @@ class Status:
         if the policy does not say, or if there are contexts or new arms in every round.
     price : float
         What it costs, in rewards, to make this loss smaller by the factor e.
-    bests : mapping of str to int
-        Empirically best arm of every context, by its name; empty without contexts, or if the policy
-        does not report any.
+    bests : mapping of str to str or int
+        Empirically best option of every context, as ``best`` has it, by the name of the context;
+        empty without contexts, or if the policy does not report any.
     advice : str
         What would make the experiment better, in a sentence; mostly nothing.
     unit : str
@@ -153,7 +157,7 @@ class Status:
         ``"events"`` of Poisson ones, else ``"reward"``.
     """
 
-    best: int | None
+    best: str | int | None
     settled: bool | None
     evidence: float
     threshold: float
@@ -167,7 +171,7 @@ class Status:
     late: int
     expected_loss: float
     price: float
-    bests: Mapping[str, int] = field(default_factory=dict)
+    bests: Mapping[str, str | int] = field(default_factory=dict)
     advice: str = ""
     waiting: int = 0
     waiting_until: float | None = None
@@ -229,3 +233,20 @@ class ClosedDecisionError(DecisionError):
 
 class ExpiredDecisionError(DecisionError):
     """The reward came after the end of its window."""
+
+
+class RefusedRewardsError(DecisionError):
+    """Some of several rewards were refused; all others were told.
+
+    Attributes
+    ----------
+    refused : dict of str to Exception
+        By the id of a decision, what telling its reward alone would have raised.
+    """
+
+    def __init__(self, refused: Mapping[str, Exception], count: int) -> None:
+        self.refused = dict(refused)
+        reasons = "; ".join(f"{id_}: {error}" for id_, error in islice(refused.items(), _REASONS))
+        more = "; ..." if len(refused) > _REASONS else ""
+        others = "the others were told" if count > len(refused) else "there were no others"
+        super().__init__(f"{len(refused)} of {count} rewards refused, {others}: {reasons}{more}")

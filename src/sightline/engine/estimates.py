@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from sightline.jit import interpreted, parts_of
 
 __all__ = ["Estimates", "differences_in", "estimates_in", "mean_outcome_in"]
 
+_SHOWN = 20  # names in a text
 _STEP = 1e-6  # of a difference in place of a derivative
 
 
@@ -41,10 +43,21 @@ class Estimates(NamedTuple):
         regulariser stands for.  Of clicks and counts, those of the mean reward.  No confidence
         bounds: data were collected adaptively.  Where arms are pairs, those of the differences: 0
         for the best so far.
+    names : tuple of str
+        What each number is about: options, with their context if there are any, or items, or
+        columns of the features.
     """
 
     means: NDArray[np.float64]
     standard_errors: NDArray[np.float64]
+    names: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        names = self.names or map(str, range(len(self.means)))
+        shown = islice(zip(names, self.means, self.standard_errors, strict=True), _SHOWN)
+        rows = [f"{name}: {mean:.4g} ± {error:.2g}" for name, mean, error in shown]
+        more = ", ..." if len(self.means) > _SHOWN else ""
+        return f"Estimates({', '.join(rows)}{more})"
 
 
 def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estimates | None:

@@ -33,16 +33,16 @@ def duel(options: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
 
     Parameters
     ----------
-    options : Options, mapping of str to array_like, or array_like of shape (n, d)
-        What is compared, at least two, as a session takes it: features by name, features, or made
-        by :func:`factorial`, whose effects are kept.
+    options : Options, mapping of str to array_like, array_like of shape (n, d), or list of str
+        What is compared, at least two, as a session takes it: features by name, features, names
+        only, or made by :func:`factorial`, whose effects are kept.
 
     Returns
     -------
     Options
         All n options alone, in their order and under their names, then all pairs of two, such as
         ``"A vs B"``.  The best of them is always an option alone, so that ``session.status().best``
-        is its number.  Of the effects those are kept that comparisons can tell, which a grand mean
+        is one of them.  Of the effects those are kept that comparisons can tell, which a grand mean
         is not; where there are none, the effects are those of the options, against their mean.
 
     Examples

@@ -288,7 +288,9 @@ class Journal:
         if tables and application != _APPLICATION:
             raise ValueError(f"{self.path} is a database, but not a journal of a session")
         if version > _VERSION:
-            raise ValueError(f"{self.path} has version {version}, later than {_VERSION}")
+            raise ValueError(
+                f"{self.path} has version {version}, later than {_VERSION}: upgrade sightline"
+            )
         (mode,) = run("PRAGMA journal_mode=WAL").fetchone()
         if mode != "wal":
             raise OSError(f"{self.path} is on a file system that SQLite cannot log on: use another")

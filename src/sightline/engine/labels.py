@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.validation import finite_array
+from sightline.validation import finite_array, shown
 
 __all__ = [
     "Contrast",
     "Level",
     "coordinates",
+    "listed",
+    "unknown_name",
     "valid_contrasts",
     "valid_labels",
     "valid_level",
@@ -24,6 +28,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Level = str | int | float | bool
+_MOST_NAMES = 10  # in a sentence
+_MOST_HINTS = 1000  # names among which the nearest is looked for
 
 
 class Contrast(NamedTuple):
@@ -46,6 +52,19 @@ class Contrast(NamedTuple):
     level: str
     vector: Array
     where: dict[str, Level] | None = None
+
+
+def listed(names: Collection[str]) -> str:
+    """Write names for a sentence, the first ones if they are many."""
+    few = ", ".join(shown(name) for name in islice(names, _MOST_NAMES))
+    return few + (f", ... ({len(names):,} in all)" if len(names) > _MOST_NAMES else "")
+
+
+def unknown_name(what: str, name: str, known: Collection[str]) -> str:
+    """Say that nothing has this name, what was probably meant, and which names there are."""
+    close = difflib.get_close_matches(name, known, n=1) if len(known) <= _MOST_HINTS else []
+    hint = f"; did you mean {close[0]!r}? There are" if close else ": there are"
+    return f"no {what} has the name {shown(name)}{hint} {listed(known)}"
 
 
 def valid_labels(

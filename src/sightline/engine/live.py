@@ -183,20 +183,19 @@ class LiveState:
         Where they are new in every round, that is every coordinate of theta; where they are pairs,
         how every item falls short of the best.
         """
+        origin = 0.0  # of differences and slopes
         if self.options.items is not None:
             found = differences_in(self.state, len(self.options.items))
-            return None if found is None else self._in_rewards(found, 0.0)
-        if self.options.stream:
+        elif self.options.stream:
             d = self.options.features.shape[1]
             slopes = np.eye(d, self.table.model.rewards.shape[1])  # the last may be the intercept
             found = estimates_in(self.state, slopes)
-            return None if found is None else self._in_rewards(found, 0.0)
-        found = estimates_in(self.state)
-        return None if found is None else self._in_rewards(found, self.origin)
-
-    def _in_rewards(self, estimates: Estimates, origin: float) -> Estimates:
-        means, errors = estimates
-        return Estimates(origin + self.unit * means, self.unit * errors)
+        else:
+            found, origin = estimates_in(self.state), self.origin
+        if found is None:
+            return None
+        means, errors = origin + self.unit * found.means, self.unit * found.standard_errors
+        return found._replace(means=means, standard_errors=errors)
 
     @property
     def origin(self) -> float:

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import itertools
 import operator
@@ -27,18 +26,18 @@ from sightline.engine.labels import (
     Contrast,
     Level,
     coordinates,
+    listed,
+    unknown_name,
     valid_contrasts,
     valid_labels,
     valid_level_mapping,
     valid_levels,
 )
-from sightline.validation import action_set, finite_array, shown
+from sightline.validation import action_set, affordable, finite_array, shown
 
-__all__ = ["Contrast", "Options", "as_options", "pairs_of"]
+__all__ = ["Contrast", "Options", "as_options", "independent", "names_in", "pairs_of"]
 
 Array = NDArray[np.float64]
-
-_MOST_HINTS = 1000  # names among which the nearest is looked for
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -47,7 +46,8 @@ class Options:
 
     ``sl.factorial`` makes the options of a factorial design, ``sl.contexts`` those of several
     contexts, ``sl.stream`` says that they are new in every round, ``sl.duel`` and ``sl.game`` make
-    those of games.  A session takes an array or a mapping from names to features as well.
+    those of games.  A session takes an array, a mapping from names to features or a list of names
+    as well.
 
     Parameters
     ----------
@@ -164,6 +164,15 @@ class Options:
         return tuple(f"{context}: {name}" for context, rows in where for name in rows)
 
     @functools.cached_property
+    def named(self) -> bool:
+        """Whether names say more than the row."""
+        return self.names != tuple(map(str, range(len(self.names))))
+
+    def name_or_row(self, row: int) -> str | int:
+        """Name of an option, or its row where options have no names."""
+        return self.names[row] if self.named else row
+
+    @functools.cached_property
     def pairs(self) -> tuple[tuple[str, str], ...] | None:
         """Names of the two items of every option; None where options are no pairs."""
         if self.items is None:
@@ -274,7 +283,7 @@ class Options:
         )
         if isinstance(option, str):
             if option not in names:
-                raise KeyError(f"no option{inside} has the name {option!r}{_hint(option, names)}")
+                raise KeyError(unknown_name(f"option{inside}", option, names))
             return names[option]
         try:
             if isinstance(option, bool | np.bool_):
@@ -285,7 +294,10 @@ class Options:
         first = next(iter(names.values()))
         last = first + len(names) - 1
         if not first <= row <= last:
-            raise KeyError(f"options{inside} have the rows {first} to {last}, got {row}")
+            raise KeyError(
+                f"options{inside} have the rows {first} to {last}, got {row}: there are "
+                f"{listed(names)}"
+            )
         return row
 
     def with_option(
@@ -374,15 +386,19 @@ class Options:
 
 
 def as_options(value: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
-    """Make options of features, one row each, or of a mapping from names to features.
+    """Make options of features, one row each, of a mapping from names to features, or of names.
 
     Parameters
     ----------
-    value : Options, mapping of str to array_like of shape (d,), or array_like of shape (k, d)
-        Options are returned as they are.
+    value : Options, mapping of str to array_like, array_like of shape (k, d), or list of str
+        Options are returned as they are.  Those with names only are independent.
     """
     if isinstance(value, Options):
         return value
+    names = names_in(value)
+    if names is not None:
+        labels = valid_labels("names", names, len(names), "")
+        return Options(independent(len(labels)), labels, columns=labels)
     if not isinstance(value, Mapping):
         return Options(value)
     if not value:
@@ -395,6 +411,21 @@ def as_options(value: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
     if len(lengths) > 1:
         raise ValueError(f"all options need equally many features, got {sorted(lengths)}")
     return Options(np.array(rows), names=value)
+
+
+def names_in(value: object) -> list[str] | None:
+    """Names of options that have no features; None if the value is anything else."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    listed = value if isinstance(value, list | tuple) else ()
+    named = bool(listed) and all(isinstance(name, str) for name in listed)
+    return list(listed) if named else None
+
+
+def independent(k: int) -> Array:
+    """Features of k options of which none tells anything about another: one for each."""
+    affordable(f"{shown(k)} options without features", 8 * k * k)
+    return np.eye(k)
 
 
 def _valid_names(names: Iterable[str] | None, k: int, contexts: Blocks | None) -> tuple[str, ...]:
@@ -411,11 +442,6 @@ def _valid_names(names: Iterable[str] | None, k: int, contexts: Blocks | None) -
         part = None if listed is None else listed[rows.start : rows.stop]
         found += valid_labels(f"names in context {contexts.names[c]!r}", part, len(rows), "")
     return tuple(found)
-
-
-def _hint(name: str, known: dict[str, int]) -> str:
-    close = difflib.get_close_matches(name, known, n=1) if len(known) <= _MOST_HINTS else []
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _valid_stream(stream: object, table: Array, levels: object, contexts: object) -> bool:

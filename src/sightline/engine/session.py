@@ -14,8 +14,10 @@ from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.decisions import (
     ClosedDecisionError,
     Decision,
+    DecisionError,
     ExpiredDecisionError,
     Pending,
+    RefusedRewardsError,
     Status,
 )
 from sightline.engine.estimates import Estimates
@@ -34,6 +36,7 @@ from sightline.engine.ledger import (
 )
 from sightline.engine.likelihoods import check_support, looks_like_clicks
 from sightline.engine.live import weakest
+from sightline.engine.options import Options
 from sightline.engine.stored import StoredSession
 from sightline.policies.base import Evidence
 from sightline.validation import integer, shown
@@ -62,9 +65,10 @@ class Session(StoredSession):
 
     Parameters
     ----------
-    actions : Options, mapping of str to array_like, or array_like of shape (k, d)
+    actions : Options, mapping of str to array_like, array_like of shape (k, d), or list of str
         The options: made by :func:`factorial`, :func:`contexts`, :func:`stream`, :func:`duel` or
-        :func:`game`, or features by name, or features.
+        :func:`game`, or features by name, or features.  Options with names only, such as
+        ``["A", "B"]``, are independent: none tells anything about another.
     policy : Policy, optional
         How to choose among them; :class:`Stakes` by default.
     noise_std : float or array_like, shape (k,)
@@ -234,11 +238,11 @@ class Session(StoredSession):
         ----------
         decision : Decision, Pending or str
             The decision, or its id.
-        reward : float, str or array_like of shape (p,)
-            Its reward, or the outcome in a game (:func:`game`), one number or p.  In a duel
-            (:func:`duel`) the winner: its name, 1 if the first of ``decision.pair`` has won and -1
-            if the second has, or the probability in [0, 1] that the first is better; 0.5 is a tie,
-            and 0 says, as -1 does, that the second has won.
+        reward : float, bool, str or array_like of shape (p,)
+            Its reward, True being 1 and False 0, or the outcome in a game (:func:`game`), one
+            number or p.  In a duel (:func:`duel`) the winner: its name, 1 if the first of
+            ``decision.pair`` has won and -1 if the second has, or the probability in [0, 1] that
+            the first is better; 0.5 is a tie, and 0 says, as -1 does, that the second has won.
 
         Raises
         ------
@@ -251,24 +255,45 @@ class Session(StoredSession):
         ValueError
             If the reward is not a finite number, or not what the game shows.
         """
-        self._tell([(decision, reward)])
+        self._tell_one(decision, reward)
 
     @exclusive
     def tell_many(
         self,
         rewards: Mapping[str, Any] | Iterable[tuple[Decision | Pending | str, Any]],
     ) -> None:
-        """Tell the rewards of several decisions: all, or none if one of them is refused.
+        """Tell the rewards of several decisions; what is refused does not hold up the others.
 
         Parameters
         ----------
         rewards : mapping or iterable of pairs
             Decisions or their ids, and rewards, or what else :meth:`tell` takes.
-        """
-        self._tell(list(rewards.items() if isinstance(rewards, Mapping) else rewards))
 
-    def _tell(self, rewards: list[Any]) -> None:
-        values = [self._value(_id_of(decision), told) for decision, told in rewards]
+        Raises
+        ------
+        RefusedRewardsError
+            If some were refused, after all others were told: ``refused`` has the reason of each,
+            by the id of its decision.
+        """
+        pairs = list(rewards.items() if isinstance(rewards, Mapping) else rewards)
+        refused = self._tell(pairs)
+        if refused:
+            raise RefusedRewardsError(refused, len(pairs))
+
+    def _tell_one(self, decision: Decision | Pending | str, reward: object) -> None:
+        for error in self._tell([(decision, reward)]).values():
+            raise error
+
+    def _tell(self, rewards: list[Any]) -> dict[str, Exception]:
+        """Tell what can be told; return the rest by id, with the reasons."""
+        values: list[tuple[str, Told]] = []
+        refused: dict[str, Exception] = {}
+        for made, reward in rewards:
+            id_ = _id_of(made)
+            try:
+                values.append(self._value(id_, reward))
+            except (ValueError, DecisionError) as reason:
+                refused[id_] = reason
         now = self._expire()
         ledger = self._live.ledger
         told: dict[str, Closing] = {}
@@ -281,11 +306,12 @@ class Session(StoredSession):
             if isinstance(error, ExpiredDecisionError):
                 self._live.perform(now, [], late=id_)
             if error is not None:
-                raise error
+                refused[id_] = error
         if told and ledger.window.holds:
             self._receive(now, {id_: one.reward for id_, one in told.items()})
         elif told:
             self._live.perform(now, list(told.values()))
+        return refused
 
     def _receive(self, now: float, rewards: dict[str, Told]) -> None:
         """Take rewards that enter the estimate when the windows of their decisions close."""
@@ -298,6 +324,8 @@ class Session(StoredSession):
         if options.per_arm > 1:
             return id_, several_numbers(told, options.per_arm)
         if options.items is None:
+            if isinstance(told, bool | np.bool_):
+                told = float(told)
             value, likelihood = reward_value(options.told, told), self._live.table.likelihood
             if likelihood is not None:
                 check_support(likelihood, "reward", value)
@@ -345,7 +373,7 @@ class Session(StoredSession):
                 self._receive(now, {id_: value})
             return
         if id_ in self._live.ledger.open:
-            self._tell([(id_, reward)])
+            self._tell_one(id_, reward)
             return
         if closing is None or closing.ending != "told":
             error = refusal(id_, closing, value)
@@ -443,9 +471,10 @@ class Session(StoredSession):
         evidence, threshold = float(report.evidence), float(report.threshold)
         doubt = self._contradiction()
         loss, price = live.at_stake()
-        blocks, likelihood = live.options.contexts, live.table.likelihood
+        options, likelihood = live.options, live.table.likelihood
+        blocks = options.contexts
         return Status(
-            best=int(report.best) if report.best >= 0 and blocks is None else None,
+            best=options.name_or_row(report.best) if report.best >= 0 and blocks is None else None,
             settled=None if math.isnan(threshold) else evidence >= threshold and not doubt,
             evidence=evidence,
             threshold=threshold,
@@ -457,7 +486,7 @@ class Session(StoredSession):
             waiting_until=live.ledger.waiting_until(),
             expected_loss=loss,
             price=price,
-            bests={} if blocks is None else _bests(blocks.names, reports),
+            bests={} if blocks is None else _bests(options, blocks.names, reports),
             advice=doubt or self._advice(),
             unit="reward" if likelihood is None else likelihood.unit,
             **live.ledger.tally._asdict(),
@@ -490,7 +519,9 @@ class Session(StoredSession):
         a duel, estimate every item by its mean outcome against the best so far: 2 P(it wins) - 1.
         """
         self._expire()
-        return self._live.estimates()
+        found, options = self._live.estimates(), self._live.options
+        names = options.columns if options.stream else options.items or options.labels
+        return None if found is None else found._replace(names=names)
 
     def _expire(self) -> float:
         """Close decisions whose reward window is over, and return the time."""
@@ -539,10 +570,12 @@ def _id_of(decision: object) -> str:
     return decision if isinstance(decision, str) else shown(decision)
 
 
-def _bests(contexts: tuple[str, ...], reports: list[Evidence]) -> dict[str, int]:
-    """Best arms by context, of those for which one is reported."""
+def _bests(
+    options: Options, contexts: tuple[str, ...], reports: list[Evidence]
+) -> dict[str, str | int]:
+    """Best options by context, of those for which one is reported."""
     pairs = zip(contexts, reports, strict=True)
-    return {name: int(report.best) for name, report in pairs if report.best >= 0}
+    return {name: options.name_or_row(one.best) for name, one in pairs if one.best >= 0}
 
 
 def _round_of(clock: Clock) -> int | None:

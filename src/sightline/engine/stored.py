@@ -6,7 +6,7 @@ import io
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
 from typing import NoReturn, Self
@@ -33,7 +33,7 @@ from sightline.validation import file_path, instance, integer
 
 __all__ = ["OptionsLike", "StoredSession"]
 
-OptionsLike = Options | Mapping[str, ArrayLike] | ArrayLike
+OptionsLike = Options | Mapping[str, ArrayLike] | Sequence[str] | ArrayLike
 
 
 class StoredSession:
@@ -109,7 +109,7 @@ class StoredSession:
 
         def begin(cls: type[Self], policy: Policy | None) -> Self:
             if actions is None:
-                raise ValueError(f"{os.fspath(path)} is new: give actions")
+                raise ValueError(f"{os.fspath(path)} does not exist: give actions to begin there")
             return cls(
                 actions,
                 policy,
@@ -124,10 +124,13 @@ class StoredSession:
                 now=now,
             )
 
-        journal = Journal(file_path("path", path))
+        target = file_path("path", path)
+        # before there is a file: what is refused leaves none behind
+        new = None if target.exists() else begin(cls, policy)
+        journal = Journal(target)
         try:
             if journal.kept < 0:
-                session = begin(cls, policy)
+                session = begin(cls, policy) if new is None else new
             else:
                 session = cls._reopened(journal, policy, now)
                 if actions is not None:

@@ -212,7 +212,7 @@ def _check_layout(manifest: Any) -> None:
         raise ValueError(f"it is of another format than {FORMAT!r}")
     version = integer("its version", manifest.get("version"), at_least=1)
     if version > VERSION:
-        raise ValueError(f"its version {shown(version)} is later than {VERSION}")
+        raise ValueError(f"its version {shown(version)} is later than {VERSION}: upgrade sightline")
     if version < VERSION:
         raise ValueError(
             f"its version {version} is older than {VERSION} and has no checksum: run the "

@@ -141,7 +141,7 @@ def _draw_means(axes: Axes, view: View, colours: dict[int, str]) -> None:
     """Draw options, the best on top; their colours are the legend of the traffic."""
     k = len(view.asked)
     if view.estimates is not None:
-        means, errors = view.estimates
+        means, errors = view.estimates.means, view.estimates.standard_errors
         pairs = view.options.items is not None
         what = "estimated outcome against the best" if pairs else "estimated reward"
         axes.set_xlabel(f"{what}, 2 standard errors")

@@ -23,7 +23,7 @@ from sightline.service.access import (
     Key,
     heart_of,
 )
-from sightline.service.bodies import Addition, Outcome, Question, Specification
+from sightline.service.bodies import Addition, Outcome, Question, Specification, place_of
 from sightline.service.entries import request_digest
 from sightline.service.gate import Gate
 from sightline.service.heart import Heart
@@ -125,12 +125,15 @@ async def _problem(_: Request, error: Exception) -> Response:
     return _refusal(error)
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(map(str, first["loc"]))
     got = shown(first.get("input"))
-    return _refusal(Problem(422, "invalid", f"{where}: {first['msg']}, got {got}"))
+    detail = f"{place_of(first)}: {first['msg']}, got {got}"
+    sent = request.headers.get("content-type", "")
+    if first["loc"] == ("body",) and "json" not in sent:  # which is then read as text
+        detail = f"Content-Type must be application/json, got {shown(sent) if sent else 'none'}"
+    return _refusal(Problem(422, "invalid", detail))
 
 
 async def _http(_: Request, error: Exception) -> Response:

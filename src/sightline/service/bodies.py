@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from sightline.validation import LARGEST
 
@@ -17,6 +18,7 @@ __all__ = [
     "Specification",
     "Stop",
     "Stream",
+    "place_of",
 ]
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -24,6 +26,17 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Unit = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Features = Annotated[list[float], Field(min_length=1, max_length=1000)]
 Level = str | int | float | bool
+# told apart beforehand, so that a refusal is about what was meant
+OptionSet = Annotated[
+    Annotated[dict[Name, Features], Tag("<features>")]
+    | Annotated[list[Name], Field(min_length=1, max_length=10_000), Tag("<names>")],
+    Discriminator(lambda value: "<names>" if isinstance(value, list) else "<features>"),
+]
+
+
+def place_of(error: Mapping[str, Any]) -> str:
+    """Say where in a body a mistake is, without the tags above, which were not sent."""
+    return ".".join(str(part) for part in error["loc"] if part not in ("<features>", "<names>"))
 
 
 class _Body(BaseModel):
@@ -67,7 +80,9 @@ class Stream(_Body):
 class Specification(_Body):
     """An experiment: its options, and how to choose among them."""
 
-    options: dict[Name, Features] | None = Field(None, description="Features of every option.")
+    options: OptionSet | None = Field(
+        None, description="Features of every option, or names of options that are independent."
+    )
     factors: dict[Name, list[Level]] | None = Field(
         None, description="Levels of every factor: all their combinations are the options."
     )
@@ -75,12 +90,10 @@ class Specification(_Body):
         "none", description="Which factors interact."
     )
     forbidden: list[dict[Name, Level]] = Field([], description="Combinations to leave out.")
-    contexts: dict[Name, dict[Name, Features]] | None = Field(
-        None, description="Options of every context, with their features."
+    contexts: dict[Name, OptionSet] | None = Field(
+        None, description="Options of every context, as of options."
     )
-    duel: dict[Name, Features] | None = Field(
-        None, description="Options that are compared two at a time."
-    )
+    duel: OptionSet | None = Field(None, description="Options that are compared two at a time.")
     stream: Stream | None = Field(
         None, description="Features of options that are new in every round."
     )

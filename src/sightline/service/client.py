@@ -194,6 +194,34 @@ class Client:
         """Tell the reward of a decision; the same again changes nothing."""
         return self._json("PUT", _of(decision, "reward"), {"reward": reward})
 
+    def tell_many(
+        self, rewards: Mapping[str, Any] | Iterable[tuple[RemoteDecision | str, Any]]
+    ) -> None:
+        """Tell the rewards of several decisions, one request each.
+
+        Parameters
+        ----------
+        rewards : mapping or iterable of pairs
+            Decisions or their ids, and rewards.
+
+        Raises
+        ------
+        RefusedRewardsError
+            If some were refused, after all others were told: ``refused`` has the reason of each,
+            by the id of its decision.
+        """
+        from sightline.engine.decisions import DecisionError, RefusedRewardsError
+
+        pairs = list(rewards.items() if isinstance(rewards, Mapping) else rewards)
+        refused: dict[str, Exception] = {}
+        for decision, reward in pairs:
+            try:
+                self.tell(decision, reward)
+            except (DecisionError, ValueError) as error:
+                refused[decision if isinstance(decision, str) else decision.id] = error
+        if refused:
+            raise RefusedRewardsError(refused, len(pairs))
+
     def amend(
         self, decision: RemoteDecision | str, reward: Any, *, key: str | None = None
     ) -> dict[str, Any]:

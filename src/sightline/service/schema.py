@@ -132,8 +132,7 @@ def migrate(connection: Connection) -> None:
     found = int(connection.execute(text("SELECT version FROM sightline_version")).scalar_one())
     if found > VERSION:
         raise ValueError(
-            f"the database has version {found}, later than {VERSION}: it was written by a later "
-            "release of the service"
+            f"the database has version {found}, later than {VERSION}: upgrade sightline"
         )
     for statements in _MIGRATIONS[found:]:
         for statement in statements:

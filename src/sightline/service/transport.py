@@ -9,6 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
+from socket import gaierror
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ __all__ = ["ServiceError", "Transport"]
 
 _AGAIN = (429, 502, 503, 504)  # answers after which a request is sent again
 _LONGEST_PAUSE = 5.0
+_FIRST_CONTACT = 2.0  # seconds in which a service that was never reached may begin to listen
 
 
 class ServiceError(RuntimeError):
@@ -59,6 +61,7 @@ class Transport:
         self._token, self._timeout = token, float(timeout)
         self.patience = float(patience)
         self._own = threading.local()
+        self._reached = False
 
     @property
     def url(self) -> str:
@@ -94,7 +97,8 @@ class Transport:
     ) -> bytes:
         """Send a request until it is answered, or patience ends: all of them may be repeated."""
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        deadline = time.monotonic() + (self.patience if patience is None else patience)
+        began = time.monotonic()
+        deadline = began + (self.patience if patience is None else patience)
         pause = 0.02
         while True:
             wait = pause * random.uniform(0.5, 1.5)
@@ -104,7 +108,15 @@ class Transport:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 trouble = ServiceError(f"{self.url} does not answer: {error!r}")
+                if not self._reached and isinstance(error, ConnectionRefusedError | gaierror):
+                    # most likely a wrong address, not a service that restarts
+                    deadline = min(deadline, began + _FIRST_CONTACT)
+                    trouble = ServiceError(
+                        f"no service listens at {self.url} ({error.strerror}): start one with "
+                        "sightline serve, or correct the address"
+                    )
             else:
+                self._reached = True
                 if status < 400:
                     return answer
                 trouble = _error(status, answer)

@@ -69,13 +69,14 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
     """Say where an experiment stands."""
     with readers.following(experiment) as (follower, connection):
         session, view = follower.session, view_of(follower.session.live)
-        status, names = session.status(), session.options.labels
+        status, options = session.status(), session.options
+        names = options.labels
         looks = [json.loads(look) for look in rows.looks_of(connection, experiment)[-20:]]
         answer: dict[str, Any] = {
             "id": experiment,
             "phase": session.notes.phase,
-            "best": None if status.best is None else names[status.best],
-            "bests": {context: names[arm] for context, arm in status.bests.items()},
+            "best": None if status.best is None else names[options.index(status.best)],
+            "bests": {c: names[options.index(best, c)] for c, best in status.bests.items()},
             "settled": status.settled,
             "evidence": plain(status.evidence),
             "threshold": plain(status.threshold),
@@ -136,10 +137,11 @@ def _round(status: Status) -> int | None:
 def _next(follower: Follower, status: Status, looks: list[dict[str, Any]]) -> dict[str, Any]:
     """Say what happens next, and when: at the pace of the last looks."""
     phase = follower.session.notes.phase
-    names = follower.session.options.labels
+    options = follower.session.options
+    names = options.labels
     found = status.next_exploration
     committed = follower.session.live.table.committed
-    best = "the best option" if status.best is None else names[status.best]
+    best = "the best option" if status.best is None else names[options.index(status.best)]
     if phase != "running":
         waits = f"; {status.pending} decisions still wait for their rewards"
         text, when = f"The experiment is {phase}{waits if status.pending else ''}.", None

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sightline.service.bodies import Specification
+from sightline.service.bodies import Specification, place_of
 from sightline.service.problems import Problem
 from sightline.validation import shown
 
@@ -101,8 +101,9 @@ def specification_of(fields: Mapping[str, str]) -> Specification:
         return Specification.model_validate(body)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _refused(f"{where}: {first['msg']}, got {shown(first.get('input'))}") from None
+        raise _refused(
+            f"{place_of(first)}: {first['msg']}, got {shown(first.get('input'))}"
+        ) from None
 
 
 def _choice(fields: Mapping[str, str]) -> dict[str, Any]:
@@ -172,18 +173,18 @@ def _lines(name: str, text: str) -> list[str]:
     return found
 
 
-def _options(text: str) -> dict[str, list[float]]:
-    """Read one option per line, with features after a colon; without any, each has its own."""
+def _options(text: str) -> dict[str, list[float]] | list[str]:
+    """Read one option per line, with features after a colon, or names only."""
     found: dict[str, list[float] | None] = {}
     for line in _lines("option", text):
         label, row = _named_row(line)
         if label in found:
             raise _refused(f"two options have the name {shown(label)}")
         found[label] = row
-    return _with_features(found)
+    return _rows_or_names(found)
 
 
-def _contexts(text: str) -> dict[str, dict[str, list[float]]]:
+def _contexts(text: str) -> dict[str, dict[str, list[float]] | list[str]]:
     """Read one option of a context per line: context, slash, option, and features as of options."""
     found: dict[str, list[float] | None] = {}
     places: dict[str, tuple[str, str]] = {}
@@ -196,11 +197,11 @@ def _contexts(text: str) -> dict[str, dict[str, list[float]]]:
         if place in found:
             raise _refused(f"two options have the name {shown(place)}")
         found[place], places[place] = row, (context, option)
-    contexts: dict[str, dict[str, list[float]]] = {}
-    for place, features in _with_features(found).items():
-        context, option = places[place]
-        contexts.setdefault(context, {})[option] = features
-    return contexts
+    _rows_or_names(found)  # the same in all contexts
+    contexts: dict[str, dict[str, list[float] | None]] = {}
+    for place, (context, option) in places.items():
+        contexts.setdefault(context, {})[option] = found[place]
+    return {context: _rows_or_names(options) for context, options in contexts.items()}
 
 
 def _named_row(line: str) -> tuple[str, list[float] | None]:
@@ -210,14 +211,16 @@ def _named_row(line: str) -> tuple[str, list[float] | None]:
     return (line, None) if row is None else (name.strip(), row)
 
 
-def _with_features(found: Mapping[str, list[float] | None]) -> dict[str, list[float]]:
-    """Give each option a feature of its own, where none has any."""
+def _rows_or_names(
+    found: Mapping[str, list[float] | None],
+) -> dict[str, list[float]] | list[str]:
+    """Features by name, or the names alone where no option has any."""
     bare = [label for label, row in found.items() if row is None]
     if not bare:
         return {label: row for label, row in found.items() if row is not None}
     if len(bare) < len(found):
         raise _refused(f"either all options have features or none, {shown(bare[0])} has none")
-    return {label: [float(i == j) for j in range(len(found))] for i, label in enumerate(found)}
+    return bare
 
 
 def _row(text: str) -> list[float] | None:

@@ -126,8 +126,9 @@ class Overview:
 def _summary(readers: Readers, experiment: str) -> dict[str, Any]:
     with readers.following(experiment) as (follower, connection):
         session = follower.session
-        status, names = session.status(), session.options.labels
-        evidence = view_of(session.live).evidence if not session.options.stream else None
+        status, options = session.status(), session.options
+        best = status.best if status.told else None
+        evidence = view_of(session.live).evidence if not options.stream else None
         asked = rows.last_asked(connection, experiment)
         phase = session.notes.phase
         settled = bool(session.notes.settled) or (
@@ -140,7 +141,7 @@ def _summary(readers: Readers, experiment: str) -> dict[str, Any]:
             "settled": settled,
             "decisions": status.round - 1,
             "rewards": status.told,
-            "best": names[status.best] if status.best is not None and status.told else None,
+            "best": None if best is None else options.labels[options.index(best)],
             "contexts": len(status.bests),
             "asked": None if asked is None else moment(asked),
             "sequence": follower.last,
