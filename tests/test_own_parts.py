@@ -155,7 +155,7 @@ sl.register_policy(NotingState, choose=choose_noting, update=update_noting, deci
 
 
 def test_a_policy_hears_of_open_decisions_and_of_the_round_of_an_outcome() -> None:
-    session = sl.Session(PROBLEM.actions, Noting())
+    session = sl.Session(PROBLEM.actions, Noting(), 1.0, units="given")
     first, second, third = (session.ask() for _ in range(3))
     assert session._live.state.open == [1, 2, 3]
     session.tell(third.id, 1.0)

@@ -35,7 +35,8 @@ def test_the_numbers_are_those_of_the_call() -> None:
     )
     assert found["reward"] == pytest.approx(plan.reward)
     assert found["settled"] == plan.settled
-    assert found["median_days"] == pytest.approx(plan.days_quantile(0.5))
+    assert found["in_front"] == plan.in_front.tolist()
+    assert found["shortfall"] == pytest.approx(plan.shortfall.tolist())
 
 
 @without_compilation

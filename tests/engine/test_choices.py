@@ -132,7 +132,7 @@ def test_a_session_refuses_it_and_is_as_before(name: str, fast: bool) -> None:
 
 @pytest.mark.parametrize("fast", [False, True])
 def test_a_batch_that_fails_half_way_has_not_happened(fast: bool) -> None:
-    session = sl.Session(PROBLEM.actions, Chooser(arm=6, since=3, fast=fast))
+    session = sl.Session(PROBLEM.actions, Chooser(arm=6, since=3, fast=fast), 1.0)
     with pytest.raises(ValueError, match="chose arm 6 in round 3"):
         session.ask(count=3)
     assert session.status().round == 1
@@ -145,7 +145,7 @@ def test_an_arm_that_exists_must_be_on_offer(fast: bool) -> None:
     policy = Chooser(arm=1, fast=fast)
     with pytest.raises(ValueError, match=r"chose arm 1 in round \d+: arms [24] to [34] are on"):
         sl.simulate(CONTEXTS, policy, 100)
-    session = sl.Session(np.eye(3), policy)
+    session = sl.Session(np.eye(3), policy, 1.0)
     with pytest.raises(ValueError, match="only some of the arms 0 to 2 are on offer, and not this"):
         session.ask(available=[0, 2])
     assert session.ask().arm == 1
@@ -208,7 +208,7 @@ for kind, decorate in SILENT:
 def test_contexts_need_no_report_of_a_policy_that_never_commits(fast: bool) -> None:
     run = sl.simulate(CONTEXTS, Silent(fast), 60)
     assert (run.pulls[-1] > 0).tolist() == [False, True, False, True, True]
-    session = sl.Session(np.eye(4), Silent(fast))
+    session = sl.Session(np.eye(4), Silent(fast), 1.0)
     assert session.ask(available=[0, 2]).arm == 2
     assert session.ask().arm == 3
 

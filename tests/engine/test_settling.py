@@ -60,7 +60,7 @@ def test_settled_as_a_look_at_every_round_finds_it(policy: sl.Policy) -> None:
         else:
             assert truth == math.inf or 1.05 * truth + 1.0 > HORIZON
         run = sl.simulate(EASY, policy, HORIZON, seed, [HORIZON])
-        assert found.pulls.tolist() == run.pulls[-1].tolist()
+        assert found.pulls.tolist() == [run.pulls[-1].tolist()]
 
 
 @without_compilation
@@ -76,7 +76,7 @@ def test_one_option_is_settled_from_the_start() -> None:
     problem = sl.LinearBandit([[1.0]], [0.5])
     for policy in (sl.IDS(), sl.ThompsonSampling()):
         found = settle(problem, policy, [20], 0)
-        assert (found.rounds, found.best, found.pulls.tolist()) == (0.0, 0, [20.0])
+        assert (found.rounds, found.best, found.pulls.tolist()) == (0.0, 0, [[20.0]])
 
 
 @without_compilation

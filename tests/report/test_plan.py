@@ -34,6 +34,8 @@ def planned(**changes: Any) -> sl.Plan:
         "traffic_per_day": 100,
         "horizon": 400,
         "replications": 6,
+        # which is told the scale of rewards, as policies in simulations are
+        "policy": sl.IDS(confidence=sl.LogDet(norm_bound=1.1), regulariser="matched"),
     }
     return sl.plan(**{"options": EASY, **arguments, **changes})
 
@@ -113,7 +115,7 @@ def test_a_plan_adds_up() -> None:
     assert 0.0 < plan.least_exploration < 400
     text = str(plan)
     assert "100 % of the runs, 100 % of them on a best option" in text
-    assert "IDS(regulariser=matched)" in text
+    assert "regulariser=matched" in text
     assert text.count("\n") == 9
 
 
@@ -159,7 +161,7 @@ def test_an_equal_split_settles_when_its_expected_data_do() -> None:
     n = int(plan.equal_split_visitors)
     assert 1 < n < 400
     # a session that is told the means in turn settles within a round of each option of that
-    policy = sl.LinUCB(regulariser="matched")
+    policy = sl.LinUCB(sl.LogDet(norm_bound=1.1), regulariser="matched")
     state = policy.start(plan.problem.model)
     settled = []
     for t in range(1, 2 * n):
@@ -212,12 +214,32 @@ def test_a_law_that_the_policy_knows(rewards: Likelihood) -> None:
 
 @without_compilation
 def test_a_policy_that_is_not_told_the_noise_level() -> None:
-    policy = sl.LinUCB(sl.LogDet(norm_bound=None), regulariser="matched")
-    told = {"noise_std": None, "noise": sl.problems.Bernoulli(0.5), "policy": policy}
-    plan = planned(**told, rewards=sl.Gaussian(std=None), horizon=10)
+    clicks = {"noise_std": None, "noise": sl.problems.Bernoulli(0.5), "horizon": 10}
+    plan = planned(**clicks, policy=sl.LinUCB())
     assert not plan.problem.model.noise_known
     # clicks at 5 to 75 % have less variance than the 0.25 that another policy is told
-    assert plan.equal_split_visitors < planned(**told, horizon=10).equal_split_visitors
+    told = planned(**clicks, policy=sl.LinUCB(sl.LogDet(norm_bound=20.0), regulariser="matched"))
+    assert told.problem.model.noise_known
+    assert plan.equal_split_visitors < told.equal_split_visitors
+
+
+@without_compilation
+def test_a_plan_says_what_is_known_and_lost_after_a_day_and_a_week() -> None:
+    plan = planned(policy=None, horizon=None, traffic_per_day=30, noise_std=0.3, replications=4)
+    assert plan.marks == (30, 210, 900)
+    assert plan.policy == sl.Stakes(norm_bound=None)
+    assert not plan.problem.model.noise_known
+    assert plan.leaders.shape == (4, 3)
+    assert plan.in_front[-1] == 1.0
+    np.testing.assert_array_equal(plan.pulls.sum(axis=2), [plan.marks] * 4)
+    assert (np.diff(plan.shortfall) >= 0).all()
+    assert plan.shortfall[-1] == pytest.approx(plan.best_reward - plan.reward)
+    said = str(plan)
+    assert "after a day" in said
+    assert "after a month" in said
+    assert f"the best option is in front in {100 * plan.in_front[0]:.0f} %" in said
+    ties = planned(policy=None, horizon=20, effects={GRAND_MEAN: 0.4, "picture": {"large": 0.2}})
+    assert "never: 2 options are equally good" in str(ties)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +261,7 @@ def test_a_policy_that_is_not_told_the_noise_level() -> None:
         ({"horizon": 2**53}, r"horizon must be below 2\*\*53 visitors"),
         ({"replications": 0}, "replications must be at least 1, got 0"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"policy": "ids"}, "policies must be of class Policy, got 'ids'"),
+        ({"policy": "ids"}, r"policy must be a Policy such as IDS\(\), got 'ids'"),
         ({"noise": 1.0}, "give noise_std or noise, not both"),
         ({"noise_std": -1.0}, "noise_std must be finite and > 0, got -1.0"),
         (

@@ -209,8 +209,8 @@ class Model:
         """Say that a policy cannot play without a noise level, where none is known."""
         if not self.noise_known:
             raise ValueError(
-                f"{policy} needs to know the noise level, which this problem does not say; Stakes, "
-                "IDS and LinUCB learn it"
+                f"{policy} needs to know the noise level: give noise_std, or choose Stakes, IDS, "
+                "LinUCB, ThompsonSampling or BayesianIDS, which learn it"
             )
 
     def needs_shown_rewards(self, policy: str) -> None:
