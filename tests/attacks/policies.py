@@ -91,7 +91,7 @@ OPTIONS: list[tuple[Make, str]] = [
 ]
 OPTIONAL = {
     *("switch_growth", "primal_step", "dual_step", "multiplier_bound", "constraint_bonus"),
-    *("alpha", "beta"),
+    *("alpha", "beta", "prior_std", "norm_bound"),
 }
 WITH_RULE: list[Any] = [
     sl.IDS,

@@ -44,7 +44,7 @@ def known(session: sl.Session) -> dict[str, Any]:
 
 @without_compilation
 def test_the_bound_is_that_of_the_estimated_problem() -> None:
-    session = told(ROWS, noise_std=0.3)
+    session = told(ROWS, noise_std=0.3, units="given")
     totals, counts = session._live.standing.totals, session._live.standing.told
     rows = np.array(list(ROWS.values()))
     gram = 0.09 * np.eye(2) + (rows * counts[:, None]).T @ rows

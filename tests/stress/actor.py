@@ -72,7 +72,7 @@ def bits(state: LiveState, *, names: bool = True) -> dict[str, Any]:
     arrays = {
         name: array.tobytes()
         for name, array in snapshot.arrays.items()
-        if names or name.rpartition(".")[2] not in ("id", "made", "when")
+        if names or name.rpartition(".")[2] not in ("id", "made", "when", "received")
     }
     return {**snapshot.header, **arrays}
 
@@ -210,14 +210,14 @@ class Actor:
         try:
             self._do(Deed("tell", told), lambda: tell(pairs))
             self._told += pairs
-            self.acknowledged += [("told", *pair) for pair in pairs]
+            self.acknowledged += [("received", *pair) for pair in pairs]
         except (sl.ExpiredDecisionError, sl.RefusedRewardsError) as error:
             if self.alone:
                 raise
             refused = getattr(error, "refused", dict(pairs))  # others have asked meanwhile
             kept = [pair for pair in pairs if pair[0] not in refused]
             self._told += kept
-            self.acknowledged += [("told", *pair) for pair in kept]
+            self.acknowledged += [("received", *pair) for pair in kept]
             self.doing = None
         for t in chosen:
             del self.open[t]

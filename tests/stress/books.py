@@ -24,7 +24,7 @@ Record = tuple[Any, ...]
 
 _KINDS = {
     "ask": "asked",
-    "tell": "told",
+    "tell": "received",
     "give up": "given up",
     "late": "late",
     "add": "added",
@@ -44,13 +44,13 @@ def record(event: Event) -> Record:
     """Write an event as an actor notes it."""
     if event.kind == "asked":
         return asked(event.decision, event.arm, event.probability, event.round)
-    if event.kind == "told":
-        return ("told", event.decision, event.reward)
+    if event.kind == "received":
+        return ("received", event.decision, event.reward)
     return (event.kind, event.decision)
 
 
 def left_over(events: Iterable[Event], acknowledged: Iterable[Record]) -> list[Record]:
-    """Events that nobody was told of, apart from expired decisions.
+    """Events that nobody was told of, apart from the ends of windows.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def left_over(events: Iterable[Event], acknowledged: Iterable[Record]) -> list[R
     lost = [one for one, count in counts.items() if count < 0]
     if lost:
         raise AssertionError(f"acknowledged, but not in the journal: {lost}")
-    return [one for one in counts.elements() if one[0] != "expired"]
+    return [one for one in counts.elements() if one[0] not in ("told", "expired")]
 
 
 def judge(doing: Deed | None, left: list[Record]) -> str:

@@ -39,7 +39,8 @@ def _same(session: sl.Session, twin: sl.Session, names: bool) -> None:
 
 
 def _balanced(status: sl.Status, learned: int) -> None:
-    if status.round - 1 != status.told + status.pending + status.expired + status.given_up:
+    closed = status.told + status.expired + status.given_up
+    if status.round - 1 != closed + status.pending + status.waiting:
         raise AssertionError(f"decisions are missing: {status}")
     if status.explorations != learned:
         raise AssertionError(f"learned from {learned}: {status}")
@@ -49,7 +50,8 @@ def _counts(session: sl.Session) -> tuple[int, ...]:
     status, table = session.status(), session._live.table
     closed = (status.told, status.expired, status.given_up, status.late)
     options = len(table.options), len(table.retired)
-    return (status.round, status.explorations, status.pending, *closed, *options)
+    waits = status.pending, status.waiting
+    return (status.round, status.explorations, *waits, *closed, *options)
 
 
 class Twin:
@@ -152,7 +154,7 @@ class Journaled:
         for event in events:
             if event.kind == "asked":
                 self._exploring[event.decision or ""] = bool(event.exploring)
-            elif event.reward is not None:
+            elif event.reward is not None and event.kind != "received":
                 self._learned += self._exploring[event.decision or ""]
         replay(self._twin._live, events)
         _same(self._session, self._twin, names=True)

@@ -77,7 +77,7 @@ class Victim:
         reporter = Reporter(session, random.Random(self._rng.random()), self.path.parent, pipe)
         if self._again:
             session.tell_many(self._again)
-            told = [] if self._again_known else [("told", *pair) for pair in self._again]
+            told = [] if self._again_known else [("received", *pair) for pair in self._again]
             reporter.report(done=told)
         reporter.refresh()
         while True:
