@@ -32,8 +32,7 @@ SHARES = [0.4, 0.2, 0.15, 0.25]  # of the segments among visitors
 
 def main(visitors: int = 4000) -> None:
     # Session.open(path, ...) in place of Session(...) keeps a journal, which survives crashes
-    policy = sl.IDS(confidence=sl.LogDet(norm_bound=1.0), regulariser="matched")
-    session = sl.Session(OPTIONS, policy, noise_std=0.5)
+    session = sl.Session(OPTIONS, sl.IDS(), noise_std=0.5)  # rewards are in [0, 1]
     clicks, best = 0.0, 0.0
     for segment in WORLD.choice(list(SEGMENTS), size=visitors, p=SHARES).tolist():
         decision = session.ask(context=segment)  # decision.option is the article to show

@@ -4,11 +4,9 @@ Eight pages are the combinations of three factors.  Rates are supposed; the poli
 them.  `python -m benchmarks.website` has all policies and more seeds.
 """
 
-import numpy as np
-
 import sightline as sl
 
-VISITORS, SEEDS = 20_000, 5
+VISITORS = 20_000
 PAGES = sl.factorial(
     {"picture": ["large", "small"], "text": ["short", "long"], "button": ["green", "blue"]}
 )
@@ -18,26 +16,30 @@ EFFECTS = {
     "text": {"short": 0.015},
     "button": {"green": 0.01},
 }
-CLICKS = sl.problems.Bernoulli(0.3)  # what policies are told: near the deviation at these rates
+CLICKS = sl.problems.Bernoulli(0.3)  # 0 or 1; 0.3 is near their standard deviation
 
-# What to expect, before the first visitor comes.
-plan = sl.plan(
-    PAGES,
-    effects=EFFECTS,
-    noise=CLICKS,
-    traffic_per_day=2_000,
-    policy=sl.Stakes(),
-    horizon=VISITORS,
-    replications=20,
-)
-print(plan)
 
-# The same world for other policies.
-rates = plan.problem.means
+def plan(policy: sl.Policy, runs: int) -> sl.Plan:
+    """Simulate a session with this policy: clicks are drawn, and it learns how much they vary."""
+    return sl.plan(
+        PAGES,
+        effects=EFFECTS,
+        noise=CLICKS,
+        traffic_per_day=2_000,
+        policy=policy,
+        horizon=VISITORS,
+        replications=runs,
+    )
+
+
+# What to expect of the default policy, before the first visitor comes.
+expected = plan(sl.Stakes(), runs=20)
+print(expected)
+
+# And of others.
+rates = expected.problem.means
 print(f"\nbest page: {PAGES.names[int(rates.argmax())]}, {rates.max():.1%} click")
-for policy in (sl.Stakes(), sl.ThompsonSampling(), sl.LinUCB(), sl.IDS(regulariser="matched")):
-    runs = [sl.simulate(plan.problem, policy, VISITORS, seed) for seed in range(SEEDS)]
-    clicks = np.array([run.pulls[-1] @ rates for run in runs])
-    error = clicks.std(ddof=1) / SEEDS**0.5
-    print(f"{type(policy).__name__:16} {clicks.mean():.0f} ± {error:.0f} clicks")
-print(f"{'equal split':16} {VISITORS * rates.mean():.0f} clicks")
+for policy in (sl.Stakes(), sl.ThompsonSampling(), sl.LinUCB(), sl.IDS()):
+    made = plan(policy, runs=5)
+    print(f"{type(policy).__name__:16} {made.reward:.0f} ± {made.reward_error:.0f} clicks")
+print(f"{'equal split':16} {expected.equal_split_reward:.0f} clicks")

@@ -29,7 +29,7 @@ def duel(options: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
     The model is linear: showing A and B, A wins with probability (1 + <x_A - x_B, theta>) / 2.  A
     decision for the pair pays <x_A + x_B, theta>, which is never seen.  What is learned are the
     outcomes, 1 if A wins and -1 if B does, whose mean is <x_A - x_B, theta>; they are sub-Gaussian
-    with parameter 1, which is the default ``noise_std`` of a session.
+    with parameter 1, which is the default ``noise_std`` of a duel.
 
     Parameters
     ----------

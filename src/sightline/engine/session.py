@@ -74,7 +74,9 @@ class Session(StoredSession):
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, the same for all options or one for each: their
         standard deviation if Gaussian, half their range if bounded.  In a game, of the outcomes.
-        1 by default.  Not allowed beside ``rewards``.
+        By default it is learned from the rewards, but for duels, whose outcomes have 1.  Not
+        allowed beside ``rewards``, except that beside ``Gaussian(std=None)`` levels of each option
+        are relative to one another.
     seed : int
         Same seed and same rewards, same decisions (but other ids).
     rewards : Bernoulli, Poisson or Gaussian, optional
@@ -98,6 +100,13 @@ class Session(StoredSession):
         options in the largest context: so that any policy can be evaluated on the log.  It costs
         floor times the sum of all gaps per decision.  With :func:`stream`, k is the largest number
         of options.
+    units : {"auto", "given", "learned"}
+        Whether offset and scale of the rewards are learned.  Then decisions are the same if all
+        rewards are multiplied by a number, or have a number added, and defaults of the policy that
+        assume a scale (a prior, a bound on the norm of theta) are replaced by what the data tell.
+        By default they are learned, unless the policy was given such a prior or bound other than
+        its default.  With ``"given"`` the model is that of :func:`simulate`: rewards as they are,
+        features as they are, and ``noise_std=1`` if nothing else is said.
     now : callable
         Clock in seconds since 1970.
     """

@@ -185,9 +185,9 @@ class Policy(ABC):
 
     @property
     def tells_scale(self) -> bool:
-        """Whether it was given a prior or a bound on the norm of theta, in units of the reward."""
+        """Whether it was given a prior, or bounds on theta, in units of the reward."""
         rule = getattr(self, "confidence", None)
-        told = [getattr(self, name, None) for name in _SCALES]
+        told = [getattr(self, name, None) for name in (*_SCALES, "parameter_set")]
         told.append(rule.norm_bound if isinstance(rule, LogDet) else None)
         return any(value not in (None, _ASSUMED) for value in told)
 

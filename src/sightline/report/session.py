@@ -42,16 +42,20 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         item, in units of 2 P(it wins) - 1.  Of clicks they are those on the log odds, of counts on
         the logarithm of the mean, and intervals are asymptotic.
 
-        The guarantee assumes that mean rewards are linear in the features, with noise of the given
-        level and a parameter of norm at most S; and that whether and when a reward is told does not
-        depend on the reward.
+        The guarantee assumes that mean rewards are linear in the features; that noise is at most of
+        the level that was told, or normal and of one level where that is learned; that the norm of
+        theta is at most S, if that was told; and that whether and when a reward is told does not
+        depend on the reward.  A warning says if the data contradict the level, or the S of the
+        policy.
 
         Parameters
         ----------
         delta : float
             Probability of any miss at any time, between 0 and 1.
         norm_bound : float, optional
-            S; by default that of the policy's confidence rule, or 1 if it has none.
+            S, in units of the reward per unit of feature.  By default what the policy was told; if
+            nothing was, none is assumed, and intervals are infinite until there are data in all
+            directions.  It is not compared with the data.
 
         Returns
         -------

@@ -98,7 +98,9 @@ class Specification(_Body):
         None, description="Features of options that are new in every round."
     )
     noise_std: float | list[float] | None = Field(
-        None, description="Sub-Gaussian parameter of the rewards, of all or of each option."
+        None,
+        description="Sub-Gaussian parameter of the rewards, of all or of each option; learned by "
+        "default.",
     )
     reward: Reward | None = Field(None, description="In place of noise_std: what rewards are.")
     policy: str | dict[str, Any] | None = Field(
