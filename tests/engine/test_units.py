@@ -200,6 +200,47 @@ def test_a_bound_that_is_too_small_is_noticed() -> None:
 
 
 @without_compilation
+def test_a_bound_of_effects_is_compared_with_the_data() -> None:
+    session = sl.Session(np.eye(3), sl.LinUCB(sl.LogDet(norm_bound=80.0)), 25.0, seed=0)
+    play(session, 100, 1.0, 0.0)
+    with pytest.warns(UserWarning, match=r"norm_bound=0\.01 allows"):
+        session.effects(norm_bound=0.01)
+    learned = sl.Session(np.eye(3), seed=0)
+    with pytest.raises(ValueError, match="norm_bound must be left out"):
+        learned.effects(norm_bound=1.0)
+
+
+@without_compilation
+def test_rewards_of_successes_only_are_noticed() -> None:
+    session = sl.Session(["A", "B"], rewards=sl.Bernoulli(), seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        made = session.ask()
+        if rng.random() < 0.2:
+            session.tell(made, 1.0)
+    status = session.status()
+    assert not status.settled
+    assert f"Every reward told is 1, and {status.pending} decisions are open" in status.advice
+    for one in session.pending():
+        session.tell(one, 0.0)
+    assert session.status().advice == ""
+
+
+@without_compilation
+def test_duels_can_be_settled() -> None:
+    """Comparisons do not show the mean of all values: only an assumed bound limits it."""
+    session = sl.Session(sl.duel(["A", "B"]), sl.IDS(regulariser="matched"), seed=1)
+    rng = np.random.default_rng(1)
+    for _ in range(400):
+        made = session.ask()
+        assert made.pair is not None
+        winner = "A" if rng.random() < 0.95 else "B"
+        session.tell(made, winner if winner in made.pair else made.pair[0])
+    assert session.status().settled
+    assert np.isfinite(session._view().evidence.threshold)
+
+
+@without_compilation
 def test_counts_that_vary_too_much_are_noticed() -> None:
     for size, noticed in ((1.0, True), (math.inf, False)):
         session = sl.Session(["A", "B"], rewards=sl.Poisson(), seed=0)

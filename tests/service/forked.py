@@ -30,6 +30,7 @@ SPECIFICATION = {
     "noise_std": 0.3,
     "policy": {"type": "IDS"},
     "reward_deadline": "400 rounds",
+    "early_rewards": True,
     "seed": 1,
 }
 

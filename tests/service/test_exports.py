@@ -28,7 +28,8 @@ from tests.service.running import running
 pytestmark = pytest.mark.slow
 
 PAGE = "/v1/experiments/page"
-ENDLESS = {name: value for name, value in SPECIFICATION.items() if name != "reward_deadline"}
+LIMITS = ("reward_deadline", "early_rewards")
+ENDLESS = {name: value for name, value in SPECIFICATION.items() if name not in LIMITS}
 
 
 def exported(store: Store, path: Path) -> Any:

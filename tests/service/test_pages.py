@@ -87,7 +87,13 @@ def test_pages_of_a_service_without_experiments(service: Service) -> None:
 
 
 def test_an_experiment_from_its_first_decision_until_it_is_settled(service: Service) -> None:
-    begin(service, "page", options={"a": [1.0, 0.0], "b": [0.0, 1.0]}, reward_deadline="2 hours")
+    begin(
+        service,
+        "page",
+        options={"a": [1.0, 0.0], "b": [0.0, 1.0]},
+        reward_deadline="2 hours",
+        early_rewards=True,
+    )
     assert "Nothing is known yet: no reward has come." in shown(service, "page")
     service("POST", "/v1/experiments/page/decisions", {})
     assert "Window ends" in shown(service, "page")

@@ -7,14 +7,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.likelihood.families import Gaussian, Likelihood, valid_likelihood
 from sightline.engine.options import Options
-from sightline.engine.units import GIVEN, Units, learned_units
+from sightline.engine.units import GIVEN, Units, learned_units, span_of
 from sightline.policies.base import Policy
 from sightline.validation import one_of, shown
 
-__all__ = ["check_support", "looks_like_clicks", "noise_or_law", "units_of"]
+__all__ = ["check_support", "looks_like_clicks", "noise_or_law", "only_value", "units_of"]
 
-# Rewards from which on all being 0 or 1 is no accident.
-_MANY = 100
+# Rewards from which on all being 0 or 1, or all being the same, is no accident.
+_MANY, _SOME = 100, 20
 
 
 def noise_or_law(
@@ -62,6 +62,8 @@ def units_of(
         )
     known = not isinstance(likelihood, Gaussian)
     game = options.observations is not None
+    if game and span_of(options.seen).shape[1] < span_of(options.features).shape[1]:
+        return GIVEN  # nothing but a bound that is told limits what outcomes do not show
     return learned_units(options.features, game=game, law=law, noise_known=known)
 
 
@@ -70,6 +72,17 @@ def check_support(likelihood: Likelihood, what: str, reward: float) -> None:
     refusal = likelihood.refusal(reward)
     if refusal:
         raise ValueError(f"{what} {refusal}, got {shown(reward)}")
+
+
+def only_value(told: NDArray[np.int64], totals: NDArray[np.float64]) -> float:
+    """Find the value that all rewards have, by their number and sum per option; 0 if they differ.
+
+    Or if there are too few of them to say so.
+    """
+    if told.sum() < _SOME or len(totals) != len(told):
+        return 0.0
+    means = totals[told > 0] / told[told > 0]
+    return float(means[0]) if (means == means[0]).all() else 0.0
 
 
 def looks_like_clicks(told: NDArray[np.int64], totals: NDArray[np.float64]) -> bool:

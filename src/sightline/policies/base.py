@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
+from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.least_squares import show_arms
 from sightline.core.information.ratio import Mixture
@@ -187,6 +188,8 @@ class Policy(ABC):
     def tells_scale(self) -> bool:
         """Whether it was given a prior, or bounds on theta, in units of the reward."""
         rule = getattr(self, "confidence", None)
+        if isinstance(rule, FixedBeta):
+            return True
         told = [getattr(self, name, None) for name in (*_SCALES, "parameter_set")]
         told.append(rule.norm_bound if isinstance(rule, LogDet) else None)
         return any(value not in (None, _ASSUMED) for value in told)

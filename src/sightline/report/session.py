@@ -16,6 +16,7 @@ from sightline.engine import session as engine
 from sightline.engine.archive import read_snapshot
 from sightline.engine.effects import Effect
 from sightline.engine.guard import exclusive
+from sightline.engine.likelihoods import only_value
 from sightline.files import write_atomically
 from sightline.report.standing import Record, View, view_of
 from sightline.validation import one_of
@@ -68,9 +69,11 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         import pandas as pd
 
         view = self._view()
-        if view.contradiction:
-            warnings.warn(view.contradiction, stacklevel=2)
-        return pd.DataFrame(view.effects(delta, norm_bound), columns=list(Effect._fields))
+        found = view.effects(delta, norm_bound)
+        doubt = view.contradiction or view.norm_contradiction(norm_bound)
+        if doubt:
+            warnings.warn(doubt, stacklevel=2)
+        return pd.DataFrame(found, columns=list(Effect._fields))
 
     def plot(self, path: str | PathLike[str] | None = None, delta: float = 0.05) -> Figure:
         """Draw where the experiment stands: estimates, effects, evidence and traffic.
@@ -151,7 +154,15 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
 
     def _contradiction(self) -> str:
         """Say which assumption the data contradict, where anything was told."""
-        units, likelihood = self._live.table.units, self._live.table.likelihood
+        live = self._live
+        units, likelihood = live.table.units, live.table.likelihood
+        pending = len(live.ledger.open) - len(live.ledger.received)
+        value = only_value(live.standing.told, live.standing.totals)
+        if value and not live.ledger.window.holds and pending >= live.standing.told.sum():
+            return (
+                f"Every reward told is {value:g}, and {pending} decisions are open: if only "
+                "successes are told, reward_window and on_timeout=0 make zeros of the others."
+            )
         if units.learned and isinstance(likelihood, Gaussian | Bernoulli):
             return ""  # nothing was told
         return view_of(self._live).contradiction

@@ -158,7 +158,7 @@ class View:
         """
         if self.options.stream or self.options.per_arm > 1 or self.told.sum() == 0:
             return ""
-        return self._noise_contradiction() or self._norm_contradiction()
+        return self._noise_contradiction() or self.norm_contradiction(bound_of(self.rule))
 
     def _noise_contradiction(self) -> str:
         """Compare how rewards of the same option vary with what was told of that."""
@@ -180,18 +180,23 @@ class View:
         ratio = self.squares / count / common_noise(self.noise_std) ** 2
         if law is not None or ratio <= 1.0 + _DOUBT * math.sqrt(2.0 / count):
             return ""
+        told = common_noise(self.noise_std)
+        if not isinstance(self.noise_std, float):
+            return (
+                f"Rewards vary more than noise_std allows: about {math.sqrt(ratio):.3g} times as "
+                "much as these levels say; without noise_std it is learned."
+            )
         return (
-            f"Rewards vary more than noise_std={common_noise(self.noise_std):g} allows: their "
-            f"standard deviation is about {math.sqrt(ratio) * common_noise(self.noise_std):.3g}; "
-            "without noise_std it is learned."
+            f"Rewards vary more than noise_std={told:g} allows: their standard deviation is about "
+            f"{math.sqrt(ratio) * told:.3g}; without noise_std it is learned."
         )
 
-    def _norm_contradiction(self) -> str:
-        """Compare the length of the parameter with the bound that was told."""
-        bound = bound_of(self.rule)
-        if bound is None:
+    def norm_contradiction(self, bound: float | None) -> str:
+        """Compare the length of the parameter with a bound that was told."""
+        if bound is None or self.options.stream:
             return ""
-        shortest = least_norm(self.data, _DOUBT_LEVEL)
+        data = self._data(self.told, self.totals, self.squares, bound)
+        shortest = least_norm(data, _DOUBT_LEVEL)
         if shortest <= bound:
             return ""
         return (
@@ -226,7 +231,14 @@ class View:
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Effects with intervals; see :meth:`sightline.Session.effects`."""
-        bound = bound_of(self.rule) if norm_bound is None else valid_bound(norm_bound)
+        bound = bound_of(self.rule)
+        if norm_bound is not None:
+            bound = valid_bound(norm_bound)
+            if self.scale.intercept != 0.0:
+                raise ValueError(
+                    "norm_bound must be left out where the session learns the scale of rewards; "
+                    f"with units='given' it bounds all of theta, got {norm_bound!r}"
+                )
         if self.learned is not None:
             data = self.learned._replace(norm_bound=bound)
         elif self.options.stream:

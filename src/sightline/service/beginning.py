@@ -37,6 +37,11 @@ def begin(wanted: Specification, most_options: int) -> Hosted:
     if wanted.stop is not None:
         options.needs_lasting_options("stop")
     noise, law = _noise(wanted)
+    bounds, missing = bounds_of(wanted.reward), wanted.on_timeout
+    if bounds is not None and missing != "ignore" and not bounds[0] <= missing <= bounds[1]:
+        raise ValueError(
+            f"on_timeout must be from {bounds[0]:g} to {bounds[1]:g}, as rewards, got {missing:g}"
+        )
     try:
         return Hosted(
             options,
