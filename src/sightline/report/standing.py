@@ -195,7 +195,8 @@ class View:
         """Compare the length of the parameter with a bound that was told."""
         if bound is None or self.options.stream:
             return ""
-        data = self._data(self.told, self.totals, self.squares, bound)
+        # with a weak prior: one that follows the bound would hide that the data contradict it
+        data = self._data(self.told, self.totals, self.squares, None)._replace(norm_bound=bound)
         shortest = least_norm(data, _DOUBT_LEVEL)
         if shortest <= bound:
             return ""
