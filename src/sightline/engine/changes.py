@@ -32,11 +32,12 @@ from sightline.core.model import (
 )
 from sightline.core.persistence import persistent_arrays
 from sightline.core.posterior.gaussian import Posterior, UnknownNoise
+from sightline.core.posterior.laplace import Fitted, follow_fit
 from sightline.engine.journal import Event
 from sightline.engine.options import Options
 from sightline.engine.turns import Standing
 from sightline.engine.units import GIVEN, Units, augmented
-from sightline.jit import callable_for, parts_of
+from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
 from sightline.policies.reports import readapt
@@ -311,6 +312,7 @@ def grown(
     noise: Any = table.noise_std if noise_std is None else np.append(before, noise_std)
     standing = _copied(table.standing, k)
     new = first_table(options, policy, noise, standing, table.likelihood, table.units)
+    standing.squares[0] *= (new.weights[0, 0] / table.weights[0, 0]) ** 2
     _adopt(new, table, policy)
     return new._replace(retired=table.retired)
 
@@ -333,7 +335,7 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
     """
     k = len(old.options)
     weights = new.weights[:k, 0] / old.weights[:, 0]
-    adopted = set()
+    adopted, fitted = set(), []
     for part, known in zip(parts_of(new.state), parts_of(old.state), strict=True):
         if isinstance(part, LeastSquares) and id(part.learned.theta) in adopted:
             continue  # a view of what has been adopted, which is filled before it is read
@@ -344,11 +346,15 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
             if isinstance(part.noise, EstimatedNoise):  # in units of the noise, as the sums
                 part.noise.errors[0] = known.noise.errors[0] * weights[0] ** 2
             callable_for(refresh, part)(part)
+        elif isinstance(part, Posterior) and isinstance(part.seen, Fitted):
+            fitted.append(part)
         elif isinstance(part, Posterior):
-            part.factor[...] = known.factor
-            part.whitened[...] = known.whitened
+            # an unknown noise level is the unit, and it is that of the noisiest option
+            ratio = weights[0] if isinstance(part.noise, UnknownNoise) else 1.0
+            part.factor[...] = known.factor * ratio
+            part.whitened[...] = known.whitened * ratio
             if isinstance(part.noise, UnknownNoise):
-                part.noise.errors[0] = known.noise.errors[0]
+                part.noise.errors[0] = known.noise.errors[0] * ratio**2
                 part.noise.weight[0] = known.noise.weight[0]
         elif isinstance(part, InFlight):
             part.pulls[:k] = known.pulls
@@ -366,4 +372,6 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
                 f"{policy} cannot be given another option: it keeps {name} beside its estimates"
             )
         array[...] = known_arrays[name]
+    for part in fitted:
+        interpreted(follow_fit)(part)
     readapt(new.state)

@@ -86,7 +86,12 @@ def effects(
 
 
 def intervals(
-    rows: Array, vectors: Array, ellipsoid: Ellipsoid, delta: float, scale: Scale | None = None
+    rows: Array,
+    vectors: Array,
+    ellipsoid: Ellipsoid,
+    delta: float,
+    scale: Scale | None = None,
+    constant: float | None = None,
 ) -> tuple[Array, Array, Array]:
     """Estimate <c, theta> of every row c of the vectors, with the guarantee of :func:`effects`.
 
@@ -102,6 +107,9 @@ def intervals(
         Probability of any miss at any time, between 0 and 1.
     scale : Scale, optional
         In which coordinates and units the ellipsoid is; by default those of features and rewards.
+    constant : float, optional
+        How much of the constant each has: 1 if they are means of options, 0 if they are
+        differences of these.  By default as much as the features of the options say.
 
     Returns
     -------
@@ -112,10 +120,11 @@ def intervals(
     if scale is None:
         d = vectors.shape[1]
         scale = Scale(0.0, 1.0, 0.0, np.zeros(d), np.eye(d))
-    whitened = whiten(ellipsoid, scale.contrasts(vectors))
+    shares = scale.shares(vectors) if constant is None else np.full(len(vectors), constant)
+    whitened = whiten(ellipsoid, scale.contrasts(vectors, shares))
     distance = scale.unit * radius(ellipsoid, -math.log(level))
     values = np.where(identified(rows, vectors), whitened @ ellipsoid.whitened, np.nan)
-    values = scale.unit * values + scale.origin * (vectors @ scale.constant)
+    values = scale.unit * values + scale.origin * shares
     reach = np.full(len(values), np.inf)
     if math.isfinite(distance):  # 0 times infinity is not a number
         known = ~np.isnan(values)

@@ -19,7 +19,8 @@ Where sigma or S is not known, beta is that of :mod:`sightline.core.confidence.l
 it holds for every theta, without sigma for normal noise.
 
 Of clicks and counts V is the curvature of the log-likelihood at its maximum, sigma is 1, and theta
-is in log odds or logarithms of means.  The ellipsoid is then asymptotic.
+is in log odds or logarithms of means.  The ellipsoid is then asymptotic.  Where theta adds up to
+rates themselves, the curvature is that of rates between 0 and 1 (``_factor_inside``).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from sightline.core.estimation.least_squares import least_squares
 from sightline.core.estimation.noise import EstimatedNoise
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.estimation.seen import SeesLawStream, SeesStream
+from sightline.core.likelihood.laws import IdentityLaw
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior, UnknownNoise
@@ -64,6 +66,10 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+# Successes and failures of every option: half of what beta is at most, so that intervals have the
+# length of those by likelihood ratios.
+_ADDED = 10.0
 
 
 class Residuals(NamedTuple):
@@ -170,7 +176,23 @@ def ellipsoid_by_law(
     fit.learned.rounds[0] = int(fit.arms.pulls.sum())
     callable_for(refresh, fit)(fit)  # by the kernel that has made the fit
     factor = np.triu(fit.scratch.factor)
+    if isinstance(law, IdentityLaw):
+        factor = _factor_inside(features, fit.arms.pulls, fit.arms.sums, fit.regulariser)
     return Ellipsoid(factor, factor @ fit.learned.theta, fit.regulariser, 1.0, bound)
+
+
+def _factor_inside(features: Array, pulls: Array, totals: Array, regulariser: float) -> Array:
+    """Find R with the variances of rates that are not 0 or 1, whatever the rewards were.
+
+    An option that never had a success would have a variance of nothing, and an interval of no
+    length.  As Agresti and Coull (1998) do, some successes and failures are added.
+    """
+    rates = (totals + _ADDED) / (pulls + 2.0 * _ADDED)
+    weights = np.sqrt(pulls / (rates * (1.0 - rates)))
+    rows = np.vstack(
+        [math.sqrt(regulariser) * np.eye(features.shape[1]), weights[:, None] * features]
+    )
+    return np.asarray(np.linalg.qr(rows, mode="r"), np.float64)
 
 
 def ellipsoid_in(

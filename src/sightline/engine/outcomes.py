@@ -186,6 +186,7 @@ def _note_units_and_spread(outcome: Outcome, standing: Any) -> None:
         total = standing.totals[outcome.arm]
         before = outcome.reward - total / n
         after = outcome.reward - (total + outcome.reward) / (n + 1)
-        if before * after > 0.0:  # so that a unit is known; rounding may leave less
+        # while all rewards are the same, their mean differs from them by rounding alone
+        if before * after > 0.0 and not np.isnan(standing.unit[0]):
             scale = outcome.weight / standing.unit[0]
             standing.squares[0] += before * scale * after * scale

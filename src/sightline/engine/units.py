@@ -41,7 +41,6 @@ __all__ = [
     "augmented",
     "constant_in",
     "learned_units",
-    "span_of",
     "valid_units",
 ]
 
@@ -114,7 +113,8 @@ class Scale(NamedTuple):
     constant : ndarray, shape (d,)
         a with X a = 1; zeros if the features have no constant in their span.
     basis : ndarray, shape (d or d + 1, r)
-        Orthonormal basis of the span of the augmented features: nothing bounds a parameter outside.
+        Orthonormal basis of what data are about, in the augmented features: nothing bounds a
+        parameter outside.
     """
 
     origin: float
@@ -127,14 +127,18 @@ class Scale(NamedTuple):
         """Write features of options in the basis, with the intercept."""
         return augmented(rows, self.intercept) @ self.basis
 
-    def contrasts(self, vectors: Array) -> Array:
-        """Write effects <c, theta> for the augmented features.
+    def shares(self, vectors: Array) -> Array:
+        """Say how much of the constant each effect <c, theta> has.
 
         An effect is a sum of means of options, with weights that add up to <c, a> where the
-        constant is in the span of the features: so much of the intercept it has.
+        constant is in the span of the features.
         """
+        return np.asarray(vectors @ self.constant, np.float64)
+
+    def contrasts(self, vectors: Array, shares: Array) -> Array:
+        """Write <c, theta> and a share of the constant for the augmented features."""
         if self.intercept != 0.0:
-            vectors = np.hstack([vectors, self.intercept * (vectors @ self.constant)[:, None]])
+            vectors = np.hstack([vectors, self.intercept * shares[:, None]])
         return vectors @ self.basis
 
     def parameter(self, theta: Array) -> Array:
@@ -143,14 +147,6 @@ class Scale(NamedTuple):
         if self.intercept != 0.0:
             whole[-1] += self.origin / self.intercept
         return whole
-
-
-def span_of(rows: Array) -> Array:
-    """Orthonormal basis of the span of some rows, as columns."""
-    _, singular, basis = np.linalg.svd(rows, full_matrices=False)
-    negligible = max(rows.shape) * float(np.finfo(np.float64).eps)
-    kept: Array = basis[singular > singular[0] * negligible].T
-    return kept if kept.shape[1] < rows.shape[1] else np.eye(rows.shape[1])
 
 
 def constant_in(features: Array) -> Array:

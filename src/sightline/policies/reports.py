@@ -14,11 +14,14 @@ import sightline.core.estimation.law_stream  # noqa: F401
 from sightline.core.alternatives.comparison import Comparison, compare
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.commitment import next_exploration
+from sightline.core.confidence.learned import leave_out
 from sightline.core.confidence.rules import ConfidenceRule, adapt, global_beta, ridge
 from sightline.core.consistency import close
+from sightline.core.estimation.coordinates import basis_of_differences
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe
 from sightline.core.estimation.noise import EstimatedNoise
+from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
 from sightline.core.offers import first_largest_offered, restrict_alternatives
 from sightline.core.persistence import persistent_arrays
@@ -82,7 +85,10 @@ def begin(
     estimate = least_squares(model, ridge_, reduce=reduce, noise=noise)
     learns = isinstance(estimate.noise, EstimatedNoise)
     build = rule.build_without_noise if learns else rule.build
-    confidence = build(estimate.arms.rewards.shape[1], model.noise_std, ridge_)
+    rewards = estimate.arms.rewards
+    confidence = build(rewards.shape[1], model.noise_std, ridge_)
+    if not (model.shows_rewards or model.stream):
+        leave_out(confidence, basis_of_differences(rewards, rows_seen(estimate.arms)))
     interpreted(adapt)(confidence, estimate)
     return estimate, confidence
 

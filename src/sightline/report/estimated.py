@@ -72,5 +72,6 @@ def _noise(view: View, rows: NDArray[np.bool_]) -> float | Array:
     residuals = view.data.residuals
     if isinstance(view.likelihood, Gaussian) and residuals is not None and residuals.outcomes:
         variance = max(residuals.errors, 1e-30) / residuals.outcomes
-        return view.scale.unit * float(np.sqrt(variance))
+        largest = view.scale.unit * float(np.sqrt(variance))
+        return largest if isinstance(view.noise_std, float) else largest / view.weights[rows, 0]
     return view.noise_std if isinstance(view.noise_std, float) else view.noise_std[rows]

@@ -15,13 +15,14 @@ from sightline.bounds.asymptotic import LowerBound, lower_bound
 from sightline.core.clock import FAR, clock_at
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, ridge
+from sightline.core.estimation.coordinates import span_of
 from sightline.core.likelihood.families import Gaussian, Likelihood, valid_likelihood
 from sightline.core.model import Model
 from sightline.engine.ellipsoid import ellipsoid_of, evidence_of
 from sightline.engine.likelihoods import units_of
 from sightline.engine.options import Options, as_options
 from sightline.engine.settling import bound_of, evidence_by_law, rule_of
-from sightline.engine.units import augmented, span_of
+from sightline.engine.units import augmented
 from sightline.lab.experiment import Experiment, label_of
 from sightline.lab.settling import settle_all
 from sightline.policies.base import Evidence, Policy

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, ridge
+from sightline.core.estimation.coordinates import basis_of_differences
 from sightline.core.likelihood.families import Bernoulli, Gaussian, Likelihood, Poisson
 from sightline.core.likelihood.laws import mean_of
 from sightline.core.model import Model, common_noise
@@ -33,16 +34,16 @@ from sightline.engine.journal import Event
 from sightline.engine.live import LiveState, weakest
 from sightline.engine.options import Options
 from sightline.engine.settling import bound_of
-from sightline.engine.units import Scale, augmented, constant_in, span_of
+from sightline.engine.units import Scale, augmented, constant_in
 from sightline.jit import interpreted
 from sightline.policies.base import Evidence, Policy
 
 __all__ = ["Record", "View", "view_of"]
 
 _FARTHEST = 700.0  # of which exp is a number still
-# Rewards from which on their variance is compared with what was told, and standard errors (or the
-# logarithm of one over the level) beyond which it contradicts that.
-_LEAST_REWARDS, _DOUBT, _DOUBT_LEVEL = 20, 5.0, math.log(1e6)
+# Rewards from which on their variance is compared with what was told, and the logarithm of one
+# over the level at which it contradicts that.
+_LEAST_REWARDS, _DOUBT_LEVEL = 20, math.log(1e6)
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -169,8 +170,8 @@ class View:
             return ""
         if isinstance(self.likelihood, Poisson):
             means = self.totals / np.maximum(self.told, 1)
-            expected, variance = spare @ means, spare @ (2.0 * means**2 + means)
-            if self.squares <= expected + _DOUBT * math.sqrt(variance):
+            expected, variance = float(spare @ means), float(spare @ (2.0 * means**2 + means))
+            if self.squares <= _largest_sum(expected, variance, max(float(means.max()), 1.0)):
                 return ""
             return (
                 f"Counts vary more than Poisson() allows: their variance is about "
@@ -178,7 +179,7 @@ class View:
                 "rewards=Gaussian(std=None) learns how much they vary."
             )
         ratio = self.squares / count / common_noise(self.noise_std) ** 2
-        if law is not None or ratio <= 1.0 + _DOUBT * math.sqrt(2.0 / count):
+        if law is not None or ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
             return ""
         told = common_noise(self.noise_std)
         if not isinstance(self.noise_std, float):
@@ -272,10 +273,10 @@ class View:
         """
         options = self.options
         options.needs_lasting_options("an interval for every option")
-        vectors = self._values
+        vectors, constant = self._values, 1.0
         if options.items is not None:
-            vectors = vectors - vectors[self.evidence.best]
-        found = intervals(options.seen, vectors, self.data, delta, self.scale)
+            vectors, constant = vectors - vectors[self.evidence.best], 0.0
+        found = intervals(options.seen, vectors, self.data, delta, self.scale, constant)
         law = None if self.likelihood is None else self.likelihood.law
         if law is None:
             return found
@@ -305,7 +306,8 @@ class View:
         if blocks is not None:
             for rows, row in zip(blocks.blocks(), control, strict=True):
                 base[list(rows)] = row
-        return intervals(self.options.seen, vectors - vectors[base], self.data, delta, self.scale)
+        differences = vectors - vectors[base]
+        return intervals(self.options.seen, differences, self.data, delta, self.scale, 0.0)
 
     @property
     def _values(self) -> Array:
@@ -338,6 +340,15 @@ class View:
         sums = (totals - self.scale.origin * counts) / self.scale.unit
         unknown = squares if isinstance(self.likelihood, Gaussian) else None
         return ellipsoid_of(rows, counts, sums, noise, norm_bound, unknown, ridge_)
+
+
+def _largest_sum(mean: float, variance: float, largest: float) -> float:
+    """Bound a sum of squared deviations, whose terms have a mean of at most ``largest``.
+
+    Rewards that are sub-Gaussian with the parameter that was told pass it with a probability of at
+    most 1e-6, whatever their law (Hsu, Kakade and Zhang, 2012).  For counts it is an approximation.
+    """
+    return mean + math.sqrt(2.0 * _DOUBT_LEVEL * variance) + 2.0 * _DOUBT_LEVEL * largest
 
 
 def _rewards_of(law: Any, predictors: Array) -> Array:
@@ -389,7 +400,8 @@ def _scale(live: LiveState) -> Scale:
         basis = np.eye(d + (intercept != 0.0))
         return Scale(live.origin, live.unit, intercept, np.zeros(d), basis)
     constant = constant_in(features) if intercept != 0.0 else np.zeros(d)
-    basis = span_of(augmented(np.vstack([features, live.options.seen]), intercept))
+    rows = augmented(features, intercept), augmented(live.options.seen, intercept)
+    basis = basis_of_differences(*rows)
     return Scale(live.origin, live.unit, intercept, constant, basis)
 
 

@@ -8,6 +8,7 @@
 | A, with RSS(theta) <= RSS + A            | ``excess``               |
 | log(RSS + A) where delta = V/lambda = 1  | ``StudentLevel.level``   |
 | rho >= lambda / (least eigenvalue of V)  | ``LearnedNorm.share``    |
+| Q, projection onto what is never seen    | ``LearnedNorm.hidden``   |
 | sqrt(lambda) |theta-hat|                 | ``LearnedNorm.length``   |
 
 Both rest on one martingale, the marginal likelihood of the outcomes under a prior over that at the
@@ -38,8 +39,10 @@ sqrt(beta), solved by
 
 once rho < 1: as soon as there are data in all directions.  Before, nothing bounds theta; beta of
 the exploitation test is infinite, and that of gaps and gains, which must be a number, has rho at
-most 1/2.  Where V is the curvature of another likelihood, this is a statement about its quadratic
-approximation around theta-hat.
+most 1/2.  Where outcomes show nothing of some directions, and arms do not differ in them, these are
+left out: V is lambda there, and lambda |theta|^2 has the same part on both sides.  Where V is the
+curvature of another likelihood, this is a statement about its quadratic approximation around
+theta-hat.
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ from sightline.core.confidence.growth import solve_growth
 from sightline.core.confidence.levels import LOG_2, level_in_round, log_inverse_delta
 from sightline.core.confidence.rules import adapt, register_confidence
 from sightline.core.estimation.noise import WEAK_COUNT, WEAK_SHARE
+from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
 __all__ = [
@@ -62,6 +66,7 @@ __all__ = [
     "LearnedConfidence",
     "beta_at",
     "learned_norm",
+    "leave_out",
     "student_level",
 ]
 
@@ -95,11 +100,13 @@ class GivenNorm(NamedTuple):
     square: float  # lambda S^2
 
 
+@persists("length", "share")
 class LearnedNorm(NamedTuple):
-    """|theta| is bounded by the data."""
+    """|theta| is bounded by the data, but for directions that no comparison of arms needs."""
 
     length: Array  # (1,)
     share: Array  # (1,)
+    hidden: Array  # (d, d): Q
 
 
 class LearnedConfidence(NamedTuple):
@@ -117,9 +124,17 @@ def student_level(guess: float) -> StudentLevel:
     return StudentLevel(shape, shape * sigma * sigma, np.ones(1), np.zeros(1), np.zeros(1))
 
 
-def learned_norm() -> LearnedNorm:
+def learned_norm(d: int) -> LearnedNorm:
     """Norm before any outcome: anything."""
-    return LearnedNorm(np.zeros(1), np.ones(1))
+    return LearnedNorm(np.zeros(1), np.ones(1), np.zeros((d, d)))
+
+
+def leave_out(confidence: Any, basis: Array) -> None:
+    """Leave directions outside a basis to themselves, which outcomes do not show."""
+    d, r = basis.shape
+    norm = getattr(confidence, "norm", None)
+    if isinstance(norm, LearnedNorm) and r < d:
+        norm.hidden[...] = np.eye(d) - basis @ basis.T
 
 
 @generic
@@ -273,21 +288,21 @@ def _adapt_norm(part: LearnedNorm, estimate: Any) -> None:
     for i in range(learned.theta.shape[0]):
         square += learned.theta[i] * learned.theta[i]
     part.length[0] = math.sqrt(estimate.regulariser * square)
-    part.share[0] = _largest_share(estimate.regulariser, learned.gram_inverse)
+    part.share[0] = _largest_share(estimate.regulariser, learned.gram_inverse, part.hidden)
 
 
 @compiled
-def _largest_share(regulariser: float, inverse: Array) -> float:
-    """Bound lambda times the largest eigenvalue of V^-1 by norms of Frobenius.
+def _largest_share(regulariser: float, inverse: Array, hidden: Array) -> float:
+    """Bound the largest eigenvalue of lambda V^-1 - Q by norms of Frobenius.
 
-    That of V^-1, O(d^2), is at most sqrt(d) times too large; while it tells too little, the root of
-    that of its square, O(d^3), is at most d^(1/4) times too large.
+    Its own, O(d^2), is at most sqrt(d) times too large; while it tells too little, the root of that
+    of its square lambda^2 V^-2 - Q, O(d^3), is at most d^(1/4) times too large.
     """
     d = inverse.shape[0]
     total = 0.0
     for i in range(d):
         for j in range(d):
-            entry = regulariser * inverse[i, j]
+            entry = regulariser * inverse[i, j] - hidden[i, j]
             total += entry * entry
     if total <= _SMALL_SHARE * _SMALL_SHARE:
         return math.sqrt(total)
@@ -297,7 +312,7 @@ def _largest_share(regulariser: float, inverse: Array) -> float:
             entry = 0.0
             for m in range(d):
                 entry += inverse[i, m] * inverse[m, j]
-            entry *= regulariser * regulariser
+            entry = entry * (regulariser * regulariser) - hidden[i, j]
             total += entry * entry
     return math.sqrt(math.sqrt(total))
 

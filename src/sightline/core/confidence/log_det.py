@@ -76,17 +76,17 @@ class LogDet(ConfidenceRule):
     ) -> LogDetConfidence | LearnedConfidence:
         """Coefficient for one problem."""
         if self.norm_bound is None:
-            return self._learned(KnownLevel(noise_std**2), regulariser)
+            return self._learned(d, KnownLevel(noise_std**2), regulariser)
         radius = math.sqrt(regulariser) * self.norm_bound
         return LogDetConfidence(LEVELS[self.delta], float(self.factor), noise_std**2, radius)
 
     def build_without_noise(self, d: int, guess: float, regulariser: float) -> LearnedConfidence:
         """Coefficient for one problem whose noise level is not known."""
-        return self._learned(student_level(guess), regulariser)
+        return self._learned(d, student_level(guess), regulariser)
 
-    def _learned(self, noise: Any, regulariser: float) -> LearnedConfidence:
+    def _learned(self, d: int, noise: Any, regulariser: float) -> LearnedConfidence:
         bound = self.norm_bound
-        norm = learned_norm() if bound is None else GivenNorm(regulariser * bound * bound)
+        norm = learned_norm(d) if bound is None else GivenNorm(regulariser * bound * bound)
         return LearnedConfidence(LEVELS[self.delta], float(self.factor), noise, norm)
 
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from sightline.core.linalg.cholesky import rank_one_update, solve
 from sightline.jit import compiled
 
-__all__ = ["spanning_coordinates"]
+__all__ = ["basis_of_differences", "span_of", "spanning_coordinates"]
 
 Array = NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-9
 
 
 @compiled
@@ -58,3 +60,26 @@ def spanning_coordinates(actions: Array) -> Array:
     # equal arms must stay equal to the last bit, which a matrix product does not promise
     distinct, which = np.unique(actions, axis=0, return_inverse=True)
     return np.ascontiguousarray((distinct @ basis[:rank].T)[which])
+
+
+def span_of(rows: Array) -> Array:
+    """Orthonormal basis of the span of some rows, as columns."""
+    _, singular, basis = np.linalg.svd(rows, full_matrices=False)
+    negligible = max(rows.shape) * float(np.finfo(np.float64).eps)
+    kept: Array = basis[singular > singular[0] * negligible].T
+    return kept if kept.shape[1] < rows.shape[1] else np.eye(rows.shape[1])
+
+
+def basis_of_differences(rewards: Array, seen: Array) -> Array:
+    """Orthonormal basis, as columns, of all that comparing arms is about.
+
+    It is that of the span of what arms show, if it has all differences of their rewards: a duel
+    shows nothing of what all items have in common, and no comparison needs it.  Else it is that of
+    the span of rewards and what is seen.
+    """
+    if seen.any():
+        basis, differences = span_of(seen), rewards - rewards[0]
+        outside = differences - (differences @ basis) @ basis.T
+        if np.abs(outside).max() <= _NEGLIGIBLE * np.abs(rewards).max():
+            return basis
+    return span_of(np.vstack([rewards, seen]))
