@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sightline.core.estimation.coordinates import basis_of_differences, span_of
 from sightline.core.likelihood.families import Gaussian, Likelihood, valid_likelihood
 from sightline.engine.options import Options
-from sightline.engine.units import GIVEN, Units, learned_units, span_of
+from sightline.engine.units import GIVEN, Units, learned_units
 from sightline.policies.base import Policy
 from sightline.validation import one_of, shown
 
@@ -62,8 +63,9 @@ def units_of(
         )
     known = not isinstance(likelihood, Gaussian)
     game = options.observations is not None
-    if game and span_of(options.seen).shape[1] < span_of(options.features).shape[1]:
-        return GIVEN  # nothing but a bound that is told limits what outcomes do not show
+    compared = basis_of_differences(options.features, options.seen)
+    if game and span_of(options.seen).shape[1] < compared.shape[1]:
+        return GIVEN  # only an assumed bound limits what outcomes do not show
     return learned_units(options.features, game=game, law=law, noise_known=known)
 
 
