@@ -12,10 +12,8 @@ multiplying them, changes no decision but for rounding:
 
 What a user tells is not learned.  ``noise_std`` fixes the unit.  A prior or a bound on the norm of
 theta (``tells_scale``) is in units of the reward: origin and unit are then 0 and 1, and there is no
-intercept.  The same holds for games whose outcomes do not show all differences of options: only an
-assumed bound limits the others.  Clicks and counts have a scale of their own: they
-get an intercept, no more.  Outcomes of a game get no intercept: what a constant would add to them
-is not what it would add to rewards.
+intercept.  Clicks and counts have a scale of their own: they get an intercept, no more.  Outcomes
+of a game get no intercept: what a constant would add to them is not what it would add to rewards.
 
 | symbol                                        | here          | shape      |
 |-----------------------------------------------|---------------|------------|
