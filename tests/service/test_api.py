@@ -141,6 +141,7 @@ def test_late_rewards_are_refused_and_counted_once(service: Service) -> None:
 
 def test_nothing_is_learned_from_what_was_never_used(service: Service) -> None:
     spec = {**SPECIFICATION, "reward_deadline": "2 rounds", "on_timeout": 0.0}
+    spec["early_rewards"] = False
     assert service("PUT", "/v1/experiments/short", spec).status == 201
 
     def made(activate: bool) -> str:

@@ -86,7 +86,7 @@ def test_controls_streams_and_tokens(service: Service) -> None:
     client.create("page", options=OPTIONS, noise_std=0.3, policy="IDS", control="a", stop=stop)
     assert client.status("page")["stop"]["action"] == "commit"
     differences = [one["difference"]["upper"] for one in client.estimates("page", delta=0.2)]
-    assert differences == [0.0, None, None], "nothing bounds the others before any reward"
+    assert differences == [None] * 3, "nothing bounds them before any reward"
     client.create("new", stream={"features": ["x", "y"], "most": 2}, noise_std=0.3, policy="LinUCB")
     chosen = client.ask("new", actions=np.eye(2))
     assert chosen.option in ("0", "1")

@@ -69,7 +69,8 @@ def states(store: Store) -> list[dict[str, Any]]:
 def test_live_is_the_log_done_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "SNAPSHOT_EVERY", 25)
     with running(database) as service:
-        service("PUT", PAGE, {**SPECIFICATION, "reward_deadline": "10 rounds", "on_timeout": 0.1})
+        limits = {"reward_deadline": "10 rounds", "on_timeout": 0.1, "early_rewards": False}
+        service("PUT", PAGE, {**SPECIFICATION, **limits})
         busy(service, 1)
         desk = service.heart._writer._desks["page"]
         known = {**bits(desk.session.live), "notes": desk.session.notes, "last": desk.log.last}
@@ -154,7 +155,10 @@ def test_an_experiment_moves_to_another_database(postgresql: Server, tmp_path: P
 
 
 def test_rewards_in_any_order_lead_to_the_same_state(tmp_path: Path) -> None:
-    """Counts and sums to the last bit; estimates but for the rounding of their updates."""
+    """Counts and sums to the last bit; estimates but for what the prior of the offset adds.
+
+    Its mean is the first reward that came.
+    """
     found = []
     for order in ("as asked", "reversed", "shuffled"):
         with running(f"sqlite:///{tmp_path}/{order}.db") as service:
@@ -183,9 +187,9 @@ def test_rewards_in_any_order_lead_to_the_same_state(tmp_path: Path) -> None:
         for one, other in zip(estimates, others[1], strict=True):
             assert (one["asked"], one["told"]) == (other["asked"], other["told"])
             assert one["mean_reward"] == other["mean_reward"]
-            assert one["mean"] == pytest.approx(other["mean"], rel=1e-9)
+            assert one["mean"] == pytest.approx(other["mean"], rel=1e-3)
             assert one["standard_error"] == pytest.approx(other["standard_error"], rel=1e-9)
         for one, other in zip(effects, others[2], strict=True):
-            assert one["effect"] == pytest.approx(other["effect"], rel=1e-9)
+            assert one["effect"] == pytest.approx(other["effect"], abs=1e-3)
         assert others[3]["reward"] == status["reward"]
-        assert others[3]["evidence"] == pytest.approx(status["evidence"], rel=1e-6)
+        assert others[3]["evidence"] == pytest.approx(status["evidence"], rel=1e-2)

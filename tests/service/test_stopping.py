@@ -194,7 +194,7 @@ def test_clicks_that_are_told_at_once_settle_nothing(service: Service) -> None:
             assert status["waiting_until"] > 101
     assert "committed" not in kinds(service)
     status = service("GET", f"{PAGE}/status").body
-    assert status["told"] + status["expired"] == 200
+    assert status["told"] + status["expired"] == 199
     assert not status["stop"]["settled"]
 
 

@@ -67,8 +67,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# Successes and failures of every option: half of what beta is at most, so that intervals have the
-# length of those by likelihood ratios.
+# Successes and failures that are added to those of every option.  Likelihood-ratio intervals are
+# still up to 12 % longer for beta up to 20, and 24 % at 40.
 _ADDED = 10.0
 
 

@@ -122,10 +122,14 @@ class View:
 
     @functools.cached_property
     def evidence(self) -> Evidence:
-        """Evidence of the policy, or by the test of IDS on all rewards if it has none."""
-        if self.has_test:
-            return self.report
-        return self.tested(self.told, self.totals, self.squares, self.offered, self.clock)
+        """Evidence of the policy, or by the test of IDS on all rewards if it has none.
+
+        The threshold is infinite where the data contradict what it rests on.
+        """
+        found = self.report
+        if not self.has_test:
+            found = self.tested(self.told, self.totals, self.squares, self.offered, self.clock)
+        return found._replace(threshold=math.inf) if self.contradiction else found
 
     def tested(
         self, told: Ints, totals: Array, squares: float, offered: NDArray[np.bool_], clock: Clock

@@ -47,7 +47,10 @@ def lead(status: dict[str, Any], points: Sequence[dict[str, Any]]) -> Markup:
         ) + (Markup("") if status["settled"] else _amounts(evidence, threshold))
     if best is None:
         return Markup("What is best depends on what is on offer: see the effects.")
-    if threshold is None or (evidence is None and not status["settled"]):
+    if threshold is None and evidence is not None:  # an infinite one
+        why = status["advice"] or "too few rewards have come to test that"
+        return Markup("Not settled; <bdi>{}</bdi> is ahead: {}").format(best, why.rstrip(".") + ".")
+    if evidence is None and not status["settled"]:
         return Markup("<bdi>{}</bdi> is ahead; its policy has no test of that.").format(best)
     if evidence is None or evidence >= threshold:
         return Markup("<bdi>{}</bdi> is best. That is settled").format(best) + _amounts(
