@@ -187,9 +187,9 @@ def test_rewards_in_any_order_lead_to_the_same_state(tmp_path: Path) -> None:
         for one, other in zip(estimates, others[1], strict=True):
             assert (one["asked"], one["told"]) == (other["asked"], other["told"])
             assert one["mean_reward"] == other["mean_reward"]
-            assert one["mean"] == pytest.approx(other["mean"], rel=1e-3)
+            assert one["mean"] == pytest.approx(other["mean"], abs=0.01)
             assert one["standard_error"] == pytest.approx(other["standard_error"], rel=1e-9)
         for one, other in zip(effects, others[2], strict=True):
-            assert one["effect"] == pytest.approx(other["effect"], abs=1e-3)
+            assert one["effect"] == pytest.approx(other["effect"], abs=0.01)
         assert others[3]["reward"] == status["reward"]
-        assert others[3]["evidence"] == pytest.approx(status["evidence"], rel=1e-2)
+        assert others[3]["evidence"] == pytest.approx(status["evidence"], abs=0.01)
