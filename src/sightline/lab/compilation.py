@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import multiprocessing
 import signal
 import time
@@ -99,8 +100,10 @@ def exercise(policy: Policy) -> None:
     """
     problem = end_of_optimism()
     simulate(problem, policy, 1)
-    for is_served in (False, True):
-        session = Session(problem.actions, policy, problem.noise_std)
+    # as users begin a session: with a noise level, and without one if the policy learns it
+    levels = [problem.noise_std, None] if policy.takes_unknown_noise else [problem.noise_std]
+    for noise_std, is_served in itertools.product(levels, (False, True)):
+        session = Session(problem.actions, policy, noise_std)
         session._live.states_laws = is_served
         decision = session.ask()
         session.tell(decision.id, 0.0)
