@@ -40,7 +40,7 @@ Array = NDArray[np.float64]
 #: Days after which a plan looks, by what they are called.
 _PERIODS = {1: "a day", 7: "a week", 30: "a month"}
 # By default a plan simulates so many visitors in each run at most, and in all runs together.
-_MOST_VISITORS, _VISITORS = 200_000, 1_200_000
+_MOST_VISITORS, _VISITORS = 100_000, 600_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,9 +216,9 @@ def plan(
     policy : Policy, optional
         :class:`Stakes` by default, as in a session.
     horizon : int, optional
-        Visitors in all, below 2^53; by default those of 30 days, at most 200,000.
+        Visitors in all, below 2^53; by default those of 30 days, at most 100,000.
     replications : int, optional
-        Number of runs; by default as many as take some seconds: 1,200,000 visitors in all, at
+        Number of runs; by default as many as take some seconds: 600,000 visitors in all, at
         least 6 runs and at most 100.
     seed : int
         Same seed, same plan.
