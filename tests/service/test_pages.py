@@ -136,10 +136,10 @@ def test_contexts_duels_and_factors(
 
 def test_pages_on_both_databases(database: str) -> None:
     with running(database) as service:
-        begin(service, "x", options={"a": [1.0, 0.0], "b": [0.0, 1.0]})
-        play(service, "x", 1)
-        assert "Not settled" in shown(service, "x")
-        assert '<td data-name="Decisions" class="right">1</td>' in text_of(service("GET", "/"))
+        begin(service, "x", options={"a": [1.0, 0.0], "b": [0.0, 1.0]}, noise_std=1.0)
+        play(service, "x", 3)
+        assert "Not settled: evidence" in shown(service, "x")
+        assert '<td data-name="Decisions" class="right">3</td>' in text_of(service("GET", "/"))
 
 
 def test_one_experiment_that_cannot_be_read_hides_no_other(

@@ -56,7 +56,7 @@ class Session(engine.Session):  # noqa: D101 - it is that of the engine's class,
         norm_bound : float, optional
             S, in units of the reward per unit of feature.  By default what the policy was told; if
             nothing was, none is assumed, and intervals are infinite until there are data in all
-            directions.  It is not compared with the data.
+            directions.  A warning says if the data contradict it.
 
         Returns
         -------
