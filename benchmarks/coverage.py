@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from benchmarks.parts import Parts, run_parts
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, is_before, tick
 from sightline.core.confidence.growth import solve_growth
 from sightline.core.confidence.rules import global_beta
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.seen import SeesLaw, SeesRewards, SeesRow
 from sightline.core.likelihood.laws import divergence
-from sightline.core.model import AllArms
 from sightline.engine.loop import streams
 from sightline.jit import generic, uncached
 from sightline.policies.base import choose, inspect, started, update
@@ -134,7 +134,7 @@ def _follow(
     clock, next_look = Clock(1, math.nan), 1
     estimate = state.estimate
     while clock.t <= horizon:
-        choice = choose(state, clock, AllArms(0), decisions)
+        choice = choose(state, clock, ALL_ARMS, decisions)
         if is_before(clock, choice.wake):
             if settles:
                 _note(watch, truth, choice.arm, clock.t)
@@ -151,7 +151,7 @@ def _follow(
                 watch.missed[i] = clock.t
         if clock.t >= next_look:
             next_look = clock.t + 1 + int(watch.growth * clock.t)
-            report = inspect(state, clock, AllArms(0))
+            report = inspect(state, clock, ALL_ARMS)
             if report.evidence >= report.threshold:
                 _note(watch, truth, report.best, clock.t)
         clock = tick(clock)

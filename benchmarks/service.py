@@ -103,6 +103,7 @@ def served(url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     )
     address = f"http://127.0.0.1:{port}"
     try:
+        _await(port)
         with sl.Client(address, patience=120.0) as client:
             client.create("load", **PAGE)
         yield address, process
@@ -111,7 +112,17 @@ def served(url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def speed(seconds: float, turns: int = 5) -> None:
+def _await(port: int) -> None:
+    """Wait until somebody listens; a client gives up after 3 s."""
+    until = time.monotonic() + 60.0
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.05)
+    raise OSError(f"nobody listens on port {port}")
+
+
+def speed(seconds: float, turns: int = 10) -> None:
     """Decisions per second and latencies, beside the floor, in turns."""
     headings = ("what", "per s", "p50 ms", "p99 ms", "CPU us")
     print(f"{'database':12}{'clients':>8}" + "".join(f"{heading:>10}" for heading in headings))
@@ -251,7 +262,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["all", "speed", "start", "memory", "kills", "serve"])
     parser.add_argument("arguments", nargs="*")
-    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--turns", type=int, default=10)
     parser.add_argument("--events", type=int, default=10**6)
     parser.add_argument("--experiments", type=int, default=200)
     parser.add_argument("--kills", type=int, default=1000)
@@ -260,7 +272,7 @@ def main() -> None:
     if given.what == "serve":
         serve(given.arguments[0], int(given.arguments[1]))
     if given.what in ("all", "speed"):
-        speed(given.seconds)
+        speed(given.seconds, given.turns)
     if given.what in ("all", "start"):
         start(given.events)
     if given.what in ("all", "memory"):

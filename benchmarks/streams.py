@@ -36,8 +36,9 @@ import sightline as sl
 from benchmarks.bench import machine
 from benchmarks.others import streams_worker
 from benchmarks.others.streams_worker import WIDTH, Entry, Learner, Size
+from sightline.core.action_set import ALL_ARMS, ActionSet
 from sightline.core.clock import Clock, clock_at, is_before, tick
-from sightline.core.model import OneContext, stream_model
+from sightline.core.model import stream_model
 from sightline.jit import compiled_apart, entry_for
 from sightline.policies.base import choose, show, update
 
@@ -66,6 +67,9 @@ class Live(Learner):
         self.session.tell(self.decision, reward)
 
 
+_NO_MASK = ALL_ARMS.mask
+
+
 @compiled_apart
 def _ask(
     state: Any, rows: Array, t: int, log_t: float, rng: np.random.Generator
@@ -73,7 +77,7 @@ def _ask(
     """Show new arms and choose; say also whether the outcome is to be learned from."""
     clock = Clock(t, log_t)
     show(state, rows, 0, rows.shape[0])
-    choice = choose(state, clock, OneContext(0, 0, rows.shape[0]), rng)
+    choice = choose(state, clock, ActionSet(0, rows.shape[0], _NO_MASK, 0), rng)
     return choice.arm, not is_before(clock, choice.wake)
 
 

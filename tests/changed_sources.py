@@ -11,16 +11,16 @@ from sightline import sources
 
 @contextlib.contextmanager
 def changed(module: str) -> Iterator[None]:
-    """Let a module end with another comment than it does."""
+    """Let a module have another line of code."""
     assert module in sources._files(), module
-    read = sources._content
+    read = sources._code
 
-    def content(name: str) -> bytes:
-        return read(name) + (b"# changed\n" if name == module else b"")
+    def code(name: str) -> bytes:
+        return read(name) + (b"CHANGED = 1\n" if name == module else b"")
 
     sources.hash_of.cache_clear()
     try:
-        with mock.patch.object(sources, "_content", content):
+        with mock.patch.object(sources, "_code", code):
             yield
     finally:
         sources.hash_of.cache_clear()

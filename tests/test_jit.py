@@ -19,8 +19,9 @@ import pytest
 
 import sightline as sl
 from sightline import jit
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.jit import cache
 from sightline.policies.base import choose
 from sightline.problems.noise import Gaussian, draw
@@ -32,7 +33,8 @@ SIMULATE = """
 import sightline as sl
 from sightline.engine import loop
 run = sl.simulate(sl.problems.end_of_optimism(), sl.ThompsonSampling(), 1000, seed=1)
-stats = loop._ADVANCE.cached.outer.stats
+(outer,) = loop._ADVANCE.cached.outers.values()
+stats = outer.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), run.regret[-1].hex())
 """
 
@@ -66,6 +68,13 @@ def test_a_new_process_reuses_kernels_until_any_source_changes(tmp_path: Path) -
     third = in_new_process(SIMULATE, root, cache)
     assert third[:2] == ["0", "1"]
     assert third[2] != first[2]
+    # what is no code, and what the kernel does not depend on, is no reason to compile it again
+    source.write_text(
+        text.replace('"""', '"""Not the same.  ', 1).replace("\n@", "\n# a comment\n@")
+    )
+    rival = root / "sightline" / "policies" / "lin_med.py"
+    rival.write_text(rival.read_text() + "\n\nANOTHER = 1\n")
+    assert in_new_process(SIMULATE, root, cache) == second
 
 
 COMPILE = """
@@ -97,6 +106,96 @@ def test_nothing_is_said_of_an_unwritable_cache_before_a_kernel_is_compiled(tmp_
     (tmp_path / "file").write_text("not a directory")
     code = "import warnings; warnings.simplefilter('error'); import sightline.engine.simulate"
     assert run_in_new_process(code, PACKAGE.parent, tmp_path / "file") == ""
+
+
+def danger(root: Path) -> str | None:
+    return cache._danger(root, root / "sightline" / "kernels")
+
+
+def test_a_cache_that_is_made_is_private(tmp_path: Path) -> None:
+    root = tmp_path / "new" / "cache"
+    before = os.umask(0)
+    try:
+        cache._make(root / "sightline" / "kernels")
+    finally:
+        os.umask(before)
+    made = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o700}
+    assert len(made) == 4
+    assert danger(root) is None
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o777])
+@pytest.mark.parametrize("place", [".", "sightline", "sightline/kernels"])
+def test_a_cache_that_others_can_write_is_dangerous(tmp_path: Path, place: str, mode: int) -> None:
+    cache._make(tmp_path / "sightline" / "kernels")
+    path = tmp_path / place
+    path.chmod(mode)
+    assert danger(tmp_path) == f"others may write to {path}"
+    path.chmod(mode | 0o1000)  # others cannot remove what is not theirs, but they can add to it
+    assert (danger(tmp_path) is None) == (place != "sightline/kernels")
+
+
+@pytest.mark.parametrize("place", [".", "sightline", "sightline/kernels", "sightline/kernels/f"])
+def test_a_cache_of_another_user_is_dangerous(tmp_path: Path, place: str) -> None:
+    if os.getuid():
+        pytest.skip("only the superuser can give files away")
+    cache._make(tmp_path / "sightline" / "kernels")
+    (tmp_path / "sightline/kernels/f").touch()
+    assert danger(tmp_path) is None
+    path = tmp_path / place
+    os.chown(path, 65534, 65534)
+    assert danger(tmp_path) == f"{path} belongs to another user"
+
+
+def test_what_is_in_a_cache_must_be_closed_to_others_or_unreachable(tmp_path: Path) -> None:
+    directory = tmp_path / "sightline" / "kernels"
+    cache._make(directory)
+    (directory / "f").touch()
+    (directory / "f").chmod(0o666)
+    assert danger(tmp_path) is None
+    directory.chmod(0o755)
+    assert danger(tmp_path) == f"others may write to {directory / 'f'}"
+    assert danger(tmp_path / "nothing") is None
+
+
+OWN_KERNEL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from sightline import jit
+seven = jit.compiled(lambda: 7)
+print(seven())
+"""
+
+
+@pytest.mark.slow
+def test_pickles_of_others_are_not_executed(tmp_path: Path) -> None:
+    program, kept, ran = tmp_path / "own.py", tmp_path / "cache", tmp_path / "ran"
+    program.write_text(OWN_KERNEL)
+
+    def run() -> str:
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(kept), "NUMBA_DISABLE_JIT": "0"}
+        command = [sys.executable, str(program), str(PACKAGE.parent)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout == "7\n"
+        return done.stderr
+
+    class Evil:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(ran),)
+
+    assert run() == ""
+    (index,) = kept.rglob("*.nbi")
+    directory = kept / "sightline" / "kernels"
+    index.write_bytes(pickle.dumps(Evil()))
+    directory.chmod(0o777)
+    said = run()
+    assert not ran.exists()
+    assert said.count("is not used, since others could put code there") == 1
+    assert f"others may write to {directory}" in said
+    directory.chmod(0o700)
+    run()
+    assert ran.exists(), "what numba keeps is executed: else there would be nothing to prevent"
 
 
 # The superuser can write anywhere: taking permissions away would prove nothing.
@@ -132,7 +231,7 @@ def test_saving_waits_for_other_processes(tmp_path: Path, monkeypatch: pytest.Mo
         fcntl.flock(other, fcntl.LOCK_EX)
         thread = threading.Thread(target=seven)
         thread.start()
-        while not seven.outer.signatures:  # type: ignore[attr-defined]  # compiled, not yet saved
+        while not any(one.signatures for one in seven.outers.values()):  # type: ignore[attr-defined]  # compiled, not yet saved
             time.sleep(0.01)
         assert not list(tmp_path.rglob("*.nbi"))
     thread.join()
@@ -218,7 +317,7 @@ def test_sources_outside_the_package_are_not_ours() -> None:
 
 
 def test_kernels_that_count_no_references_return_no_arrays() -> None:
-    records = "AllArms|Choice|Clock|Comparison|Evidence|Law|Mixture|OneContext|Prospect|Walk"
+    records = "ActionSet|Choice|Clock|Comparison|Evidence|Law|Mixture|Prospect|Walk"
     numbers = rf"(None|bool|int|float|{records})"
     checked = 0
     for path in PACKAGE.rglob("*.py"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -107,3 +108,12 @@ def test_sizes_are_rounded_down() -> None:
         "48 TB",
         "10**388 TB",
     ]
+
+
+def test_a_long_value_is_shown_at_once() -> None:
+    """A body of a service may be one: all others wait meanwhile."""
+    began = time.process_time()
+    text = shown("é\n" * 5_000_000)
+    assert time.process_time() - began < 0.5
+    assert text.startswith("'é")
+    assert (len(text), text[-3:]) == (80, "...")

@@ -12,6 +12,10 @@ from sightline.bounds.certificate import ConvergenceWarning as ConvergenceWarnin
 from sightline.bounds.finite_horizon import HorizonBound as HorizonBound
 from sightline.bounds.observability import Observability as Observability
 from sightline.bounds.observability import observability as observability
+from sightline.core.action_set import first_largest_offered as first_largest_offered
+from sightline.core.action_set import is_offered as is_offered
+from sightline.core.action_set import nth_offered as nth_offered
+from sightline.core.action_set import number_offered as number_offered
 from sightline.core.alternatives.parameter_set import Polytope as Polytope
 from sightline.core.clock import Clock as Clock
 from sightline.core.clock import never as never
@@ -30,10 +34,6 @@ from sightline.core.likelihood.families import Likelihood as Likelihood
 from sightline.core.likelihood.families import Poisson as Poisson
 from sightline.core.likelihood.laws import register_law as register_law
 from sightline.core.model import Model as Model
-from sightline.core.offers import first_largest_offered as first_largest_offered
-from sightline.core.offers import is_offered as is_offered
-from sightline.core.offers import nth_offered as nth_offered
-from sightline.core.offers import number_offered as number_offered
 from sightline.engine.contexts import contexts as contexts
 from sightline.engine.decisions import ClosedDecisionError as ClosedDecisionError
 from sightline.engine.decisions import Decision as Decision

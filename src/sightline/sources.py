@@ -28,6 +28,8 @@ _FROM = re.compile(rf"from[ \t]+({_PACKAGE}(?:\.\w+)*)[ \t]+import[ \t]+(\([^)]*
 _IMPORT = re.compile(rf"import[ \t]+(?:[\w.]+(?: as \w+)?, *)*({_PACKAGE}(?:\.\w+)*)")
 _NAME = re.compile(r"(\w+|\*)(?:\s+as\s+\w+)?")
 _COMMENT = re.compile(r"#[^\n]*")
+# A docstring follows the line that opens a block.  The loop is unrolled: three times as fast.
+_DOCSTRING = re.compile(r':\n[ \t]*[rR]?"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""[ \t]*\n')
 
 
 def sources_behind(*modules: str) -> tuple[Path, ...]:
@@ -63,7 +65,9 @@ def modules_behind(*modules: str) -> tuple[str, ...]:
 
 @functools.cache
 def hash_of(*modules: str) -> str:
-    """Hash of the sources behind some modules: 16 hexadecimal digits over names and contents.
+    """Hash of the code behind some modules: 16 hexadecimal digits over names and contents.
+
+    Docstrings, comments that fill a line and blank lines do not count.
 
     Parameters
     ----------
@@ -72,7 +76,7 @@ def hash_of(*modules: str) -> str:
     """
     digest = hashlib.sha256()
     for module in modules_behind(*modules):
-        content = _content(module)
+        content = _code(module)
         digest.update(f"{module}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]
 
@@ -141,6 +145,14 @@ def _files() -> dict[str, Path]:
 @functools.cache  # once: the file may be edited while the code that runs is still the old one
 def _content(module: str) -> bytes:
     return _files()[module].read_bytes()
+
+
+@functools.cache
+def _code(module: str) -> bytes:
+    """Content of a module, without what no result depends on."""
+    text = _DOCSTRING.sub(":\n", ":\n" + _content(module).decode())[2:]
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if line.strip()[:1] not in ("", "#")).encode()
 
 
 @functools.cache

@@ -56,10 +56,13 @@ def shown(value: Any) -> str:
         written = repr(value)
     except Exception:  # code of the value, or an integer in it that is too long to be printed
         return f"a {type(value).__name__}"
+    is_long = len(written) > 10 * _LONGEST
+    written = written[: 10 * _LONGEST]  # the rest of a megabyte would take a tenth of a second
     if "\n" in written:
         written = " ".join(written.split())
     written = "".join(letter if letter.isprintable() else "?" for letter in written)
-    return written if len(written) <= _LONGEST else f"{written[: _LONGEST - 3]}..."
+    is_long = is_long or len(written) > _LONGEST
+    return f"{written[: _LONGEST - 3]}..." if is_long else written
 
 
 def _integer_text(value: int) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, clock_at, is_before
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.engine.loop import streams
 from sightline.jit import registered
 from sightline.policies.base import choose, inspect, update

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.alternatives.comparison import (
     BLOCK,
     Comparison,
@@ -17,7 +18,7 @@ from sightline.core.estimation.least_squares import best_arm, least_squares, obs
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.information.round import Round, weighing, workspace
 from sightline.core.information.weights import learning_rate_rule
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.core.posterior.samples import Samples
 from sightline.jit import uncached
 from tests import naive

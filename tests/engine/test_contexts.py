@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS, block
 from sightline.core.clock import FAR, clock_at
-from sightline.core.model import ALL_ARMS, OneContext
-from sightline.engine.arrivals import _play, commit, next_offer
+from sightline.engine.arrivals import _play, commit, next_rows
 from sightline.engine.loop import context_stream
 from sightline.engine.tape import blank_tape
 from sightline.policies.base import best_of
@@ -45,10 +45,10 @@ def test_contexts_come_as_often_as_they_should() -> None:
     arrivals = PROBLEM.arrivals()
     assert isinstance(arrivals, Arrivals)
     rng = context_stream(5)
-    offers = [next_offer(arrivals, sl.LinUCB().start(PROBLEM.model), rng) for _ in range(2000)]
+    rows = [next_rows(arrivals, sl.LinUCB().start(PROBLEM.model), rng) for _ in range(2000)]
     drawn = contexts_drawn(LAW, context_stream(5).random(2000))
-    assert [offer.context for offer in offers] == drawn.tolist()
-    assert set(offers) == {OneContext(0, 0, 2), OneContext(1, 2, 5), OneContext(2, 5, 6)}
+    assert [context for _, _, context in rows] == drawn.tolist()
+    assert set(rows) == {(0, 2, 0), (2, 5, 1), (5, 6, 2)}
     shares = np.bincount(drawn) / 2000
     np.testing.assert_allclose(shares, LAW, atol=0.04)
 
@@ -72,7 +72,7 @@ def _split(rounds: float, exact: bool, seed: int) -> Array:
     arrivals.bests[:] = [0, 2, 5]
     tape = blank_tape((clock_at(10),), PROBLEM.k)
     rng = np.random.default_rng(seed)
-    _play(arrivals, tape, OneContext(1, 2, 5), 2, rounds, 1.0, exact, rng)
+    _play(arrivals, tape, block(2, 5, 1), 2, rounds, 1.0, exact, rng)
     return tape.pulls
 
 
@@ -96,7 +96,7 @@ def test_checkpoints_on_the_way() -> None:
     state = sl.IDS().start(PROBLEM.model)
     tape = blank_tape(tuple(map(clock_at, (3, 10, 50))), PROBLEM.k)
     arrivals, rng = PROBLEM.arrivals(), np.random.default_rng(0)
-    offer = OneContext(2, 5, 6)
+    offer = block(5, 6, 2)
     after = commit(arrivals, tape, state, clock_at(2), offer, 5, clock_at(40), rng)
     assert after.t == 40
     assert tape.next_mark[0] == 2
@@ -111,7 +111,7 @@ def test_a_committed_policy_plays_its_best_arms(policy: sl.IDS) -> None:
     later = run.pulls[1] - run.pulls[0]
     np.testing.assert_allclose(later[PROBLEM.best] / later.sum(), LAW, rtol=1e-3)
     state = policy.start(PROBLEM.model)
-    assert best_of(state, clock_at(1), OneContext(1, 2, 5)) == 2
+    assert best_of(state, clock_at(1), block(2, 5, 1)) == 2
     assert best_of(state, clock_at(1), ALL_ARMS) == 0
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.engine.effects import effects
 from sightline.engine.ellipsoid import ellipsoid_in, ellipsoid_of, evidence_of
 from sightline.engine.loop import walk

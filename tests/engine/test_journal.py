@@ -16,7 +16,8 @@ import pytest
 
 import sightline as sl
 from sightline.engine import live
-from sightline.engine.journal import FileLock, Journal
+from sightline.engine.journal import Journal
+from sightline.engine.sqlite_files import FileLock
 from tests.own_policies import EpsilonGreedy
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)

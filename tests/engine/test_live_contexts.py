@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import block
 from sightline.core.clock import Clock, clock_at, is_before
-from sightline.core.model import OneContext
 from sightline.engine import live
 from sightline.engine.loop import context_stream, streams
 from sightline.engine.options import Options
@@ -470,7 +470,7 @@ def test_contexts_by_name_and_number() -> None:
     assert numbered.contexts is not None
     assert numbered.contexts.names == ("0", "1")
     assert numbered.columns == ("age", "income")
-    assert numbered.contexts.contexts().offer(1) == OneContext(1, 2, 5)
+    assert numbered.contexts.contexts().offer(1) == block(2, 5, 1)
     with pytest.raises(ValueError, match="context must be given"):
         OPTIONS.index("red")
     with pytest.raises(ValueError, match="adding an option needs"):
@@ -629,7 +629,7 @@ def test_probabilities_are_those_of_the_law_in_every_context() -> None:
         context = int(rng.random() < 0.3)
         state, clock = session._live.state, session._live.clock
         probabilities = np.zeros(6)
-        law(state, clock, OneContext(context, 3 * context, 3 * context + 3), rng, probabilities)
+        law(state, clock, block(3 * context, 3 * context + 3, context), rng, probabilities)
         decision = session.ask(context=context)
         assert decision.probability == pytest.approx(probabilities[decision.arm], abs=1e-12)
         if not decision.exploring:
@@ -654,5 +654,5 @@ def test_a_loaded_session_knows_how_often_contexts_came(policy: sl.Policy, tmp_p
     assert repr(loaded.status()) == repr(session.status())
     probabilities = np.zeros(6), np.zeros(6)
     for one, found in zip((session, loaded), probabilities, strict=True):
-        law(one._live.state, one._live.clock, OneContext(1, 2, 5), rng, found)
+        law(one._live.state, one._live.clock, block(2, 5, 1), rng, found)
     np.testing.assert_array_equal(*probabilities)

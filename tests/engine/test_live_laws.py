@@ -11,8 +11,6 @@ import pytest
 import sightline as sl
 from tests.marks import thorough, without_compilation
 
-DATA = Path(__file__).parents[1] / "data"
-
 
 def pages() -> sl.Options:
     return sl.factorial({"picture": ["large", "small"], "text": ["short", "long"]})
@@ -148,13 +146,6 @@ def test_rewards_that_look_like_clicks_are_pointed_out() -> None:
     for _ in range(100):
         numbers.tell(numbers.ask().id, 0.3)
     assert numbers.status().advice == ""
-
-
-def test_files_from_before_there_were_laws() -> None:
-    session = sl.Session.load(DATA / "session-layout-6.npz", now=lambda: 1000.0)
-    status = session.status()
-    assert (status.round, status.told, status.pending) == (13, 10, 2)
-    assert session.options.items is not None
 
 
 @thorough

@@ -175,3 +175,15 @@ def test_too_little_noise_is_contradicted() -> None:
     assert session.status().advice == ""
     told(session, lambda decision: decision.arm, 40, 1)
     assert session.status().advice.startswith("Rewards vary more than noise_std=0.25 allows")
+
+
+def test_effects_keep_small_differences_between_large_rewards() -> None:
+    found = []
+    for offset in (0.0, 1e12):
+        rng = np.random.default_rng(0)
+        session = sl.Session(np.eye(3), sl.LinUCB(), seed=0)
+        for _ in range(60):
+            made = session.ask()
+            session.tell(made, offset + 3.0 + made.arm + rng.standard_normal())
+        found.append(session.effects()[["effect", "lower", "upper"]].to_numpy() - offset)
+    assert found[1] == pytest.approx(found[0], abs=2e-3)  # rewards of 1e12 keep 1e-4

@@ -14,10 +14,11 @@ import pandas as pd
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ActionSet, block
 from sightline.core.clock import clock_at, is_before
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe, show_arms
-from sightline.core.model import Model, OneContext, stream_model
+from sightline.core.model import Model, stream_model
 from sightline.engine import ledger, live
 from sightline.engine.journal import set_of_bytes
 from sightline.engine.loop import context_stream, streams
@@ -86,7 +87,7 @@ def by_hand(policy: sl.Policy, sets: list[Array], errors: Array, delay: int) -> 
     played: list[Played] = []
     for t, rows in enumerate(sets, 1):
         place(state, rows, 0, len(rows))
-        arm, _, wake = ask(state, clock_at(t), OneContext(0, 0, len(rows)), rng)
+        arm, _, wake = ask(state, clock_at(t), block(0, len(rows)), rng)
         played.append(Played(int(arm), not is_before(clock_at(t), wake)))
         if played[-1].exploring:
             announce(state, clock_at(t), int(arm))
@@ -487,7 +488,7 @@ class Own(sl.Policy):
         return OwnState(least_squares(model, 1.0))
 
 
-def _choose_own(state: OwnState, clock: Any, offer: OneContext, rng: Any) -> Choice:
+def _choose_own(state: OwnState, clock: Any, offer: ActionSet, rng: Any) -> Choice:
     return Choice(int(state.estimate.arms.means[: offer.stop].argmax()), 1.0, clock)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS, some_arms
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, SomeArms
 from sightline.jit import callable_for
 from sightline.policies.base import choose, law
 from tests.marks import thorough, without_compilation
@@ -90,7 +90,7 @@ def test_the_law_is_that_of_the_choices(policy: sl.Policy) -> None:
 def test_the_law_of_some_arms(policy: sl.Policy) -> None:
     state = told(policy)._live.state
     probabilities = np.zeros(4)
-    offer = SomeArms(np.array([False, True, True, False]))
+    offer = some_arms(np.array([False, True, True, False]))
     arguments = (state, clock_at(13), offer, np.random.default_rng(1), probabilities)
     callable_for(law, state)(*arguments)
     assert probabilities[[0, 3]].tolist() == [0.0, 0.0]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.core.model import AllArms
+from sightline.core.action_set import ActionSet
 from sightline.engine.archive import write_snapshot
 from sightline.engine.loop import streams
 from sightline.engine.turns import answer
@@ -157,7 +157,7 @@ def test_a_commitment_answers_without_computing_and_learns_nothing() -> None:
     rounds = before.next_exploration - before.round
     assert rounds > 10
     table = session._live.table
-    session._live._entries[answer, AllArms] = interpreted(answer)
+    session._live._entries[answer, ActionSet] = interpreted(answer)
     for _ in range(rounds):
         session._live.table = table._replace(state=None)  # whoever asks the policy will notice
         decision = session.ask()
@@ -259,7 +259,7 @@ def test_a_saved_file_is_plain_data(tmp_path: Path) -> None:
     with np.load(tmp_path / "state", allow_pickle=False) as archive:
         header = json.loads(archive["header"].tobytes())
         assert not any(archive[name].dtype.hasobject for name in archive.files)
-    assert (header["format"], header["version"]) == ("sightline-session", 9)
+    assert (header["format"], header["version"]) == ("sightline-session", 10)
     assert header["policy"]["type"] == "IDS"
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
@@ -386,7 +386,7 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "its format is 'other'"),
-        ({"version": 10}, "its version 10 is later than 9: upgrade sightline"),
+        ({"version": 11}, "its version 11 is later than 10: upgrade sightline"),
         ({"version": 1}, "its version 1 is older than 2"),
         (
             {"state": {"class": "IDSState", "version": 2}},

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import sightline as sl
-from sightline.core.model import ALL_ARMS
+from sightline.core.action_set import ALL_ARMS
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
 from sightline.engine.loop import walk
 from sightline.engine.settling import settle

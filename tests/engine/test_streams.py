@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import block
 from sightline.core.clock import clock_at
 from sightline.core.consistency import check_consistency
+from sightline.core.estimation.context_distribution import SETS_KEPT
 from sightline.core.estimation.least_squares import (
     REFRESH_AFTER_UPDATES,
     least_squares,
     observe,
     show_arms,
 )
-from sightline.core.estimation.reservoir import SETS_KEPT
-from sightline.core.model import OneContext, stream_model
+from sightline.core.model import stream_model
 from sightline.policies.base import choose, decided, dropped, show, update
 from sightline.policies.stakes.flight import see_all_landed
 from sightline.problems.streams import SphereArms, StreamBandit, recorded_stream, sphere_stream
@@ -156,7 +157,7 @@ def _sets_shown(policy: sl.Policy, rounds: int, seed: int) -> tuple[Any, Array]:
     for t in range(1, rounds + 1):
         rows = np.array([[float(t), 1.0], [1.0, float(t)]])
         show(state, rows, 0, 2)
-        arm = choose(state, clock_at(t), OneContext(0, 0, 2), rng).arm
+        arm = choose(state, clock_at(t), block(0, 2, 0), rng).arm
         update(state, clock_at(t), arm, float(rng.standard_normal()))
     return state, rows
 

@@ -172,6 +172,20 @@ def test_what_is_told_is_used() -> None:
 
 
 @without_compilation
+@pytest.mark.parametrize("noise", [0.3, 3.0])
+@pytest.mark.parametrize("policy", [sl.Stakes(), sl.LinUCB(), sl.ThompsonSampling()], ids=str)
+def test_a_noise_level_is_checked_where_options_are_new(policy: sl.Policy, noise: float) -> None:
+    rng = np.random.default_rng(1)
+    session = sl.Session(sl.stream(3, most=4), policy, noise_std=0.3, seed=0)
+    for _ in range(60):
+        actions = rng.standard_normal((4, 3))
+        made = session.ask(actions=actions)
+        mean = 1e5 + actions[made.arm] @ np.array([5.0, 10.0, -5.0])
+        session.tell(made, mean + noise * rng.standard_normal())
+    assert ("noise_std=0.3 allows" in session.status().advice) == (noise > 0.3)
+
+
+@without_compilation
 def test_a_noise_level_that_is_too_small_is_noticed() -> None:
     session = sl.Session(np.eye(3), noise_std=1.0, seed=0)
     play(session, 200, 1.0, 0.0)

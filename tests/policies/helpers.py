@@ -3,8 +3,8 @@
 import numpy as np
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS
 from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
 from sightline.policies.base import choose, update

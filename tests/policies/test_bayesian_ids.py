@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import BayesianIDS, LinearBandit, Session, choose, inspect, simulate, update
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.engine.loop import streams
 from sightline.problems import end_of_optimism, unit_sphere
 from tests import naive, naive_bayes

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS, block
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, OneContext, bandit_model, stream_model
+from sightline.core.model import bandit_model, stream_model
 from sightline.policies.base import choose, law, show, update
 from tests.marks import without_compilation
 from tests.naive import Array
@@ -54,7 +55,7 @@ def test_the_law_is_that_of_the_arms_on_offer_alone(information: str, sampling: 
         truth = _law(alone, ALL_ARMS, len(arms))
         np.testing.assert_allclose(found[offer.start : offer.stop], truth, atol=1e-6)
         show(streamed, arms, 0, len(arms))
-        new = _law(streamed, OneContext(0, 0, len(arms)), 5)
+        new = _law(streamed, block(0, len(arms)), 5)
         np.testing.assert_allclose(new[: len(arms)], truth, atol=1e-6)
 
 

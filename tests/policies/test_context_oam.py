@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ActionSet
 from sightline.core.clock import clock_at
 from sightline.core.consistency import check_consistency
-from sightline.core.model import OneContext
 from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import choose, inspect, update
 from tests import naive_allocation_policies as fixed
@@ -57,7 +57,7 @@ def _sets(problem: sl.ContextualBandit) -> list[Array]:
     return np.split(problem.actions, problem.starts[1:-1])
 
 
-def _offer(problem: sl.ContextualBandit, context: int) -> OneContext:
+def _offer(problem: sl.ContextualBandit, context: int) -> ActionSet:
     assert problem.model.contexts is not None
     return problem.model.contexts.offer(context)
 

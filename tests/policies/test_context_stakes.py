@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS, block
 from sightline.core.clock import clock_at, is_before
-from sightline.core.model import ALL_ARMS, OneContext
 from sightline.core.posterior.losses import expected_loss
 from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import at_stake, choose, law, update
@@ -142,8 +142,8 @@ def test_where_best_arms_tell_everything_exploration_ends() -> None:
 def test_what_is_at_stake_is_a_mean_over_contexts() -> None:
     world = problem(0)
     state = after(world, 20, 0, sl.Stakes())
-    loss, price = at_stake(state, clock_at(21), OneContext(0, 0, 3))
-    other, same_price = at_stake(state, clock_at(21), OneContext(1, 3, 7))
+    loss, price = at_stake(state, clock_at(21), block(0, 3, 0))
+    other, same_price = at_stake(state, clock_at(21), block(3, 7, 1))
     assert 0 < loss == pytest.approx(other)
     assert 0 < price == pytest.approx(same_price)
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import ExploreThenAllocate, LinearBandit, choose, inspect, simulate, update
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, never
-from sightline.core.model import ALL_ARMS
 from sightline.engine.loop import streams
 from sightline.policies.explore_then_allocate import ExploreThenAllocateState
 from sightline.problems import unit_sphere

@@ -8,9 +8,10 @@ import pytest
 
 import sightline as sl
 from sightline import GCB, PEGE, LinearGame, LinUCB, MaximumInformation, ThompsonSampling
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.allocation.observers import observer_set
 from sightline.core.clock import FAR, Clock, clock_at, is_before
-from sightline.core.model import ALL_ARMS, Model, bandit_model
+from sightline.core.model import Model, bandit_model
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, inspect, update
 from sightline.policies.ids.bayesian import current_bayesian_gains
@@ -162,7 +163,7 @@ def bayesian_gains(model: Model, posterior: str) -> Array:
     for t, arm in enumerate([0, 1, 3, 3], start=1):
         shown = model.observations[arm] @ np.array([0.4, 0.1])
         update(state, clock_at(t), arm, shown if len(shown) > 1 else float(shown[0]))
-    current_bayesian_gains(state)
+    current_bayesian_gains(state, ALL_ARMS)
     return np.array(state.gains)
 
 

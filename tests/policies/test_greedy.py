@@ -5,8 +5,9 @@ import pytest
 
 import sightline as sl
 from sightline import EpsilonGreedy, LinearBandit, choose, update
+from sightline.core.action_set import ALL_ARMS, ActionSet, block, some_arms
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, AllArms, OneContext, SomeArms, bandit_model
+from sightline.core.model import bandit_model
 from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import inspect, law
 from sightline.problems import contextual_simple, unit_sphere
@@ -55,11 +56,11 @@ def test_runs_of_all_data_at_once(policy: EpsilonGreedy) -> None:
     assert arms.tolist() == played
 
 
-OFFERS: dict[str, tuple[AllArms | SomeArms | OneContext, list[int]]] = {
+OFFERS: dict[str, tuple[ActionSet, list[int]]] = {
     "all": (ALL_ARMS, list(range(6))),
-    "some": (SomeArms(np.array([False, True, True, False, False, True])), [1, 2, 5]),
-    "one": (SomeArms(np.arange(6) == 4), [4]),
-    "context": (OneContext(1, 2, 5), [2, 3, 4]),
+    "some": (some_arms(np.array([False, True, True, False, False, True])), [1, 2, 5]),
+    "one": (some_arms(np.arange(6) == 4), [4]),
+    "context": (block(2, 5, 1), [2, 3, 4]),
 }
 
 

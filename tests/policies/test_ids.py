@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, choose, simulate, update
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, is_before
 from sightline.core.confidence.rules import ConfidenceRule, needs_norm_bound
-from sightline.core.model import ALL_ARMS
 from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
 from sightline.policies.ids.policy import IDSState, ids_distribution

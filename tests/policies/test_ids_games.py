@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.information.gaps import GAPS
-from sightline.core.model import ALL_ARMS
 from sightline.core.persistence import persistent_arrays
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, law, update

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
 from sightline.core.clock import clock_at
 from sightline.core.likelihood.laws import GaussianLaw
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, inspect, update
 from sightline.policies.ids.policy import ids_distribution

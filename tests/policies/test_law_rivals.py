@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.confidence.likelihood_set import begin_set, highest_predictor
 from sightline.core.likelihood.laws import LogisticLaw
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.policies.base import choose, update
 from sightline.policies.ofuglb import OFUGLBState, _radius
 from tests import naive_law_rivals, naive_laws

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import sightline as sl
 from sightline import LinearBandit, LinMED, LogDet, LogLog, choose, simulate, update
+from sightline.core.action_set import ALL_ARMS, ActionSet, block, some_arms
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, OneContext, SomeArms, bandit_model
+from sightline.core.model import bandit_model
 from sightline.engine.loop import streams
 from sightline.policies.lin_med import DESIGN_TOLERANCE, LinMEDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
@@ -78,14 +79,14 @@ def test_probabilities_of_all_data_at_once(problem: LinearBandit, configuration:
         update(state, clock_at(t), arm, rewards[-1])
 
 
-def offers_of(kind: str, k: int) -> list[tuple[OneContext | SomeArms, list[int]]]:
+def offers_of(kind: str, k: int) -> list[tuple[ActionSet, list[int]]]:
     """Return offers that come in turn, with the arms in them."""
     if kind == "contexts":
         blocks = [(0, 2), (2, 3), (3, k)]
-        return [(OneContext(c, *b), list(range(*b))) for c, b in enumerate(blocks)]
+        return [(block(*b, c), list(range(*b))) for c, b in enumerate(blocks)]
     rng = np.random.default_rng(0)
     flags = [rng.permutation(np.arange(k) < n) for n in (1, 2, k - 1, k, 3)]
-    return [(SomeArms(flag), np.flatnonzero(flag).tolist()) for flag in flags]
+    return [(some_arms(flag), np.flatnonzero(flag).tolist()) for flag in flags]
 
 
 @pytest.mark.parametrize("kind", ["contexts", "some arms"])

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import FixedBeta, LinearBandit, LinUCB, LogDet, LogLog, choose, simulate, update
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
 from sightline.problems import end_of_optimism, large_gaps

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import sightline as sl
 from sightline import LinearBandit, PhasedElimination, Session, choose, inspect, simulate, update
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, never
-from sightline.core.model import ALL_ARMS
 from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
 from sightline.policies.phased_elimination import PhasedEliminationState

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import sightline as sl
 from sightline import SOLID, FixedBeta, LinearBandit, LogDet, LogLog
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS
 from sightline.engine.loop import streams
 from sightline.policies.base import Evidence, choose, inspect, update
 from sightline.policies.solid.policy import SOLIDState

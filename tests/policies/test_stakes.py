@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS, some_arms
 from sightline.core.clock import Clock, clock_at, is_before
-from sightline.core.model import ALL_ARMS, SomeArms
 from sightline.engine.loop import streams
 from sightline.policies.base import at_stake, choose, decided, dropped, law, update
 from sightline.policies.stakes.randomised import stakes_law
@@ -165,7 +165,7 @@ def test_some_arms_on_offer() -> None:
     decisions = streams(3)[0]
     available = np.array([False, True, False, True, False, True])
     for t in range(21, 60):
-        choice = choose(state, clock_at(t), SomeArms(available), decisions)
+        choice = choose(state, clock_at(t), some_arms(available), decisions)
         assert available[choice.arm]
         assert Clock(*choice.wake).t == t
         update(state, clock_at(t), choice.arm, float(SPHERE.means[choice.arm]))

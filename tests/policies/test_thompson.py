@@ -17,8 +17,9 @@ from sightline import (
     simulate,
     update,
 )
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
 from sightline.policies.thompson import ThompsonState

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import FixedBeta, LinearBandit, LogDet, LogLog, TopTwo, choose, simulate, update
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
 from sightline.policies.top_two import TopTwoState

@@ -10,25 +10,21 @@ import pytest
 from benchmarks import coverage
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.confidence.fixed_beta import FixedConfidence
 from sightline.core.confidence.rules import global_beta, local_beta
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.model import ALL_ARMS
-from sightline.core.persistence import migrated, persistent_arrays
-from sightline.engine.archive import Snapshot, unpack
 from sightline.engine.loop import walk
 from sightline.lab.specification import from_toml, to_toml
 from sightline.policies.base import choose, started
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.policies.ids.state import IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
-from sightline.policies.stakes.parts import StakesState
 from sightline.problems.catalogue import build as build_problem
 from sightline.problems.catalogue import describe as describe_problem
 from tests import naive
 from tests.marks import thorough, without_compilation
-from tests.naive import Array
 
 FREE = sl.LogDet(norm_bound=None)
 LEARNING: dict[str, sl.Policy] = {
@@ -196,31 +192,6 @@ def test_problems_and_policies_come_back_from_files(rewards: sl.Gaussian) -> Non
 def test_levels_that_are_none_are_refused(std: Any, guess: float) -> None:
     with pytest.raises(ValueError, match="must be"):
         sl.Gaussian(std, guess)
-
-
-@without_compilation
-def test_stakes_reads_what_it_kept_beside_the_estimate_before() -> None:
-    """A file of the layout before; its threshold is computed from what it kept."""
-    state, _, _ = learned_state(sl.Stakes(), problem(), 30)
-    arrays: dict[str, Array] = dict(persistent_arrays(state))
-    old = {name: array for name, array in arrays.items() if "confidence" not in name}
-    old["state.noise.errors"] = old.pop("state.estimate.noise.errors")
-    again = started(sl.Stakes(), problem().model)
-    header = {"state": {"class": "StakesState", "version": 1}}
-    unpack(Snapshot(header, old), again)
-    for name, array in persistent_arrays(again):
-        np.testing.assert_allclose(array, arrays[name], rtol=1e-12)
-    assert migrated(StakesState, 1, {"state.guard": np.ones(1)}) == {"state.guard": np.ones(1)}
-
-
-@without_compilation
-def test_numbers_that_do_not_follow_are_refused() -> None:
-    state, _, _ = learned_state(sl.LinUCB(confidence=FREE), problem(), 30)
-    arrays = {name: array.copy() for name, array in persistent_arrays(state)}
-    arrays["state.confidence.noise.level"] += 0.1
-    header = {"state": {"class": "LinUCBState", "version": 1}}
-    with pytest.raises(ValueError, match="level must follow from the estimate"):
-        unpack(Snapshot(header, arrays), started(sl.LinUCB(confidence=FREE), problem().model))
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.likelihood.families import Likelihood
-from sightline.core.model import ALL_ARMS
 from sightline.engine.factorial import GRAND_MEAN
 from sightline.report.supposed import supposed_parameter
 from tests.marks import without_compilation

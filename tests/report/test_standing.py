@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
+from sightline.engine.decisions import Pending
+from sightline.engine.ledger import Closing
 from sightline.report.standing import View, view_of
 from tests.marks import without_compilation
 
@@ -23,12 +25,16 @@ SIGMA = 0.2
 def told(options: Any, rounds: int, seed: int = 0) -> View:
     session = sl.Session(options, sl.LinUCB(), SIGMA, seed=1, units="given")
     rng = np.random.default_rng(seed)
-    k = len(session.options)
+    k, data = len(session.options), session._live.table.data
+    assert data is not None
     for _ in range(rounds):  # played by no policy: whatever was chosen, the test holds
         arm = int(rng.integers(k))
         seen = session.options.seen[arm]
+        reward = float(seen @ [0.2, 0.7] + SIGMA * rng.standard_normal())
+        made = Closing(Pending("", arm, True, 1, 1.0, 0.0), "told", reward, 0.0)
+        data.enter(data.planned([made]))
         session._live.standing.told[arm] += 1
-        session._live.standing.totals[arm] += seen @ [0.2, 0.7] + SIGMA * rng.standard_normal()
+        session._live.standing.totals[arm] += reward
     return view_of(session._live)
 
 

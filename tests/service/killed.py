@@ -29,6 +29,7 @@ from sightline.service.bodies import Specification
 from sightline.service.entries import Entry
 from sightline.service.hosted import Hosted
 from sightline.service.loading import load_session, warm
+from sightline.service.settings import Settings
 from sightline.service.store import Store
 from tests.service.databases import Server, new_database
 from tests.service.forked import SPECIFICATION, Book, begin_service, clients, end, fork
@@ -160,7 +161,8 @@ def survive(count: int, url: str, servers: int, seed: int) -> dict[str, Any]:
     """Kill services so many times."""
     rng = random.Random(seed)
     live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
-    warm(begin(Specification.model_validate(SPECIFICATION), 10).snapshot())
+    wanted = Specification.model_validate(SPECIFICATION)
+    warm(begin(wanted, Settings()).snapshot(), wanted)  # no service lives long enough for that
     witnesses: list[Witness] = []
     again: list[dict[str, Any]] = []
     repeated = 0
@@ -198,7 +200,8 @@ def survive_database(
     """Kill PostgreSQL so many times, under one service that goes on."""
     rng = random.Random(seed)
     live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
-    warm(begin(Specification.model_validate(SPECIFICATION), 10).snapshot())
+    wanted = Specification.model_validate(SPECIFICATION)
+    warm(begin(wanted, Settings()).snapshot(), wanted)  # no service lives long enough for that
     witnesses: list[Witness] = []
     again: list[dict[str, Any]] = []
     repeated = 0

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import uvicorn
 from fastapi import FastAPI
 
 from sightline.service.heart import Heart
@@ -32,8 +33,9 @@ class Answer(NamedTuple):
 class Service:
     """A service that runs, at a port of this machine."""
 
-    def __init__(self, app: FastAPI, store: Store, port: int) -> None:
-        self.app, self.store, self.port = app, store, port
+    def __init__(self, app: FastAPI, store: Store, server: uvicorn.Server) -> None:
+        self.app, self.store, self.server = app, store, server
+        port = self.port = server.servers[0].sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         self._own = threading.local()
 
@@ -52,7 +54,25 @@ class Service:
         token: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """Send one request."""
+        """Send one request, and again while code is being compiled for it."""
+        until = time.monotonic() + 120.0
+        while True:
+            answer = self.once(method, path, body, key, token, headers)
+            compiling = answer.status == 503 and "problem:compiling" in str(answer.body)
+            if not compiling or time.monotonic() > until:
+                return answer
+            time.sleep(0.2)
+
+    def once(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        key: str | None = None,
+        token: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """Send one request, once."""
         sent = dict(headers or {})
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
@@ -77,16 +97,16 @@ class Service:
 def running(url: str, **settings: Any) -> Iterator[Service]:
     """Run a service in a thread."""
     with Store(url) as store:
-        chosen = Settings(**{"rate": 0.0, "bound_limit": 0.0, **settings})  # c* costs a process
+        # c* costs a process
+        chosen = Settings(**{"rate": 0.0, "guesses": 0.0, "bound_limit": 0.0, **settings})
         app = create_dashboard(store, chosen)
-        server = server_of(app, "127.0.0.1", 0, "critical")
+        server = server_of(app, "127.0.0.1", 0, "critical", chosen)
         thread = threading.Thread(target=server.run)
         thread.start()
         while not server.started and thread.is_alive():
             time.sleep(0.005)
-        port = server.servers[0].sockets[0].getsockname()[1]
         try:
-            yield Service(app, store, port)
+            yield Service(app, store, server)
         finally:
             server.should_exit = True
             thread.join()

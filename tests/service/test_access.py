@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import http.cookies
 import logging
+import socket
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sightline.service.gate import Guesses
 from sightline.service.serving import is_loopback, serve
+from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.service.tokens import create_token, list_tokens, revoke_token
+from sightline.service.tokens import LastAdminError, create_token, list_tokens, revoke_token
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
 
@@ -206,6 +212,138 @@ def test_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
         assert "access-control-allow-origin" not in {name.lower() for name in preflight.headers}
 
 
+@pytest.mark.parametrize(
+    "cookies",
+    [
+        "sightline_token={}",
+        "x[y]=1; sightline_token={}",
+        'a=b; sightline_token={}; x="; y',
+        ";;=;sightline_token={};,;\\",
+        '"\\"; x sightline_token=1; sightline_token={}',
+        'a="' + 15_000 * "\\" + '"; sightline_token={}',
+    ],
+)
+def test_cookies_of_others_sign_nobody_out(closed: Closed, cookies: str) -> None:
+    cookie = {"Cookie": cookies.format(closed.tokens["reader"])}
+    assert closed.service("GET", f"{PAGE}/status", headers=cookie).status == 200
+    wrong = {"Cookie": cookies.format("x")}
+    assert closed.service("GET", f"{PAGE}/status", headers=wrong).status == 401
+
+
+def test_only_our_cookie_is_parsed(closed: Closed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser of the standard library takes a second for 16 kB, and everybody waits."""
+
+    def slow(text: str) -> str:
+        raise AssertionError(text)
+
+    monkeypatch.setattr(http.cookies, "_unquote", slow)
+    cookie = {"Cookie": f'a="\\\\"; sightline_token={closed.tokens["admin"]}'}
+    for path in ("/v1/health", "/v1/experiments", "/", "/sign-in"):
+        assert closed.service("GET", path, headers=cookie).status == 200
+
+
+def raw(service: Service, *headers: str) -> int:
+    """Send headers as they are, and return the status."""
+    lines = ["GET /v1/tokens HTTP/1.1", *headers, "Connection: close", "", ""]
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20.0) as connection:
+        connection.sendall("\r\n".join(lines).encode())
+        return int(connection.recv(100).split()[1])
+
+
+def test_without_a_token_no_proxy_is_served(tmp_path: Path) -> None:
+    """Through a proxy on this machine everybody would be local."""
+    with running(f"sqlite:///{tmp_path}/x.db") as service:
+        assert raw(service, "Host: localhost") == 200
+        for header in (
+            "X-Forwarded-For: 192.0.2.1",
+            "X-Forwarded-Host: example.org",
+            "x-forwarded-proto: https",
+            "Forwarded: for=192.0.2.1",
+            "X-Real-IP: 192.0.2.1",
+            "Via: 1.1 proxy",
+        ):
+            assert raw(service, "Host: localhost", header) == 403
+        assert raw(service) == 403
+        for hosts in (("localhost", "example.org"), ("example.org", "localhost"), 2 * ("::1",)):
+            assert raw(service, *(f"Host: {host}" for host in hosts)) == 400
+        token = service("POST", "/v1/tokens", {"name": "a", "role": "admin"}).body["token"]
+        bearer = f"Authorization: Bearer {token}"
+        assert raw(service, "Host: example.org", "X-Forwarded-For: 192.0.2.1", bearer) == 200
+        assert raw(service, "Host: example.org", "Host: example.org", bearer) == 400
+
+
+def test_invalid_tokens_are_refused_by_address(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    with Store(url, serving=False) as store:
+        token = create_token(store, "a", "admin")
+    with running(url, guesses=0.01, burst=500.0) as service:
+
+        def guess(address: str) -> int:
+            sent = {"X-Forwarded-For": address}
+            return service("GET", "/v1/tokens", token="x", headers=sent).status
+
+        assert [guess("192.0.2.1") for _ in range(5)] == 5 * [401]
+        assert 429 in [guess("192.0.2.1") for _ in range(5)]
+        assert guess("192.0.2.2") == 401
+        assert [guess(f"2001:db8::{i}") for i in range(9)].count(401) < 9  # one network
+        assert [guess(f"2001:db8:0:{i}::") for i in range(1, 10)].count(401) == 9
+        same = {"X-Forwarded-For": "192.0.2.1"}
+        for _ in range(9):
+            assert service("GET", "/v1/tokens", token=token, headers=same).status == 200
+            assert service("GET", "/v1/tokens", headers=same).status == 401  # it guesses nothing
+        form = {"Origin": "http://example.org", "Host": "example.org"}
+        tried = [
+            service("POST", "/sign-in", f"token={one}".encode(), headers=same | form).status
+            for one in (*range(9), token)
+        ]
+        assert set(tried[:-1]) <= {401, 429}
+        assert 429 in tried
+        assert tried[-1] == 303
+
+
+def test_guesses_take_little_memory() -> None:
+    guesses = Guesses(Settings(guesses=1e9))
+    for i in range(25_000):
+        guesses.count({"client": (f"10.0.{i >> 8}.{i & 255}", 1)})
+        guesses.count({"client": (f"no address {i}", 1)})
+        guesses.count({"client": None})
+    assert len(guesses._buckets) == 10_000
+
+
+def test_admins_who_revoke_each_other_leave_one(database: str) -> None:
+    with Store(database, serving=False) as store:
+        for i in range(8):
+            pair = [f"{i}{letter}" for letter in "ab"]
+            for name in pair:
+                create_token(store, name, "admin")
+            at_once = threading.Barrier(2)
+
+            def revoke(name: str, at_once: threading.Barrier = at_once) -> bool:
+                at_once.wait(20.0)
+                try:
+                    revoke_token(store, name, keep_admin=True)
+                except LastAdminError:
+                    return False
+                return True
+
+            with ThreadPoolExecutor(2) as pool:
+                assert sorted(pool.map(revoke, pair)) == [False, True]
+            (left,) = [one.name for one in list_tokens(store) if one.revoked is None]
+            revoke_token(store, left)
+
+
+def test_of_two_tokens_with_one_name_one_is_made(database: str) -> None:
+    with running(database) as service:
+        admin = service("POST", "/v1/tokens", {"name": "a", "role": "admin"}).body["token"]
+
+        def create(_: int) -> int:
+            body = {"name": "b", "role": "client"}
+            return service("POST", "/v1/tokens", body, token=admin).status
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sorted(pool.map(create, range(8))) == [201, *7 * [409]]
+
+
 def test_limits(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/x.db"
     with running(url, largest_body=2000, most_options=3, most_decisions=5) as service:
@@ -225,6 +363,20 @@ def test_limits(tmp_path: Path) -> None:
         refused = [one for one in answers if one.status == 429]
         assert 3 <= len(refused) < 10
         assert refused[0].headers["retry-after"] == "1"
+
+
+def test_limits_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Settings.from_environment(
+        {"SIGHTLINE_HEADER_SIZE": "4096", "SIGHTLINE_BODY_TIME": "2.5", "SIGHTLINE_DATABASE": "x"},
+        rate=3.0,
+    )
+    assert found == Settings(header_size=4096, body_time=2.5, rate=3.0)
+    for name, value in (("BODY_TIME", "soon"), ("IDLE_TIME", "-1"), ("MOST_CONNECTIONS", "1.5")):
+        with pytest.raises(ValueError, match=f"SIGHTLINE_{name} must be a .*number, 0 or larger"):
+            Settings.from_environment({f"SIGHTLINE_{name}": value})
+    monkeypatch.setenv("SIGHTLINE_ANSWER_TIME", "nan")
+    with pytest.raises(ValueError, match="SIGHTLINE_ANSWER_TIME must be a number"):
+        serve(f"sqlite:///{tmp_path}/x.db")
 
 
 def test_every_answer_has_security_headers(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from sightline.service.store import Store
-from sightline.service.tokens import create_token
+from sightline.service.tokens import Role, create_token
+from sightline.service.writer import Writer
 from tests.service.databases import OWN, Server
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
@@ -77,16 +79,13 @@ def test_a_transaction_that_fails_changes_nothing(
         for _ in range(5):
             assert decide(service) == 200
         before = service("GET", f"{PAGE}/status").body
-        from sightline.service import writer
-
-        write = writer.Writer._write
+        write = Writer._write
 
         def fails(self: Any, connection: Any, desks: Any) -> int:
             write(self, connection, desks)  # all is written, but will not be committed
-            connection.execute(text("SELECT * FROM nowhere"))
-            return 0
+            raise OperationalError("INSERT", {}, Exception("disk full"))
 
-        monkeypatch.setattr(writer.Writer, "_write", fails)
+        monkeypatch.setattr(Writer, "_write", fails)
         refused = service("POST", f"{PAGE}/decisions", {}, "key")
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         assert service("PUT", "/v1/decisions/nobody/reward", {"reward": 0.5}).status == 503
@@ -97,8 +96,76 @@ def test_a_transaction_that_fails_changes_nothing(
         assert service("POST", f"{PAGE}/decisions", {}, "key").body == made
 
 
+@pytest.mark.parametrize("where", ["_write", "_take"])
+def test_a_transaction_that_fails_by_a_defect_is_not_to_be_sent_again(
+    database: str, where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(database) as service:
+        service("PUT", PAGE, SPECIFICATION)
+
+        def fails(self: Any, connection: Any, *_: Any) -> None:
+            connection.execute(text("SELECT * FROM nowhere"))
+
+        monkeypatch.setattr(Writer, where, fails)
+        refused = service("POST", f"{PAGE}/decisions", {})
+        assert (refused.status, refused.body["type"][22:]) == (500, "defect")
+        assert "retry-after" not in refused.headers
+        assert "Traceback" in caplog.text
+        monkeypatch.undo()
+        assert service("POST", f"{PAGE}/decisions", {}).body["round"] == 1
+
+
+def test_a_defect_of_a_page_is_answered_and_logged(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    for name in ("beginnings", "newest"):
+        monkeypatch.setattr(service.heart.readers, name, broken)
+    monkeypatch.setattr(service.heart.tokens, "holder", broken)
+    for path in ("/v1/experiments", "/"):
+        answer = service("GET", path, headers={"Accept": "text/html"})
+        assert answer.status == 500
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert b"defect" in answer.body if path == "/" else answer.body["type"][22:] == "defect"
+        assert "Traceback" in caplog.text
+        monkeypatch.setattr(service.heart.tokens, "holder", lambda _: ("", Role.ADMIN))
+        caplog.clear()
+    assert b'status="500"' in service("GET", "/metrics").body
+
+
+def test_nobody_who_asks_is_to_blame_for_a_log_that_cannot_be_read(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = PAGE.replace("page", "other")
+    with running(database) as service:
+        for path in (PAGE, other):
+            service("PUT", path, SPECIFICATION)
+        made = service("POST", f"{PAGE}/decisions", {}).body
+        with service.store.writing() as connection:
+            connection.execute(
+                text("UPDATE events SET payload = :changed WHERE decision = :made"),
+                {"changed": '{"arm": 7, "round": 1, "probability": 1.0}', "made": made["id"]},
+            )
+    with running(database) as service:
+        for method, path, body in (
+            ("GET", f"{PAGE}/status", None),
+            ("GET", f"{PAGE}/export.parquet", None),
+            ("POST", f"{PAGE}/decisions", {}),
+            ("PUT", f"/v1/decisions/{made['id']}/reward", {"reward": 0.5}),
+        ):
+            answer = service(method, path, body)
+            assert (answer.status, answer.body["type"][22:]) == (500, "unreadable")
+            assert answer.body["detail"].startswith("experiment page cannot be read: ")
+            assert "experiment page cannot be read" in caplog.text
+            caplog.clear()
+        assert service("POST", f"{other}/decisions", {}).status == 200
+        assert b"unreadable" in service("GET", "/").body
+
+
 def test_a_defect_in_one_experiment_leaves_the_others_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with running(f"sqlite:///{tmp_path}/x.db") as service:
         service("PUT", PAGE, SPECIFICATION)
@@ -109,7 +176,8 @@ def test_a_defect_in_one_experiment_leaves_the_others_alone(
             raise ZeroDivisionError
 
         monkeypatch.setattr(desk.session, "ask", broken)
-        assert service("POST", f"{PAGE}/decisions", {}).status == 503
+        assert service("POST", f"{PAGE}/decisions", {}).status == 500
+        assert "Traceback" in caplog.text
         assert service("POST", "/v1/experiments/other/decisions", {}).status == 200
         assert service("POST", f"{PAGE}/decisions", {}).status == 200  # it was read again
 

@@ -21,7 +21,7 @@ class Own(Service):
     """A service that many tests use, in which the page of each is an experiment of its own."""
 
     def __init__(self, service: Service, name: str) -> None:
-        super().__init__(service.app, service.store, service.port)
+        super().__init__(service.app, service.store, service.server)
         self._path = f"/v1/experiments/{name}"
 
     def __call__(self, method: str, path: str, *more: Any, **named: Any) -> Answer:
@@ -74,6 +74,9 @@ def test_an_experiment_is_begun_once(database: str) -> None:
         ({"noise_std": -1.0}, "noise_std must be"),
         ({"noise_std": "x"}, "noise_std"),
         ({"reward_deadline": "soon"}, "reward_window must be seconds"),
+        ({"reward_deadline": 1e12}, "reward_window must be at most 1e+10, got 1000000000000.0"),
+        ({"reward_deadline": -1.0}, "reward_window must be finite and > 0, got -1.0"),
+        ({"reward_deadline": f"{400 * '9'} rounds"}, "reward_window must be at most 10**15"),
         ({"floor": 0.9}, "floor"),
         ({"reward": {"kind": "bernoulli"}}, "give reward or noise_std, not both"),
         ({"interactions": "pairs"}, "interactions and forbidden are for factors only"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import sightline as sl
@@ -128,6 +131,38 @@ def test_nobody_waits_and_what_takes_too_long_is_ended() -> None:
         book_.close()
     assert "computes no bounds" in str(Bounds(0.0).of("x", 1, 1, dict).reason)
     assert "more than" in str(book.of("x", 1, 10**6, dict).reason)
+
+
+PARENT = """
+import json, os, signal, sys, time
+from sightline.service.bounds import Bounds
+book = Bounds(300.0)
+book.of("x", 10, 6, lambda: json.loads(sys.argv[1]))
+while book._process is None:
+    time.sleep(0.01)
+print(book._process.pid, flush=True)
+time.sleep(float(sys.argv[2]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@without_compilation
+@pytest.mark.parametrize("seconds", [6, 0])
+def test_the_process_ends_with_a_service_that_is_killed(seconds: int) -> None:
+    """While it computes, and before."""
+    rows = np.random.default_rng(0).standard_normal((300, 12))  # which takes minutes
+    problem = json.dumps(describe(sl.LinearBandit(rows, np.ones(12) / 12, 0.5)))
+    command = [sys.executable, "-c", PARENT, problem, str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        time.sleep(0.5 * seconds)
+        assert child.status() != psutil.STATUS_ZOMBIE
+        parent.wait(30.0)
+        alive = psutil.wait_procs([child], 10.0)[1]
+    for one in alive:
+        one.kill()
+    assert not alive
 
 
 @pytest.mark.slow

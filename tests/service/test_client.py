@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import itertools
+import os
 import random
 import re
 import socket
@@ -9,7 +13,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -253,3 +259,146 @@ def test_a_client_needs_nothing_but_the_standard_library() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert not loaded & {"numpy", "numba", "fastapi", "sqlalchemy", "pydantic", "uvicorn"}
+
+
+FORKS = """
+import os, sys
+import sightline as sl
+
+client = sl.Client(sys.argv[1])
+
+def wrong(who):
+    units = [f"{who} {i}" for i in range(3)]
+    return sum(client.ask("page", unit=unit).unit != unit for unit in units)
+
+found = 0
+for again in range(12):
+    found += wrong(f"parent {again}")
+    waiting, begin = os.pipe()
+    children = [0] * 8
+    for child in range(8):
+        children[child] = os.fork()
+        if children[child] == 0:
+            os.close(begin)
+            os.read(waiting, 1)  # until all are there
+            os._exit(wrong(f"{child} {again}"))
+    os.close(waiting)
+    os.close(begin)
+    found += sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+print(found)
+"""
+
+
+def test_a_forked_process_has_connections_of_its_own(service: Service) -> None:
+    """34 of 288 asks got the decision of another process."""
+    begun(sl.Client(service.url)).close()
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, service.url], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "0\n"
+
+
+def test_a_fork_asks_on_a_connection_of_its_own_and_leaves_that_of_its_parent_open() -> None:
+    with scripted([ECHO] * 3) as (url, requests):
+        client = sl.Client(url, patience=0.0)
+        client.experiments()
+        child = os.fork()
+        if child == 0:
+            client.experiments()
+            os._exit(0)
+        os.waitpid(child, 0)
+        client.experiments()
+        client.close()
+        assert [one.connection for one in requests] == [0, 1, 0]
+
+
+class Heard(NamedTuple):
+    connection: int
+    head: bytes
+
+
+ECHO = "echo"
+
+
+@contextlib.contextmanager
+def scripted(answers: list[str]) -> Iterator[tuple[str, list[Heard]]]:
+    """A service that answers in turn: with an echo of the request, or with this header."""
+    heard: list[Heard] = []
+    server = socket.create_server(("127.0.0.1", 0))
+    left = iter(answers)
+
+    def answer(connection: socket.socket, number: int) -> None:
+        with connection:
+            while request := _whole(connection):
+                heard.append(Heard(number, request))
+                found = re.search(rb"sightline-request: (\w+)", request.lower())
+                script = next(left)
+                said = f"Sightline-Request: {found[1].decode() if found else ''}\r\n"
+                body = '{"experiments": []}'
+                head = f"HTTP/1.1 200 OK\r\n{said if script == ECHO else script}"
+                head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+                connection.sendall((head + body).encode())
+
+    def run() -> None:
+        threads = []
+        for number in itertools.count():
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                break
+            threads.append(threading.Thread(target=answer, args=(connection, number)))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", heard
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        server.close()
+
+
+@pytest.mark.parametrize("other", ["Sightline-Request: 0123\r\n", ""])
+def test_an_answer_to_another_request_is_not_taken(other: str) -> None:
+    with scripted([ECHO, other, ECHO]) as (url, requests), sl.Client(url) as client:
+        client.experiments()
+        client.experiments()
+        assert [one.connection for one in requests] == [0, 0, 1]
+    with (
+        scripted([other]) as (url, _),
+        sl.Client(url, patience=0.0) as client,
+        pytest.raises(ServiceError, match="does not answer this request: it must name"),
+    ):
+        client.experiments()
+
+
+def test_a_request_that_was_interrupted_leaves_no_answer_behind(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with begun(sl.Client(service.url)) as client:
+        read = http.client.HTTPResponse.read
+
+        def interrupted(*_: object) -> bytes:
+            monkeypatch.setattr(http.client.HTTPResponse, "read", read)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(http.client.HTTPResponse, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.ask("page", unit="first")
+        assert client._transport._own.connection is None
+        assert client.ask("page", unit="second").unit == "second"
+
+
+def test_only_plain_names_of_requests_are_sent_back(service: Service) -> None:
+    def echoed(value: str) -> str | None:
+        answer = service("GET", "/v1/health", headers={"Sightline-Request": value})
+        return answer.headers.get("sightline-request")
+
+    assert echoed("a-1") == "a-1"
+    assert echoed("a" * 65) is None
+    assert echoed("a b") is None
+    refused = service("GET", "/v1/nothing", headers={"Sightline-Request": "x"})
+    assert (refused.status, refused.headers.get("sightline-request")) == (404, "x")

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from sightline.engine.journal import Event
 from sightline.service import direct
 from sightline.service.direct import Found, Need
 from sightline.service.entries import Entry
+from sightline.service.problems import is_away
 from sightline.service.store import Store
 from tests.service.databases import Server, new_database
 
@@ -76,17 +77,46 @@ def test_one_transaction_sees_what_it_waited_for(postgresql: Server) -> None:
 
 def test_errors_of_drivers_are_those_of_the_store(database: str) -> None:
     with Store(database) as store:
-        with pytest.raises(DBAPIError) as refused, store.writing() as connection:
+        with pytest.raises(IntegrityError) as refused, store.writing() as connection:
             direct.append(connection, [("one", entry(1)), ("one", entry(1))])
         assert not refused.value.connection_invalidated
+        assert not is_away(refused.value)
         with store.writing() as connection:
             assert direct.take(connection, [Need("one", 0, [], [])]) == [Found([], [])]
+
+
+def test_a_disk_that_is_full_is_no_defect(tmp_path: Path) -> None:
+    """Otherwise what may succeed later would not be sent again."""
+    with Store(f"sqlite:///{tmp_path}/x.db") as store:
+        with store.writing() as connection:
+            connection.execute(text("PRAGMA max_page_count = 1"))  # of the one that is used again
+        with pytest.raises(OperationalError) as refused, store.writing() as connection:
+            direct.append(connection, [("one", entry(i, "x" * 1000 + str(i))) for i in range(99)])
+        assert is_away(refused.value)
+
+
+def test_a_transaction_waits_for_another_and_not_for_ever(
+    postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.service.store._LOCKED", 0.2)
+    with new_database(postgresql) as url, Store(url) as one, Store(url) as other:
+        with one.writing() as connection:
+            direct.lock(connection, "one")
+            with pytest.raises(OperationalError) as refused, other.writing() as waiting:
+                direct.take(waiting, [Need("none", 0, [], []), Need("one", 0, ["a"], ["b"])])
+            assert direct.was_locked(refused.value)
+            assert is_away(refused.value)
+            assert not other.outage.is_on
+            with other.writing() as second:
+                assert direct.held_elsewhere(second, ["none", "one"]) == {"one"}
+        with other.writing() as second:
+            assert direct.held_elsewhere(second, ["none", "one"]) == set()
 
 
 def test_a_connection_that_was_ended_is_noticed(postgresql: Server) -> None:
     with new_database(postgresql) as url, Store(url) as store:
         with pytest.raises(DBAPIError) as refused:
-            _take_after_the_end(store)
+            take_after_the_end(store)
         assert refused.value.connection_invalidated
         assert store.outage.left > 0.0
         time.sleep(store.outage.left)
@@ -95,7 +125,7 @@ def test_a_connection_that_was_ended_is_noticed(postgresql: Server) -> None:
         assert store.outage.left == 0.0
 
 
-def _take_after_the_end(store: Store) -> None:
+def take_after_the_end(store: Store) -> None:
     with store.writing() as connection:
         (number,) = connection.execute(text("SELECT pg_backend_pid()")).one()
         with store.writing() as other:

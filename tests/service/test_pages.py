@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,14 @@ HEBREW = "\u05e9\u05dc\u05d5\u05dd (1) \u05e2\u05d5\u05dc\u05dd"
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
 ROLES = ("reader", "client", "experimenter", "admin")
 VOID |= {"input"}
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def extremes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service for experiments with extreme numbers."""
+    with running(f"sqlite:///{tmp_path_factory.mktemp('extremes')}/x.db") as found:
+        yield found
 
 
 def begin(service: Service, name: str, **body: Any) -> None:
@@ -132,6 +142,52 @@ def test_contexts_duels_and_factors(
         play(service, "x", rounds, **question)
         text = shown(service, "x")
         assert all(word in text for word in words)
+
+
+@pytest.mark.parametrize(
+    ("body", "rewards"),
+    [
+        ({}, (-1e30,)),
+        ({}, (1e70, -1e70, 1e70)),
+        ({}, (1e69,)),
+        ({"noise_std": 1e69}, (1e69, -1e30)),
+        ({"noise_std": 1e-70}, (1e-70, 5e-324)),
+        ({"stop": {"delta": 5e-324}}, (1e13, 1e-13)),
+        ({"control": "a"}, (-1e30, 1e70)),
+        ({"options": {"a": [1e69], "b": [1.0]}}, (1e69, 1e-300)),
+        ({"options": {"a": [1e-320], "b": [0.0]}, "noise_std": 1.0}, (1.0,)),
+        ({"options": None, "factors": {"f": [1e300, -1e300, 2**50, 5e-324]}}, (1e30, -1e30)),
+        ({"reward_deadline": 1e-9}, (1.0,)),
+        ({"reward_deadline": 1e10}, (1e70,)),
+        ({"reward_deadline": f"{10**15} rounds"}, (1e70,)),
+    ],
+    ids=str,
+)
+def test_numbers_of_any_size_are_shown(
+    extremes: Service, body: dict[str, Any], rewards: tuple[float, ...]
+) -> None:
+    name = f"x{next(NUMBERS)}"
+    begin(extremes, name, **{"options": {"a": [1.0, 0.0], "b": [0.0, 1.0]}, **body})
+    for reward in rewards:
+        made = extremes("POST", f"/v1/experiments/{name}/decisions", {})
+        assert made.status == 200
+        told = extremes("PUT", f"/v1/decisions/{made.body['id']}/reward", {"reward": reward})
+        assert told.status in (200, 410)
+        text = shown(extremes, name)
+        drawn = " ".join(re.findall(r' (?:d|cx|x|y)="([^"]*)"', text))
+        assert "nan" not in drawn
+        assert "inf" not in drawn
+        assert re.findall(r"\d{17}|(?:\d{3},){6}", re.sub(r"<[^>]*>", " ", text)) == []
+    for part in ("status", "estimates", "effects", "history", "pending"):
+        assert extremes("GET", f"/v1/experiments/{name}/{part}").status == 200
+    assert "unreadable" not in text_of(extremes("GET", "/"))
+
+
+@pytest.mark.parametrize("level", [10**301, -(10**400), 10**4000])
+def test_levels_beyond_floats_are_refused(extremes: Service, level: int) -> None:
+    refused = extremes("PUT", "/v1/experiments/y", {"factors": {"f": ["a", level]}})
+    assert refused.status == 422
+    assert "must be printable text or a finite number up to 1e+300" in refused.body["detail"]
 
 
 def test_pages_on_both_databases(database: str) -> None:

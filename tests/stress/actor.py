@@ -74,7 +74,11 @@ def bits(state: LiveState, *, names: bool = True) -> dict[str, Any]:
         for name, array in snapshot.arrays.items()
         if names or name.rpartition(".")[2] not in ("id", "made", "when", "received")
     }
-    return {**snapshot.header, **arrays}
+    header = dict(snapshot.header)
+    if header.get("data") and not names:  # the rewards that set origin and unit, by decision
+        setters = {key: (header["data"][key] or [None, None])[1] for key in ("first", "other")}
+        header["data"] = {**header["data"], **setters}
+    return {**header, **arrays}
 
 
 class Actor:

@@ -24,7 +24,6 @@ from sightline.core.persistence import State, is_computed, own_persistent_arrays
 
 __all__ = [
     "check_consistency",
-    "close",
     "indices",
     "invariant",
     "may_hold",
@@ -39,10 +38,6 @@ Check = Callable[[Any, str], None]
 
 _MOST = 2.0**63  # counts are below
 _ROUNDING = 1e-6
-# Estimates are recomputed long before they drift that far, unless V is so ill-conditioned that
-# rounding errors of single updates show.
-_CLOSE = 1e-3
-_ROUNDINGS = 1e3 * float(np.finfo(np.float64).eps)
 
 
 class _Exceptions(NamedTuple):
@@ -151,31 +146,3 @@ def shares(name: str, array: NDArray[np.float64], *, empty: bool = False) -> Non
     total = float(array.sum())
     if abs(total - 1.0) > _ROUNDING and not (empty and total == 0.0):
         raise ValueError(f"{name} must sum to 1, got {total:g}")
-
-
-def close(
-    name: str,
-    array: NDArray[np.float64],
-    expected: NDArray[np.float64],
-    what: str,
-    condition: float = 1.0,
-) -> None:
-    """Refuse numbers that are not what they follow from, relative to the largest of these.
-
-    Where rounding errors are as large as that, nothing follows, and all is accepted.
-
-    Parameters
-    ----------
-    name : str
-        The array.
-    array, expected : ndarray
-        What is there, and what should be.
-    what : str
-        What it follows from.
-    condition : float
-        By how much rounding errors are amplified.
-    """
-    tolerance = _CLOSE + _ROUNDINGS * condition
-    if tolerance < 1.0:
-        wrong = ~(np.abs(array - expected) <= tolerance * np.abs(expected).max())
-        _refuse(name, array, wrong, f"must follow from {what}")

@@ -16,9 +16,8 @@ sigma / sigma_x, and all outcomes have the noise sigma.
 Clicks and counts have a law of their own in place of the noise (:mod:`sightline.core.likelihood`):
 then an arm pays mu(<x, theta>) in the mean, and sigma is 1.
 
-In a round only some rows of the table are on offer.  An offer is a class, on which kernels
-dispatch: :class:`AllArms` costs nothing, :class:`OneContext` is a block of rows,
-:class:`SomeArms` has a flag per row.
+In a round some rows of the table can be played: an action set
+(:mod:`sightline.core.action_set`).
 """
 
 from __future__ import annotations
@@ -26,24 +25,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sightline.core.action_set import ActionSet, block
 from sightline.validation import LARGEST, SMALLEST, action_set, finite_array, scale
 
 __all__ = [
-    "ALL_ARMS",
-    "AllArms",
     "Contexts",
     "Model",
-    "OneContext",
-    "SomeArms",
     "bandit_model",
     "check_signal",
     "common_noise",
     "game_model",
+    "starts_of",
     "stream_model",
     "valid_noise_std",
 ]
@@ -52,30 +49,6 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _FARTHEST = 1e50  # signal over noise whose powers still fit a float
-
-
-class AllArms(NamedTuple):
-    """Offer of every row of the table: fixed arms."""
-
-    code: int = 0  # numba knows no empty named tuples
-
-
-class SomeArms(NamedTuple):
-    """Offer of some rows of the table: options that come and go."""
-
-    available: NDArray[np.bool_]  # (k,)
-
-
-class OneContext(NamedTuple):
-    """Offer of a block of rows, from ``start`` to before ``stop``: the arms of one context."""
-
-    context: int
-    start: int
-    stop: int
-
-
-#: The offer of every round of a problem with fixed arms.
-ALL_ARMS = AllArms()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +69,14 @@ class Contexts:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def offer(self, context: int) -> OneContext:
-        """Say what can be played in a context."""
-        return OneContext(context, int(self.starts[context]), int(self.starts[context + 1]))
+    def offer(self, context: int) -> ActionSet:
+        """Return the action set of a context."""
+        return block(int(self.starts[context]), int(self.starts[context + 1]), context)
+
+
+def starts_of(contexts: Contexts | None, k: int) -> Ints:
+    """First row of every context, and k; a bandit is one context."""
+    return np.array([0, k]) if contexts is None else contexts.starts.copy()
 
 
 @dataclass(frozen=True, eq=False)

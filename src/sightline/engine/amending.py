@@ -1,16 +1,24 @@
 """Rewards that were told wrongly: what was learned from them is corrected, decisions stay.
 
-Data are kept as counts and sums, so that a correction is one of a sum, after which everything that
-follows from the data is computed anew.  The state is then the one to which the right reward would
-have led, had the same decisions been made: but for rounding, and for what a policy remembers of its
-own past choices, such as the largest evidence that IDS ever had.
+Exact sums of all rewards are kept beside the state (:mod:`sightline.engine.exact_data`).  An
+amendment corrects them and recomputes from them everything that follows from the data, origin and
+unit of the rewards included.  The state is then the one to which the right reward would have led,
+had the same decisions been made: but for rounding, and for what a policy remembers of its own past
+choices, such as the largest evidence that IDS ever had.
+
+With z = (r - origin) / unit * weight, what a policy is told of a reward:
+
+| symbol                                    | here              |
+|-------------------------------------------|-------------------|
+| sum of z, of one number that is seen      | ``_Moments.sums`` |
+| sum of z^2 less that of their means       | ``_Moments.within`` |
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +30,7 @@ from sightline.core.linalg.cholesky import solve_transposed
 from sightline.core.posterior.gaussian import Posterior, UnknownNoise
 from sightline.core.posterior.laplace import Fitted, follow_fit
 from sightline.engine.changes import Table
+from sightline.engine.exact_data import ExactData, Sums
 from sightline.engine.ledger import Told
 from sightline.engine.turns import Standing
 from sightline.jit import callable_for, interpreted, parts_of
@@ -30,7 +39,7 @@ from sightline.policies.base import Policy
 from sightline.policies.reports import readapt
 from sightline.validation import SMALLEST
 
-__all__ = ["amend_counts", "amended"]
+__all__ = ["amended"]
 
 Array = NDArray[np.float64]
 
@@ -45,7 +54,7 @@ def amended(
     table : Table
         Before; it stays as it is.
     policy : Policy
-        Who has learned from it.
+        The policy that has learned from it.
     decision : str
         Id of the decision.
     arm : int
@@ -61,51 +70,77 @@ def amended(
         If the policy keeps too little to correct it.
     """
     table.options.needs_lasting_options("amending a reward")  # others are not kept apart
-    p = table.options.per_arm
-    before, after = (np.broadcast_to(np.asarray(told, np.float64), p) for told in (was, now))
+    if table.data is None:
+        raise ValueError(
+            "no reward can be amended: the session was saved by an earlier version, which did not "
+            "keep exact sums of rewards"
+        )
+    data = table.data.amended(decision, arm, exploring, was, now)
     copies: Any = (array.copy() for array in table.standing)
     standing = Standing(*copies)
-    amend_counts(standing, table.weights, arm, was, now)
+    _set_units(standing, table, data)
+    _set_totals(standing, table, data)
     state = table.state
-    if exploring:
+    units, former = ([one.origin.item(), one.unit.item()] for one in (standing, table.standing))
+    if exploring or not np.array_equal(units, former, equal_nan=True):
         standing.wake_t[0] = 0  # a commitment was made on other grounds
         state = copy.deepcopy(state)
-        units = standing.unit[0] if standing.unit[0] > 0.0 else 1.0
-        told = [(x - standing.origin[0]) / units * table.weights[arm] for x in (before, after)]
-        _correct(state, table, policy, arm, *told)
-    return table._replace(standing=standing, state=state, committed=())
+        _correct(state, table, policy, _moments(standing, table, data))
+    return table._replace(standing=standing, state=state, committed=(), data=data)
 
 
-def amend_counts(standing: Standing, weights: Array, arm: int, was: Told, now: Told) -> None:
-    """Correct the total of an arm, and squared deviations from its mean."""
-    shift = np.subtract(now, was)
-    if shift.ndim == 0:
-        after, before, n = float(np.asarray(now)), float(np.asarray(was)), standing.told[arm]
-        if np.isnan(standing.unit[0]):  # all rewards so far are the origin
-            standing.unit[0] = max(abs(after - standing.origin[0]), SMALLEST)
-        total = standing.totals[arm]
-        means = total / n + (total + after - before) / n
-        scale = weights[arm, 0] / standing.unit[0]
-        moved = (after - before) * scale * (after + before - means) * scale
-        standing.squares[0] = max(standing.squares[0] + moved, 0.0)
-    standing.totals.reshape(len(weights), -1)[arm] += shift
+def _set_units(standing: Standing, table: Table, data: ExactData) -> None:
+    """Find origin and unit where they are learned, as the first rewards set them."""
+    if table.units.offset:
+        standing.origin[0] = data.origin()
+    if table.units.scale:
+        standing.unit[0] = max(data.unit(), SMALLEST)  # which keeps nan
 
 
-def _correct(
-    state: Any, table: Table, policy: Policy, arm: int, before: Array, after: Array
-) -> None:
-    """Correct what a state has learned from one outcome of an arm."""
+def _scales(standing: Standing, table: Table) -> Array:
+    """By what a reward, less the origin, is multiplied for the policy."""
+    unit = standing.unit[0]
+    return table.weights.ravel() / (1.0 if math.isnan(unit) else unit)
+
+
+def _set_totals(standing: Standing, table: Table, data: ExactData) -> None:
+    """Recompute the total of every option, and squared deviations from its mean."""
+    standing.totals[:] = data.totals(len(standing.totals))
+    if table.options.per_arm == 1:
+        standing.squares[0] = data.squared_deviations(_scales(standing, table))
+
+
+class _Moments(NamedTuple):
+    """What a policy has learned from, in its own units; see the table above."""
+
+    counts: Array
+    sums: Array
+    within: Array
+
+
+def _moments(standing: Standing, table: Table, data: ExactData) -> _Moments:
+    scales, origin = _scales(standing, table), float(standing.origin[0])
+    learned: list[Sums] = [data.learned(place) for place in range(len(scales))]
+    return _Moments(
+        np.array([one.n for one in learned], np.float64),
+        np.array([one.sum(origin) for one in learned]) * scales,
+        np.array([one.squared_deviations() for one in learned]) * scales * scales,
+    )
+
+
+def _correct(state: Any, table: Table, policy: Policy, moments: _Moments) -> None:
+    """Recompute what a state has learned."""
     corrected: set[int] = set()
     fitted = []
     for part in parts_of(state):
         if isinstance(part, LeastSquares) and id(part.learned.theta) not in corrected:
             _require_all_data(part, table, policy)
-            _correct_estimate(part, arm, before, after)
+            _correct_estimate(part, moments)
             corrected.add(id(part.learned.theta))
         elif isinstance(part, Posterior) and isinstance(part.seen, Fitted):
             fitted.append(part)
         elif isinstance(part, Posterior):
-            _correct_posterior(part, arm, before, after)
+            _correct_posterior(part, moments)
             corrected.add(id(part.whitened))
         elif isinstance(part, Appointment):
             interpreted(cancel)(part)
@@ -126,46 +161,39 @@ def _require_all_data(estimate: LeastSquares, table: Table, policy: Policy) -> N
         )
 
 
-def _correct_estimate(estimate: LeastSquares, arm: int, before: Array, after: Array) -> None:
-    seen = estimate.arms.seen
-    silent = getattr(seen, "silent", None)
-    if silent is not None and silent[arm]:
-        return
-    noise = estimate.noise
-    fit = 0.0
-    if isinstance(noise, EstimatedNoise):
-        callable_for(refresh, estimate)(estimate)  # which leaves a factor of V behind
-        fit = _explained(estimate)
-    blank = getattr(seen, "blank", None)
-    for i, shift in enumerate((after - before).tolist()):
-        place = arm * len(before) + i
-        if blank is None or not blank[place]:
-            estimate.arms.sums[place] += shift
-    callable_for(refresh, estimate)(estimate)
-    if isinstance(noise, EstimatedNoise):
-        squares = math.fsum(after**2) - math.fsum(before**2)
-        noise.errors[0] = max(noise.errors[0] + squares - (_explained(estimate) - fit), 0.0)
+def _correct_estimate(estimate: LeastSquares, moments: _Moments) -> None:
+    seen, p = estimate.arms.seen, len(moments.sums) // len(estimate.arms.pulls)
+    shows = np.ones(len(moments.sums), np.bool_)
+    if (silent := getattr(seen, "silent", None)) is not None:
+        shows &= ~np.repeat(silent, p)
+    if (blank := getattr(seen, "blank", None)) is not None:
+        shows &= ~blank
+    estimate.arms.sums[shows] = moments.sums[shows]
+    callable_for(refresh, estimate)(estimate)  # which leaves a factor of V behind
+    if isinstance(estimate.noise, EstimatedNoise):
+        factor, theta = estimate.scratch.factor.tolist(), estimate.learned.theta.tolist()
+        rows = (
+            math.fsum(r * t for r, t in zip(row[i:], theta[i:], strict=True))
+            for i, row in enumerate(factor)
+        )
+        estimate.noise.errors[0] = _unexplained(moments, shows, math.fsum(x * x for x in rows))
 
 
-def _explained(estimate: LeastSquares) -> float:
-    """theta-hat^T V theta-hat, in an order that no library of linear algebra changes."""
-    factor, theta = estimate.scratch.factor.tolist(), estimate.learned.theta.tolist()
-    rows = [
-        math.fsum(r * t for r, t in zip(row[i:], theta[i:], strict=True))
-        for i, row in enumerate(factor)
-    ]
-    return math.fsum(x * x for x in rows)
-
-
-def _correct_posterior(posterior: Posterior, arm: int, before: Array, after: Array) -> None:
-    """Add R^-T y shift / sigma^2 to R^-T b, for every number that is seen."""
-    rows = posterior.seen.rows[arm].reshape(len(before), -1)
-    explained = math.fsum(posterior.whitened**2)
-    for row, value in zip(rows, (after - before).tolist(), strict=True):
-        moved = row * (value / posterior.noise_std**2)
-        interpreted(solve_transposed)(posterior.factor, moved)
-        posterior.whitened[:] += moved
+def _correct_posterior(posterior: Posterior, moments: _Moments) -> None:
+    """Compute R^-T b, b = sum of y z / sigma^2 over all that was learned from."""
+    rows = posterior.seen.rows.reshape(len(moments.sums), -1)
+    scaled = moments.sums / posterior.noise_std**2
+    # in an order that no library of linear algebra changes
+    posterior.whitened[:] = [math.fsum(column) for column in (rows * scaled[:, None]).T.tolist()]
+    interpreted(solve_transposed)(posterior.factor, posterior.whitened)
     if isinstance(posterior.noise, UnknownNoise):
-        squares = math.fsum(after**2) - math.fsum(before**2)
-        gain = math.fsum(posterior.whitened**2) - explained
-        posterior.noise.errors[0] = max(posterior.noise.errors[0] + squares - gain, 0.0)
+        shows, explained = rows.any(axis=1), math.fsum(posterior.whitened**2)
+        posterior.noise.errors[0] = _unexplained(moments, shows, explained)
+
+
+def _unexplained(moments: _Moments, shows: NDArray[np.bool_], explained: float) -> float:
+    """Sum of z^2 less what the estimate explains of it: the residual sum of squares."""
+    played = shows & (moments.counts > 0.0)
+    between = moments.sums[played] ** 2 / moments.counts[played]
+    squares = [*moments.within[played].tolist(), *between.tolist(), -explained]
+    return max(math.fsum(squares), 0.0)

@@ -16,16 +16,17 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.archives import read_arrays, size_of
 from sightline.core.consistency import check_consistency
 from sightline.core.persistence import State, migrated, persistent_arrays, version_of
 from sightline.engine.options import Options
 from sightline.engine.units import GIVEN
-from sightline.policies.reports import check_adapted, readapt
+from sightline.policies.reports import readapt
 
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 
 FORMAT = "sightline-session"
-VERSION = 9
+VERSION = 10
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -54,9 +55,7 @@ def unpack(snapshot: Snapshot, state: State) -> None:
         )
     fill(state, migrated(type(state), kind["version"], snapshot.arrays))
     check_consistency(state)
-    if kind["version"] == version_of(type(state)):
-        check_adapted(state)
-    else:  # an older state may have kept less
+    if kind["version"] != version_of(type(state)):  # an older state may have kept less
         readapt(state)
 
 
@@ -96,11 +95,7 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
     Exception
         Nearly any, if the archive is damaged.
     """
-    if not zipfile.is_zipfile(file):
-        raise ValueError("not an archive")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as archive:
-        arrays: Arrays = {name: archive[name] for name in archive.files}
+    arrays = read_arrays(file, largest=size_of(file))  # nothing in it is compressed
     if "header" not in arrays:
         raise ValueError("it has no header")
     header = json.loads(arrays.pop("header").tobytes())
@@ -117,7 +112,7 @@ def read_snapshot(file: BinaryIO) -> Snapshot:
     snapshot = Snapshot(header, arrays)
     if version == 2:
         return _from_layout_2(snapshot)
-    return _from_layouts_3_to_8(snapshot) if version < VERSION else snapshot
+    return _from_layouts_3_to_9(snapshot) if version < VERSION else snapshot
 
 
 #: Where rewards were told to the policy as they are.
@@ -128,15 +123,15 @@ _SCALE: Arrays = {
 }
 
 
-def _from_layouts_3_to_8(old: Snapshot) -> Snapshot:
-    """Read a file from before rewards waited until their window closes.
+def _from_layouts_3_to_9(old: Snapshot) -> Snapshot:
+    """Read a file from before rewards were summed exactly, or waited until their window closes.
 
     Or from before one could commit to an option, and before there were contexts, options new in
     every round, games, or laws.
     """
     options = {"contexts": None, "stream": False, "items": None} | old.header["options"]
-    later: dict[str, Any] = {"rewards": None, "committed": [], "units": list(GIVEN)}
-    changed = {"options": options, "window": [*old.header["window"][:3], False]}
+    later: dict[str, Any] = {"rewards": None, "committed": [], "units": list(GIVEN), "data": None}
+    changed = {"options": options, "window": [*old.header["window"], False][:4]}
     header = later | old.header | changed | {"version": VERSION}
     count = len(old.arrays["open.id"])
     shape = (count, *old.arrays["closed.reward"].shape[1:])
@@ -186,6 +181,7 @@ def _from_layout_2(old: Snapshot) -> Snapshot:
         "committed": [],
         "rewards": None,
         "units": list(GIVEN),
+        "data": None,
     }
     kept = {name: header[name] for name in ("format", "state", "policy", "noise_std", "rng")}
     return Snapshot(kept | added | {"version": VERSION}, old.arrays | closed | arrays | _SCALE)

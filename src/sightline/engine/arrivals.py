@@ -1,6 +1,6 @@
-"""What is on offer in the rounds of a simulation, and how a commitment plays out over them.
+"""The action sets of a simulation, and how a commitment plays out over them.
 
-With fixed arms a commitment is a number of rounds of one arm.  With contexts, which are drawn
+A commitment in a bandit is a number of rounds of one arm.  With contexts, which are drawn
 independently, it is one multinomial draw: how many of its rounds fall to each context, in which
 the policy plays its best arm.  A run therefore costs its exploration rounds in both cases.
 """
@@ -12,110 +12,95 @@ from typing import Any
 
 import numpy as np
 
+from sightline.core.action_set import ActionSet
 from sightline.core.clock import FAR, Clock, is_before, rounds_between, tick
 from sightline.core.linalg.vectors import first_above
-from sightline.core.model import AllArms, OneContext
 from sightline.core.persistence import State
 from sightline.engine.choices import is_arm_refused
 from sightline.engine.tape import Tape, lose, record
 from sightline.jit import compiled, generic
 from sightline.policies.base import best_of, show
-from sightline.problems.base import Arrivals, FixedArms
-from sightline.problems.streams import NewArms, draw_arms
+from sightline.problems.base import Arrivals, FixedTable
+from sightline.problems.streams import draw_arms
 
-__all__ = ["commit", "next_offer", "note_loss"]
+__all__ = ["commit", "next_rows", "note_loss"]
 
 
 @generic
-def next_offer(arrivals: Any, state: State, rng: np.random.Generator) -> Any:
-    """Say what can be played in the next round, and show it where it is new."""
-    raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
-
-
-@next_offer.register(FixedArms)
 @compiled
-def _offer_all(arrivals: FixedArms, state: State, rng: np.random.Generator) -> AllArms:
-    return AllArms(0)
-
-
-@next_offer.register(Arrivals)
-@compiled
-def _offer_context(arrivals: Arrivals, state: State, rng: np.random.Generator) -> OneContext:
-    context = first_above(arrivals.cumulative, rng.random())
-    return OneContext(context, arrivals.starts[context], arrivals.starts[context + 1])
-
-
-@next_offer.register(NewArms)
-@compiled
-def _offer_new(arrivals: NewArms, state: State, rng: np.random.Generator) -> OneContext:
-    count = draw_arms(arrivals.source, rng, arrivals.rows, arrivals.means)
+def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random.Generator) -> int:
+    """Draw the arms of a round, and show them to the policy; return how many there are."""
+    count = draw_arms(source, rng, arrivals.rows, arrivals.means)
     best = -math.inf
     for x in range(count):
         best = max(best, arrivals.means[x])
     for x in range(count):
         arrivals.gaps[x] = best - arrivals.means[x]
     show(state, arrivals.rows, 0, count)
-    return OneContext(0, 0, count)
+    return count
 
 
-@generic
-def note_loss(arrivals: Any, tape: Tape, arm: int) -> None:
+@_show_new_arms.register(FixedTable)
+@compiled
+def _show_nothing(
+    source: FixedTable, arrivals: Arrivals, state: State, rng: np.random.Generator
+) -> int:
+    return 0
+
+
+@compiled
+def next_rows(arrivals: Arrivals, state: State, rng: np.random.Generator) -> tuple[int, int, int]:
+    """Return the first row of the next round, the one after the last, and the context.
+
+    Arms that are new are shown to the policy.  An action set has an array, which a kernel cannot
+    return: the caller makes it.
+    """
+    count = _show_new_arms(arrivals.source, arrivals, state, rng)
+    if count > 0:
+        return 0, count, 0
+    starts, context = arrivals.starts, 0
+    if starts.shape[0] > 2:
+        context = first_above(arrivals.cumulative, rng.random())
+    return starts[context], starts[context + 1], context
+
+
+@compiled
+def _is_stream(arrivals: Arrivals) -> bool:
+    return bool(arrivals.gaps.shape[0] > 0)
+
+
+@compiled
+def note_loss(arrivals: Arrivals, tape: Tape, arm: int) -> None:
     """Add up the regret of arms that will not be there at the end to be counted."""
-    raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
+    if _is_stream(arrivals):
+        lose(tape, arrivals.gaps[arm])
 
 
-@note_loss.register(FixedArms)
-@note_loss.register(Arrivals)
 @compiled
-def _note_nothing(arrivals: Any, tape: Tape, arm: int) -> None:
-    pass
-
-
-@note_loss.register(NewArms)
-@compiled
-def _note_gap(arrivals: NewArms, tape: Tape, arm: int) -> None:
-    lose(tape, arrivals.gaps[arm])
-
-
-@generic
 def _find_bests(
-    arrivals: Any, tape: Tape, state: State, clock: Clock, offer: Any, arm: int
+    arrivals: Arrivals, tape: Tape, state: State, clock: Clock, offer: ActionSet, arm: int
 ) -> bool:
     """Write what a committed policy plays in every context; now it is ``arm``.
 
     Return whether each is an arm of its context; if not, ``tape.fault`` has the first that is none.
     """
-    raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
-
-
-@_find_bests.register(FixedArms)
-@_find_bests.register(NewArms)
-@compiled
-def _find_nothing(
-    arrivals: Any, tape: Tape, state: State, clock: Clock, offer: Any, arm: int
-) -> bool:
-    return True
-
-
-@_find_bests.register(Arrivals)
-@compiled
-def _find_best_of_each(
-    arrivals: Arrivals, tape: Tape, state: State, clock: Clock, offer: OneContext, arm: int
-) -> bool:
+    starts = arrivals.starts
     for c in range(arrivals.bests.shape[0]):
-        other = OneContext(c, arrivals.starts[c], arrivals.starts[c + 1])
-        best = arm if c == offer.context else best_of(state, clock, other)
-        if is_arm_refused(tape.fault, best, clock, other, tape.pulls.shape[0]):
-            return False
+        best = arm
+        if c != offer.context:
+            other = ActionSet(starts[c], starts[c + 1], arrivals.no_mask, c)
+            best = best_of(state, clock, other)
+            if is_arm_refused(tape.fault, best, clock, other, tape.pulls.shape[0]):
+                return False
         arrivals.bests[c] = best
     return True
 
 
-@generic
+@compiled
 def _play(
-    arrivals: Any,
+    arrivals: Arrivals,
     tape: Tape,
-    offer: Any,
+    offer: ActionSet,
     arm: int,
     rounds: float,
     known: float,
@@ -124,60 +109,16 @@ def _play(
 ) -> None:
     """Enter rounds of a commitment: of the first ``known`` it is known what is on offer.
 
-    They are ``exact`` where rounds are counted.
-    """
-    raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
-
-
-@_play.register(FixedArms)
-@compiled
-def _play_one(
-    arrivals: FixedArms,
-    tape: Tape,
-    offer: AllArms,
-    arm: int,
-    rounds: float,
-    known: float,
-    exact: bool,
-    rng: np.random.Generator,
-) -> None:
-    tape.pulls[arm] += rounds
-
-
-@_play.register(NewArms)
-@compiled
-def _play_new(
-    arrivals: NewArms,
-    tape: Tape,
-    offer: OneContext,
-    arm: int,
-    rounds: float,
-    known: float,
-    exact: bool,
-    rng: np.random.Generator,
-) -> None:
-    if rounds > 0.0:  # it is one: a commitment ends before other arms come
-        tape.pulls[arm] += rounds
-        lose(tape, arrivals.gaps[arm])
-
-
-@_play.register(Arrivals)
-@compiled
-def _split(
-    arrivals: Arrivals,
-    tape: Tape,
-    offer: OneContext,
-    arm: int,
-    rounds: float,
-    known: float,
-    exact: bool,
-    rng: np.random.Generator,
-) -> None:
-    """Split rounds among contexts: a binomial draw for each, of what the others have left.
-
-    Beyond 2^53 rounds the shares are the probabilities, but for less than the last bit of log t.
+    They are split among contexts by a binomial draw for each, of what the others have left.  Where
+    rounds are not ``exact``, beyond 2^53, the shares are the probabilities, but for less than the
+    last bit of log t.
     """
     probabilities, bests = arrivals.probabilities, arrivals.bests
+    if _is_stream(arrivals):
+        if rounds > 0.0:  # it is one: a commitment ends before other arms come
+            tape.pulls[arm] += rounds
+            lose(tape, arrivals.gaps[arm])
+        return
     if not exact:
         for c in range(bests.shape[0]):
             tape.pulls[bests[c]] += rounds * probabilities[c]
@@ -191,43 +132,25 @@ def _split(
         tape.pulls[bests[c]] += count + (known if c == offer.context else 0.0)
 
 
-@generic
-def _held_until(arrivals: Any, clock: Clock, wake: Clock) -> Clock:
-    """Say when to ask a policy again that is committed until ``wake``."""
-    raise TypeError(f"{type(arrivals).__name__} says nothing about what is on offer")
-
-
-@_held_until.register(FixedArms)
-@_held_until.register(Arrivals)
-@compiled
-def _until_wake(arrivals: Any, clock: Clock, wake: Clock) -> Clock:
-    return wake
-
-
-@_held_until.register(NewArms)
-@compiled
-def _until_the_next_round(arrivals: NewArms, clock: Clock, wake: Clock) -> Clock:
-    return tick(clock)  # nobody knows what comes next
-
-
 @compiled
 def commit(
-    arrivals: Any,
+    arrivals: Arrivals,
     tape: Tape,
     state: State,
     clock: Clock,
-    offer: Any,
+    offer: ActionSet,
     arm: int,
     wake: Clock,
     rng: np.random.Generator,
 ) -> Clock:
-    """Play one arm now and the best of every offer until ``wake``, passing checkpoints.
+    """Play one arm now and the best of every action set until ``wake``, passing checkpoints.
 
-    Returns when to ask again; now, if the best of an offer is none of its arms.
+    Returns when to ask again; now, if the best of an action set is none of its arms.
     """
-    if not _find_bests(arrivals, tape, state, clock, offer, arm):
+    if _is_stream(arrivals):
+        wake = tick(clock)  # what comes next is not known
+    elif not _find_bests(arrivals, tape, state, clock, offer, arm):
         return clock
-    wake = _held_until(arrivals, clock, wake)
     known = 1.0
     while tape.next_mark[0] < tape.mark_t.shape[0]:
         mark = Clock(tape.mark_t[tape.next_mark[0]], tape.mark_log_t[tape.next_mark[0]])

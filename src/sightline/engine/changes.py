@@ -14,16 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sightline.core.action_set import ALL_ARMS, ActionSet, some_arms
+from sightline.core.estimation.context_distribution import ContextDistribution
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import EstimatedNoise
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.likelihood.families import Gaussian, Likelihood
 from sightline.core.model import (
-    ALL_ARMS,
-    AllArms,
     Model,
-    OneContext,
-    SomeArms,
     bandit_model,
     common_noise,
     game_model,
@@ -33,6 +31,7 @@ from sightline.core.model import (
 from sightline.core.persistence import persistent_arrays
 from sightline.core.posterior.gaussian import Posterior, UnknownNoise
 from sightline.core.posterior.laplace import Fitted, follow_fit
+from sightline.engine.exact_data import ExactData
 from sightline.engine.journal import Event
 from sightline.engine.options import Options
 from sightline.engine.turns import Standing
@@ -46,21 +45,17 @@ from sightline.validation import number, scale
 
 __all__ = [
     "Change",
-    "Offer",
     "Table",
     "first_table",
     "grown",
     "knows_law",
     "offer_of",
-    "offered_in",
     "offers_of",
     "prior_signal",
     "table_committed",
     "table_without",
     "valid_floor",
 ]
-
-Offer = AllArms | SomeArms | OneContext
 
 
 class Table(NamedTuple):
@@ -89,6 +84,9 @@ class Table(NamedTuple):
         Nothing while the policy is asked.
     units : Units
         How the policy is told rewards and features.
+    data : ExactData or None
+        All rewards that were told; None where they cannot be amended: options that are new in every
+        round, and files of earlier layouts.
     """
 
     options: Options
@@ -101,6 +99,7 @@ class Table(NamedTuple):
     likelihood: Likelihood | None = None
     committed: tuple[int, ...] = ()
     units: Units = GIVEN
+    data: ExactData | None = None
 
 
 class Change(NamedTuple):
@@ -173,7 +172,16 @@ def first_table(
     model = dataclasses.replace(model, intercept=units.intercept != 0.0)
     state = started(policy, model)
     return Table(
-        options, frozenset(), levels, weights, model, state, standing, likelihood, units=units
+        options,
+        frozenset(),
+        levels,
+        weights,
+        model,
+        state,
+        standing,
+        likelihood,
+        units=units,
+        data=None if options.stream else ExactData(options.per_arm, units.offset),
     )
 
 
@@ -193,7 +201,7 @@ def _table_of_noise(
 
 def offer_of(
     table: Table, policy: Policy, available: Any = None, context: int | None = None
-) -> Offer:
+) -> ActionSet:
     """Offer of options that are not retired, or of those among them that are named.
 
     Where there are contexts, none is retired, and those that are named are of the present one.
@@ -216,22 +224,15 @@ def offer_of(
     flags[list(table.retired)] = False
     if not flags.any():
         raise ValueError("no option is left to choose: all are retired or not available")
-    return SomeArms(flags)
+    return some_arms(flags)
 
 
-def offers_of(table: Table, policy: Policy) -> list[Offer]:
+def offers_of(table: Table, policy: Policy) -> list[ActionSet]:
     """All that is offered in one decision or another: the options, or those of every context."""
     contexts = table.model.contexts
     if contexts is None:
         return [offer_of(table, policy)]
     return [contexts.offer(context) for context in range(len(contexts))]
-
-
-def offered_in(offer: Offer, k: int) -> int:
-    """How many of k options are on offer."""
-    if isinstance(offer, OneContext):
-        return offer.stop - offer.start
-    return int(offer.available.sum()) if isinstance(offer, SomeArms) else k
 
 
 def valid_floor(floor: object, table: Table, policy: Policy) -> float:
@@ -314,7 +315,7 @@ def grown(
     new = first_table(options, policy, noise, standing, table.likelihood, table.units)
     standing.squares[0] *= (new.weights[0, 0] / table.weights[0, 0]) ** 2
     _adopt(new, table, policy)
-    return new._replace(retired=table.retired)
+    return new._replace(retired=table.retired, data=table.data)
 
 
 def _copied(standing: Standing, k: int) -> Standing:
@@ -358,8 +359,8 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
                 part.noise.weight[0] = known.noise.weight[0]
         elif isinstance(part, InFlight):
             part.pulls[:k] = known.pulls
-        elif isinstance(part, Appointment):
-            pass  # it was made among other options
+        elif isinstance(part, Appointment | ContextDistribution):
+            pass  # the one was made among other options, of the other there is one context
         else:
             continue
         adopted |= {id(array) for _, array in persistent_arrays(part)}

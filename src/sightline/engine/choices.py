@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import is_offered, rows_offered
 from sightline.core.clock import FAR, Clock, is_before, is_round
-from sightline.core.offers import is_offered, rows_offered
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy
 

@@ -23,6 +23,7 @@ __all__ = [
     "RefusedRewardsError",
     "Status",
     "UnknownDecisionError",
+    "UnlearnableRewardError",
 ]
 
 _REASONS = 3  # in one message
@@ -233,6 +234,10 @@ class ClosedDecisionError(DecisionError):
 
 class ExpiredDecisionError(DecisionError):
     """The reward came after the end of its window."""
+
+
+class UnlearnableRewardError(ValueError):
+    """Learning from a reward would lead to numbers that are not finite."""
 
 
 class RefusedRewardsError(DecisionError):

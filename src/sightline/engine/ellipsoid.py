@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.learned import beta_at
 from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, adapt, global_beta, ridge
+from sightline.core.confidence.rules import ConfidenceRule, adapt_to, global_beta, ridge
 from sightline.core.estimation.estimate import Learned, LeastSquares
 from sightline.core.estimation.least_squares import least_squares
 from sightline.core.estimation.noise import EstimatedNoise
@@ -314,7 +314,7 @@ def _confidence(ellipsoid: Ellipsoid, rule: ConfidenceRule) -> Any:
     noise: Any = ellipsoid.noise_std**2
     if unknown is not None:
         noise = EstimatedNoise(ellipsoid.noise_std, 0.0, np.array([unknown.errors]))
-    interpreted(adapt)(confidence, _Estimate(learned, noise, ellipsoid.regulariser))
+    adapt_to(confidence, _Estimate(learned, noise, ellipsoid.regulariser))
     return confidence
 
 

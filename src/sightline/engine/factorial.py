@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sightline.engine.labels import Contrast, Level, valid_level
 from sightline.engine.options import Options
-from sightline.validation import one_of
+from sightline.validation import one_of, shown
 
 __all__ = ["GRAND_MEAN", "factorial"]
 
@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 GRAND_MEAN = "grand mean"
 # Numbers in the table of features: beyond, a round of any policy would take milliseconds.
 _LARGEST_TABLE = 10**6
+# Levels that are compared with forbidden ones: a second or two.
+_MOST_COMPARED = 10**9
 
 
 def factorial(
@@ -75,11 +77,18 @@ def factorial(
     """
     levels = _valid_factors(factors)
     terms: list[tuple[str, ...]] = [(factor,) for factor in levels]
+    _check_size(levels, terms)  # of many factors there would be far too many pairs to list
     terms += _valid_interactions(interactions, list(levels))
     _check_size(levels, terms)
     codes = {factor: _codes(len(values)) for factor, values in levels.items()}
     rows = np.indices([len(values) for values in levels.values()]).reshape(len(levels), -1)
-    for entry in _valid_forbidden(forbidden, levels):
+    excluding = _valid_forbidden(forbidden, levels)
+    if len(excluding) * rows.size > _MOST_COMPARED:
+        raise ValueError(
+            f"forbidden has {len(excluding)} mappings, which are compared with {rows.shape[1]} "
+            f"combinations of {len(levels)} factors: more than {_MOST_COMPARED:,} comparisons"
+        )
+    for entry in excluding:
         excluded = [rows[i] == entry[factor] for i, factor in enumerate(levels) if factor in entry]
         rows = rows[:, ~np.logical_and.reduce(excluded)]
     if rows.shape[1] == 0:
@@ -151,11 +160,12 @@ def _contrasts(
 
 def _check_size(levels: Mapping[str, Sequence[Level]], terms: Sequence[tuple[str, ...]]) -> None:
     """Refuse a table of features that is too large, before it is made."""
-    rows = math.prod(len(values) for values in levels.values())
+    # with so many factors the product has more digits than are ever written
+    rows = math.prod(len(values) for values in levels.values()) if len(levels) < 60 else 2**60
     d = 1 + sum(math.prod(len(levels[factor]) - 1 for factor in term) for term in terms)
     if rows * d > _LARGEST_TABLE:
         raise ValueError(
-            f"the design has {rows} combinations with {d} features each, more than the "
+            f"the design has {shown(rows)} combinations with {d} features each, more than the "
             f"{_LARGEST_TABLE} numbers that are allowed: leave out factors, levels or interactions"
         )
 
@@ -188,7 +198,7 @@ def _valid_interactions(interactions: Any, factors: list[str]) -> list[tuple[str
         return list(itertools.combinations(factors, 2))
     if not isinstance(interactions, Iterable):
         raise ValueError(f"interactions must be 'pairs' or a list of pairs, got {interactions!r}")
-    found: list[tuple[str, ...]] = []
+    found: dict[tuple[str, ...], None] = {}
     for entry in interactions:
         if isinstance(entry, str) or not isinstance(entry, Iterable):
             raise ValueError(f"an interaction is between two or more factors, got {entry!r}")
@@ -198,14 +208,18 @@ def _valid_interactions(interactions: Any, factors: list[str]) -> list[tuple[str
         term = tuple(sorted(term, key=factors.index))
         if term in found:
             raise ValueError(f"interactions must differ, got {':'.join(term)} twice")
-        found.append(term)
-    return found
+        found[term] = None
+    return list(found)
 
 
 def _valid_forbidden(forbidden: Any, levels: Mapping[str, Sequence[Level]]) -> list[dict[str, int]]:
     """Forbidden assignments, by the number of each level."""
     if isinstance(forbidden, str | Mapping) or not isinstance(forbidden, Iterable):
         raise ValueError(f"forbidden must be a list of mappings, got {forbidden!r}")
+    known = {
+        factor: {str(level): i for i, level in enumerate(values)}
+        for factor, values in levels.items()
+    }
     found = []
     for entry in forbidden:
         if not isinstance(entry, Mapping) or not entry:
@@ -213,7 +227,7 @@ def _valid_forbidden(forbidden: Any, levels: Mapping[str, Sequence[Level]]) -> l
         numbers = {}
         for factor, level in entry.items():
             one_of("factor of a forbidden combination", factor, levels)
-            known = [str(value) for value in levels[factor]]
-            numbers[factor] = known.index(one_of(f"level of {factor!r}", str(level), known))
+            name = one_of(f"level of {factor!r}", str(level), known[factor])
+            numbers[factor] = known[factor][name]
         found.append(numbers)
     return found

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import FAR, clock_at
-from sightline.core.model import ALL_ARMS, AllArms
 from sightline.engine.loop import Step, walk
 from sightline.jit import compiled
 from sightline.policies.base import inspect
@@ -76,7 +76,7 @@ class Frame:
 @compiled
 def _distribution(state: IDSState) -> tuple[int, int, float, float, int]:
     """IDS distribution, beta and the UCB arm, as a plain tuple (see ``jit.generic``)."""
-    offer = AllArms(0)
+    offer = state.estimate.arms.everything
     mixture, beta, ucb_arm = ids_distribution(state, compare_to_best(state, offer), offer)
     return mixture.first, mixture.second, mixture.probability, beta, ucb_arm
 

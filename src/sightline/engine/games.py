@@ -13,7 +13,7 @@ from sightline.core.model import game_model
 from sightline.engine.effects import identified
 from sightline.engine.labels import Contrast
 from sightline.engine.ledger import Window, reward_value
-from sightline.engine.options import Options, as_options, pairs_of
+from sightline.engine.options import Options, as_options, names_in, pairs_of
 from sightline.validation import action_set, affordable, finite_array, number, shown
 
 __all__ = ["check_window", "duel", "game", "outcome_value", "several_numbers"]
@@ -57,12 +57,15 @@ def duel(options: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
     ('A vs B', ('A', 'B'))
     >>> session.tell(decision, "A")
     """
+    named = names_in(options)
+    if named is not None:  # which get a feature each
+        _check_pairs(len(named), len(named))
     known = as_options(options)
     known.needs_fixed_options("a duel")
     n, d = known.features.shape
     if n < 2:
         raise ValueError(f"a duel needs at least 2 options, got {n}")
-    affordable(f"{shown(n)} options: {shown(n * (n + 1) // 2)} pairs", 16 * n * n * d)
+    _check_pairs(n, d)
     pairs = pairs_of(n)
     contrasts = np.array([contrast.vector for contrast in known.contrasts]).reshape(-1, d)
     told = identified(known.features - known.features[0], contrasts)
@@ -76,6 +79,11 @@ def duel(options: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
         observations=first - second,
         items=known.names,
     )
+
+
+def _check_pairs(n: int, d: int) -> None:
+    """Refuse pairs that would not fit into memory, before they are made."""
+    affordable(f"{shown(n)} options: {shown(n * (n + 1) // 2)} pairs", 16 * n * n * d)
 
 
 def _deviations(options: Options) -> list[Contrast]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sightline.engine.changes import Offer
+from sightline.core.action_set import ActionSet
 from sightline.engine.choices import raise_fault
 from sightline.engine.estimates import estimates_in, mean_outcome_in
 from sightline.engine.outcomes import Outcome, OutcomeOfSeveral
@@ -29,7 +29,7 @@ __all__ = ["fill_imagining"]
 MOST_OPEN = 1000
 
 
-def fill_imagining(live: LiveState, offer: Offer, answers: Answers) -> None:
+def fill_imagining(live: LiveState, offer: ActionSet, answers: Answers) -> None:
     """Write answers for a batch, from a copy of everything."""
     standing, state, rng = copy.deepcopy((live.standing, live.state, live.rng))
     # what is imagined is in the units of the policy already

@@ -8,34 +8,27 @@ back when the process dies.  Others may read.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-import socket
 import sqlite3
-import time
-import weakref
 from collections.abc import Iterator
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
-
-try:
-    import fcntl
-except ImportError:  # Windows has none
-    fcntl = None  # type: ignore[assignment]
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.decisions import Pending
-from sightline.engine.ledger import Closing, Told, date_of
+from sightline.engine.ledger import Closing, Told
+from sightline.engine.sqlite_files import FileLock, OpenFiles, create_private
 
 __all__ = [
     "Amendment",
     "Event",
-    "FileLock",
     "Journal",
     "amendment_in",
     "closing_in",
@@ -186,61 +179,6 @@ def closing_in(events: list[Event]) -> Closing | None:
     return Closing(made, end.kind, told, end.time)  # type: ignore[arg-type]
 
 
-class FileLock:
-    """The right to write to a file, held by one session or service of one process.
-
-    It belongs to an open file: it is free again when the process has died or nobody has the object
-    any more, wherever an exception came between.  A forked process has its own copy of the open
-    file and gives it up at once.
-    """
-
-    _all: ClassVar[weakref.WeakSet[FileLock]] = weakref.WeakSet()
-
-    def __init__(self, journal: Path) -> None:
-        if fcntl is None:
-            raise OSError("a journal needs file locks, which this platform does not have")
-        self._file = open(f"{journal}-lock", "ab+", buffering=0)  # noqa: SIM115 - stays open
-        try:
-            self._all.add(self)
-            self._take(journal)
-        except BaseException:
-            self.release()
-            raise
-
-    def _take(self, journal: Path) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.seek(0)
-            holder = self._file.read().decode().strip() or "another process"
-            here = holder.startswith(f"process {os.getpid()} on {socket.gethostname()} ")
-            message = "in this process" if here else f"by {holder}: one process writes to it"
-            raise BlockingIOError(f"{journal} is open already, {message}") from None
-        self._file.truncate(0)
-        since = date_of(time.time())
-        holder = f"process {os.getpid()} on {socket.gethostname()} since {since}\n"
-        self._file.write(holder.encode())
-
-    @property
-    def is_held(self) -> bool:
-        """Whether this object has it still."""
-        return not self._file.closed
-
-    def release(self) -> None:
-        """Let others write."""
-        self._file.close()
-
-    @classmethod
-    def release_all(cls) -> None:
-        """Give up what a forked process has inherited: the lock of its parent stays."""
-        for lock in list(cls._all):
-            lock.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=FileLock.release_all)
-
-
 class Journal:
     """The journal of one session, open for writing.
 
@@ -268,6 +206,7 @@ class Journal:
         self.path = Path(os.path.realpath(path))
         self._lock = FileLock(self.path)
         try:
+            create_private(self.path)
             self._connection = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False
             )
@@ -308,6 +247,7 @@ class Journal:
             run("COMMIT" if version < _VERSION else "ROLLBACK")
         (last,) = run("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
         self.last = int(last)
+        self._files = OpenFiles(self.path)
         found = self.snapshot()
         self.kept = -1 if found is None else found[0]
 
@@ -325,7 +265,16 @@ class Journal:
                 self._connection.execute("COMMIT")
         except sqlite3.IntegrityError:  # of a call that was interrupted after it had written
             self._require(events)
+        self._require_files()  # afterwards: what they hold is there now
         self.last = events[-1].sequence
+
+    def _require_files(self) -> None:
+        """Refuse to go on where SQLite writes to files that nobody finds any more."""
+        if not self._files.are_there:
+            raise OSError(
+                f"{self.path}, or its -wal or -shm file, was removed or replaced while it was "
+                "open: put it back, nothing is recorded meanwhile"
+            )
 
     def _require(self, events: list[Event]) -> None:
         """Refuse to go on where others have written other events with the same numbers."""
@@ -385,5 +334,9 @@ class Journal:
     def close(self) -> None:
         """Close the file and let others write."""
         if hasattr(self, "_connection"):
+            with contextlib.suppress(sqlite3.Error):  # it is closed, or the disk is full
+                # closing does the same, but not if somebody else has the file open
+                self._connection.execute("PRAGMA busy_timeout=1000")
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._connection.close()
         self._lock.release()

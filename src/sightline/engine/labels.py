@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Level = str | int | float | bool
 _MOST_NAMES = 10  # in a sentence
+_LARGEST = 1e300  # number that is a level: any program can read it, as a float
 _MOST_HINTS = 1000  # names among which the nearest is looked for
 
 
@@ -98,9 +98,11 @@ def valid_level(what: str, value: object) -> Level:
     level = value.item() if isinstance(value, np.generic) else value
     if isinstance(level, str) and level.strip() and level.isprintable():
         return level
-    if isinstance(level, int | float) and math.isfinite(level):
+    if isinstance(level, int | float) and abs(level) <= _LARGEST:
         return level
-    raise ValueError(f"{what} must be printable text or a finite number, got {value!r}")
+    raise ValueError(
+        f"{what} must be printable text or a finite number up to {_LARGEST:g}, got {shown(value)}"
+    )
 
 
 def valid_level_mapping(row: object) -> dict[str, Level]:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ActionSet
 from sightline.core.clock import Clock, is_before
 from sightline.core.persistence import State
-from sightline.engine.arrivals import commit, next_offer
+from sightline.engine.arrivals import commit, next_rows
 from sightline.engine.choices import is_refused
 from sightline.engine.loop import versions_of
 from sightline.engine.tape import Tape, explore
@@ -169,7 +170,8 @@ def _advance_late(
             _drop_first(late)
         if late.size[0] == late.told.shape[0]:
             break
-        offer = next_offer(world.arrivals, state, contexts)
+        start, stop, context = next_rows(world.arrivals, state, contexts)
+        offer = ActionSet(start, stop, world.arrivals.no_mask, context)
         choice = choose(state, clock, offer, decisions)
         if is_refused(tape.fault, choice, clock, offer, k):
             break

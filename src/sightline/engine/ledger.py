@@ -13,7 +13,7 @@ from binascii import b2a_base64
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sightline.engine.decisions import (
     ClosedDecisionError,
@@ -35,6 +35,7 @@ __all__ = [
     "date_of",
     "is_nothing",
     "new_ids",
+    "numbers_told",
     "refusal",
     "reward_value",
     "unknown",
@@ -46,6 +47,8 @@ Ending = Literal["told", "expired", "given up"]
 #: A reward or outcome; several numbers where options of a game show more than one.
 Told = float | tuple[float, ...]
 
+#: Longest windows: when they end can be written as a date (317 years), and as a number of JSON.
+MOST_SECONDS, MOST_ROUNDS = 1e10, 10**15
 #: Closed decisions that are remembered, so that a reward told twice is recognised.
 REMEMBERED = 10_000
 
@@ -114,11 +117,19 @@ class Window(NamedTuple):
 def valid_window(seconds: object, rounds: object, reward: object, early: object = False) -> Window:
     """Check a window that comes from a file."""
     return _consistent(
-        None if seconds is None else number("seconds", seconds, above=0),
-        None if rounds is None else integer("rounds", rounds, at_least=1),
+        None if seconds is None else _seconds("seconds", seconds),
+        None if rounds is None else _rounds("rounds", rounds),
         None if reward is None else reward_value("reward", reward),
         flag("early_rewards", early),
     )
+
+
+def _seconds(name: str, value: object) -> float:
+    return number(name, value, above=0, at_most=MOST_SECONDS)
+
+
+def _rounds(name: str, value: object) -> int:
+    return integer(name, value, at_least=1, at_most=MOST_ROUNDS)
 
 
 def _consistent(
@@ -164,7 +175,7 @@ def window(reward_window: object, on_timeout: object, early_rewards: object = Fa
     if isinstance(reward_window, timedelta):
         reward_window = reward_window.total_seconds()
     if not isinstance(reward_window, str):
-        seconds = number("reward_window", reward_window, above=0)
+        seconds = _seconds("reward_window", reward_window)
         return _consistent(seconds, None, reward, early)
     match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]+?)s?\s*", reward_window)
     if match is None or (match[2] != "round" and match[2] not in _UNITS):
@@ -177,9 +188,9 @@ def window(reward_window: object, on_timeout: object, early_rewards: object = Fa
     except ValueError:
         raise ValueError(f"reward_window has no valid number: {reward_window!r}") from None
     if match[2] == "round":
-        rounds = integer("reward_window", amount, at_least=1)
+        rounds = _rounds("reward_window", amount)
         return _consistent(None, rounds, reward, early)
-    seconds = number("reward_window", amount * _UNITS[match[2]], above=0)
+    seconds = _seconds("reward_window", amount * _UNITS[match[2]])
     return _consistent(seconds, None, reward, early)
 
 
@@ -240,14 +251,19 @@ class Ledger:
         self.received: dict[str, Received] = {}  # of open decisions, until their window closes
         self.tally = Tally()
 
-    def due(self, now: float, round_: int) -> list[Closing]:
-        """Decisions whose window is over, with their rewards or what is learned in their place."""
+    def due(self, now: float, round_: int, most: int | None = None) -> list[Closing]:
+        """Decisions whose window is over, with their rewards or what is learned in their place.
+
+        The oldest ones, as many as ``most`` says.
+        """
         limits = self.window
         if limits.seconds is None and limits.rounds is None:
             return []
         reward = math.nan if limits.reward is None else limits.reward
-        over = []
+        over: list[Closing] = []
         for decision in self.open.values():
+            if len(over) == most:
+                break
             if limits.is_over(decision, now, round_):
                 told = self.received.get(decision.id)
                 over.append(
@@ -310,6 +326,11 @@ class Ledger:
 def is_nothing(told: Told) -> bool:
     """Whether nothing was told."""
     return isinstance(told, float) and math.isnan(told)
+
+
+def numbers_told(told: Any) -> tuple[float, ...]:
+    """List the numbers that were told of a decision."""
+    return (told,) if isinstance(told, float) else tuple(told)
 
 
 def unknown(id_: str) -> UnknownDecisionError:

@@ -15,22 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ActionSet, block, number_offered
 from sightline.core.clock import Clock
 from sightline.core.consistency import check_consistency
 from sightline.core.likelihood.families import Likelihood, describe_likelihood
-from sightline.core.model import OneContext, check_signal
+from sightline.core.model import check_signal
 from sightline.core.persistence import persistent_arrays
 from sightline.engine.amending import amended
 from sightline.engine.archive import Snapshot, fill, pack, unpack, write_snapshot
 from sightline.engine.changes import (
     Change,
-    Offer,
     Table,
     first_table,
     grown,
     knows_law,
     offer_of,
-    offered_in,
     offers_of,
     prior_signal,
     table_committed,
@@ -38,9 +37,10 @@ from sightline.engine.changes import (
     valid_floor,
 )
 from sightline.engine.choices import raise_fault
+from sightline.engine.decisions import UnlearnableRewardError
 from sightline.engine.estimates import Estimates, differences_in, estimates_in
 from sightline.engine.imagining import fill_imagining
-from sightline.engine.ledger import Closing, Ledger, Received, Window
+from sightline.engine.ledger import Closing, Ledger, Received, Window, is_nothing, numbers_told
 from sightline.engine.ledger_arrays import fill_ledger, ledger_arrays
 from sightline.engine.log import Log
 from sightline.engine.loop import streams
@@ -65,12 +65,14 @@ from sightline.engine.units import GIVEN, Units, augmented
 from sightline.jit import callable_for, entry_for, registered
 from sightline.policies.base import Evidence, Policy, at_stake, inspect
 from sightline.policies.catalogue import describe
-from sightline.validation import integer
+from sightline.validation import integer, shown
 
 __all__ = ["CHANGES", "LiveState", "weakest"]
 
 #: Events after which a journal gets a new snapshot.
 SNAPSHOT_EVERY = 10_000
+#: Distance of a reward from the origin, in units, beyond which its effect on the state is checked.
+_LARGE = 1e5
 
 
 #: By the kind of their events.
@@ -209,9 +211,9 @@ class LiveState:
         found = self.standing.unit.item()
         return 1.0 if math.isnan(found) else found
 
-    def due(self, now: float) -> list[Closing]:
-        """Decisions whose reward window is over."""
-        return self.ledger.due(now, self.standing.t.item())
+    def due(self, now: float, most: int | None = None) -> list[Closing]:
+        """Decisions whose reward window is over: the oldest, if there are more than ``most``."""
+        return self.ledger.due(now, self.standing.t.item(), most)
 
     def change(self, now: float, kind: str, body: dict[str, Any]) -> None:
         """Change the table: :data:`_CHANGES` has the functions that say what the body is."""
@@ -274,9 +276,12 @@ class LiveState:
             first=table.standing.serial.item() + 1,
             sequence=1 if self.journal is None else self._next_sequence(),
             before=(
-                None if self._trusted else copy.deepcopy((table.standing, table.state, self.rng))
+                None
+                if self._trusted and not self._may_overflow(closings)
+                else copy.deepcopy((table.standing, table.state, self.rng))
             ),
             received=received or {},
+            data=table.data.planned(closings) if closings and table.data is not None else None,
         )
         self._operation = operation
         self._carry_out(operation)
@@ -289,10 +294,14 @@ class LiveState:
             for serial, closing in operation.outcomes():
                 if done.item() < serial:
                     self._take(closing, serial)
+        if operation.before is not None and self._may_overflow(operation.closings):
+            self._require_finite(operation)
         if operation.ids and done.item() < operation.last:
             self._answer(operation)
         ledger, made = self.ledger, operation.decisions()
         ledger.enter(operation.closings, made, operation.tally, operation.received)
+        if operation.data is not None and self.table.data is not None:
+            self.table.data.enter(operation.data)
         if self.journal is not None:
             self.journal.append(operation.events())
         self._operation = None
@@ -316,12 +325,41 @@ class LiveState:
         serial = self.standing.serial[0]
         begun = serial >= operation.first or operation.last < operation.first
         if operation.before is not None and serial < operation.last:
-            standing, state, rng = copy.deepcopy(operation.before)
-            self.table, self.rng = self.table._replace(standing=standing, state=state), rng
+            self._go_back(operation)
             begun = False
         if begun:
             self._carry_out(operation)
         self._operation = None
+
+    def _go_back(self, operation: Operation) -> None:
+        """Restore what an operation has kept of the state before it."""
+        assert operation.before is not None
+        standing, state, rng = copy.deepcopy(operation.before)
+        self.table, self.rng = self.table._replace(standing=standing, state=state), rng
+
+    def _may_overflow(self, closings: list[Closing]) -> bool:
+        """Whether a reward is so large that learning from it may lead to no number."""
+        if not closings:
+            return False
+        origin, limit = self.origin, _LARGE * self.unit
+        return any(
+            abs(value - origin) > limit
+            for closing in closings
+            for value in numbers_told(closing.reward)
+        )
+
+    def _require_finite(self, operation: Operation) -> None:
+        """Refuse rewards, before they are recorded, that lead to a state that no file may hold."""
+        try:
+            check_consistency(self.state)
+            check_consistency(self.standing, "standing")
+        except ValueError as error:
+            self._go_back(operation)
+            self._operation = None
+            told = [one.reward for one in operation.closings if not is_nothing(one.reward)]
+            raise UnlearnableRewardError(
+                f"{shown(told[0] if len(told) == 1 else told)} cannot be learned from: {error}"
+            ) from None
 
     def _take(self, closing: Closing, serial: int) -> None:
         decision = closing.decision
@@ -352,11 +390,11 @@ class LiveState:
         return rows
 
     def _answer(self, operation: Operation) -> None:
-        offer: Offer
+        offer: ActionSet
         news: NothingNew | NewSet = NOTHING_NEW
         if operation.actions is not None:
             rows = augmented(operation.actions, self.table.units.intercept)
-            offer, news = OneContext(0, 0, len(rows)), NewSet(rows)
+            offer, news = block(0, len(rows)), NewSet(rows)
         else:
             offer = offer_of(self.table, self.policy, operation.available, operation.context)
         standing = self.standing
@@ -416,11 +454,11 @@ class LiveState:
             and knows_law(self.state)
         )
 
-    def _mixing(self, offer: Offer, count: int) -> Mixing:
+    def _mixing(self, offer: ActionSet, count: int) -> Mixing:
         k = len(self.options)
         return Mixing(
             self.floor,
-            offered_in(offer, k),
+            number_offered(offer, k),
             np.zeros(k),
             self.policy.probability_by_draws,
             np.zeros(1, dtype=np.bool_),
@@ -478,6 +516,7 @@ class LiveState:
             "tally": list(self.ledger.tally),
             "retired": sorted(self.table.retired),
             "committed": list(self.table.committed),
+            "data": None if self.table.data is None else self.table.data.describe(),
         }
         arrays = {
             **self.options_arrays(),
@@ -501,6 +540,10 @@ class LiveState:
         self.rng.bit_generator.state = snapshot.header["rng"]
         k, t = len(self.options), int(self.standing.t[0])
         fill_ledger(self.ledger, snapshot, k, t, self._features_kept, self.options.per_arm)
+        if snapshot.header["data"] is None:
+            self.table = self.table._replace(data=None)
+        elif self.table.data is not None:
+            self.table.data.fill(snapshot.header["data"], k * self.options.per_arm)
 
 
 def weakest(reports: list[Evidence]) -> Evidence:

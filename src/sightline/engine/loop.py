@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ALL_ARMS, ActionSet
 from sightline.core.clock import Clock, clock_at, is_before, tick
-from sightline.core.model import ALL_ARMS
 from sightline.core.persistence import State
-from sightline.engine.arrivals import commit, next_offer, note_loss
+from sightline.engine.arrivals import commit, next_rows, note_loss
 from sightline.engine.choices import is_refused, no_fault, raise_fault
 from sightline.engine.tape import Tape, explore
 from sightline.jit import (
@@ -93,7 +93,8 @@ def _advance(
     """
     marks, k = tape.mark_t.shape[0], tape.pulls.shape[0]
     for _ in range(questions):
-        offer = next_offer(world.arrivals, state, contexts)
+        start, stop, context = next_rows(world.arrivals, state, contexts)
+        offer = ActionSet(start, stop, world.arrivals.no_mask, context)
         choice = choose(state, clock, offer, decisions)
         if is_refused(tape.fault, choice, clock, offer, k):
             break

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.engine.decisions import Pending
+from sightline.engine.exact_data import Planned
 from sightline.engine.journal import Event, set_to_bytes, told_to_event
 from sightline.engine.ledger import Closing, Received, Tally, is_nothing
 from sightline.engine.turns import Answers
@@ -57,7 +58,9 @@ class Operation:
         Number of its first entry in the journal.
     before : tuple or None
         Standing, state and generator, for a policy in plain Python, which may be interrupted
-        half-way.
+        half-way, and for rewards so large that learning from them may overflow.
+    data : Planned or None
+        Exact sums of rewards, after it.
     """
 
     now: float
@@ -73,6 +76,7 @@ class Operation:
     sequence: int
     before: tuple[Any, ...] | None
     received: dict[str, Received]
+    data: Planned | None = None
     _made: list[Pending] | None = None
 
     @property

@@ -173,8 +173,12 @@ def _note_nothing(outcome: OutcomeOfSeveral, standing: Any) -> None:
 
 @note_scale.register(OutcomeOfNew)
 @compiled
-def _note_units(outcome: OutcomeOfNew, standing: Any) -> None:
+def _note_units_and_square(outcome: OutcomeOfNew, standing: Any) -> None:
+    """Add the square of what the policy learns: new arms have no mean to deviate from."""
     _find_units(outcome.reward, standing.origin, standing.unit)
+    if outcome.learns and not np.isnan(standing.unit[0]):
+        scaled = (outcome.reward - standing.origin[0]) / standing.unit[0] * outcome.weight
+        standing.squares[0] += scaled * scaled
 
 
 @note_scale.register(Outcome)

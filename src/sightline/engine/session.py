@@ -19,6 +19,7 @@ from sightline.engine.decisions import (
     Pending,
     RefusedRewardsError,
     Status,
+    UnlearnableRewardError,
 )
 from sightline.engine.estimates import Estimates
 from sightline.engine.games import outcome_value, several_numbers
@@ -84,10 +85,10 @@ class Session(StoredSession):
         far fewer rewards settle the answer: at a rate of 2 % a twelfth of what ``noise_std=0.5``
         needs.  Features then add up to the log odds of a click, or to the log of a mean count.
     reward_window : float, timedelta or str, optional
-        How long to wait for a reward: seconds, or a text such as ``"2 hours"`` or ``"500 rounds"``.
-        A reward that comes later is refused.  All rewards enter the estimate when their window
-        closes, whenever they were told, so that what is learned does not depend on which of them
-        are told sooner.
+        How long to wait for a reward: seconds, or a text such as ``"2 hours"`` or ``"500 rounds"``;
+        1e10 seconds or 10**15 rounds at most.  A reward that comes later is refused.  All rewards
+        enter the estimate when their window closes, whenever they were told, so that what is
+        learned does not depend on which of them are told sooner.
     on_timeout : "ignore" or float
         What to learn then: nothing, or this reward.  Where only successes are told, it must be 0:
         ignoring all others would estimate every option at 1.  In a duel, what ``tell`` takes: 0.5
@@ -319,8 +320,19 @@ class Session(StoredSession):
         if told and ledger.window.holds:
             self._receive(now, {id_: one.reward for id_, one in told.items()})
         elif told:
-            self._live.perform(now, list(told.values()))
+            refused |= self._learn(now, list(told.values()))
         return refused
+
+    def _learn(self, now: float, closings: list[Closing]) -> dict[str, Exception]:
+        """Close decisions; return those whose reward cannot be learned from, with the reasons."""
+        try:
+            self._live.perform(now, closings)
+        except UnlearnableRewardError as reason:
+            if len(closings) == 1:
+                return {closings[0].decision.id: reason}
+            each = [self._learn(now, [closing]) for closing in closings]
+            return {id_: reason for refused in each for id_, reason in refused.items()}
+        return {}
 
     def _receive(self, now: float, rewards: dict[str, Told]) -> None:
         """Take rewards that enter the estimate when the windows of their decisions close."""
@@ -537,7 +549,14 @@ class Session(StoredSession):
         now = self._now()
         due = self._live.due(now)
         if due:
-            self._live.perform(now, due)
+            refused = self._learn(now, due)
+            given_up = [
+                Closing(one.decision, "given up", math.nan, now)
+                for one in due
+                if one.decision.id in refused
+            ]
+            if given_up:
+                self._live.perform(now, given_up)
         return now
 
     def _decision(self, made: Pending, context: str | None) -> Decision:

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, clock_at
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.recomputation import refresh
-from sightline.core.model import ALL_ARMS, Model
+from sightline.core.model import Model
 from sightline.core.persistence import State
 from sightline.engine.choices import raise_fault
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, is_before, log_round
 from sightline.core.information.gains import INFORMATION, weigh_arms
-from sightline.core.model import AllArms
 from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.loop import walk
 from sightline.jit import compiled
@@ -127,7 +127,7 @@ def _normalised(probe: Any) -> NDArray[np.float64]:
     """Gains of all arms with sum one; nan where nothing can be learned."""
     if isinstance(probe, BayesianState):
         probe.gains[:] = 0.0
-        current_bayesian_gains(probe)
+        current_bayesian_gains(probe, ALL_ARMS)
         gains = probe.gains
     else:
         _current_gains(probe)
@@ -175,14 +175,14 @@ class RatioTrajectory:
 @compiled
 def _current_gains(state: IDSState) -> None:
     """Write the information gains of the current estimate into the workspace."""
-    offer = AllArms(0)
+    offer = state.estimate.arms.everything
     weigh_arms(state, compare_to_best(state, offer), offer)
 
 
 @compiled
 def _weighed(state: IDSState) -> tuple[float, float, float, float, float, float]:
     """Psi_s, gap, error, least other gap, gain of the other arm, and beta of a state."""
-    offer = AllArms(0)
+    offer = state.estimate.arms.everything
     comparison = compare_to_best(state, offer)
     mixture, beta, _ = ids_distribution(state, comparison, offer)
     best, gaps, p = comparison.best, state.work.gaps, mixture.probability

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ActionSet, is_offered, nth_offered
 from sightline.core.clock import FAR, Clock, is_before, tick
 from sightline.core.consistency import invariant, may_hold, within
-from sightline.core.model import AllArms, OneContext, SomeArms
-from sightline.core.offers import is_offered, nth_offered
 from sightline.core.persistence import State
 from sightline.engine.choices import Fault, is_probability_refused, is_refused, no_fault
 from sightline.engine.outcomes import add_told, note_scale, place_of, was_told
@@ -78,7 +77,8 @@ class Standing(NamedTuple):
         reward, and the unit how far the first other one is from it; nan before.
     squares : ndarray
         Sum of squared deviations of rewards from the mean of their arm, in units of the noise as
-        the policy knows it.  Not kept where arms are new in every round or show several numbers.
+        the policy knows it.  Where arms are new in every round, sum of squares of what the policy
+        has learned; not kept where they show several numbers.
     """
 
     t: Ints
@@ -213,40 +213,31 @@ class Mixing(NamedTuple):
 
 
 @generic
-def _present(news: Any, state: State) -> None:
-    """Show the policy what is new."""
+def _present(news: Any, state: State) -> bool:
+    """Show the policy what is new; return whether anything is."""
     raise TypeError(f"{type(news).__name__} says nothing about new arms")
 
 
 @_present.register(NothingNew)
 @compiled
-def _present_nothing(news: NothingNew, state: State) -> None:
-    pass
+def _present_nothing(news: NothingNew, state: State) -> bool:
+    return False
 
 
 @_present.register(NewSet)
 @compiled
-def _present_set(news: NewSet, state: State) -> None:
+def _present_set(news: NewSet, state: State) -> bool:
     show(state, news.rows, 0, news.rows.shape[0])
-
-
-@generic
-def _is_answered(offer: Any) -> bool:
-    """Whether a commitment answers this offer."""
-    raise TypeError(f"{type(offer).__name__} is no offer")
-
-
-@_is_answered.register(AllArms)
-@_is_answered.register(SomeArms)
-@compiled
-def _it_was_made_about_it(offer: Any) -> bool:
     return True
 
 
-@_is_answered.register(OneContext)
 @compiled
-def _it_may_be_about_another(offer: OneContext) -> bool:
-    return False  # the policy is committed in all contexts, with an arm and a probability in each
+def _is_answered(offer: ActionSet, k: int) -> bool:
+    """Whether a commitment answers this offer, of k arms in all.
+
+    Of one context it need not: the policy is committed in all of them, with an arm in each.
+    """
+    return offer.start == 0 and offer.stop >= k
 
 
 @compiled
@@ -254,13 +245,14 @@ def _consult(
     standing: Standing,
     state: State,
     clock: Clock,
-    offer: Any,
+    offer: ActionSet,
+    is_new: bool,
     rng: np.random.Generator,
     fault: Fault,
 ) -> bool:
     """Ask the policy, unless it is committed; return whether it explores now."""
     committed = is_before(clock, Clock(standing.wake_t[0], standing.wake_log_t[0]))
-    if not (committed and _is_answered(offer)):
+    if is_new or not (committed and _is_answered(offer, standing.asked.shape[0])):
         choice = choose(state, clock, offer, rng)
         if is_refused(fault, choice, clock, offer, standing.asked.shape[0]):
             return False
@@ -294,10 +286,10 @@ def answer(
     serial: int,
 ) -> None:
     """Answer as many questions as there is space for, from the same knowledge."""
-    _present(news, state)
+    is_new = _present(news, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
-        answers.exploring[i] = _consult(standing, state, clock, offer, rng, answers.fault)
+        answers.exploring[i] = _consult(standing, state, clock, offer, is_new, rng, answers.fault)
         if answers.fault.found[0] != 0:
             return
         answers.arms[i] = standing.arm[0]
@@ -363,10 +355,10 @@ def answer_with_law(
     An arm that a committed policy would not have played is explored.  The spare generator is for
     policies that find their probabilities by drawing; these draws decide nothing.
     """
-    _present(news, state)
+    is_new = _present(news, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
-        exploring = _consult(standing, state, clock, offer, rng, answers.fault)
+        exploring = _consult(standing, state, clock, offer, is_new, rng, answers.fault)
         if answers.fault.found[0] != 0:
             return
         arm = _mix(standing, state, clock, offer, rng, mixing, spare)

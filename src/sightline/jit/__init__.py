@@ -4,7 +4,14 @@
 ``numba_compat`` is the only file that touches what numba does not promise to keep.
 """
 
-from sightline.jit.cache import cache_directory, compiled, compiled_apart, uncached
+from sightline.jit.cache import (
+    NotKeptError,
+    cache_directory,
+    compiled,
+    compiled_apart,
+    only_kept,
+    uncached,
+)
 from sightline.jit.dispatch import (
     GenericFunction,
     callable_for,
@@ -21,6 +28,7 @@ from sightline.jit.numba_compat import is_kernel
 
 __all__ = [
     "GenericFunction",
+    "NotKeptError",
     "cache_directory",
     "callable_for",
     "compiled",
@@ -32,6 +40,7 @@ __all__ = [
     "is_kernel",
     "is_ours",
     "number_between",
+    "only_kept",
     "parts_of",
     "registered",
     "uncached",

@@ -1,20 +1,25 @@
-"""Kernels: compiled once, and kept on disk until a source has changed.
+"""Kernels: compiled once, and kept on disk until code that they depend on has changed.
 
-Numba keys a cached kernel by its own source file only: when a callee in another file changes,
-the cached caller keeps giving the old numbers without a warning.  Every kernel of this package
-is therefore cached in a directory named by a hash of *all* the sources behind kernels.
+Numba keys a cached kernel by its own source file only: when a callee in another file changes, the
+cached caller keeps giving the old numbers without a warning.  And it compiles a kernel again when
+its file has changed at all, if only in a comment.  A kernel of this package is therefore kept in a
+directory that is named by a hash of the code it depends on: of its own module, of the modules of
+its arguments' classes, of all that these import, and of what is registered by these modules for
+classes of these modules.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import os
 import shutil
+import stat
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,6 +33,7 @@ except ImportError:  # Windows has none
 from sightline.jit.numba_compat import (
     caching_in,
     classes_in,
+    code_mark,
     compile_function,
     compile_linked,
     entry_point,
@@ -36,30 +42,102 @@ from sightline.jit.numba_compat import (
     numba_type,
     wrap_cache,
 )
-from sightline.sources import hash_of, modules_importing
+from sightline.sources import hash_of, modules_behind, modules_importing
 from sightline.undisturbed import undisturbed
 
-__all__ = ["cache_directory", "cache_trouble", "compiled", "compiled_apart", "uncached"]
+__all__ = [
+    "NotKeptError",
+    "cache_directory",
+    "cache_trouble",
+    "compiled",
+    "compiled_apart",
+    "note_registration",
+    "only_kept",
+    "uncached",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_VERSIONS_KEPT = 10
+# All policies in all settings have about 200.
+_DIRECTORIES_KEPT = 1000
 _PACKAGE = __name__.split(".")[0]
 # Where kernels are kept is a setting of the whole process while one is made.
 _DECORATING = threading.Lock()
 
 
+#: Whether kernels are loaded from disk and none is compiled.
+_ONLY_KEPT = contextvars.ContextVar("only_kept", default=False)
+
+
+class NotKeptError(RuntimeError):
+    """A kernel is not on disk, where none may be compiled."""
+
+
+@contextlib.contextmanager
+def only_kept(value: bool = True) -> Iterator[None]:
+    """Load kernels from disk, and compile none: another process does that.
+
+    Where kernels cannot be kept, they are compiled nevertheless.
+
+    Parameters
+    ----------
+    value : bool
+        False allows within such a context what it forbids.
+
+    Raises
+    ------
+    NotKeptError
+        Out of the call that needs a kernel which is not there.
+    """
+    before = _ONLY_KEPT.set(value)
+    try:
+        yield
+    finally:
+        _ONLY_KEPT.reset(before)
+
+
 class _Cache(NamedTuple):
-    """Where kernels are kept, and what can be done there."""
+    """Where kernels are kept, what can be done there, and why it is not done."""
 
     directory: Path
     readable: bool
     writable: bool
+    danger: str | None = None
 
 
 def modules_with_kernels() -> tuple[str, ...]:
     """Modules of this package in which functions are compiled."""
     return modules_importing("sightline.jit", ("compiled", "compiled_apart", "generic"))
+
+
+#: Modules of a generic function, of a class, and of what is registered for them.
+_REGISTRATIONS: set[tuple[str, str, str]] = set()
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] == _PACKAGE
+
+
+def note_registration(function: str, cls: str, implementation: str) -> None:
+    """Take note of the modules that take part in a registration."""
+    if all(map(_is_ours, (function, cls, implementation))):
+        _REGISTRATIONS.add((function, cls, implementation))
+        _dependencies.cache_clear()
+
+
+@functools.cache
+def _dependencies(modules: frozenset[str]) -> tuple[str, ...]:
+    """Modules on which a kernel depends whose own module, and those of its arguments, are given."""
+    while True:
+        found = set(modules_behind(*modules))
+        more = {
+            implementation
+            for function, cls, implementation in _REGISTRATIONS
+            if function in found and cls in found and implementation not in found
+        }
+        if not more:
+            return tuple(sorted(found))
+        modules |= more
 
 
 def _user_cache() -> Path:
@@ -75,29 +153,80 @@ def _user_cache() -> Path:
 
 @functools.cache
 def _cache() -> _Cache:
-    sources = hash_of(*modules_with_kernels())
-    directory = _user_cache() / "sightline" / f"kernels-{sources}"
-    writable = _prepare(directory)
+    root = _user_cache()
+    directory = root / "sightline" / "kernels"
+    _make(directory)
+    danger = _danger(root, directory)
+    if danger is not None:
+        return _Cache(directory, readable=False, writable=False, danger=danger)
+    writable = _mark_used(directory)
     # A cache that came with an image is read by users who cannot write there.
     return _Cache(directory, writable or os.access(directory, os.R_OK | os.X_OK), writable)
 
 
-def _prepare(directory: Path) -> bool:
-    """Make a directory and mark it as used; return whether it can be written."""
+def _make(directory: Path) -> None:
+    """Make a directory, which only its owner can use, as all that lead there and are made."""
+    with contextlib.suppress(OSError):
+        for path in (*reversed(directory.parents), directory):
+            if not path.exists():
+                path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _danger(root: Path, directory: Path) -> str | None:
+    """Say how others could have us run their code: what is loaded from a cache is executed.
+
+    Its files and all directories from the root of the cache on must be ours or the superuser's,
+    and nobody else may write there.  In a parent others may, if the system keeps them from removing
+    what is not theirs (the sticky bit).
+    """
+    if not hasattr(os, "getuid"):  # Windows keeps directories of users apart
+        return None
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        for path in (root, directory.parent):
+            if danger := _danger_of(path, is_parent=True):
+                return danger
+        if danger := _danger_of(directory):
+            return danger
+        # numba makes what is within with the rights that the user gives to all files
+        is_closed = not os.stat(directory).st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+        for folder, folders, files in os.walk(directory):
+            for name in (*folders, *files):
+                with contextlib.suppress(FileNotFoundError):  # another process saves or removes it
+                    if danger := _danger_of(Path(folder, name), is_closed=is_closed):
+                        return danger
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None  # then nothing is loaded from there
+    except OSError as error:
+        return f"{error.filename} cannot be examined"
+    return None
+
+
+def _danger_of(path: Path, *, is_parent: bool = False, is_closed: bool = False) -> str | None:
+    found = os.stat(path)
+    if found.st_uid not in (os.getuid(), 0):
+        return f"{path} belongs to another user"
+    if is_closed or (is_parent and found.st_mode & stat.S_ISVTX):
+        return None
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write to {path}"
+    return None
+
+
+def _mark_used(directory: Path) -> bool:
+    """Mark a directory as used; return whether it can be written."""
+    try:
         os.utime(directory)
     except OSError:
         return False
     with contextlib.suppress(OSError):  # another process may be removing the same
-        _remove_old(directory.parent)
+        _remove_old(directory)
     return os.access(directory, os.W_OK)
 
 
 def _remove_old(caches: Path) -> None:
-    """Keep the kernels of the versions used last."""
-    by_age = sorted(caches.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
-    for path in by_age[:-_VERSIONS_KEPT]:
+    """Keep the kernels used last."""
+    by_age = sorted(filter(Path.is_dir, caches.iterdir()), key=lambda path: path.stat().st_mtime)
+    for path in by_age[:-_DIRECTORIES_KEPT]:
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -110,6 +239,13 @@ def cache_trouble() -> str | None:
     """Sentence that says why kernels are not kept and what to do; None if they are."""
     if _cache().writable:
         return None
+    if _cache().danger is not None:
+        return (
+            f"the kernel cache {_cache().directory} is not used, since others could put code "
+            f"there that this process would run ({_cache().danger}): kernels are compiled anew at "
+            "every start, which takes seconds to minutes; correct that, or set the environment "
+            "variable NUMBA_CACHE_DIR to a directory that only you can write"
+        )
     return (
         f"the kernel cache {_cache().directory} cannot be written: kernels are compiled anew at "
         "every start, which takes seconds to minutes; set the environment variable "
@@ -167,6 +303,7 @@ class Kernel:
         self._inline, self._counts, self._cached = inline, counts, cache
         self._inner = compile_linked(function, inline=inline, counts=counts)
         self._entries: dict[Any, Callable[..., Any]] = {}
+        self.outers: dict[str, Any] = {}  # numba's dispatchers, by the hash of dependencies
         self._parameters = function.__code__.co_argcount
         self.targetoptions = self._inner.targetoptions
 
@@ -185,18 +322,36 @@ class Kernel:
         key = _key(arguments)
         found = self._entries.get(key)
         if found is None:
-            found = undisturbed(lambda: entry_point(self.outer, arguments))
+            outer = self._outer_for(key)
+            here = contextvars.copy_context()  # which another thread does not have
+            found = undisturbed(lambda: here.run(entry_point, outer, arguments))
             self._entries[key] = found
         return found
 
-    @functools.cached_property
-    def outer(self) -> Any:
-        """The face for the interpreter."""
-        cache = _cache()
-        keep = self._cached and cache.readable
-        with _DECORATING, caching_in(cache.directory):
+    def _outer_for(self, key: tuple[Any, ...]) -> Any:
+        """Find the face for the interpreter, kept where its dependencies say."""
+        *classes, _ = key
+        modules = {self.py_func.__module__, *(cls.__module__ for cls in classes)}
+        sources = hash_of(*_dependencies(frozenset(filter(_is_ours, modules))))
+        if sources not in self.outers:
+            self.outers[sources] = self._make_outer(sources)
+        return self.outers[sources]
+
+    def _make_outer(self, sources: str) -> Any:
+        cache, function = _cache(), self.py_func
+        directory = cache.directory / sources
+        if cache.writable:
+            with contextlib.suppress(OSError):
+                directory.mkdir(mode=0o700, exist_ok=True)
+                os.utime(directory)
+        # of a file that is not ours only numba knows whether it has changed
+        mark = code_mark(function) if _is_ours(function.__module__) else None
+        with _DECORATING, caching_in(directory, mark):
             kernel = compile_function(
-                self.py_func, cache=keep, inline=self._inline, counts=self._counts
+                function,
+                cache=self._cached and cache.readable,
+                inline=self._inline,
+                counts=self._counts,
             )
         wrap_cache(kernel, _load, _save)
         return kernel
@@ -244,6 +399,8 @@ def _load(load: Callable[..., Any], *arguments: Any) -> Any:
         found = None
     if found is None and not _cache().writable:
         _warn_once()
+    elif found is None and _ONLY_KEPT.get():
+        raise NotKeptError("a kernel is not on disk, and none may be compiled here")
     return found
 
 
@@ -257,7 +414,7 @@ def _save(save: Callable[..., Any], *arguments: Any) -> None:
     cache = _cache()
     # One index has all specialisations of a kernel, and classes of a user's own in it could not be
     # read by a process without the module that defines them.
-    ours = {cls.__module__.split(".")[0] for cls in classes_in(arguments[0])} <= {_PACKAGE}
+    ours = all(_is_ours(cls.__module__) for cls in classes_in(arguments[0]))
     if not cache.writable or not ours:
         return
     with contextlib.suppress(OSError), open(cache.directory / "lock", "a") as file:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
-from sightline.jit.cache import Kernel, uncached
+from sightline.jit.cache import Kernel, note_registration, uncached
 from sightline.jit.numba_compat import class_of, counts_references, is_kernel, overload_with
 
 __all__ = [
@@ -157,6 +157,7 @@ class GenericFunction(Generic[P, R]):
     def _add(self, cls: type, implementation: Callable[..., Any]) -> None:
         before = _REGISTERED.get(cls, _NOTHING)
         ours = is_ours(implementation)
+        note_registration(self.__module__, cls.__module__, implementation.__module__)
         if self._guard is not None:
             implementation = guarded(implementation, cls, self._guard)
         _REGISTERED[cls] = Registered(

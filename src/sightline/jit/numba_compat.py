@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ __all__ = [
     "caching_in",
     "class_of",
     "classes_in",
+    "code_mark",
     "compile_function",
     "compile_linked",
     "counts_references",
@@ -252,7 +254,7 @@ def is_disabled() -> bool:
 
 
 @contextlib.contextmanager
-def caching_in(directory: Path) -> Iterator[None]:
+def caching_in(directory: Path, mark: str | None = None) -> Iterator[None]:
     """Have kernels that are made inside this context kept in a directory.
 
     Numba reads ``config.CACHE_DIR`` once, when a function is decorated; restoring it afterwards
@@ -264,15 +266,31 @@ def caching_in(directory: Path) -> Iterator[None]:
     ----------
     directory : Path
         Where; it need not exist.
+    mark : str, optional
+        What tells a function from others of its name, in place of its line, if the directory says
+        on which code it depends; numba then does not ask whether its file has changed.
     """
     previous = _config.CACHE_DIR
     _config.CACHE_DIR = str(directory)
-    _LOCATOR.ensure_cache_path = _do_nothing  # hides the inherited method
+    hiding: dict[str, Any] = {"ensure_cache_path": _do_nothing}  # of inherited methods
+    if mark is not None:
+        hiding |= {"get_disambiguator": lambda _: mark, "get_source_stamp": lambda _: mark}
+    for name, method in hiding.items():
+        setattr(_LOCATOR, name, method)
     try:
         yield
     finally:
         _config.CACHE_DIR = previous
-        del _LOCATOR.ensure_cache_path
+        for name in hiding:
+            delattr(_LOCATOR, name)
+
+
+def code_mark(function: Any) -> str:
+    """Hash of what a function does: of its instructions, and of the names and numbers in them."""
+    code = function.__code__
+    constants = [value for value in code.co_consts if not isinstance(value, str | type(code))]
+    content = repr((code.co_code, code.co_names, code.co_varnames, constants))
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def _do_nothing(locator: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from sightline.archives import read_parquet
 from sightline.engine.checkpoints import rounds_text
 from sightline.files import sealed, unsealed, write_atomically
 from sightline.lab.block import Block
@@ -22,6 +23,8 @@ from sightline.lab.experiment import Cell
 __all__ = ["read_block", "read_header", "write_block"]
 
 _KEY = b"sightline"
+#: Bytes that a small file may have in memory: pulls of many arms are nearly all zero.
+_MOST_BYTES = 2**30
 
 
 def write_block(path: Path, block: Block, rounds: tuple[int, ...], header: dict[str, Any]) -> None:
@@ -83,11 +86,8 @@ def read_header(path: Path) -> dict[str, Any]:
 
 def read_block(path: Path, header: dict[str, Any], marks: int) -> Block:
     """Block with this header and so many checkpoints; a damaged file raises some error."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        table = file.read()
     shape = (len(header["seeds"]), marks)
+    table = read_parquet(path, _MOST_BYTES, math.prod(shape))
     pulls = np.zeros((*shape, 0))
     if "pulls" in table.column_names:
         pulls = table["pulls"].combine_chunks().flatten().to_numpy().reshape(*shape, -1)

@@ -7,10 +7,12 @@ from concurrent.futures import BrokenExecutor
 
 from sightline.engine.simulate import simulate
 from sightline.jit import cache_directory
+from sightline.jit.cache import modules_with_kernels
 from sightline.jit.numba_compat import is_disabled, type_name
 from sightline.lab.compilation import Job, compile_in_processes
 from sightline.lab.executors import cores
 from sightline.paper.item import Calculation, Item
+from sightline.sources import hash_of
 
 __all__ = ["compile_kernels"]
 
@@ -35,7 +37,8 @@ def compile_kernels(
     """
     chosen = list(items)
     directory = cache_directory()
-    done = [directory / f"paper-{item.name}" for item in chosen] if directory else []
+    sources = hash_of(*modules_with_kernels())
+    done = [directory / f"paper-{item.name}-{sources}" for item in chosen] if directory else []
     if cores() < 2 or not done or is_disabled() or all(path.exists() for path in done):
         return
     jobs = [*_distinct_runs(chosen, profile), *_distinct_calculations(chosen, profile)]

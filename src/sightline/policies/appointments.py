@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import is_offered
 from sightline.core.clock import FAR, Clock, is_before, later, tick
 from sightline.core.consistency import invariant, may_hold
-from sightline.core.offers import is_offered
 from sightline.core.persistence import migration, state_version
 from sightline.jit import compiled
 from sightline.policies.base import Choice

@@ -42,7 +42,7 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
 from sightline.core.information.gaps import optimistic_arm
-from sightline.core.model import AllArms, Model
+from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
@@ -188,7 +188,9 @@ def _plan(state: ExploreThenAllocateState) -> None:
             return
         _end_warm_up(state)
     if state.phase[0] == _RECOVERY:
-        state.next_arm[0] = optimistic_arm(state.estimate, full_level(state.level), AllArms(0))
+        state.next_arm[0] = optimistic_arm(
+            state.estimate, full_level(state.level), state.estimate.arms.everything
+        )
         return
     _next_in_turn(state)
 

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import first_largest_offered
 from sightline.core.alternatives.half_spaces import HalfSpaces
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
@@ -42,7 +43,6 @@ from sightline.core.estimation.least_squares import least_squares, observe, show
 from sightline.core.estimation.seen import reward_of
 from sightline.core.likelihood.laws import IdentityLaw, PoissonLaw, mean_slope, variance_of
 from sightline.core.model import Model
-from sightline.core.offers import first_largest_offered
 from sightline.jit import callable_for, compiled, generic
 from sightline.policies.base import Choice, Policy, register_policy
 from sightline.policies.reports import begin, report

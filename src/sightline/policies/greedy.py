@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import number_offered, withhold
 from sightline.core.alternatives.half_spaces import HalfSpaces
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
@@ -35,7 +36,6 @@ from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.model import Model
-from sightline.core.offers import number_offered, withhold
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose_among, register_policy

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.offers import withhold
+from sightline.core.action_set import withhold
 from sightline.jit import compiled
 
 __all__ = ["LAW_DRAWS", "share_draws", "withhold_all"]

@@ -36,7 +36,7 @@ from sightline.core.confidence.rules import (
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm
 from sightline.core.information.gaps import optimistic_arm, upper_bound
-from sightline.core.model import AllArms, Model
+from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, register_policy
 from sightline.policies.reports import begin, learn, report
@@ -119,7 +119,11 @@ def choose_lin_imed(
     estimate = state.estimate
     beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
     by_bounds = state.by_bounds
-    leader = optimistic_arm(estimate, beta, AllArms(0)) if by_bounds else best_arm(estimate)
+    leader = (
+        optimistic_arm(estimate, beta, estimate.arms.everything)
+        if by_bounds
+        else best_arm(estimate)
+    )
     arm = leader
     index = math.inf
     largest_gap = 0.0

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import number_offered, withhold
 from sightline.core.allocation.design import Design, design, optimal_design
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
@@ -41,7 +42,6 @@ from sightline.core.confidence.rules import (
 from sightline.core.consistency import invariant, within
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.model import Model
-from sightline.core.offers import number_offered, withhold
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose_among, register_policy

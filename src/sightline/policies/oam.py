@@ -52,6 +52,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import first_largest_offered, nth_offered, number_offered
 from sightline.core.allocation.target import Target, fewest_pulls, follow, least_gap, target
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.known_horizon import (
@@ -73,8 +74,7 @@ from sightline.core.estimation.unregularised import (
     unregularised,
 )
 from sightline.core.information.gaps import optimistic_arm
-from sightline.core.model import AllArms, Model
-from sightline.core.offers import first_largest_offered, nth_offered, number_offered
+from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
@@ -197,7 +197,7 @@ def inspect_oam(state: OAMState, clock: Clock, offer: Any) -> Evidence:
     The minimum is over the arms on offer; exploitation begins when all contexts have passed.
     """
     best = first_largest_offered(offer, state.estimate.arms.means)
-    least = least_gap(state.goal.blocks, state.estimate, best, state.gaps)
+    least = least_gap(state.goal.starts, state.estimate, best, state.gaps)
     weakest = _weakest(state, least, offer)
     return Evidence(best, 0.5 * weakest, 0.5 * full_level(state.level), clock)
 
@@ -212,11 +212,11 @@ def _plan(state: OAMState, offer: Any, log_t: float) -> int:
         return outside
     if not spans(state.played):  # until a context comes in which arms are outside
         best = first_largest_offered(offer, estimate.arms.means)
-        least_gap(state.goal.blocks, estimate, best, state.gaps)
+        least_gap(state.goal.starts, estimate, best, state.gaps)
         return _wait(state, offer, best)
     best = follow(state.goal, estimate, offer)
-    least = least_gap(state.goal.blocks, estimate, best, state.gaps)
-    if _weakest(state, least, AllArms(0)) >= full_level(state.level):
+    least = least_gap(state.goal.starts, estimate, best, state.gaps)
+    if _weakest(state, least, state.estimate.arms.everything) >= full_level(state.level):
         return best
     state.explores[0] = 1
     return _explore(state, offer, best, least, log_t)

@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import first_largest_offered, is_offered
 from sightline.core.alternatives.half_spaces import HalfSpaces
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
@@ -63,7 +64,6 @@ from sightline.core.estimation.seen import SeesLaw, SeesRewards
 from sightline.core.likelihood.laws import slope
 from sightline.core.linalg.vectors import norm
 from sightline.core.model import Model
-from sightline.core.offers import first_largest_offered, is_offered
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Policy, register_policy

@@ -30,7 +30,7 @@ from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
-from sightline.core.model import AllArms, Model
+from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, register_policy
 from sightline.validation import LARGEST, number
@@ -122,8 +122,8 @@ def inspect_ossb(state: OSSBState, clock: Clock, offer: Any) -> Evidence:
     """Report what OSSB tests: half of min_x N(x) / alpha(x) against (1 + gamma) sigma^2 log t."""
     estimate = state.estimate
     best = best_arm(estimate)
-    if estimate.arms.pulls[fewest_pulls(estimate, AllArms(0))] > 0.0:
-        follow(state.goal, estimate, AllArms(0))
+    if estimate.arms.pulls[fewest_pulls(estimate, estimate.arms.everything)] > 0.0:
+        follow(state.goal, estimate, estimate.arms.everything)
     lag = _furthest(state, best)[1]
     return Evidence(best, 0.5 * lag, 0.5 * state.level * log_round(clock), clock)
 
@@ -133,10 +133,10 @@ def _plan(state: OSSBState, log_t: float) -> int:
     """Find the next arm, and note whether it explores."""
     estimate = state.estimate
     state.explores[0] = 0
-    fewest = fewest_pulls(estimate, AllArms(0))
+    fewest = fewest_pulls(estimate, estimate.arms.everything)
     if estimate.arms.pulls[fewest] == 0.0:  # every arm once
         return fewest
-    best = follow(state.goal, estimate, AllArms(0))
+    best = follow(state.goal, estimate, estimate.arms.everything)
     furthest, lag = _furthest(state, best)
     if lag >= state.level * log_t:
         return best

@@ -7,25 +7,22 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
+import sightline.core.estimation.law_stream  # noqa: F401
 
 # Likelihoods, of arms that stay and of streams, are imported for what they register.
-import sightline.core.estimation.law_stream  # noqa: F401
-from sightline.core.alternatives.comparison import Comparison, compare
+from sightline.core.action_set import first_largest_offered
+from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.learned import leave_out
-from sightline.core.confidence.rules import ConfidenceRule, adapt, global_beta, ridge
-from sightline.core.consistency import close
+from sightline.core.confidence.rules import ConfidenceRule, adapt, adapt_to, global_beta, ridge
 from sightline.core.estimation.coordinates import basis_of_differences
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe
 from sightline.core.estimation.noise import EstimatedNoise
 from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
-from sightline.core.offers import first_largest_offered, restrict_alternatives
-from sightline.core.persistence import persistent_arrays
-from sightline.jit import compiled, interpreted, parts_of
+from sightline.jit import compiled, parts_of
 from sightline.policies.base import Evidence
 
 __all__ = [
@@ -34,7 +31,6 @@ __all__ = [
     "StateWithEstimate",
     "begin",
     "best_on_offer",
-    "check_adapted",
     "compare_to_best",
     "learn",
     "readapt",
@@ -89,7 +85,7 @@ def begin(
     confidence = build(rewards.shape[1], model.noise_std, ridge_)
     if not (model.shows_rewards or model.stream):
         leave_out(confidence, basis_of_differences(rewards, rows_seen(estimate.arms)))
-    interpreted(adapt)(confidence, estimate)
+    adapt_to(confidence, estimate)
     return estimate, confidence
 
 
@@ -97,20 +93,7 @@ def readapt(state: Any) -> None:
     """Let confidence coefficients follow estimates that were filled in."""
     for part in parts_of(state):
         if hasattr(part, "estimate") and hasattr(part, "confidence"):
-            interpreted(adapt)(part.confidence, part.estimate)
-
-
-def check_adapted(state: Any) -> None:
-    """Refuse confidence coefficients that do not follow from the estimates beside them."""
-    for part in parts_of(state):
-        if hasattr(part, "estimate") and hasattr(part, "confidence"):
-            arrays = dict(persistent_arrays(part.confidence, "state.confidence"))
-            kept = {name: array.copy() for name, array in arrays.items()}
-            interpreted(adapt)(part.confidence, part.estimate)
-            for name, array in arrays.items():
-                pair = np.append(kept[name], 1.0), np.append(array, 1.0)
-                close(name, *pair, "the estimate", 1e4)
-                array[...] = kept[name]  # which has the bits of compiled code
+            adapt_to(part.confidence, part.estimate)
 
 
 @compiled

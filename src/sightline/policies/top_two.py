@@ -43,7 +43,6 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.consistency import close, invariant
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.noise import noise_variance
@@ -59,7 +58,7 @@ from sightline.core.posterior.gaussian import (
     gaussian_posterior,
 )
 from sightline.core.posterior.laplace import Fitted, posterior_of_fit
-from sightline.jit import compiled, generic, interpreted
+from sightline.jit import compiled, generic
 from sightline.policies.base import Choice, Policy, put_all_on, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.policies.reports import (
@@ -91,19 +90,6 @@ class TopTwoState(NamedTuple):
     leader_probability: float
     redraws: int
     draw: Array  # scratch (d,)
-
-
-@invariant(TopTwoState)
-def _check(state: TopTwoState, name: str) -> None:
-    """Check that the posterior is that of the estimate: N(theta-hat, sigma^2 V^-1)."""
-    learned, posterior = state.estimate.learned, state.posterior
-    inverse = np.linalg.inv(posterior.factor)
-    covariance = interpreted(noise_variance)(state.estimate) * learned.gram_inverse
-    what, condition = "the estimate", float(np.linalg.cond(inverse)) ** 2
-    close(f"{name}.posterior.factor", inverse @ inverse.T, covariance, what, condition)
-    error = math.sqrt(np.abs(covariance).max())
-    means = np.append(inverse @ posterior.whitened, error), np.append(learned.theta, error)
-    close(f"{name}.posterior.whitened", *means, what, condition)
 
 
 @dataclass(frozen=True)

@@ -12,25 +12,59 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.model import Model
 
-__all__ = ["Arrivals", "FixedArms", "OneNumber", "Problem", "SeveralNumbers"]
+__all__ = [
+    "Arrivals",
+    "FixedTable",
+    "OneNumber",
+    "Problem",
+    "SeveralNumbers",
+    "arrivals_of",
+]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class FixedArms(NamedTuple):
-    """Every arm is on offer in every round."""
+class FixedTable(NamedTuple):
+    """The source of arms that stay: none are drawn."""
 
     code: int = 0  # numba knows no empty named tuples
 
 
 class Arrivals(NamedTuple):
-    """Contexts are drawn independently, each with its own rows of the table."""
+    """What decides on the action set of a round.
+
+    Contexts are drawn independently, each with its own rows of the table; a bandit is one context.
+    Arms that are new in every round are drawn from a source.
+    """
 
     starts: Ints  # (C + 1,)
     cumulative: Array  # (C,): sums of the probabilities
     probabilities: Array  # (C,)
     bests: Ints  # (C,): scratch
+    no_mask: NDArray[np.bool_]  # (0,)
+    source: Any  # FixedTable, or where new arms come from
+    rows: Array  # (most, d) of the present round, (0, 0) where arms stay
+    means: Array  # (most + 1,), (0,) where arms stay
+    gaps: Array  # (most + 1,), (0,) where arms stay
+
+
+def arrivals_of(starts: ArrayLike, probabilities: ArrayLike = (1.0,)) -> Arrivals:
+    """Make what draws contexts in one run, with their first rows and probabilities."""
+    shares = np.array(probabilities, dtype=np.float64)
+    cumulative = np.cumsum(shares)
+    cumulative[-1] = 1.0
+    return Arrivals(
+        starts=np.array(starts, dtype=np.int64),
+        cumulative=cumulative,
+        probabilities=shares,
+        bests=np.zeros(len(shares), dtype=np.int64),
+        no_mask=np.zeros(0, dtype=np.bool_),
+        source=FixedTable(),
+        rows=np.zeros((0, 0)),
+        means=np.zeros(0),
+        gaps=np.zeros(0),
+    )
 
 
 class OneNumber(NamedTuple):
@@ -38,7 +72,7 @@ class OneNumber(NamedTuple):
 
     means: Array  # (k,)
     noise: Any
-    arrivals: Any = FixedArms()
+    arrivals: Arrivals
 
 
 class SeveralNumbers(NamedTuple):
@@ -47,7 +81,7 @@ class SeveralNumbers(NamedTuple):
     means: Array  # (k, p)
     noise: Any
     outcome: Array  # (p,): where the answer is written
-    arrivals: Any = FixedArms()
+    arrivals: Arrivals
 
 
 class Problem(ABC):
@@ -120,7 +154,7 @@ class Problem(ABC):
     def world(self) -> OneNumber | SeveralNumbers:
         """Make what answers a policy in one run."""
         means = self.model.observations @ self.theta
-        p = means.shape[1]
+        p, arrivals = means.shape[1], arrivals_of([0, len(means)])
         if p == 1:
-            return OneNumber(np.ascontiguousarray(means[:, 0]), self.noise)
-        return SeveralNumbers(means, self.noise, np.zeros(p))
+            return OneNumber(np.ascontiguousarray(means[:, 0]), self.noise, arrivals)
+        return SeveralNumbers(means, self.noise, np.zeros(p), arrivals)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.likelihood.families import Likelihood
 from sightline.core.model import Contexts, bandit_model
-from sightline.problems.base import Arrivals, FixedArms
+from sightline.problems.base import Arrivals, arrivals_of
 from sightline.problems.rewards import NoisyRewards
 from sightline.validation import action_set, entries, finite_array, shown
 
@@ -90,14 +90,9 @@ class ContextualBandit(NoisyRewards):
         """The arms of every context."""
         return tuple(np.split(self.actions, self.starts[1:-1]))
 
-    def arrivals(self) -> Arrivals | FixedArms:
-        """Make what draws contexts in one run; a single one is always there."""
-        if len(self.probabilities) == 1:
-            return FixedArms()
-        cumulative = np.cumsum(self.probabilities)
-        cumulative[-1] = 1.0
-        bests = np.zeros(len(self.probabilities), dtype=np.int64)
-        return Arrivals(self.starts, cumulative, self.probabilities, bests)
+    def arrivals(self) -> Arrivals:
+        """Make what draws contexts in one run."""
+        return arrivals_of(self.starts, self.probabilities)
 
     def _value(self) -> tuple[object, ...]:
         return (*super()._value(), self.starts.tobytes(), self.probabilities.tobytes())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sightline.archives import read_arrays, size_of
 from sightline.core.likelihood.families import build_likelihood
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.contextual import ContextualBandit
@@ -23,6 +24,8 @@ __all__ = ["is_problem_file", "read_problem"]
 
 _SUFFIXES = (".json", ".npz", ".csv")
 _MOST_DIGITS = 4000
+#: Bytes that the arrays of a small file may have: compressed, zeros take a thousandth.
+_MOST_BYTES = 2**28
 _FIELDS = ("actions", "theta", "noise_std")
 _FIELDS_OF_LAWS = ("actions", "theta", "rewards")
 _FIELDS_WITH_CONTEXTS = ("action_sets", "theta", "probabilities", "noise_std")
@@ -112,10 +115,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _read_npz(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
-        archive = np.load(file, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
+        if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
             raise ValueError("this is one array, and no archive of arrays")
-        fields = {name: _array(name, archive) for name in archive.files}
+        fields: dict[str, Any] = dict(read_arrays(file, max(size_of(file), _MOST_BYTES)))
     if "noise_std" in fields and fields["noise_std"].ndim == 0:
         fields["noise_std"] = fields["noise_std"].item()
     if "starts" in fields and "actions" in fields and "action_sets" not in fields:
@@ -133,13 +135,6 @@ def _blocks(actions: Any, starts: Any) -> list[Any]:
             f"actions, got {shown(starts.tolist())}"
         )
     return np.split(actions, starts[1:-1])
-
-
-def _array(name: str, arrays: Any) -> Any:
-    try:
-        return arrays[name]
-    except Exception as error:
-        raise ValueError(f"{name} cannot be read: {_reason(error)}") from None
 
 
 def _read_csv(path: Path) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class LinearGame(TableProblem):
     def world(self) -> OneNumber | SeveralNumbers:
         """Make what answers a policy in one run, in units of the noise of each row."""
         if self.model.shows_rewards:  # the very means of the bandit that this is
-            return OneNumber(self.means, self.noise)
+            return OneNumber(self.means, self.noise, self.arrivals())
         return super().world()
 
     def _value(self) -> tuple[object, ...]:

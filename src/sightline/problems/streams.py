@@ -16,12 +16,11 @@ from sightline.core.likelihood.laws import is_law, mean_of
 from sightline.core.model import stream_model
 from sightline.jit import compiled, generic
 from sightline.problems import noise as noises
-from sightline.problems.base import OneNumber, Problem
+from sightline.problems.base import OneNumber, Problem, arrivals_of
 from sightline.problems.named import deviation, named
 from sightline.validation import affordable, finite_array, integer, scale, shown, text
 
 __all__ = [
-    "NewArms",
     "RecordedArms",
     "SphereArms",
     "SphereClicks",
@@ -33,23 +32,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 _PACKAGE = __name__.split(".")[0]
-
-
-class NewArms(NamedTuple):
-    """What decides which arms are on offer where they are new in every round.
-
-    Attributes
-    ----------
-    source : named tuple
-        From which arms are drawn, by the kernel that is registered for its class.
-    rows, means, gaps : ndarray
-        The arms of the present round, and what they pay.
-    """
-
-    source: Any
-    rows: Array  # (most, d)
-    means: Array  # (most + 1,)
-    gaps: Array  # (most + 1,)
 
 
 def _draw_arms(source: Any, rng: np.random.Generator, rows: Array, means: Array) -> int:
@@ -196,8 +178,13 @@ class StreamBandit(Problem):
     def world(self) -> OneNumber:
         """Make what answers a policy in one run."""
         noises.check_sampler(self.noise)
-        means, gaps = np.zeros(self.most + 1), np.zeros(self.most + 1)
-        arrivals = NewArms(_copied(self.source), np.zeros((self.most, self.d)), means, gaps)
+        means = np.zeros(self.most + 1)
+        arrivals = arrivals_of([0, self.most])._replace(
+            source=_copied(self.source),
+            rows=np.zeros((self.most, self.d)),
+            means=means,
+            gaps=np.zeros(self.most + 1),
+        )
         return OneNumber(means, self.noise, arrivals)
 
     @functools.cached_property

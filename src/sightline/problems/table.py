@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.problems.base import FixedArms, Problem
+from sightline.problems.base import Arrivals, Problem, arrivals_of
 from sightline.validation import LARGEST, finite_array, text
 
 __all__ = ["TableProblem"]
@@ -69,9 +67,9 @@ class TableProblem(Problem):
         """For every arm the row with which it is compared: the best of its context."""
         return np.repeat(self.best, np.diff(self.starts_of_contexts))
 
-    def arrivals(self) -> Any:
+    def arrivals(self) -> Arrivals:
         """Make what decides which arms are on offer in a round of one run."""
-        return FixedArms()
+        return arrivals_of([0, self.k])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableProblem) and self._value() == other._value()

@@ -14,6 +14,7 @@ import math
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sightline.archives import read_parquet
 from sightline.engine import session as engine
 from sightline.engine.archive import read_snapshot
 from sightline.engine.decisions import Pending
@@ -32,6 +33,8 @@ __all__ = ["Audit", "audit"]
 
 _ENDINGS = {"observed": "told", "expired": "expired", "given up": "given up"}
 _MOST_SHOWN = 5
+#: Bytes that a small file may have in memory.
+_MOST_BYTES = 2**28
 
 
 class Audit(NamedTuple):
@@ -81,10 +84,9 @@ def audit(path: str | PathLike[str]) -> Audit:
         If it is no such file.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(file_path("path", path))
+        table = read_parquet(file_path("path", path), _MOST_BYTES)
         written = json.loads((table.schema.metadata or {})[METADATA])
         content = base64.b64decode(written["first"])
         session = engine.Session._restored(read_snapshot(io.BytesIO(content)), None)

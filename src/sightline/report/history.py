@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import clock_at
-from sightline.engine.amending import amend_counts
+from sightline.engine.decisions import Pending
+from sightline.engine.exact_data import ExactData
 from sightline.engine.journal import Event, amendment_in, told_in_event
-from sightline.engine.ledger import is_nothing
+from sightline.engine.ledger import Closing, is_nothing
 from sightline.engine.live import LiveState
-from sightline.engine.outcomes import Outcome, OutcomeOfSeveral, add_told, note_scale
 from sightline.engine.replay import replay
-from sightline.engine.turns import Standing, first_standing
-from sightline.jit import interpreted
 from sightline.policies.base import Evidence
 from sightline.report.offers import Offers
 from sightline.report.standing import View
@@ -95,42 +94,35 @@ def _by_replay(live: LiveState, events: list[Event]) -> Iterator[tuple[int, Evid
 
 def _by_counts(events: list[Event], view: View) -> Iterator[tuple[int, Evidence]]:
     """Apply the test of IDS to all rewards that had been told."""
-    standing = first_standing(len(view.options), view.options.per_arm)
-    standing.origin[0], standing.unit[0] = view.scale.origin, view.scale.unit
-    arms: dict[str | None, int | None] = {}
+    data = ExactData(view.options.per_arm, offset=False)
+    told = np.zeros(len(view.options), np.int64)
+    scales = view.weights.ravel() / view.scale.unit
+    made: dict[str | None, Pending] = {}
     offers = Offers(len(view.options), events, view.options.contexts)
     asked = 0
 
     def evidence() -> Evidence:
-        data = standing.told, standing.totals, standing.squares.item()
-        return view.tested(*data, offers.current, clock_at(asked + 1))
+        squares = data.squared_deviations(scales) if data.per_arm == 1 else 0.0
+        sums = np.array(data.totals(len(scales), view.scale.origin))
+        return view.tested(told, sums, squares, offers.current, clock_at(asked + 1))
 
     yield asked, evidence()
     for part in _parts(events):
         for event in part:
             offers.follow(event)
+            reward = told_in_event(event)
             if event.kind == "asked":
                 asked += 1
-                arms[event.decision] = event.arm
-            elif event.kind in ("told", "expired") and not is_nothing(told_in_event(event)):
-                arm = arms.pop(event.decision)
-                assert arm is not None
-                told = np.broadcast_to(told_in_event(event), view.options.per_arm)
-                _count(standing, view.weights, arm, told)
+                id_, arm = event.decision or "", event.arm or 0
+                made[event.decision] = Pending(id_, arm, False, asked, math.nan, event.time)
+            elif event.kind in ("told", "expired") and not is_nothing(reward):
+                decision = made.pop(event.decision)
+                data.enter(data.planned([Closing(decision, "told", reward, event.time)]))
+                told[decision.arm] += 1
             elif event.kind == "amended":
-                amendment = amendment_in(event)
-                amend_counts(standing, view.weights, *amendment)
+                arm, was, now = amendment_in(event)
+                data = data.amended(event.decision or "", arm, False, was, now)
         yield asked, evidence()
-
-
-def _count(standing: Standing, weights: Array, arm: int, told: Array) -> None:
-    """Count what was told of an arm, as the kernels of a session do."""
-    outcome: Outcome | OutcomeOfSeveral = OutcomeOfSeveral(0, arm, told, weights[arm], False)
-    if len(told) == 1:
-        outcome = Outcome(0, arm, float(told[0]), float(weights[arm, 0]), False)
-    interpreted(note_scale)(outcome, standing)
-    interpreted(add_told)(outcome, standing.totals)
-    standing.told[arm] += 1
 
 
 def _parts(events: list[Event]) -> Iterator[list[Event]]:

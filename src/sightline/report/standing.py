@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,13 +80,17 @@ class View:
     asked, told, totals : ndarray, shape (k,)
         Of each option: decisions, rewards and their sum; in a game, outcomes and their sum, of
         shape (k p,) where p numbers are shown.
+    sums : ndarray, shape (k p,)
+        Sums of rewards less the origin, from exact sums: totals lose small differences between
+        large rewards.
     estimates : Estimates or None
         Of the policy, if it keeps any.
     report : Evidence
         Of the policy; its threshold is nan if the policy has no test.  With contexts, on the one
         of which least is known.
     squares : float
-        Sum of squared deviations of rewards from the mean of their option, in units of the noise.
+        Sum of squared deviations of rewards from the mean of their option, in units of the noise;
+        where options are new in every round, sum of the squares of what the policy has learned.
     weights : ndarray, shape (k, p)
         Largest noise level over that of each option.
     scale : Scale
@@ -107,6 +112,7 @@ class View:
     asked: NDArray[Any]
     told: Ints
     totals: Array
+    sums: Array
     squares: float
     weights: Array
     scale: Scale
@@ -128,17 +134,17 @@ class View:
         """
         found = self.report
         if not self.has_test:
-            found = self.tested(self.told, self.totals, self.squares, self.offered, self.clock)
+            found = self.tested(self.told, self.sums, self.squares, self.offered, self.clock)
         return found._replace(threshold=math.inf) if self.contradiction else found
 
     def tested(
-        self, told: Ints, totals: Array, squares: float, offered: NDArray[np.bool_], clock: Clock
+        self, told: Ints, sums: Array, squares: float, offered: NDArray[np.bool_], clock: Clock
     ) -> Evidence:
         """Evidence by the test of IDS, from the data and the offer of any moment.
 
         With contexts, on the one of which least is known.
         """
-        data = self._data(told, totals, squares, bound_of(self.rule))
+        data = self._data(told, sums, squares, bound_of(self.rule))
         reports = []
         for rows in self._together(offered):
             found = evidence_of(data, self._features[rows], clock, self.rule)
@@ -161,8 +167,10 @@ class View:
 
         A false alarm has a probability below 1e-6 at each look.
         """
-        if self.options.stream or self.options.per_arm > 1 or self.told.sum() == 0:
+        if self.options.per_arm > 1 or self.told.sum() == 0:
             return ""
+        if self.options.stream:
+            return self._stream_contradiction()
         return self._noise_contradiction() or self.norm_contradiction(bound_of(self.rule))
 
     def _noise_contradiction(self) -> str:
@@ -185,23 +193,37 @@ class View:
         ratio = self.squares / count / common_noise(self.noise_std) ** 2
         if law is not None or ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
             return ""
-        told = common_noise(self.noise_std)
         if not isinstance(self.noise_std, float):
             return (
                 f"Rewards vary more than noise_std allows: about {math.sqrt(ratio):.3g} times as "
                 "much as these levels say; without noise_std it is learned."
             )
-        return (
-            f"Rewards vary more than noise_std={told:g} allows: their standard deviation is about "
-            f"{math.sqrt(ratio) * told:.3g}; without noise_std it is learned."
-        )
+        return _wider_noise(self.noise_std, math.sqrt(ratio))
+
+    def _stream_contradiction(self) -> str:
+        """Compare how rewards vary around the fit with the noise level that was told.
+
+        The residual sum of squares without a regulariser, so that a long theta is no contradiction.
+        """
+        data, count = self.learned, int(self.told.sum())
+        if data is None or self.likelihood is not None or count < _LEAST_REWARDS:
+            return ""
+        sigma = common_noise(self.noise_std)
+        d = data.factor.shape[0]
+        gram = data.factor.T @ data.factor - data.regulariser * np.eye(d)
+        target = data.factor.T @ data.whitened
+        explained = float(target @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ target)
+        ratio = max(self.squares - explained, 0.0) / (count * data.noise_std**2)
+        if ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
+            return ""
+        return _wider_noise(sigma, math.sqrt(ratio))
 
     def norm_contradiction(self, bound: float | None) -> str:
         """Compare the length of the parameter with a bound that was told."""
         if bound is None or self.options.stream:
             return ""
         # with a weak prior: one that follows the bound would hide that the data contradict it
-        data = self._data(self.told, self.totals, self.squares, None)._replace(norm_bound=bound)
+        data = self._data(self.told, self.sums, self.squares, None)._replace(norm_bound=bound)
         shortest = least_norm(data, _DOUBT_LEVEL)
         if shortest <= bound:
             return ""
@@ -250,7 +272,7 @@ class View:
         elif self.options.stream:
             raise ValueError(f"{self.policy} keeps no estimates, from which effects are found")
         else:
-            data = self._data(self.told, self.totals, self.squares, bound)
+            data = self._data(self.told, self.sums, self.squares, bound)
         return effects(self.options, data, delta, self.scale)
 
     def intervals(self, delta: float) -> tuple[Array, Array, Array]:
@@ -325,25 +347,31 @@ class View:
         """Ellipsoid of all rewards, or of those that the policy has learned from."""
         if self.learned is not None:
             return self.learned
-        return self._data(self.told, self.totals, self.squares, bound_of(self.rule))
+        return self._data(self.told, self.sums, self.squares, bound_of(self.rule))
 
-    def _data(
-        self, told: Ints, totals: Array, squares: float, norm_bound: float | None
-    ) -> Ellipsoid:
+    def _data(self, told: Ints, sums: Array, squares: float, norm_bound: float | None) -> Ellipsoid:
         """Ellipsoid of what was told, in the coordinates and units of the policy."""
         ridge_ = ridge("matched", LogDet(norm_bound=norm_bound), self.model)
         if self.likelihood is not None and self.likelihood.law is not None:
             law = self.likelihood.law
-            return ellipsoid_by_law(self._features, law, told, totals, norm_bound, ridge_)
+            return ellipsoid_by_law(self._features, law, told, sums, norm_bound, ridge_)
         k, p = len(self.options), self.options.per_arm
         noise = self.noise_std
         if not isinstance(noise, float):
             noise = np.broadcast_to(noise.reshape(k, -1), (k, p)).ravel()
         rows = self.scale.features(self.options.seen)
         counts = np.repeat(told, p)
-        sums = (totals - self.scale.origin * counts) / self.scale.unit
         unknown = squares if isinstance(self.likelihood, Gaussian) else None
-        return ellipsoid_of(rows, counts, sums, noise, norm_bound, unknown, ridge_)
+        return ellipsoid_of(
+            rows, counts, sums / self.scale.unit, noise, norm_bound, unknown, ridge_
+        )
+
+
+def _wider_noise(told: float, factor: float) -> str:
+    return (
+        f"Rewards vary more than noise_std={told:g} allows: their standard deviation is about "
+        f"{factor * told:.3g}; without noise_std it is learned."
+    )
 
 
 def _largest_sum(mean: float, variance: float, largest: float) -> float:
@@ -363,7 +391,11 @@ def _rewards_of(law: Any, predictors: Array) -> Array:
 
 def view_of(live: LiveState) -> View:
     """Copy what is needed; the session may go on meanwhile."""
-    standing = live.standing
+    standing, data = live.standing, live.table.data
+    counts = np.repeat(standing.told, live.options.per_arm)
+    sums = standing.totals - live.origin * counts
+    if data is not None:
+        sums = np.array(data.totals(len(sums), live.origin))
     offered = np.ones(len(live.options), dtype=np.bool_)
     offered[list(live.table.retired)] = False
     return View(
@@ -377,6 +409,7 @@ def view_of(live: LiveState) -> View:
         asked=standing.asked.copy(),
         told=standing.told.copy(),
         totals=standing.totals.copy(),
+        sums=sums,
         squares=standing.squares.item(),
         weights=live.table.weights,
         scale=_scale(live),
@@ -403,10 +436,22 @@ def _scale(live: LiveState) -> Scale:
     if live.options.stream:  # whose options may be any
         basis = np.eye(d + (intercept != 0.0))
         return Scale(live.origin, live.unit, intercept, np.zeros(d), basis)
-    constant = constant_in(features) if intercept != 0.0 else np.zeros(d)
-    rows = augmented(features, intercept), augmented(live.options.seen, intercept)
-    basis = basis_of_differences(*rows)
-    return Scale(live.origin, live.unit, intercept, constant, basis)
+    return Scale(live.origin, live.unit, intercept, *_coordinates(live.options, intercept))
+
+
+#: What follows from options alone, and takes a singular value decomposition.
+_COORDINATES: WeakKeyDictionary[Options, tuple[float, Array, Array]] = WeakKeyDictionary()
+
+
+def _coordinates(options: Options, intercept: float) -> tuple[Array, Array]:
+    """Constant and basis of a scale, computed once for all looks at the same options."""
+    found = _COORDINATES.get(options)
+    if found is None or found[0] != intercept:
+        features = options.features
+        constant = constant_in(features) if intercept != 0.0 else np.zeros(features.shape[1])
+        rows = augmented(features, intercept), augmented(options.seen, intercept)
+        found = _COORDINATES[options] = intercept, constant, basis_of_differences(*rows)
+    return found[1], found[2]
 
 
 def _learned(live: LiveState) -> Ellipsoid | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Collection
 from typing import Annotated, Any
 
@@ -25,7 +24,7 @@ from sightline.service.access import (
 )
 from sightline.service.bodies import Addition, Outcome, Question, Specification, place_of
 from sightline.service.entries import request_digest
-from sightline.service.gate import Gate
+from sightline.service.gate import Gate, Guesses
 from sightline.service.heart import Heart
 from sightline.service.problems import MEDIA_TYPE, Problem
 from sightline.service.settings import Settings
@@ -36,8 +35,6 @@ from sightline.validation import shown
 from sightline.version import __version__
 
 __all__ = ["create_app"]
-
-_log = logging.getLogger("sightline.service")
 
 Delta = Annotated[
     float, Query(gt=0, lt=1, description="Probability with which any interval may ever miss.")
@@ -85,17 +82,18 @@ def create_app(
         },
     )
     app.state.heart = heart
+    app.state.guesses = Guesses(heart.settings)
     app.add_middleware(
         Gate,
         tokens=heart.tokens,
         settings=heart.settings,
         metrics=heart.metrics,
+        guesses=app.state.guesses,
         open_paths=("/v1/health", *open_paths),
     )
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _defect)
     _add_experiments(app)
     _add_decisions(app)
     _add_views(app)
@@ -140,11 +138,6 @@ async def _http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     return _refusal(Problem(error.status_code, "http", str(error.detail), headers))
-
-
-async def _defect(request: Request, error: Exception) -> Response:
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return _refusal(Problem(500, "defect", "this is a defect of the service; it was logged"))
 
 
 def _add_experiments(app: FastAPI) -> None:
@@ -195,6 +188,9 @@ def _add_decisions(app: FastAPI) -> None:
         request: Request, experiment: Experiment, body: Question, key: Key = None
     ) -> Response:
         """Decide which option to show; on disk when this is answered."""
+        if (charge := getattr(request.state, "charge", None)) is not None:
+            most = heart_of(request).settings.most_decisions  # more are refused
+            charge(min(body.count or 1, most) - 1.0)  # every decision counts as a request
         asked = body.model_dump()
         if asked["actions"] is None:  # as digests were before there were any
             del asked["actions"]

@@ -13,8 +13,11 @@ from sightline.engine.options import Options, as_options
 from sightline.engine.stream import stream
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import build
+from sightline.policies.stakes.policy import Stakes
 from sightline.service.bodies import Reward, Specification
+from sightline.service.costs import check_shape, shape_of
 from sightline.service.hosted import Hosted
+from sightline.service.settings import Settings
 from sightline.validation import shown
 
 __all__ = ["begin", "bounds_of", "control_of"]
@@ -22,17 +25,23 @@ __all__ = ["begin", "bounds_of", "control_of"]
 _WAYS = ("options", "factors", "contexts", "duel", "stream")
 
 
-def begin(wanted: Specification, most_options: int) -> Hosted:
+def begin(wanted: Specification, settings: Settings) -> Hosted:
     """Make the session of an experiment, which nobody writes down yet.
 
     Raises
     ------
     ValueError
         If something is missing, or does not fit.
+    Problem
+        If it is too large.
     """
+    given = [name for name in _WAYS if getattr(wanted, name) is not None]
+    if len(given) != 1:
+        raise ValueError(f"give one of {', '.join(_WAYS)}, got {' and '.join(given) or 'none'}")
+    policy = _policy(wanted.policy)
+    acting = Stakes() if policy is None else policy
+    check_shape(shape_of(wanted), acting, wanted.floor, settings)  # before it is built
     options = _options(wanted)
-    if len(options) > most_options:
-        raise ValueError(f"there may be {most_options} options at most, got {len(options)}")
     control_of(wanted, options)
     if wanted.stop is not None:
         options.needs_lasting_options("stop")
@@ -45,7 +54,7 @@ def begin(wanted: Specification, most_options: int) -> Hosted:
     try:
         return Hosted(
             options,
-            _policy(wanted.policy),
+            policy,
             noise_std=noise,
             rewards=law,
             seed=secrets.randbits(62) if wanted.seed is None else wanted.seed,
@@ -59,9 +68,6 @@ def begin(wanted: Specification, most_options: int) -> Hosted:
 
 
 def _options(wanted: Specification) -> Options:
-    given = [name for name in _WAYS if getattr(wanted, name) is not None]
-    if len(given) != 1:
-        raise ValueError(f"give one of {', '.join(_WAYS)}, got {' and '.join(given) or 'none'}")
     if wanted.factors is not None:
         terms = None if wanted.interactions == "none" else wanted.interactions
         return factorial(wanted.factors, terms, wanted.forbidden)

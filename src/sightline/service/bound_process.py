@@ -1,4 +1,4 @@
-"""A process of its own that computes c* of one problem: it reads JSON, and writes JSON."""
+"""A process of its own that computes c* of one problem: it reads a line of JSON, and writes one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sightline.bounds.asymptotic import lower_bound
 from sightline.bounds.certificate import ConvergenceWarning
 from sightline.problems.catalogue import build
 from sightline.problems.table import TableProblem
+from sightline.service.parent import end_with_parent
 
 __all__ = ["answer"]
 
@@ -35,4 +36,7 @@ def answer(description: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     os.nice(10)  # decisions come first
-    json.dump(answer(json.load(sys.stdin)), sys.stdout)
+    description = json.loads(sys.stdin.readline())
+    end_with_parent()
+    print(json.dumps(answer(description)), flush=True)
+    os._exit(0)  # whatever waits for more input

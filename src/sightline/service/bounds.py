@@ -12,6 +12,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -117,16 +118,27 @@ class Bounds:
         with self._lock:
             if self._is_closed:
                 return Bound(None, "the service ends")
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+            self._process = process
+        until = time.monotonic() + self._limit
+        limit = threading.Timer(self._limit, process.kill)
+        limit.start()
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            said, _ = self._process.communicate(written, self._limit)
+            with contextlib.suppress(BrokenPipeError):  # of one that was killed
+                process.stdin.write(f"{written}\n")
+                process.stdin.flush()
+            said = process.stdout.readline()  # its input stays open: it ends with us
         finally:
-            self._process.kill()
-            self._process.wait()
-            for stream in (self._process.stdin, self._process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
+            limit.cancel()
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    stream.close()
+        if not said and time.monotonic() >= until:
+            raise subprocess.TimeoutExpired(command, self._limit)
         answer = json.loads(said)
         if "reason" in answer:
             return Bound(None, answer["reason"], next_look(sequence))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sightline.service.bodies import Addition
+from sightline.service.costs import Shape, check_shape
 from sightline.service.desk import Desk
 from sightline.service.problems import Problem
 
@@ -24,9 +25,9 @@ def add(desk: Desk, option: Addition) -> dict[str, Any]:
         if known or (row is not None and options.features[arm].tolist() == row):
             return {**desk.described(), "model_version": desk.session.notes.version}
         raise Problem(409, "other-option", f"there is an option {option.name!r} already")
-    if len(options) >= desk.settings.most_options:
-        most = desk.settings.most_options
-        raise Problem(422, "invalid", f"there may be {most} options at most")
+    k, d = options.features.shape
+    live = desk.session.live
+    check_shape(Shape(k + 1, d), live.policy, live.floor, desk.settings)
     desk.session.add(option.name, option.features, levels=option.levels, noise_std=option.noise_std)
     return {**desk.described(), "model_version": desk.log.last}
 

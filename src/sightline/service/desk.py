@@ -14,6 +14,7 @@ from sightline.report.standing import view_of
 from sightline.service.answers import closing_answer, decision_answer, moment
 from sightline.service.beginning import bounds_of
 from sightline.service.bodies import Question, Specification
+from sightline.service.costs import check_count, check_open
 from sightline.service.entries import Entry, law_of, request_digest
 from sightline.service.hosted import Hosted
 from sightline.service.log import PendingLog
@@ -26,6 +27,8 @@ __all__ = ["Desk"]
 
 #: Requests whose first entry is remembered, so that the database need not be asked.
 _REMEMBERED = 10_000
+#: Reward windows that are ended at once; others wait for them about 20 ms.
+_MOST_CLOSED = 250
 
 
 class Desk:
@@ -60,6 +63,8 @@ class Desk:
         self._next_look = next_look(log.last)
         self._noted = 0  # entries that wait, and that the notes know
         self.look: str | None = None
+        self.cost = 0.0  # seconds of a request, about
+        self.size = 0  # bytes, about
 
     @property
     def experiment(self) -> str:
@@ -170,6 +175,8 @@ class Desk:
         if count > self.settings.most_decisions:
             most = self.settings.most_decisions
             raise Problem(422, "invalid", f"count must be {most} at most, got {count}")
+        check_count(self.session.live, count, self.settings)
+        check_open(self.session.live, count, self.settings)
         before = len(self.log.waiting)
         where: Any = {"available": question.available, "context": question.context}
         if question.actions is not None:
@@ -289,8 +296,13 @@ class Desk:
 
     def expire(self) -> dict[str, Any]:
         """End reward windows that are over."""
-        self.session.expire()
+        self.session.expire(_MOST_CLOSED)
         return {}
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether reward windows are over that were not ended yet, after many were."""
+        return bool(self.session.live.due(self.now(), 1))
 
     def require_running(self) -> None:
         """Refuse what an experiment that is paused or stopped does not do."""

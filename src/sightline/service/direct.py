@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from sightline.service.entries import Entry, entry_of, row_of
 from sightline.service.schema import EVENTS
 
-__all__ = ["MOST_LATER", "Found", "Need", "append", "lock", "take"]
+__all__ = ["MOST_LATER", "Found", "Need", "append", "held_elsewhere", "lock", "take", "was_locked"]
 
 #: Entries that are found at once.
 MOST_LATER = 10_000
@@ -27,6 +27,7 @@ _SELECT = f"SELECT {_COLUMNS} FROM events"
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES"
 _LATER = f"sequence > {{}} ORDER BY sequence LIMIT {MOST_LATER}"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 #: Rows of one statement.
 _MOST_ROWS = 500
 
@@ -107,6 +108,19 @@ def lock(connection: Connection, experiment: str) -> None:
     take(connection, [Need(experiment, None, [], [])])
 
 
+def held_elsewhere(connection: Connection, experiments: Iterable[str]) -> set[str]:
+    """Find experiments that another process is changing, without waiting; lock all others."""
+    with _driver(connection) as driver:
+        return {
+            name for name in experiments if not driver.execute(_TRY_LOCK, (name,)).fetchone()[0]
+        }
+
+
+def was_locked(error: Exception) -> bool:
+    """Whether PostgreSQL has waited for another process for as long as it should."""
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) == "55P03"
+
+
 def append(connection: Connection, entries: Iterable[tuple[str, Entry]]) -> int:
     """Append to the logs of experiments, and say how many entries there were."""
     rows = [row_of(experiment, entry) for experiment, entry in entries]
@@ -133,4 +147,11 @@ def _driver(connection: Connection) -> Iterator[Any]:
         gone = dialect.is_disconnect(error, driver, None)
         if gone:
             connection.invalidate(error)
-        raise DBAPIError(None, None, error, connection_invalidated=gone) from error
+        raise DBAPIError.instance(
+            None,
+            None,
+            error,
+            dialect.loaded_dbapi.Error,
+            connection_invalidated=gone,
+            dialect=dialect,
+        ) from error

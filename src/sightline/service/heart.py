@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import subprocess
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from sightline.jit import NotKeptError, only_kept
 from sightline.service import rows
 from sightline.service.beginning import begin
 from sightline.service.bodies import Specification
 from sightline.service.desk import Desk
-from sightline.service.loading import warm
+from sightline.service.loading import begun_with, compile_apart, warm
 from sightline.service.log import PendingLog
 from sightline.service.metrics import Metrics
-from sightline.service.problems import Problem, problem_of, unavailable
+from sightline.service.problems import Problem, being_compiled, problem_of, unavailable
 from sightline.service.readers import Readers
 from sightline.service.settings import Settings
 from sightline.service.store import Store
@@ -27,9 +31,17 @@ __all__ = ["Heart"]
 
 R = TypeVar("R")
 
+_log = logging.getLogger("sightline.service")
+
 #: Seconds for which a check of health holds: strangers may ask, and each check is a write.
 _HEALTH_HOLDS = 1.0
 _HEALTH_PATIENCE = 10.0
+#: Seconds that are waited for readers when the service ends.
+_LONGEST_END = 2.0
+#: How often an experiment is read for one request, before it is refused.
+_TRIES = 5
+#: Experiments that are begun at the same time; each has a body in memory.
+_MOST_CREATIONS = 16
 
 
 class Heart:
@@ -55,7 +67,14 @@ class Heart:
         self._writer = Writer(store, settings, self.metrics, self._deliver, now)
         # of its own, so that readers who wait for the disk take no thread from those who decide
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="sightline-reader")
-        self._loader = ThreadPoolExecutor(1, thread_name_prefix="sightline-loader")
+        # two each, so that one that takes long does not keep all others waiting
+        self._loader = ThreadPoolExecutor(2, thread_name_prefix="sightline-loader")
+        self._maker = ThreadPoolExecutor(2, thread_name_prefix="sightline-maker")
+        self._compiler = ThreadPoolExecutor(1, thread_name_prefix="sightline-compiler")
+        self._compiling: dict[str, asyncio.Future[None]] = {}
+        self._process: subprocess.Popen[str] | None = None
+        self._is_ending = False
+        self._creations = 0  # under way
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._health = -float("inf"), True
@@ -73,10 +92,20 @@ class Heart:
             self._sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sweeping
+        self._is_ending = True
+        if self._process is not None:
+            self._process.kill()
         await asyncio.get_running_loop().run_in_executor(None, self._writer.stop)
         self.readers.bounds.close()
-        self._pool.shutdown()
-        self._loader.shutdown()
+        ending = [
+            threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True)
+            for pool in (self._pool, self._loader, self._maker, self._compiler)
+        ]
+        for thread in ending:
+            thread.start()
+        until = time.monotonic() + _LONGEST_END
+        for thread in ending:  # what takes longer has nobody who waits for it
+            thread.join(max(until - time.monotonic(), 0.0))
 
     def _deliver(self, commands: list[Command]) -> None:
         """Hand over answers; called by the writing thread."""
@@ -88,17 +117,33 @@ class Heart:
         """Have a command carried out, and wait until that is durable."""
         if (left := self.store.outage.left) > 0.0:
             raise unavailable(left)
-        name = command.experiment
-        if name is not None and command.make is None and not self._writer.has(name):
-            # reading it may take seconds, in which the writer can do something else
-            await self._run(self._loader, self._writer.prepare, name)
-        command.future = asyncio.get_running_loop().create_future()
-        self._writer.submit(command)
-        await command.future
+        loop = asyncio.get_running_loop()
+        for _ in range(_TRIES):
+            name = command.experiment
+            if name is not None and command.make is None and not self._writer.has(name):
+                # reading it may take seconds, in which the writer can do something else
+                await self._prepare(name)
+            command.future, command.unread = loop.create_future(), False
+            self._writer.submit(command)
+            await command.future
+            if not command.unread:
+                break
+            command.make = None  # it was begun by somebody else meanwhile
         if isinstance(command.answer, Problem):
+            if command.answer.kind == "compiling":
+                self._compile(command.experiment or "")
             raise command.answer
-        assert command.answer is not None
+        if command.answer is None:
+            raise unavailable()
         return command.answer
+
+    async def _prepare(self, experiment: str) -> None:
+        """Read an experiment, so that the writer need not."""
+        try:
+            await self._apart(self._loader, experiment, self._writer.prepare, experiment)
+        except NotKeptError:
+            self._compile(experiment)
+            raise being_compiled(experiment) from None
 
     async def create(self, experiment: str, wanted: Specification) -> Answer:
         """Begin an experiment, or find that it was begun in the same way."""
@@ -110,27 +155,117 @@ class Heart:
                 )
             return desk.described()
 
-        make = await self._run(self._loader, self._make, experiment, wanted)
+        if self._creations >= _MOST_CREATIONS:
+            raise Problem(
+                503,
+                "busy",
+                f"{_MOST_CREATIONS} experiments are being begun: send it again",
+                {"Retry-After": "2"},
+            )
+        self._creations += 1
+        try:
+            make = await self._made(experiment, wanted)
+        finally:
+            self._creations -= 1
         return await self.perform(Command(compare, experiment, make=make))
+
+    async def _made(self, experiment: str, wanted: Specification) -> Callable[[], Desk] | None:
+        arguments = self._maker, experiment, self._make, experiment, wanted
+        try:
+            return await self._apart(*arguments)
+        except NotKeptError:
+            await self._compile(experiment, wanted)
+        try:
+            return await self._apart(*arguments)
+        except NotKeptError:  # it could not be compiled elsewhere
+            self._writer.compiles.add(experiment)
+            return await self._apart(*arguments)
 
     def _make(self, experiment: str, wanted: Specification) -> Callable[[], Desk] | None:
         """Do all that takes long before the writer is asked; None if there is the experiment."""
         with self.store.reading() as connection:
             if rows.last_of(connection, experiment) > 0:
                 return None
-        session = begin(wanted, self.settings.most_options)
+        session = begin(wanted, self.settings)
         warm(session.snapshot())
 
         def make() -> Desk:
             log = PendingLog(experiment)
-            session.write_to(log, self.now)
-            return Desk(session, log, wanted, self.settings, self.now)
+            session.write_to(log, self._writer.moment)
+            return Desk(session, log, wanted, self.settings, self._writer.moment)
 
         return make
 
+    async def _apart(
+        self, pool: ThreadPoolExecutor, experiment: str, function: Callable[..., R], *arguments: Any
+    ) -> R:
+        """Call a function in a thread, where it compiles nothing that was not foreseen.
+
+        Raises
+        ------
+        NotKeptError
+            If a kernel of the experiment must be compiled first.
+        """
+        only = experiment not in self._writer.compiles
+
+        def call() -> R:
+            with only_kept(only):
+                return function(*arguments)
+
+        return await self._run(pool, call)
+
+    def _compile(
+        self, experiment: str, wanted: Specification | None = None
+    ) -> asyncio.Future[None]:
+        """Have the kernels of an experiment compiled, and say when that is done.
+
+        Parameters
+        ----------
+        experiment : str
+            Which.
+        wanted : Specification, optional
+            What it is; without it, it must have begun.
+        """
+        found = self._compiling.get(experiment)
+        if found is None:
+            loop = asyncio.get_running_loop()
+            found = loop.run_in_executor(self._compiler, self._compile_apart, experiment, wanted)
+            self._compiling[experiment] = found
+            found.add_done_callback(lambda _: self._compiling.pop(experiment))
+        return found
+
+    def _compile_apart(self, experiment: str, wanted: Specification | None) -> None:
+        """Wait for a process that compiles.
+
+        For an experiment that has begun it compiles everything.  What that leaves out is compiled
+        here, when it is used.
+        """
+        everything = wanted is None
+        try:
+            if wanted is None:
+                with self.store.reading() as connection:
+                    (first,) = rows.entries_after(connection, experiment, 0, 1)
+                wanted = begun_with(first)
+            compile_apart(wanted, everything, self._started)
+        except Exception:
+            _log.exception("code for experiment %s could not be compiled apart", experiment)
+        if everything:
+            self._writer.compiles.add(experiment)
+
+    def _started(self, process: subprocess.Popen[str]) -> None:
+        """Take note of a process, which is ended with the service."""
+        self._process = process
+        if self._is_ending:
+            process.kill()
+
     async def read(self, view: Callable[..., R], *arguments: Any) -> R:
         """Call a function that reads, in a thread for readers."""
-        return await self._run(self._pool, view, self.readers, *arguments)
+        experiment = arguments[0] if arguments and isinstance(arguments[0], str) else ""
+        try:
+            return await self._apart(self._pool, experiment, view, self.readers, *arguments)
+        except NotKeptError:
+            self._compile(experiment)
+            raise being_compiled(experiment) from None
 
     async def _run(
         self, pool: ThreadPoolExecutor, function: Callable[..., R], *arguments: Any
@@ -164,9 +299,9 @@ class Heart:
         """End reward windows though nobody asks."""
         while True:
             await asyncio.sleep(self.settings.sweep)
-            for name in self._writer.with_windows():
-                with contextlib.suppress(Problem):
-                    await self.perform(Command(Desk.expire, name))
+            names = self._writer.with_windows()
+            ended = (self.perform(Command(Desk.expire, name)) for name in names)
+            await asyncio.gather(*ended, return_exceptions=True)
 
 
 def _resolve(commands: list[Command]) -> None:

@@ -183,18 +183,18 @@ class Hosted(Session):
         """Find a decision that is open."""
         return self._live.ledger.open.get(decision)
 
-    def expire(self) -> None:
-        """End reward windows that are over."""
+    def expire(self, most: int | None = None) -> None:
+        """End reward windows that are over, the oldest ones if there are more than ``most``."""
         with self._guard.lock:
             self._recover()
-            self._expire()
+            self._expire(most)
 
-    def _expire(self) -> float:
+    def _expire(self, most: int | None = None) -> float:
         """Close what is over; what was never used leaves nothing to learn."""
         now = self._now()
         if self.follows:
             return now
-        due = self._live.due(now)
+        due = self._live.due(now, most)
         if due:
             unused = self.notes.inactive
             closings = [

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
-__all__ = ["DatabaseAwayError", "Outage"]
+__all__ = ["DatabaseAwayError", "FilesLostError", "Outage"]
 
 _log = logging.getLogger("sightline.service")
 
@@ -25,6 +25,13 @@ class DatabaseAwayError(SQLAlchemyError):
     def __init__(self, seconds: float) -> None:
         super().__init__("the database is away")
         self.seconds = seconds
+
+
+class FilesLostError(SQLAlchemyError):
+    """A file of SQLite was removed or replaced: what was done last may be in one without a name."""
+
+    def __init__(self) -> None:
+        super().__init__("a file of the database was removed or replaced")
 
 
 class Outage:
@@ -79,17 +86,18 @@ class Outage:
                 self._until = self._clock() + self._attempt
         return self._failures
 
-    def failed(self, attempt: int, reason: str) -> None:
-        """Take note that an attempt has found the database away."""
+    def failed(self, attempt: int, reason: str) -> bool:
+        """Take note that an attempt has found the database away, and say whether that is news."""
         with self._lock:
             if attempt != self._failures:
-                return  # it had begun before another one failed
+                return False  # it had begun before another one failed
             self._failures += 1
             if not self._pause:
                 self._began = self._clock()
                 _log.warning("the database is away: %s", reason)
             self._pause = min(2.0 * self._pause or self._first, self._longest)
             self._until = self._clock() + self._pause
+            return True
 
     def over(self) -> None:
         """Take note that the database answers."""

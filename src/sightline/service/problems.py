@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 from http import HTTPStatus
 from typing import Any
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from sightline.engine.decisions import (
@@ -14,9 +15,17 @@ from sightline.engine.decisions import (
     ExpiredDecisionError,
     UnknownDecisionError,
 )
-from sightline.service.outage import DatabaseAwayError
+from sightline.service.outage import DatabaseAwayError, FilesLostError
 
-__all__ = ["MEDIA_TYPE", "Problem", "problem_of", "unavailable"]
+__all__ = [
+    "MEDIA_TYPE",
+    "Problem",
+    "being_compiled",
+    "defect",
+    "is_away",
+    "problem_of",
+    "unavailable",
+]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -62,6 +71,44 @@ def unavailable(seconds: float = 0.0) -> Problem:
     )
 
 
+def being_compiled(experiment: str) -> Problem:
+    """Refuse what needs kernels that another process compiles."""
+    return Problem(
+        503,
+        "compiling",
+        f"code for experiment {experiment} is being compiled, which takes some seconds: send it "
+        "again",
+        {"Retry-After": "2"},
+    )
+
+
+def defect() -> Problem:
+    """Refuse what the service fails to do, and would again; whoever finds that logs it."""
+    return Problem(500, "defect", "this is a defect of the service; it was logged")
+
+
+def is_away(error: Exception) -> bool:
+    """Whether the database cannot be used now, and the same may succeed later.
+
+    Statements and values that it refuses are defects: they would be refused again.
+    """
+    if isinstance(error, DBAPIError):
+        if error.connection_invalidated:
+            return True
+        # which SQLite calls operational as well
+        if getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+            return False
+    return isinstance(
+        error,
+        OperationalError
+        | InterfaceError
+        | InternalError
+        | PoolTimeout
+        | DatabaseAwayError
+        | FilesLostError,
+    )
+
+
 def problem_of(error: Exception) -> Problem | None:
     """Find the refusal that an error of the library stands for; None if it is a defect."""
     if isinstance(error, Problem):
@@ -74,7 +121,7 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(410, "expired-decision", str(error))
     if isinstance(error, DatabaseAwayError):
         return unavailable(error.seconds)
-    if isinstance(error, DBAPIError | PoolTimeout):
+    if is_away(error):
         return unavailable()
     if isinstance(error, KeyError):
         return Problem(422, "invalid", str(error.args[0]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
@@ -16,9 +16,10 @@ from sqlalchemy import Connection
 from sightline.service import rows
 from sightline.service.bodies import Specification
 from sightline.service.bounds import Bounds
+from sightline.service.costs import size_held
 from sightline.service.entries import Entry
 from sightline.service.hosted import Hosted
-from sightline.service.loading import begun_with, load_session
+from sightline.service.loading import begun_with, load_session, reading_log
 from sightline.service.problems import Problem
 from sightline.service.settings import Settings
 from sightline.service.store import Store
@@ -42,6 +43,8 @@ class Follower:
         When, in seconds since 1970.
     last : int
         Number of the last entry that was read.
+    asked : float or None
+        When the last decision was made, in seconds since 1970; None before the first.
     """
 
     experiment: str
@@ -49,7 +52,18 @@ class Follower:
     wanted: Specification
     created: float
     last: int
+    asked: float | None
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def follow(self, entries: Iterable[Entry]) -> None:
+        """Read more of the log."""
+        self.last = self.session.fold(self._noted(entries), self.last)
+
+    def _noted(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            if entry.event.kind == "asked":
+                self.asked = entry.event.time
+            yield entry
 
 
 class Readers:
@@ -85,7 +99,8 @@ class Readers:
             with follower.lock:
                 entries = rows.later_entries(connection, experiment, follower.last)
                 try:
-                    follower.last = follower.session.fold(entries, follower.last)
+                    with reading_log(experiment):
+                        follower.follow(entries)
                 except BaseException:  # half folded: read it again
                     self._forget(experiment)
                     raise
@@ -97,17 +112,23 @@ class Readers:
             if found is not None:
                 self._followers.move_to_end(experiment)
                 return found
-        loaded = load_session(connection, experiment)
+        with reading_log(experiment):
+            loaded = load_session(connection, experiment)
         if loaded is None:
             raise Problem(404, "unknown-experiment", f"there is no experiment {experiment!r}")
         session, last, _ = loaded
         session.follows = True
         (first,) = rows.entries_after(connection, experiment, 0, 1)
-        made = Follower(experiment, session, begun_with(first), first.event.time, last)
+        asked = rows.last_asked(connection, experiment)
+        made = Follower(experiment, session, begun_with(first), first.event.time, last, asked)
         with self._lock:
             kept = self._followers.setdefault(experiment, made)
-            while len(self._followers) > self._settings.loaded:
-                self._followers.popitem(last=False)
+            held = sum(size_held(one.session.live) for one in self._followers.values())
+            while len(self._followers) > self._settings.loaded or (
+                held > self._settings.memory and len(self._followers) > 1
+            ):
+                _, oldest = self._followers.popitem(last=False)
+                held -= size_held(oldest.session.live)
         return kept
 
     def _forget(self, experiment: str) -> None:
@@ -118,6 +139,11 @@ class Readers:
         """List all experiments with their first entries."""
         with self._store.reading() as connection:
             return rows.beginnings(connection)
+
+    def newest(self, after: int, most: int) -> tuple[list[str], int]:
+        """List experiments after the first so many, the newest first, and count all."""
+        with self._store.reading() as connection:
+            return rows.newest(connection, after, most)
 
     def page(self, experiment: str, after: int, most: int) -> list[Entry]:
         """Entries of an experiment with higher numbers."""

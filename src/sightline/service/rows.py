@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Select,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from sightline.service.entries import Entry, entry_of
 from sightline.service.schema import EVENTS, LOOKS, PULSE, SNAPSHOTS
@@ -25,6 +35,7 @@ __all__ = [
     "last_of",
     "later_entries",
     "looks_of",
+    "newest",
     "pages",
     "write_look",
     "write_snapshot",
@@ -64,6 +75,7 @@ _ABOUT = (
         _E.kind.in_(bindparam("kinds", expanding=True)),
         _E.sequence <= bindparam("until"),
     )
+    .order_by(_E.sequence)  # of several rewards of a decision the last one counts
 )
 _OF_KINDS = (
     select(EVENTS)
@@ -74,6 +86,8 @@ _OF_KINDS = (
     )
     .order_by(_E.sequence)
 )
+#: Written out: the index of first entries is of no use to a value that is given later.
+_IS_FIRST = _E.sequence == literal_column("1")
 _INSERT_LOOK = insert(LOOKS)
 #: Entries that are in memory at once where a log is read as a whole.
 PAGE_SIZE = 10_000
@@ -123,7 +137,7 @@ def entries_about(
     kinds: Sequence[str],
     until: int,
 ) -> list[Entry]:
-    """Entries of some kinds about decisions that were made from one entry to another."""
+    """Entries of some kinds about decisions made from one entry to another, in their order."""
     values = {
         "experiment": experiment,
         "first": asked[0],
@@ -169,8 +183,21 @@ def experiments_of(connection: Connection, decisions: Sequence[str]) -> dict[str
 
 def beginnings(connection: Connection) -> list[tuple[str, Entry]]:
     """List the first entry of every experiment, which says how it was begun."""
-    query = select(EVENTS).where(_E.sequence == 1).order_by(_E.created, _E.experiment)
+    query = select(EVENTS).where(_IS_FIRST).order_by(_E.created, _E.experiment)
     return [(row.experiment, entry_of(row)) for row in connection.execute(query)]
+
+
+def newest(connection: Connection, after: int, most: int) -> tuple[list[str], int]:
+    """List experiments after the first so many, the newest first, and count all."""
+    query = (
+        select(_E.experiment)
+        .where(_IS_FIRST)
+        .order_by(_E.created.desc(), _E.experiment.desc())
+        .offset(after)
+        .limit(most)
+    )
+    total = connection.execute(select(func.count()).where(_IS_FIRST)).scalar_one()
+    return list(connection.execute(query).scalars()), int(total)
 
 
 def kept(connection: Connection, experiment: str, *, first: bool = False) -> Kept | None:
@@ -210,5 +237,6 @@ def looks_of(connection: Connection, experiment: str) -> list[str]:
 
 
 def beat(connection: Connection, now: float) -> None:
-    """Write something, to find out whether that is possible."""
-    connection.execute(update(PULSE).values(beat=now))
+    """Write something, to find out whether that is possible; not while another process does."""
+    free = select(PULSE.c.id).with_for_update(skip_locked=True).scalar_subquery()
+    connection.execute(update(PULSE).where(PULSE.c.id == free).values(beat=now))

@@ -25,7 +25,16 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = ["EVENTS", "LOOKS", "PULSE", "SNAPSHOTS", "TOKENS", "VERSION", "migrate"]
+__all__ = [
+    "EVENTS",
+    "LOOKS",
+    "PULSE",
+    "SNAPSHOTS",
+    "TOKENS",
+    "VERSION",
+    "migrate",
+    "refuse_foreign",
+]
 
 _METADATA = MetaData()
 
@@ -110,6 +119,8 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE pulse (id INTEGER PRIMARY KEY, beat DOUBLE PRECISION NOT NULL)",
         "INSERT INTO pulse VALUES (1, 0)",
     ),
+    # lists of experiments would read all events otherwise
+    ("CREATE INDEX events_first ON events (created, experiment) WHERE sequence = 1",),
 )
 VERSION = len(_MIGRATIONS)
 _NAMES = {
@@ -118,15 +129,20 @@ _NAMES = {
 }
 
 
+def refuse_foreign(tables: set[str]) -> None:
+    """Refuse a database with these tables if it is that of something else."""
+    if "events" in tables and "sightline_version" not in tables:
+        raise ValueError(
+            "the database has a table 'events' that is not of this service: name another one"
+        )
+
+
 def migrate(connection: Connection) -> None:
     """Bring the tables to the present version, within a transaction that nobody else is in."""
     names = _NAMES[connection.dialect.name]
     tables = set(inspect(connection).get_table_names())
+    refuse_foreign(tables)
     if "sightline_version" not in tables:
-        if "events" in tables:
-            raise ValueError(
-                "the database has a table 'events' that is not of this service: name another one"
-            )
         connection.execute(text("CREATE TABLE sightline_version (version INTEGER NOT NULL)"))
         connection.execute(text("INSERT INTO sightline_version VALUES (0)"))
     found = int(connection.execute(text("SELECT version FROM sightline_version")).scalar_one())

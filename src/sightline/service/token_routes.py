@@ -7,14 +7,21 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Path, Request, Response
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from sightline.service.access import ADMIN, Json, heart_of
 from sightline.service.answers import moment
 from sightline.service.bodies import NewToken
 from sightline.service.heart import Heart
-from sightline.service.problems import Problem, unavailable
-from sightline.service.tokens import Role, Token, create_token, list_tokens, revoke_token
+from sightline.service.problems import Problem, problem_of
+from sightline.service.tokens import (
+    LastAdminError,
+    TakenError,
+    Token,
+    create_token,
+    list_tokens,
+    revoke_token,
+)
 
 __all__ = ["add_tokens"]
 
@@ -34,14 +41,10 @@ def add_tokens(app: FastAPI) -> None:
     @app.post("/v1/tokens", status_code=201, dependencies=ADMIN)
     async def create(request: Request, body: NewToken) -> Response:
         """Make a token.  Its secret is in this answer, and nobody can read it again."""
-        heart = heart_of(request)
-        found = await _changing(heart, list_tokens)
-        if any(one.name == body.name for one in found):
-            raise Problem(
-                409, "token-exists", f"there is a token {body.name!r} already: name another"
-            )
         try:
-            secret = await _changing(heart, create_token, body.name, body.role)
+            secret = await _changing(heart_of(request), create_token, body.name, body.role)
+        except TakenError as error:
+            raise Problem(409, "token-exists", str(error)) from None
         except ValueError as error:
             raise Problem(422, "invalid", str(error)) from None
         return Json({"name": body.name, "role": body.role, "token": secret}, 201)
@@ -53,15 +56,14 @@ def add_tokens(app: FastAPI) -> None:
         The last one of an admin is refused (409): nobody could make another one over HTTP.
         """
         heart = heart_of(request)
-        found = await _changing(heart, list_tokens)
-        one = _named(found, name)
+        one = _named(await _changing(heart, list_tokens), name)
         if one.revoked is None:
-            admins = [other for other in found if _is_admin(other)]
-            if admins == [one]:
-                raise Problem(
-                    409, "last-admin", f"{name} is the last admin: sightline token revoke does that"
-                )
-            await _changing(heart, revoke_token, name)
+            try:
+                await _changing(heart, lambda store: revoke_token(store, name, keep_admin=True))
+            except LastAdminError as error:
+                raise Problem(409, "last-admin", str(error)) from None
+            except ValueError:
+                pass  # it was revoked meanwhile
             one = _named(await _changing(heart, list_tokens), name)
         return Json(_described(one))
 
@@ -77,12 +79,8 @@ async def _changing(heart: Heart, function: Callable[..., R], *arguments: Any) -
 
     try:
         return await asyncio.get_running_loop().run_in_executor(None, call)
-    except DBAPIError:
-        raise unavailable() from None
-
-
-def _is_admin(token: Token) -> bool:
-    return token.role is Role.ADMIN and token.revoked is None
+    except SQLAlchemyError as error:
+        raise problem_of(error) or error from None
 
 
 def _named(tokens: list[Token], name: str) -> Token:

@@ -14,12 +14,22 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from sqlalchemy import insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from sightline.service.schema import TOKENS
 from sightline.service.store import Store
 from sightline.validation import one_of, shown
 
-__all__ = ["Role", "Token", "Tokens", "create_token", "list_tokens", "revoke_token"]
+__all__ = [
+    "LastAdminError",
+    "Role",
+    "TakenError",
+    "Token",
+    "Tokens",
+    "create_token",
+    "list_tokens",
+    "revoke_token",
+]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PREFIX = "sl_"  # by which people, and programs that look for leaked ones, know a token
@@ -43,6 +53,14 @@ class Token(NamedTuple):
     revoked: float | None
 
 
+class TakenError(ValueError):
+    """There is a token with this name, or was."""
+
+
+class LastAdminError(ValueError):
+    """Nobody could make another token over HTTP."""
+
+
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -52,8 +70,10 @@ def create_token(store: Store, name: str, role: str) -> str:
 
     Raises
     ------
+    TakenError
+        If the name is taken.
     ValueError
-        If the name is taken, or there is no such role.
+        If it cannot be a name, or there is no such role.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(
@@ -62,32 +82,52 @@ def create_token(store: Store, name: str, role: str) -> str:
         )
     level = Role[one_of("role", role, [one.name.lower() for one in Role]).upper()]
     secret = _PREFIX + secrets.token_urlsafe(32)
-    with store.writing() as connection:
-        taken = connection.execute(select(TOKENS.c.name).where(TOKENS.c.name == name)).first()
-        if taken is not None:
-            raise ValueError(f"there is a token {name!r} already, perhaps revoked: name another")
-        values = {"name": name, "hash": _hash(secret), "role": level.name.lower()}
-        connection.execute(insert(TOKENS).values(created=time.time(), **values))
+    values = {"name": name, "hash": _hash(secret), "role": level.name.lower()}
+    try:
+        with store.writing() as connection:
+            connection.execute(insert(TOKENS).values(created=time.time(), **values))
+    except IntegrityError:
+        raise TakenError(
+            f"there is a token {name!r} already: name another, since revoked ones stay listed"
+        ) from None
     return secret
 
 
 def list_tokens(store: Store) -> list[Token]:
     """List all tokens, those that were revoked as well."""
     with store.reading() as connection:
-        found = connection.execute(select(TOKENS).order_by(TOKENS.c.created)).all()
+        found = connection.execute(select(TOKENS).order_by(TOKENS.c.created, TOKENS.c.name)).all()
     return [Token(row.name, Role[row.role.upper()], row.created, row.revoked) for row in found]
 
 
-def revoke_token(store: Store, name: str) -> None:
+def revoke_token(store: Store, name: str, *, keep_admin: bool = False) -> None:
     """Make a token useless, within the seconds of ``Settings.token_refresh``; it stays listed.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is.
+    name : str
+        Its name.
+    keep_admin : bool
+        Whether to refuse the last token of an admin.
 
     Raises
     ------
+    LastAdminError
+        If it is the last one of an admin, which is to be kept.
     ValueError
         If there is no such token.
     """
+    valid = TOKENS.c.revoked.is_(None)
+    admin = TOKENS.c.role == Role.ADMIN.name.lower()
     with store.writing() as connection:
-        unused = (TOKENS.c.name == name) & TOKENS.c.revoked.is_(None)
+        # locked, and in one order: of two that revoke each other, the second sees what the first
+        # has done (SQLite has one that writes at a time)
+        held = select(TOKENS.c.name).where(valid & admin).order_by(TOKENS.c.name).with_for_update()
+        if keep_admin and connection.scalars(held).all() == [name]:
+            raise LastAdminError(f"{name} is the last admin: sightline token revoke does that")
+        unused = valid & (TOKENS.c.name == name)
         done = connection.execute(update(TOKENS).where(unused).values(revoked=time.time()))
         if done.rowcount == 0:
             raise ValueError(f"there is no token {shown(name)} that could be revoked")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import ssl
 import threading
 import time
+import uuid
 from collections.abc import Mapping
 from socket import gaierror
 from typing import Any
@@ -19,6 +21,7 @@ __all__ = ["ServiceError", "Transport"]
 
 _AGAIN = (429, 502, 503, 504)  # answers after which a request is sent again
 _LONGEST_PAUSE = 5.0
+_ECHO = "Sightline-Request"  # header that the service sends back as it is
 _FIRST_CONTACT = 2.0  # seconds in which a service that was never reached may begin to listen
 
 
@@ -38,8 +41,15 @@ class ServiceError(RuntimeError):
         self.status, self.kind = status, kind
 
 
+class _OtherAnswerError(http.client.HTTPException):
+    """An answer that is not to the request."""
+
+
 class Transport:
-    """Connections to a service, one for each thread.
+    """Connections to a service, one for each thread of each process.
+
+    Two processes on one connection would take each other's answers: what a forked process has
+    inherited it closes on its side, and every answer must name the request that it is to.
 
     Parameters
     ----------
@@ -72,7 +82,7 @@ class Transport:
         """Close the connection of this thread."""
         connection = getattr(self._own, "connection", None)
         if connection is not None:
-            connection.close()
+            connection.close()  # the other side hears of it when no process has it open any more
             self._own.connection = None
 
     def json(
@@ -108,6 +118,8 @@ class Transport:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 trouble = ServiceError(f"{self.url} does not answer: {error!r}")
+                if isinstance(error, _OtherAnswerError):
+                    trouble = ServiceError(f"{self.url} does not answer this request: {error}")
                 if not self._reached and isinstance(error, ConnectionRefusedError | gaierror):
                     # most likely a wrong address, not a service that restarts
                     deadline = min(deadline, began + _FIRST_CONTACT)
@@ -131,18 +143,31 @@ class Transport:
     def _try(
         self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, bytes, float]:
-        sent = {"User-Agent": f"sightline/{__version__}", **headers}
+        request = uuid.uuid4().hex
+        sent = {"User-Agent": f"sightline/{__version__}", _ECHO: request, **headers}
         if content is not None:
             sent["Content-Type"] = "application/json"
         if self._token is not None:
             sent["Authorization"] = f"Bearer {self._token}"
-        connection = self._connection()
-        connection.request(method, self._address.path.rstrip("/") + path, content, sent)
-        response = connection.getresponse()
+        try:
+            connection = self._connection()
+            connection.request(method, self._address.path.rstrip("/") + path, content, sent)
+            response = connection.getresponse()
+            answer = response.read()
+        except BaseException:  # an interrupt, too: what comes later is no answer to the next one
+            self.close()
+            raise
+        echo = response.getheader(_ECHO)
+        if echo != request and not (echo is None and response.status >= 400):  # of a proxy between
+            self.close()
+            raise _OtherAnswerError(f"it must name the request in {_ECHO}, got {echo!r}")
         later = response.getheader("Retry-After") or "0"
-        return response.status, response.read(), float(later) if later.isdigit() else 0.0
+        return response.status, answer, float(later) if later.isdigit() else 0.0
 
     def _connection(self) -> http.client.HTTPConnection:
+        if getattr(self._own, "process", None) != os.getpid():
+            self.close()
+            self._own.process = os.getpid()
         found: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
         if found is None:
             host, port = self._address.hostname or "", self._address.port

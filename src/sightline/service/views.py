@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from typing import Any
 
@@ -306,4 +305,4 @@ def history_view(readers: Readers, experiment: str) -> dict[str, Any]:
 
 def _product(split: float | None, told: int) -> float | None:
     """Estimate the sum of rewards of an equal split, by what was known then."""
-    return None if split is None or math.isnan(split) else split * told
+    return None if split is None else plain(split * told)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.core.action_set import ALL_ARMS, block
 from sightline.core.allocation.target import (
-    OneBlock,
     Target,
     fewest_pulls,
     find_allocation,
@@ -19,7 +19,7 @@ from sightline.core.allocation.target import (
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.unregularised import unregularised
-from sightline.core.model import ALL_ARMS, Contexts, OneContext, bandit_model
+from sightline.core.model import Contexts, bandit_model
 from tests import naive, naive_bounds_contexts
 from tests.marks import without_compilation
 from tests.naive import Array
@@ -109,7 +109,7 @@ def test_ties_are_as_far_behind_as_the_second_best() -> None:
     estimate = told(actions, np.array([1.0, 1.0]))
     gaps = np.zeros(3)
     estimate.arms.means[:] = [1.0, 1.0, 0.5]  # what two rewards of each arm give but for rounding
-    assert least_gap(OneBlock(), estimate, 0, gaps) == 0.5
+    assert least_gap(np.array([0, len(gaps)]), estimate, 0, gaps) == 0.5
     assert gaps.tolist() == [0.0, 0.0, 0.5]
     goal = aimed(estimate)
     assert goal.gaps[1] == 0.5
@@ -118,7 +118,7 @@ def test_ties_are_as_far_behind_as_the_second_best() -> None:
 
 def test_with_all_tied_all_allocations_are_infinite() -> None:
     estimate, _ = unregularised(bandit_model(np.eye(3)), "a policy")
-    assert least_gap(OneBlock(), estimate, 0, np.zeros(3)) == 0.0
+    assert least_gap(np.array([0, 3]), estimate, 0, np.zeros(3)) == 0.0
     assert np.isinf(aimed(estimate).allocation).all()
     twins = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     with_twin, _ = unregularised(bandit_model(twins), "a policy")
@@ -132,8 +132,8 @@ def test_fewest_pulls_takes_the_first_among_equals() -> None:
     assert fewest_pulls(estimate, ALL_ARMS) == 1
     observe(estimate, 1, 0.0)
     observe(estimate, 1, 0.0)
-    assert fewest_pulls(estimate, OneContext(1, 0, 2)) == 0
-    assert fewest_pulls(estimate, OneContext(1, 1, 3)) == 2
+    assert fewest_pulls(estimate, block(0, 2, 1)) == 0
+    assert fewest_pulls(estimate, block(1, 3, 1)) == 2
 
 
 def in_contexts(sets: list[Array]) -> Target:
@@ -171,11 +171,11 @@ def test_with_contexts_that_tie_and_twins_in_them() -> None:
     sets = [np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])]
     estimate, _ = unregularised(bandit_model(np.vstack(sets)), "a policy")
     goal = in_contexts(sets)
-    assert least_gap(goal.blocks, estimate, 3, goal.gaps) == 0.0
+    assert least_gap(goal.starts, estimate, 3, goal.gaps) == 0.0
     find_allocation(goal, estimate)
     assert goal.allocation.tolist() == [math.inf, math.inf, 0.0, math.inf, math.inf]
     estimate.arms.means[:] = [1.0, 0.5, 1.0, 0.5, 1.0]
-    assert least_gap(goal.blocks, estimate, 3, goal.gaps) == 0.5
+    assert least_gap(goal.starts, estimate, 3, goal.gaps) == 0.5
     assert goal.gaps.tolist() == [0.0, 0.5, 0.0, 0.5, 0.0]
 
 
@@ -183,7 +183,7 @@ def test_with_contexts_the_present_one_says_whether_the_best_arm_has_changed() -
     sets = [np.eye(2), np.eye(2)[::-1]]
     estimate = told(np.vstack(sets), np.array([1.0, 0.5]))
     goal = in_contexts(sets)
-    offers = [OneContext(c, 2 * c, 2 * c + 2) for c in range(2)]
+    offers = [block(2 * c, 2 * c + 2, c) for c in range(2)]
     assert [follow(goal, estimate, offer) for offer in offers] == [0, 3]
     goal.allocation[:] = -1.0  # to see whether it is written
     estimate.arms.means[:] = [1.0, 0.5, 1.5, 1.0]

@@ -168,3 +168,14 @@ def test_rules_without_a_closed_form_wake_far_out(
     found = next_exploration(build_own(beta, d), log_det, evidence, clock)
     assert found.t == expected.t == FAR
     assert found.log_t == pytest.approx(expected.log_t, rel=1e-12)
+
+
+@settings(deadline=None)
+@given(growing, dimensions, st.sampled_from([1e17, 1e300, math.inf]))
+def test_a_coefficient_that_rounding_stops_is_not_looked_for_without_end(
+    beta: naive.Beta, d: int, log_det: float
+) -> None:
+    """Of rewards near the ends of the floats: time no longer makes a difference to the last bit."""
+    confidence = build(beta, d)
+    evidence = global_beta(confidence, log_det, 0.0)
+    assert next_exploration(confidence, log_det, evidence, clock_at(3)).t <= FAR

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.core.action_set import block
 from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.unregularised import (
     first_unplayed,
@@ -15,7 +16,7 @@ from sightline.core.estimation.unregularised import (
     spans,
     unregularised,
 )
-from sightline.core.model import Model, OneContext, bandit_model
+from sightline.core.model import Model, bandit_model
 from tests import naive
 from tests.core.helpers import flat_arms
 from tests.naive import Array
@@ -160,7 +161,7 @@ def test_arms_outside_the_span_in_contexts_that_come_as_they_like(seed: int, fla
         actions[:, 3] = actions[:, 2]
     estimate, members = unregularised(bandit_model(actions), "a policy")
     rows, played = estimate.arms.rewards, span(estimate.arms.rewards.shape[1], len(members))
-    offers = [OneContext(0, 0, 3), OneContext(1, 3, 6), OneContext(2, 6, 8)]
+    offers = [block(0, 3, 0), block(3, 6, 1), block(6, 8, 2)]
     xs = np.zeros((0, rows.shape[1]))
     for _ in range(20):
         offer = offers[rng.integers(3)]
@@ -186,7 +187,7 @@ def test_a_table_of_zeros_is_spanned_by_nothing() -> None:
     estimate, members = unregularised(bandit_model(np.zeros((3, 2))), "a policy")
     played = span(1, len(members))
     assert spans(played)
-    assert next_outside(played, estimate, OneContext(0, 0, 2)) == -1
+    assert next_outside(played, estimate, block(0, 2, 0)) == -1
 
 
 def test_what_is_not_seen_beside_the_regulariser_is_inside() -> None:
@@ -194,7 +195,7 @@ def test_what_is_not_seen_beside_the_regulariser_is_inside() -> None:
     estimate, members = unregularised(bandit_model(actions), "a policy")
     played = span(2, len(members))
     note_played(played, estimate, 0)
-    assert next_outside(played, estimate, OneContext(0, 0, 2)) == -1
-    assert next_outside(played, estimate, OneContext(0, 0, 3)) == 2
+    assert next_outside(played, estimate, block(0, 2, 0)) == -1
+    assert next_outside(played, estimate, block(0, 3, 0)) == 2
     note_played(played, estimate, 1)
     assert not spans(played)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.alternatives.comparison import BLOCK
 from sightline.core.alternatives.projections import projections
 from sightline.core.estimation.estimate import LeastSquares
@@ -17,7 +18,7 @@ from sightline.core.information.gains import INFORMATION, information_gains
 from sightline.core.information.gains_of_alternatives import NEGLIGIBLE_WEIGHT
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.information.round import Round
-from sightline.core.model import ALL_ARMS, Model, bandit_model
+from sightline.core.model import Model, bandit_model
 from tests import naive, naive_observations
 from tests.core.helpers import random_fed, round_of, shifts_of
 from tests.core.observations import Told, random_told, told

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.estimation.least_squares import best_arm, least_squares
 from sightline.core.information.gaps import (
     ValueGaps,
@@ -12,7 +13,7 @@ from sightline.core.information.gaps import (
     optimistic_arm,
     upper_bound,
 )
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from tests import naive
 from tests.core.helpers import random_fed, round_of
 

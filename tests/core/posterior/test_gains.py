@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.core.posterior.gains import bayesian_gains
 from sightline.core.posterior.joint import joint_law
 from sightline.core.posterior.samples import WIDTH, fixed_samples

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.model import ALL_ARMS
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.posterior.gaussian import absorb, best_under, gaussian_posterior, posterior_mean
 from tests import naive
 from tests.core.posterior.helpers import posterior_of

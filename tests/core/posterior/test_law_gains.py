@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.consistency import check_consistency
 from sightline.core.likelihood.laws import mean_of, mean_slope, variance_of
-from sightline.core.model import ALL_ARMS, bandit_model
+from sightline.core.model import bandit_model
 from sightline.core.posterior.gaussian import draw_parameter
 from sightline.core.posterior.laplace import laplace_posterior
 from sightline.policies.base import update

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sightline.core.model import ALL_ARMS, SomeArms
+from sightline.core.action_set import ALL_ARMS, some_arms
 from sightline.core.posterior.losses import (
     Outlook,
     Prospect,
@@ -88,7 +88,7 @@ def test_arms_that_are_not_on_offer_neither_lose_nor_tell() -> None:
     available = np.ones(6, dtype=np.bool_)
     hidden = (best + 1) % 6
     available[hidden] = False
-    out, _ = seen(data, 0.5, 0.0, SomeArms(available))
+    out, _ = seen(data, 0.5, 0.0, some_arms(available))
     assert out.log_losses[hidden] == -math.inf
     assert out.gains[hidden] == 0.0
 

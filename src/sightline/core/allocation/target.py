@@ -21,28 +21,27 @@ present context, because among many contexts some x-hat nearly always has.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.allocation.program import cheapest_allocation
-from sightline.core.consistency import indices, invariant, may_hold, within
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.linalg.vectors import equal_rows, first_largest
-from sightline.core.model import Contexts, OneContext
-from sightline.core.offers import (
-    context_of,
+from sightline.core.action_set import (
+    ActionSet,
+    first_largest_between,
     first_largest_offered,
     nth_offered,
     number_offered,
 )
+from sightline.core.allocation.program import cheapest_allocation
+from sightline.core.consistency import indices, invariant, may_hold, within
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.linalg.vectors import equal_rows, first_largest
+from sightline.core.model import Contexts, starts_of
 from sightline.core.persistence import persists
-from sightline.jit import compiled, compiled_apart, generic
+from sightline.jit import compiled, compiled_apart
 
 __all__ = [
-    "Blocks",
-    "OneBlock",
     "Target",
     "fewest_pulls",
     "find_allocation",
@@ -58,19 +57,6 @@ Ints = NDArray[np.int64]
 TOLERANCE = 1e-3
 
 
-class OneBlock(NamedTuple):
-    """Fixed arms."""
-
-    code: int = 0  # numba knows no empty named tuples
-
-
-@persists()
-class Blocks(NamedTuple):
-    """Arms of several contexts."""
-
-    starts: Ints  # (C + 1,)
-
-
 @may_hold(negative=("best",))
 @persists("allocation", "best", "log_det")
 class Target(NamedTuple):
@@ -82,7 +68,7 @@ class Target(NamedTuple):
     log_det: Array  # (1,) of V then
     growth: float  # of log det until the next solution
     precisions: Array  # (k,): squared weight of an observation of each arm
-    blocks: Any  # OneBlock or Blocks
+    starts: Ints  # (C + 1,): first arm of every context, and k
 
 
 @invariant(Target)
@@ -95,79 +81,33 @@ def _check(goal: Target, name: str) -> None:
 def target(weights: Array, determinant_growth: float, contexts: Contexts | None = None) -> Target:
     """Arrays for arms whose observations weigh so much; found anew when det V grew by 1 + this."""
     k = len(weights)
-    blocks: Any = OneBlock() if contexts is None else Blocks(contexts.starts.copy())
+    starts = starts_of(contexts, k)
     return Target(
         allocation=np.zeros(k),
         gaps=np.zeros(k),
-        best=np.full(1 if contexts is None else len(contexts), -1),
+        best=np.full(len(starts) - 1, -1),
         log_det=np.zeros(1),
         growth=math.log1p(determinant_growth),
         precisions=weights**2,
-        blocks=blocks,
+        starts=starts,
     )
 
 
-@generic
-def _count(blocks: Any) -> int:
-    raise TypeError(f"{type(blocks).__name__} are no blocks of arms")
-
-
-@_count.register(OneBlock)
 @compiled
-def _count_one(blocks: OneBlock) -> int:
-    return 1
-
-
-@_count.register(Blocks)
-@compiled
-def _count_several(blocks: Blocks) -> int:
-    return len(blocks.starts) - 1
-
-
-@generic
-def _block(blocks: Any, c: int, means: Array) -> OneContext:
-    """Arms of a context, given a mean for each of all arms."""
-    raise TypeError(f"{type(blocks).__name__} are no blocks of arms")
-
-
-@_block.register(OneBlock)
-@compiled
-def _whole(blocks: OneBlock, c: int, means: Array) -> OneContext:
-    return OneContext(0, 0, means.shape[0])
-
-
-@_block.register(Blocks)
-@compiled
-def _part(blocks: Blocks, c: int, means: Array) -> OneContext:
-    return OneContext(c, blocks.starts[c], blocks.starts[c + 1])
-
-
-@generic
-def _leader(blocks: Any, block: OneContext, means: Array, best: int) -> int:
-    """Arm x-hat of a context, given that of the present one."""
-    raise TypeError(f"{type(blocks).__name__} are no blocks of arms")
-
-
-@_leader.register(OneBlock)
-@compiled
-def _leader_of_all(blocks: OneBlock, block: OneContext, means: Array, best: int) -> int:
-    return best
-
-
-@_leader.register(Blocks)
-@compiled
-def _leader_of_context(blocks: Blocks, block: OneContext, means: Array, best: int) -> int:
-    return first_largest_offered(block, means)
+def _leader(starts: Ints, c: int, means: Array, best: int) -> int:
+    """Arm x-hat of a context, given that of the present one; a bandit is one context."""
+    if starts.shape[0] == 2:
+        return best
+    return first_largest_between(means, starts[c], starts[c + 1])
 
 
 @compiled
-def least_gap(blocks: Any, estimate: LeastSquares, best: int, gaps: Array) -> float:
+def least_gap(starts: Ints, estimate: LeastSquares, best: int, gaps: Array) -> float:
     """Write D_x for all arms, given x-hat on offer; return D_min, or 0 if no gap is positive."""
     means, least = estimate.arms.means, math.inf
-    for c in range(_count(blocks)):
-        block = _block(blocks, c, means)
-        leader = _leader(blocks, block, means, best)
-        for x in range(block.start, block.stop):
+    for c in range(starts.shape[0] - 1):
+        leader = _leader(starts, c, means, best)
+        for x in range(starts[c], starts[c + 1]):
             gaps[x] = means[leader] - means[x]
             if gaps[x] > 0.0:
                 least = min(least, gaps[x])
@@ -187,34 +127,33 @@ def find_allocation(goal: Target, estimate: LeastSquares) -> None:
     free = np.zeros(goal.gaps.shape[0], dtype=np.bool_)
     overall = first_largest(means)
     for c in range(goal.best.shape[0]):
-        block = _block(goal.blocks, c, means)
-        goal.best[c] = _leader(goal.blocks, block, means, overall)
+        goal.best[c] = _leader(goal.starts, c, means, overall)
         free[goal.best[c]] = True
-    least = least_gap(goal.blocks, estimate, overall, goal.gaps)
+    least = least_gap(goal.starts, estimate, overall, goal.gaps)
     if least > 0.0:
         for x in range(goal.gaps.shape[0]):
             goal.gaps[x] = max(goal.gaps[x], least)
         cheapest_allocation(rewards, free, goal.gaps, goal.precisions, TOLERANCE, goal.allocation)
         return
     for c in range(goal.best.shape[0]):
-        block, best = _block(goal.blocks, c, means), goal.best[c]
-        for x in range(block.start, block.stop):
+        best = goal.best[c]
+        for x in range(goal.starts[c], goal.starts[c + 1]):
             twin = x != best and equal_rows(rewards, x, best)
             goal.allocation[x] = 0.0 if twin else math.inf
 
 
 @compiled
-def follow(goal: Target, estimate: LeastSquares, offer: Any) -> int:
+def follow(goal: Target, estimate: LeastSquares, offer: ActionSet) -> int:
     """Find the allocation anew if the estimates have moved enough; return x-hat of the offer."""
     best = first_largest_offered(offer, estimate.arms.means)
     grown = estimate.learned.log_det[0] - goal.log_det[0] >= goal.growth
-    if grown or best != goal.best[context_of(offer)]:
+    if grown or best != goal.best[offer.context]:
         find_allocation(goal, estimate)
     return best
 
 
 @compiled
-def fewest_pulls(estimate: LeastSquares, offer: Any) -> int:
+def fewest_pulls(estimate: LeastSquares, offer: ActionSet) -> int:
     """Arm on offer that was played least often; the first one among equals."""
     pulls = estimate.arms.pulls
     arm = nth_offered(offer, 0)

@@ -17,11 +17,13 @@ them asks for it.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ActionSet, withhold
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.linalg.vectors import inner_products, multiply_symmetric
 from sightline.core.persistence import persists
@@ -35,6 +37,7 @@ __all__ = [
     "compare_arms",
     "compare_block",
     "locate_alternatives",
+    "restrict_alternatives",
     "shifts",
     "write_shifts",
 ]
@@ -100,6 +103,21 @@ def write_shifts(
 ) -> None:
     """Write nu-hat(z) - theta-hat for the first ``count`` arms, all at finite distance."""
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
+
+
+@compiled
+def restrict_alternatives(
+    offer: ActionSet, alternatives: Any, comparison: Comparison
+) -> Comparison:
+    """Leave out arms that are not on offer: being best of all, they would not be played."""
+    distances = alternatives.distances
+    if offer.start == 0 and offer.stop >= distances.shape[0] and offer.mask.shape[0] == 0:
+        return comparison
+    withhold(offer, distances, math.inf)
+    least = math.inf
+    for z in range(distances.shape[0]):
+        least = min(least, distances[z])
+    return Comparison(comparison.best, least)
 
 
 @compiled

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import first_largest_between
 from sightline.core.alternatives.comparison import (
     Comparison,
     Shifts,
@@ -25,18 +26,13 @@ from sightline.core.alternatives.comparison import (
     write_shifts,
 )
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.model import Contexts, OneContext
-from sightline.core.offers import first_largest_offered
+from sightline.core.model import Contexts, starts_of
 from sightline.core.persistence import persists
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 
 __all__ = [
-    "ContextHalfSpaces",
     "HalfSpaces",
-    "block_of",
-    "block_start",
-    "blocks_in",
-    "context_half_spaces",
+    "context_of_arm",
     "half_spaces",
     "rival_of",
 ]
@@ -52,105 +48,30 @@ class HalfSpaces(NamedTuple):
     separations: Array
     shortfalls: Array
     distances: Array
+    starts: Ints  # (C + 1,): first arm of every context, and k; a bandit is one context
+    bests: Ints  # (k,): the best arm of the context of each arm, where there are several
 
 
-def half_spaces(k: int) -> HalfSpaces:
-    """Arrays for k arms."""
-    return HalfSpaces(np.zeros(k), np.zeros(k), np.zeros(k))
+def half_spaces(k: int, contexts: Contexts | None = None) -> HalfSpaces:
+    """Arrays for k arms, all in one context by default."""
+    starts = starts_of(contexts, k)
+    return HalfSpaces(np.zeros(k), np.zeros(k), np.zeros(k), starts, np.zeros(k, dtype=np.int64))
 
 
-@persists()
-class ContextHalfSpaces(NamedTuple):
-    """Half-space alternatives of all contexts, with the arrays of ``comparison``."""
-
-    separations: Array
-    shortfalls: Array
-    distances: Array
-    starts: Ints  # (C + 1,)
-    bests: Ints  # (k,): the best arm of the context of each arm
-
-
-def context_half_spaces(contexts: Contexts) -> ContextHalfSpaces:
-    """Arrays for all arms of these contexts."""
-    starts = contexts.starts.copy()
-    k = int(starts[-1])
-    bests = np.zeros(k, dtype=np.int64)
-    return ContextHalfSpaces(np.zeros(k), np.zeros(k), np.zeros(k), starts, bests)
-
-
-@generic
-def blocks_in(alternatives: Any) -> int:
-    """Count the contexts: one where there are none."""
-    raise TypeError(f"{type(alternatives).__name__} are no half-spaces")
-
-
-@blocks_in.register(HalfSpaces)
 @compiled
-def _one_block(alternatives: HalfSpaces) -> int:
-    return 1
-
-
-@blocks_in.register(ContextHalfSpaces)
-@compiled
-def _several_blocks(alternatives: ContextHalfSpaces) -> int:
-    return len(alternatives.starts) - 1
-
-
-@generic
-def block_start(alternatives: Any, c: int) -> int:
-    """First arm of a context, which is also where the one before ends."""
-    raise TypeError(f"{type(alternatives).__name__} are no half-spaces")
-
-
-@block_start.register(HalfSpaces)
-@compiled
-def _end_of_all(alternatives: HalfSpaces, c: int) -> int:
-    return c * len(alternatives.distances)
-
-
-@block_start.register(ContextHalfSpaces)
-@compiled
-def _start_of_context(alternatives: ContextHalfSpaces, c: int) -> int:
-    start: int = alternatives.starts[c]
-    return start
-
-
-@generic
-def block_of(alternatives: Any, arm: int) -> int:
+def context_of_arm(alternatives: Any, arm: int) -> int:
     """Context that an arm belongs to."""
-    raise TypeError(f"{type(alternatives).__name__} are no half-spaces")
-
-
-@block_of.register(HalfSpaces)
-@compiled
-def _only_block(alternatives: HalfSpaces, arm: int) -> int:
-    return 0
-
-
-@block_of.register(ContextHalfSpaces)
-@compiled
-def _block_of_arm(alternatives: ContextHalfSpaces, arm: int) -> int:
     c = 0
     while alternatives.starts[c + 1] <= arm:
         c += 1
     return c
 
 
-@generic
+@compiled
 def rival_of(alternatives: Any, comparison: Comparison, z: int) -> int:
     """Arm that z is compared with."""
-    raise TypeError(f"{type(alternatives).__name__} are no half-spaces")
-
-
-@rival_of.register(HalfSpaces)
-@compiled
-def _rival_of_all(alternatives: HalfSpaces, comparison: Comparison, z: int) -> int:
-    return comparison.best
-
-
-@rival_of.register(ContextHalfSpaces)
-@compiled
-def _rival_in_context(alternatives: ContextHalfSpaces, comparison: Comparison, z: int) -> int:
+    if alternatives.starts.shape[0] == 2:
+        return comparison.best
     rival: int = alternatives.bests[z]
     return rival
 
@@ -158,25 +79,18 @@ def _rival_in_context(alternatives: ContextHalfSpaces, comparison: Comparison, z
 @compare.register(HalfSpaces)
 @compiled
 def _compare_halfspaces(alternatives: HalfSpaces, estimate: LeastSquares, best: int) -> Comparison:
-    compare_arms(estimate, best, alternatives.separations, alternatives.shortfalls)
-    return Comparison(best, _measure(alternatives))
-
-
-@compare.register(ContextHalfSpaces)
-@compiled
-def _compare_contexts(
-    alternatives: ContextHalfSpaces, estimate: LeastSquares, best: int
-) -> Comparison:
     """Compare the arms of every context with its best: O(k d + C d^2)."""
+    separations, shortfalls = alternatives.separations, alternatives.shortfalls
     starts, bests = alternatives.starts, alternatives.bests
+    if starts.shape[0] == 2:
+        compare_arms(estimate, best, separations, shortfalls)
+        return Comparison(best, _measure(alternatives))
     for c in range(starts.shape[0] - 1):
         start, stop = starts[c], starts[c + 1]
-        leader = first_largest_offered(OneContext(c, start, stop), estimate.arms.means)
+        leader = first_largest_between(estimate.arms.means, start, stop)
         for z in range(start, stop):
             bests[z] = leader
-        compare_block(
-            estimate, leader, start, stop, alternatives.separations, alternatives.shortfalls
-        )
+        compare_block(estimate, leader, start, stop, separations, shortfalls)
     return Comparison(best, _measure(alternatives))
 
 
@@ -194,14 +108,12 @@ def _measure(alternatives: Any) -> float:
 
 
 @locate_alternatives.register(HalfSpaces)
-@locate_alternatives.register(ContextHalfSpaces)
 @compiled
 def _locate_halfspaces(alternatives: Any, estimate: LeastSquares, comparison: Comparison) -> float:
     return comparison.least
 
 
 @write_shifts.register(HalfSpaces)
-@write_shifts.register(ContextHalfSpaces)
 @compiled
 def _write_halfspace_shifts(
     alternatives: Any,

@@ -31,11 +31,7 @@ from sightline.core.alternatives.comparison import (
 )
 from sightline.core.alternatives.half_spaces import (
     HalfSpaces,
-    block_of,
-    block_start,
-    blocks_in,
     half_spaces,
-    rival_of,
 )
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.likelihood import whiten_descent
@@ -68,6 +64,8 @@ class LawHalfSpaces(NamedTuple):
     separations: Array
     shortfalls: Array
     distances: Array
+    starts: NDArray[np.int64]  # one context
+    bests: NDArray[np.int64]
     parameters: Array  # (k, d)
     rewards: Array  # (k,): mean rewards at theta-hat
     step: Array  # scratch (d,)
@@ -205,11 +203,6 @@ def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: A
         squared += step[i] * step[i]
     solve(factor, step)
     return squared
-
-
-# there are no contexts: one block of all arms, as with half-spaces for normal rewards
-for function in (blocks_in, block_start, block_of, rival_of):
-    function.register(LawHalfSpaces)(function.dispatch(HalfSpaces))
 
 
 @locate_alternatives.register(LawHalfSpaces)

@@ -30,8 +30,10 @@ def next_exploration(confidence: Any, log_det: float, evidence: float, clock: Cl
     if log_end >= _LOG_FAR:
         return Clock(FAR, log_end)
     low = clock.t  # settled
-    high = max(int(math.exp(log_end)), low) + 1  # unsettled as soon as the next loop ends:
-    while evidence >= global_beta(confidence, log_det, math.log(high)):  # exp is off by some bits
+    # unsettled, or beyond FAR, as soon as the next loop ends: exp is off by some bits, and a large
+    # log det may swallow what time adds
+    high = max(int(math.exp(log_end)), low) + 1
+    while high < FAR and evidence >= global_beta(confidence, log_det, math.log(high)):
         low, high = high, high + 2 * (high - low)
     while high - low > 1:
         middle = low + (high - low) // 2

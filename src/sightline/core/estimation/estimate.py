@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.consistency import invariant, whole, within
-from sightline.core.estimation.from_data import check_estimates
+from sightline.core.consistency import invariant, positive, whole, within
 from sightline.core.estimation.table import Arms
 from sightline.core.persistence import persists
 
@@ -61,7 +60,7 @@ class LeastSquares(NamedTuple):
 
 @invariant(LeastSquares)
 def _check(part: LeastSquares, name: str) -> None:
-    """Check that estimates follow from the data, of which there are as many as rounds."""
+    """Check that all is finite, V^-1 positive on its diagonal, and data as many as rounds."""
     learned, arms = part.learned, part.arms
     whole(f"{name}.learned.rounds", learned.rounds)
     whole(f"{name}.learned.since_refresh", learned.since_refresh, float(learned.rounds[0]) + 1.0)
@@ -71,4 +70,10 @@ def _check(part: LeastSquares, name: str) -> None:
             f"{name}.arms.pulls must sum to the {learned.rounds[0]} rounds learned from, got "
             f"{arms.pulls.sum():g}"
         )
-    check_estimates(part, name)
+    for array, values in (
+        ("learned.theta", learned.theta),
+        ("learned.gram_inverse", learned.gram_inverse),
+        ("arms.sums", arms.sums),
+    ):
+        within(f"{name}.{array}", values, ends=False)
+    positive(f"{name}.learned.gram_inverse, on its diagonal,", np.diag(learned.gram_inverse))

@@ -43,25 +43,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.consistency import close, within
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import REFRESH_AFTER_UPDATES, absorb
 from sightline.core.estimation.recomputation import invert, recompute, recompute_arms
 from sightline.core.estimation.seen import SeesLaw
-from sightline.core.likelihood.laws import (
-    GaussianLaw,
-    PoissonLaw,
-    cost,
-    curvature,
-    excess,
-    information,
-    slope,
-)
-from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
+from sightline.core.likelihood.laws import curvature, excess, information, slope
+from sightline.core.linalg.cholesky import factorise, rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products
 from sightline.jit import compiled, generic
 
-__all__ = ["check_fit", "whiten_descent", "write_factor"]
+__all__ = ["whiten_descent", "write_factor"]
 
 Array = NDArray[np.float64]
 
@@ -69,8 +60,8 @@ _MOST_STEPS = 100
 # Newton's method squares its error: after a step of this squared length, in units of the standard
 # error, the next would be lost in rounding.
 _LAST_STEP = 1e-10
-# Longer steps may overshoot: the likelihood must grow by this part of what the slope promises.
-_LONG_STEP, _PROMISE = 1e-2, 1e-4
+# Longer steps may overshoot.  A count of 2^53 after none asks for 2^-48 of the first step.
+_LONG_STEP, _LEAST_FRACTION = 1e-2, 2.0**-100
 _SHRINK, _LEAST_SCALE = 0.25, 1e-5
 
 
@@ -166,35 +157,60 @@ def whiten_descent(state: LeastSquares, means: Array, descent: Array) -> None:
                 entry = weight * arms.rewards[x, i]
                 for j in range(i, d):
                     hessian[i, j] += entry * arms.rewards[x, j]
-    factorise(hessian, state.scratch.factor)
+    if not factorise(hessian, state.scratch.factor):
+        _rotate_curvature(state, means)
     solve_transposed(state.scratch.factor, descent)
 
 
 @compiled
-def _total_cost(seen: SeesLaw, state: LeastSquares, fraction: float) -> float:
-    """Negative log-likelihood, regularised, after a part of the step."""
+def _rotate_curvature(state: LeastSquares, means: Array) -> None:
+    """Write the factor of the curvature arm by arm.
+
+    A sum of matrices loses the regulariser beside counts of 10^15; rotations keep it.
+    """
+    arms, seen, factor = state.arms, state.arms.seen, state.scratch.factor
+    row, d = state.scratch.direction, state.scratch.factor.shape[0]
+    for i in range(d):
+        for j in range(i, d):
+            factor[i, j] = math.sqrt(state.regulariser) if i == j else 0.0
+    for x in range(arms.pulls.shape[0]):
+        if arms.pulls[x] > 0.0:
+            weight = arms.pulls[x] * curvature(seen.law, means[x], seen.predictors[x])
+            for i in range(d):
+                row[i] = math.sqrt(weight) * arms.rewards[x, i]
+            rank_one_update(factor, row)
+
+
+@compiled
+def _slope_after(seen: SeesLaw, state: LeastSquares, fraction: float) -> float:
+    """Differentiate the cost along the step, after a part of it.
+
+    Arms that the step does not move add nothing: the cost itself would drown what one arm gains in
+    the rounding errors of another with large counts.
+    """
     arms, theta, w = state.arms, state.learned.theta, state.scratch.direction
+    step, moves = seen.gradient, state.scratch.products
     total = 0.0
     for i in range(theta.shape[0]):
-        w[i] = theta[i] + fraction * seen.gradient[i]
-        total += 0.5 * state.regulariser * w[i] * w[i]
+        w[i] = theta[i] + fraction * step[i]
+        total += state.regulariser * w[i] * step[i]
     inner_products(arms.columns, w, seen.predictors)
+    inner_products(arms.columns, step, moves)
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            total += n * cost(seen.law, arms.sums[x] / n, seen.predictors[x])
+            total += n * slope(seen.law, arms.sums[x] / n, seen.predictors[x]) * moves[x]
     return total
 
 
 @compiled
 def _affordable(seen: SeesLaw, state: LeastSquares, squared: float) -> float:
-    """Find the part of a long step after which the likelihood has grown as its slope promised."""
-    before = _total_cost(seen, state, 0.0)
+    """Find a part of a long step that does not overshoot.
+
+    At its end the cost may rise at most half as fast as it falls at the beginning.
+    """
     fraction = 1.0
-    while fraction > _LEAST_SCALE:
-        promised = _PROMISE * fraction * squared
-        if _total_cost(seen, state, fraction) <= before - promised:
-            break
+    while fraction > _LEAST_FRACTION and _slope_after(seen, state, fraction) > 0.5 * squared:
         fraction *= 0.5
     return fraction
 
@@ -218,32 +234,3 @@ def _mixture_excess(seen: SeesLaw, state: LeastSquares) -> float:
         least = total
         scale *= _SHRINK
     return least
-
-
-def check_fit(part: LeastSquares, name: str) -> None:
-    """Refuse a fit that does not follow from its counts and sums: one more step moves nothing."""
-    learned, arms = part.learned, part.arms
-    for field in ("gram_inverse", "theta"):
-        within(f"{name}.learned.{field}", getattr(learned, field), ends=False)
-    counts = isinstance(arms.seen.law, PoissonLaw | GaussianLaw)
-    within(f"{name}.arms.sums", arms.sums, 0.0, ends=False)
-    if not counts and (arms.sums > arms.pulls).any():
-        raise ValueError(f"{name}.arms.sums must not exceed the number of rewards of any arm")
-    parts = {
-        "learned.theta": learned.theta,
-        "learned.gram_inverse": learned.gram_inverse,
-        "learned.log_det": learned.log_det,
-        "arms.means": arms.means,
-        "arms.squared_widths": arms.squared_widths,
-        "arms.seen_widths": arms.seen_widths,
-        "arms.refreshed_widths": arms.refreshed_widths,
-        "arms.seen.roots": arms.seen.roots,
-    }
-    kept = {field: array.copy() for field, array in parts.items()}
-    recompute(arms.seen, part)
-    found = {field: array.copy() for field, array in parts.items()}
-    for field, array in parts.items():
-        array[...] = kept[field]
-    for field, array in kept.items():
-        pair = (np.append(array, 1.0), np.append(found[field], 1.0))
-        close(f"{name}.{field}", *pair, "the data", 1e4)

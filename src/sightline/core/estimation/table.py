@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ALL_ARMS, ActionSet
 from sightline.core.consistency import invariant, whole, within
 from sightline.core.estimation.coordinates import spanning_coordinates
 from sightline.core.estimation.seen import (
@@ -53,6 +54,7 @@ class Arms(NamedTuple):
     refreshed_widths: Array  # (k,): seen widths at the last refresh
     pulls: Array
     sums: Array
+    everything: ActionSet = ALL_ARMS
 
 
 @invariant(Arms)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import nth_offered, number_offered
 from sightline.core.allocation.design import SPANNER_FACTOR
 from sightline.core.allocation.spanner import barycentric_spanner, spanner
 from sightline.core.consistency import indices, invariant, within
@@ -27,7 +28,6 @@ from sightline.core.estimation.least_squares import least_squares
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.estimation.table import weighted_table
 from sightline.core.model import Model
-from sightline.core.offers import nth_offered, number_offered
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import withhold
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.confidence.rules import local_beta
 from sightline.core.estimation.estimate import LeastSquares
@@ -38,7 +39,6 @@ from sightline.core.information.gaps import (
     optimistic_arm,
 )
 from sightline.core.information.round import Round, Weighing, Workspace
-from sightline.core.offers import withhold
 from sightline.jit import compiled, generic
 from sightline.validation import LARGEST
 

@@ -29,12 +29,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import first_largest_offered
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.seen import reward_of
 from sightline.core.information.round import Round
 from sightline.core.linalg.vectors import inner_products, multiply_symmetric
-from sightline.core.offers import first_largest_offered
 from sightline.jit import compiled, generic, guarded, is_ours
 from sightline.jit.guards import wrong_numbers
 

@@ -59,6 +59,7 @@ R = TypeVar("R")
 _CLOSE = 1e-3
 # A predictor of a count is cut here: e^50 events per round are none that anybody has counted.
 _LARGEST_LOG_COUNT = 50.0
+_LARGEST_EXPONENT = 450.0
 # What a divergence of a user's own may lose to rounding.
 _ROUNDING = 1e-6
 _HALF_NORMAL_MEAN = math.sqrt(2.0 / math.pi)
@@ -364,9 +365,8 @@ def _poisson_divergence(law: PoissonLaw, u: float, v: float) -> float:
 
 @compiled
 def _poisson_excess(law: PoissonLaw, v: float, w: float) -> float:
-    if w > 30.0:
-        return math.inf
-    return _poisson_mean(law, v) * math.expm1(0.5 * w * w)
+    # beyond, it is as good as infinite, and stays a number
+    return _poisson_mean(law, v) * math.expm1(min(0.5 * w * w, _LARGEST_EXPONENT))
 
 
 register_law(

@@ -19,16 +19,32 @@ __all__ = ["factorise", "rank_one_update", "solve", "solve_transposed"]
 Array = NDArray[np.float64]
 
 
+# A pivot below this share of its diagonal entry consists of rounding errors.
+_LEAST_PIVOT = 1e-15
+
+
 @compiled
-def factorise(matrix: Array, factor: Array) -> None:
-    """Write the factor of a symmetric positive definite matrix; its upper triangle is read."""
-    d = matrix.shape[0]
+def factorise(matrix: Array, factor: Array) -> bool:
+    """Write the factor of a symmetric positive definite matrix; its upper triangle is read.
+
+    The factor is finite for every such matrix.  Return whether all pivots exceed rounding errors:
+    if not, sum the matrix as rotations instead (:func:`rank_one_update`).
+    """
+    d, accurate = matrix.shape[0], True
     for i in range(d):
         for j in range(i, d):
             total = matrix[i, j]
             for m in range(i):
                 total -= factor[m, i] * factor[m, j]
-            factor[i, j] = math.sqrt(total) if i == j else total / factor[i, i]
+            if i != j:
+                factor[i, j] = total / factor[i, i]
+                continue
+            least = _LEAST_PIVOT * matrix[i, i]
+            if not total > least:
+                total = least
+                accurate = False
+            factor[i, i] = math.sqrt(total)
+    return accurate
 
 
 @compiled

@@ -24,13 +24,13 @@ contexts, and where arms are new in every round, all arms on offer are taken for
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ActionSet
 from sightline.core.linalg.cholesky import solve_transposed
-from sightline.core.model import AllArms, OneContext
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import Posterior, noise_unit, posterior_mean
 from sightline.jit import compiled, generic
@@ -66,9 +66,10 @@ class Cells(NamedTuple):
     lags: Array
     probabilities: Array
     shifts: Array
+    fixed: bool  # whether the vertices are the same in every round
 
 
-def blank_cells(actions: Array, vertices: Ints) -> Cells:
+def blank_cells(actions: Array, vertices: Ints, fixed: bool = True) -> Cells:
     """Arrays for these arms, of which the vertices can be best."""
     (k, d), c = actions.shape, vertices.size
     return Cells(
@@ -81,6 +82,7 @@ def blank_cells(actions: Array, vertices: Ints) -> Cells:
         lags=np.zeros(c),
         probabilities=np.zeros(c),
         shifts=np.zeros((c, d)),
+        fixed=fixed,
     )
 
 
@@ -125,21 +127,11 @@ def _chain(actions: Array, order: list[int]) -> list[int]:
     return kept
 
 
-@generic
-def admit(offer: Any, cells: Cells) -> None:
+@compiled
+def admit(offer: ActionSet, cells: Cells) -> None:
     """Let the arms on offer be those that can be best; the first one stands in for missing ones."""
-    raise TypeError(f"no cells for a {type(offer).__name__}")
-
-
-@admit.register(AllArms)
-@compiled
-def _admit_all(offer: AllArms, cells: Cells) -> None:
-    pass
-
-
-@admit.register(OneContext)
-@compiled
-def _admit_context(offer: OneContext, cells: Cells) -> None:
+    if cells.fixed:
+        return
     for z in range(cells.vertices.shape[0]):
         arm = offer.start + z
         cells.vertices[z] = arm if arm < offer.stop else offer.start

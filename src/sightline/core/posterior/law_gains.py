@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import first_largest_offered, is_offered
 from sightline.core.likelihood.laws import mean_of, variance_of
 from sightline.core.linalg.vectors import norm
-from sightline.core.offers import first_largest_offered, is_offered
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells, is_settled
 from sightline.core.posterior.gains import bayesian_gains, bayesian_gaps

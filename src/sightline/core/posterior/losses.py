@@ -52,23 +52,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.comparison import Comparison, compare
+from sightline.core.action_set import withhold
+from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
 from sightline.core.alternatives.half_spaces import (
-    ContextHalfSpaces,
     HalfSpaces,
-    block_start,
-    blocks_in,
-    context_half_spaces,
     half_spaces,
     rival_of,
 )
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
+from sightline.core.estimation.context_distribution import (
+    ContextDistribution,
+    context_distribution,
+    log_probability,
+)
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.frequencies import Always, log_frequency
 from sightline.core.estimation.seen import apart, quadratic_forms
 from sightline.core.linalg.vectors import inner_product
 from sightline.core.model import Contexts
-from sightline.core.offers import restrict_alternatives, withhold
 from sightline.core.persistence import persists
 from sightline.core.posterior.normal import excess, log_density, mills_ratio
 from sightline.core.posterior.scores import noise_level, score
@@ -78,7 +78,6 @@ __all__ = ["Outlook", "Prospect", "expected_loss", "loss_gains", "outlook"]
 
 Array = NDArray[np.float64]
 
-_ALWAYS = Always()
 _NEGLIGIBLE_WEIGHT = 1e-20  # below the last bit of any gain
 _TIED = 1e-6  # squared distance
 
@@ -87,9 +86,9 @@ _TIED = 1e-6  # squared distance
 class Outlook(NamedTuple):
     """Arrays of one view of the estimates; see the table above."""
 
-    alternatives: Any  # HalfSpaces, ContextHalfSpaces or LawHalfSpaces
+    alternatives: Any  # HalfSpaces or LawHalfSpaces
     falls: Array
-    frequencies: Any  # of the contexts
+    frequencies: ContextDistribution
     log_losses: Array
     elasticities: Array
     weights: Array
@@ -104,15 +103,15 @@ def outlook(
     k: int,
     d: int,
     contexts: Contexts | None = None,
-    frequencies: Any = _ALWAYS,
+    frequencies: ContextDistribution | None = None,
     by_law: LawHalfSpaces | None = None,
 ) -> Outlook:
     """Arrays for k arms in d dimensions; alternatives by the law of the rewards, if given."""
-    plain: Any = half_spaces(k) if contexts is None else context_half_spaces(contexts)
+    plain = half_spaces(k, contexts)
     return Outlook(
         alternatives=plain if by_law is None else by_law,
         falls=plain.shortfalls,
-        frequencies=frequencies,
+        frequencies=frequencies or context_distribution(contexts, False),
         log_losses=np.zeros(k),
         elasticities=np.zeros(k),
         weights=np.zeros(k),
@@ -159,9 +158,10 @@ def expected_loss(
     _measure_falls(alternatives, out, view, best)
     log_sigma = math.log(noise_level(view))
     largest, total, evidence = -math.inf, 0.0, math.inf
-    for c in range(blocks_in(alternatives)):
-        log_share = log_frequency(out.frequencies, c)
-        start, stop = block_start(alternatives, c), block_start(alternatives, c + 1)
+    starts = alternatives.starts
+    for c in range(starts.shape[0] - 1):
+        log_share = log_probability(out.frequencies, c)
+        start, stop = starts[c], starts[c + 1]
         log_loss, m = _losses_of_block(out, view, guard, log_sigma, log_share, start, stop)
         evidence = min(evidence, m)
         if log_loss > largest:
@@ -181,7 +181,6 @@ def _measure_falls(alternatives: Any, out: Outlook, view: LeastSquares, best: in
 
 
 @_measure_falls.register(HalfSpaces)
-@_measure_falls.register(ContextHalfSpaces)
 @compiled
 def _falls_are_shortfalls(alternatives: Any, out: Outlook, view: LeastSquares, best: int) -> None:
     pass  # the same memory
@@ -201,7 +200,6 @@ def _standing_of(alternatives: Any, out: Outlook, z: int, log_width: float) -> t
 
 
 @_standing_of.register(HalfSpaces)
-@_standing_of.register(ContextHalfSpaces)
 @compiled
 def _normal_standing(
     alternatives: Any, out: Outlook, z: int, log_width: float
@@ -309,7 +307,6 @@ def _gains_against(alternatives: Any, out: Outlook, view: LeastSquares, prospect
 
 
 @_gains_against.register(HalfSpaces)
-@_gains_against.register(ContextHalfSpaces)
 @compiled
 def _normal_gains(alternatives: Any, out: Outlook, view: LeastSquares, prospect: Prospect) -> None:
     arms, differences, form = view.arms, out.differences, out.form

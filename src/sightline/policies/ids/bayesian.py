@@ -35,10 +35,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ActionSet, withhold
 from sightline.core.clock import Clock
 from sightline.core.information.ratio import SAMPLING, Mixture, least_ratio
-from sightline.core.model import AllArms, Model
-from sightline.core.offers import withhold
+from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.angles import plane_angles
 from sightline.core.posterior.cells import (
@@ -178,12 +178,13 @@ class BayesianIDS(Policy):
         vertices = hull_around(model.rewards) if angular else _vertices(model)
         c = vertices.size
         posterior = posterior_for(model, self.prior_std)
+        fixed = model.contexts is None and not model.stream
         return BayesianState(
             posterior=posterior,
             source=plane_angles(c) if angular else fixed_samples(int(self.samples), d, c),
             information=self._gain(model, posterior, c),
             sampling=_SAMPLING[self.sampling],
-            cells=blank_cells(posterior.actions, vertices),
+            cells=blank_cells(posterior.actions, vertices, fixed),
             gaps=np.zeros(k),
             gains=np.zeros(k),
         )
@@ -227,9 +228,9 @@ def bayesian_mixture(state: BayesianState, offer: Any) -> Mixture:
 
 
 @compiled
-def current_bayesian_gains(state: BayesianState) -> None:
+def current_bayesian_gains(state: BayesianState, offer: ActionSet) -> None:
     """Write the information gains into the state; they stay as they are if one arm is certain."""
-    bayesian_mixture(state, AllArms(0))
+    bayesian_mixture(state, offer)
 
 
 @compiled

@@ -24,20 +24,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.comparison import Comparison, compare
-from sightline.core.alternatives.half_spaces import ContextHalfSpaces, context_half_spaces
+from sightline.core.action_set import ActionSet, first_largest_between, first_largest_offered
+from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, tick
 from sightline.core.confidence.rules import local_beta
+from sightline.core.estimation.context_distribution import (
+    ContextDistribution,
+    context_distribution,
+    note_action_set,
+    sample_of_sets,
+    show_sets,
+)
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.frequencies import frequencies, note_offer
-from sightline.core.estimation.reservoir import remember, reservoir, show_sets
 from sightline.core.information.gains import gains_on_offer
 from sightline.core.information.gaps import upper_bound
 from sightline.core.information.marginal import Marginal, marginal, of_context, walk_chains
 from sightline.core.information.ratio import Mixture
 from sightline.core.information.round import Round, Weighing, Workspace
-from sightline.core.model import AllArms, Model, OneContext
-from sightline.core.offers import first_largest_offered, restrict_alternatives
+from sightline.core.model import Model
+from sightline.core.persistence import state_version
 from sightline.jit import compiled, generic
 from sightline.policies.base import (
     Choice,
@@ -68,16 +74,17 @@ class Conditional(NamedTuple):
 ACROSS = ("contextual", "conditional")
 
 
+@state_version(2)
 class ContextIDSState(NamedTuple):
     """Estimates from exploration rounds in all contexts, and what a round computes from them."""
 
     estimate: LeastSquares
     confidence: Any
     rules: Rules
-    alternatives: ContextHalfSpaces
+    alternatives: HalfSpaces
     weighing: Weighing
     work: Workspace
-    frequencies: Any  # Told or Counted
+    frequencies: ContextDistribution
     across: Any  # Contextual or Conditional
 
 
@@ -89,10 +96,12 @@ def in_contexts(state: IDSState, model: Model, across: str, *, estimated: bool) 
         estimate=state.estimate,
         confidence=state.confidence,
         rules=state.rules,
-        alternatives=context_half_spaces(contexts),
+        alternatives=half_spaces(int(contexts.starts[-1]), contexts),
         weighing=state.weighing,
         work=state.work,
-        frequencies=reservoir(model) if model.stream else frequencies(contexts, estimated),
+        frequencies=sample_of_sets(model)
+        if model.stream
+        else context_distribution(contexts, estimated),
         across=Contextual(marginal(len(contexts))) if across == "contextual" else Conditional(),
     )
 
@@ -113,19 +122,19 @@ def _weigh_contexts(state: ContextIDSState, comparison: Comparison) -> None:
     round_ = Round(
         estimate, state.alternatives, comparison, beta, comparison.best, state.weighing, work
     )
-    gains_on_offer(state.rules.information, round_, AllArms(0))
+    gains_on_offer(state.rules.information, round_, estimate.arms.everything)
     bounds = estimate.scratch.products
     for x in range(bounds.shape[0]):
         bounds[x] = upper_bound(estimate, beta, x)
     for c in range(starts.shape[0] - 1):
-        highest = bounds[first_largest_offered(OneContext(c, starts[c], starts[c + 1]), bounds)]
+        highest = bounds[first_largest_between(bounds, starts[c], starts[c + 1])]
         for x in range(starts[c], starts[c + 1]):
             work.gaps[x] = highest - estimate.arms.means[x]
 
 
 @generic
 def _mixture(
-    across: Any, state: ContextIDSState, comparison: Comparison, clock: Clock, offer: OneContext
+    across: Any, state: ContextIDSState, comparison: Comparison, clock: Clock, offer: ActionSet
 ) -> Mixture:
     """Law of an exploration round; of x-hat alone, with probability 1, where it is not learned."""
     raise TypeError(f"no way across contexts for {type(across).__name__}")
@@ -138,7 +147,7 @@ def _contextual(
     state: ContextIDSState,
     comparison: Comparison,
     clock: Clock,
-    offer: OneContext,
+    offer: ActionSet,
 ) -> Mixture:
     _weigh_contexts(state, comparison)
     starts, law, work = state.alternatives.starts, state.frequencies.probabilities, state.work
@@ -153,7 +162,7 @@ def _conditional(
     state: ContextIDSState,
     comparison: Comparison,
     clock: Clock,
-    offer: OneContext,
+    offer: ActionSet,
 ) -> Mixture:
     present = restrict_alternatives(offer, state.alternatives, comparison)
     if is_before(clock, settled_until_round(state, present, clock)):
@@ -169,11 +178,10 @@ def _is_settled(mixture: Mixture) -> bool:
 
 @compiled
 def choose_in_context(
-    state: ContextIDSState, clock: Clock, offer: OneContext, rng: np.random.Generator
+    state: ContextIDSState, clock: Clock, offer: ActionSet, rng: np.random.Generator
 ) -> Choice:
     """Commit in all contexts while no alternative of any is left, else draw."""
-    note_offer(state.frequencies, offer)
-    remember(state.frequencies, state.estimate, rng)
+    note_action_set(state.frequencies, offer, state.estimate, rng)
     comparison = _compare_all(state, offer)
     wake = settled_until_round(state, comparison, clock)
     if is_before(clock, wake):
@@ -188,7 +196,7 @@ def choose_in_context(
 def law_in_context(
     state: ContextIDSState,
     clock: Clock,
-    offer: OneContext,
+    offer: ActionSet,
     rng: np.random.Generator,
     probabilities: NDArray[np.float64],
 ) -> None:

@@ -41,8 +41,8 @@ from sightline.core.alternatives.projections import Projections, projections
 from sightline.core.clock import Clock, first_after, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.estimation.context_distribution import SETS_KEPT
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.reservoir import SETS_KEPT
 from sightline.core.estimation.seen import is_silent
 from sightline.core.information.gains import INFORMATION
 from sightline.core.information.gaps import GAPS
@@ -50,7 +50,6 @@ from sightline.core.information.ratio import SAMPLING
 from sightline.core.information.round import weighing, workspace
 from sightline.core.information.weights import learning_rate_rule
 from sightline.core.model import Model
-from sightline.core.offers import is_usual
 from sightline.jit import compiled, generic
 from sightline.policies.appointments import Appointment, appoint, cancel, keep, no_appointment
 from sightline.policies.base import Choice, Policy, choose_from, put_all_on, register_policy, spread
@@ -334,13 +333,13 @@ def _explore_when_due(
     time has changed, and the threshold grows with it.
     """
     best = comparison.best
-    if due.t[0] > 0 and is_usual(offer):
+    if due.t[0] > 0 and offer.mask.shape[0] == 0:
         choice = keep(due, best, clock, offer)
         if choice.arm >= 0:
             return choice
     mixture = ids_distribution(state, comparison, offer)[0]
     silent = is_silent(state.estimate.arms.seen, best) and mixture.first == best
-    if not silent or not is_usual(offer):
+    if not silent or offer.mask.shape[0] > 0:
         return choose_from(mixture, clock, rng)
     if mixture.second == best or mixture.probability == 0.0:  # there is nothing to be seen
         return Choice(best, 1.0, first_after(math.inf, clock))

@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import withhold
 from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import context_half_spaces, half_spaces
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
@@ -38,14 +39,17 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
+from sightline.core.estimation.context_distribution import (
+    ContextDistribution,
+    context_distribution,
+    note_action_set,
+)
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.frequencies import frequencies, note_offer
 from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.table import rows_seen
 from sightline.core.linalg.vectors import norm
-from sightline.core.model import AllArms, Model
-from sightline.core.offers import withhold
-from sightline.core.persistence import persists
+from sightline.core.model import Model
+from sightline.core.persistence import persists, state_version
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, choose_among, put_all_on, register_policy
 from sightline.policies.reports import begin, best_on_offer, compare_to_best, report_commitment
@@ -64,13 +68,14 @@ _PRIMAL_STEP, _DUAL_STEP = 0.5, 0.1  # of SOLID++
 
 
 @persists()
+@state_version(2)
 class SOLIDState(NamedTuple):
     """Estimates from all rounds, and what exploration rounds have made of them."""
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: Any  # HalfSpaces or ContextHalfSpaces
-    frequencies: Any  # of the contexts
+    alternatives: HalfSpaces
+    frequencies: ContextDistribution
     steps: Steps
     pair: SaddlePoint
     law: NDArray[np.float64]  # scratch (k,)
@@ -157,15 +162,13 @@ class SOLID(Policy):
             contexts = None
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         actions = estimate.arms.rewards
+        alternatives = half_spaces(len(actions), contexts)
         steps = self._steps(actions, model.noise_std)
-        alternatives: Any = half_spaces(len(actions))
-        if contexts is not None:
-            alternatives = context_half_spaces(contexts)
         return SOLIDState(
             estimate=estimate,
             confidence=confidence,
             alternatives=alternatives,
-            frequencies=frequencies(contexts, estimated=True),
+            frequencies=context_distribution(contexts, estimated=True),
             steps=steps,
             pair=primal_dual(rows_seen(estimate.arms), alternatives, steps),
             law=np.zeros(len(actions)),
@@ -206,8 +209,8 @@ def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
 @compiled
 def choose_solid(state: SOLIDState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Play x-hat if it is settled, else draw from w."""
-    note_offer(state.frequencies, offer)
-    if not _explores(state, compare_to_best(state, AllArms(0)), clock):
+    note_action_set(state.frequencies, offer, state.estimate, rng)
+    if not _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
         return Choice(best_on_offer(state, clock, offer), 1.0, clock)
     _write_law(state, offer, state.law)
     return choose_among(state.law, clock, rng)
@@ -229,7 +232,7 @@ def update_solid(state: SOLIDState, clock: Clock, arm: int, outcome: Any) -> Non
     is whether it did; where rewards are told late, a step is thus taken on what is known then, and
     none once the best arm is settled.
     """
-    comparison = compare_to_best(state, AllArms(0))
+    comparison = compare_to_best(state, state.estimate.arms.everything)
     if _explores(state, comparison, clock):
         primal_dual_step(state, comparison)
     observe(state.estimate, arm, outcome)
@@ -244,7 +247,7 @@ def law_solid(
     probabilities: NDArray[np.float64],
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
-    if _explores(state, compare_to_best(state, AllArms(0)), clock):
+    if _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
         _write_law(state, offer, probabilities)
     else:
         put_all_on(best_on_offer(state, clock, offer), probabilities)

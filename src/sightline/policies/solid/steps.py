@@ -31,10 +31,9 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.proportions import Sampling, information_rates, sampling
 from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import block_start, blocks_in
 from sightline.core.confidence.rules import local_beta
 from sightline.core.consistency import indices, invariant, within
-from sightline.core.estimation.frequencies import log_frequency
+from sightline.core.estimation.context_distribution import log_probability
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.persistence import persists
 from sightline.jit import compiled
@@ -124,8 +123,8 @@ def primal_dual(rows: Array, alternatives: Any, steps: Steps) -> SaddlePoint:
 @compiled
 def _restart(pair: SaddlePoint, alternatives: Any, steps: Steps) -> None:
     pair.multiplier[0] = steps.first_multiplier
-    for c in range(blocks_in(alternatives)):
-        start, stop = block_start(alternatives, c), block_start(alternatives, c + 1)
+    for c in range(alternatives.starts.shape[0] - 1):
+        start, stop = alternatives.starts[c], alternatives.starts[c + 1]
         for x in range(start, stop):
             pair.weights[x] = 1.0 / (stop - start)
             pair.log_weights[x] = 0.0
@@ -161,9 +160,9 @@ def _slack(state: TrackingState, comparison: Comparison) -> float:
     per_variance = 0.5 / noise_variance(estimate)
     gamma = local_beta(state.confidence, estimate.learned.log_det[0], pair.explorations[0])
     alternatives = state.alternatives
-    for c in range(blocks_in(alternatives)):
-        share = math.exp(log_frequency(state.frequencies, c))
-        for x in range(block_start(alternatives, c), block_start(alternatives, c + 1)):
+    for c in range(alternatives.starts.shape[0] - 1):
+        share = math.exp(log_probability(state.frequencies, c))
+        for x in range(alternatives.starts[c], alternatives.starts[c + 1]):
             pair.joint[x] = share * pair.weights[x]
     least = information_rates(estimate, alternatives, comparison, pair.joint, pair.work)
     width = 0.0
@@ -187,8 +186,8 @@ def primal_dual_step(state: TrackingState, comparison: Comparison) -> None:
     primal = steps.primal if steps.primal != BY_PHASE else by_phase
     dual = steps.dual if steps.dual != BY_PHASE else by_phase
     bound = steps.multiplier_bound * (z if steps.bound_grows else 1.0)
-    for c in range(blocks_in(state.alternatives)):
-        start, stop = block_start(state.alternatives, c), block_start(state.alternatives, c + 1)
+    for c in range(state.alternatives.starts.shape[0] - 1):
+        start, stop = state.alternatives.starts[c], state.alternatives.starts[c + 1]
         _exponential_weights(pair, state.estimate.arms.means, primal, steps.bonus, start, stop)
     # g at w_t, with the weights before their step, as the primal step has lambda_t
     pair.multiplier[0] = min(max(pair.multiplier[0] - dual * slack, 0.0), bound)

@@ -20,18 +20,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import is_offered
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
+from sightline.core.estimation.context_distribution import (
+    SETS_KEPT,
+    context_distribution,
+    note_action_set,
+    sample_of_sets,
+    show_sets,
+)
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.foreseen import foreseen
-from sightline.core.estimation.frequencies import frequencies, note_offer
 from sightline.core.estimation.noise import estimated_noise, weak_guess
-from sightline.core.estimation.reservoir import SETS_KEPT, remember, reservoir, show_sets
 from sightline.core.information.marginal import marginal
 from sightline.core.information.ratio import Mixture
 from sightline.core.model import Model
-from sightline.core.offers import is_offered
 from sightline.core.posterior.losses import outlook
 from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled, generic
@@ -156,9 +161,9 @@ class Stakes(Policy):
             )
         estimate, confidence = self._begin(model, known)
         k, d = estimate.arms.rewards.shape
-        law: Any = frequencies(contexts, self.context_law == "estimated")
+        law = context_distribution(contexts, self.context_law == "estimated")
         if model.stream:
-            law = reservoir(model)
+            law = sample_of_sets(model)
         by_law = [_by_law(estimate) if contexts is None else None for _ in range(2)]
         now = outlook(k, d, contexts, law, by_law[0])
         return StakesState(
@@ -230,8 +235,7 @@ def _nothing_to_forget(rule: Deterministic) -> None:
 @compiled
 def choose_stakes(state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Choose by the form that is configured."""
-    note_offer(state.now.frequencies, offer)
-    remember(state.now.frequencies, state.estimate, rng)
+    note_action_set(state.now.frequencies, offer, state.estimate, rng)
     return _decide(state.rule, state, clock, offer, rng)
 
 

@@ -16,7 +16,7 @@ Rounds are marked with probability q, whatever their context; at a marked round 
 if it is that context's, and else draws the next mark.
 
 Where arms are new in every round, a sample of past sets stands for those to come
-(:mod:`sightline.core.estimation.reservoir`), and nothing can be committed to.
+(:mod:`sightline.core.estimation.context_distribution`), and nothing can be committed to.
 
 Where x-hat itself tells everything, knowing it better always changes the losses.  It is then
 learned from at longer and longer intervals: not before the expected number of explorations in as
@@ -30,17 +30,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.core.alternatives.half_spaces import block_of
+from sightline.core.action_set import ActionSet, first_largest_offered
+from sightline.core.alternatives.half_spaces import context_of_arm
 from sightline.core.clock import Clock, first_after, log_round
-from sightline.core.estimation.frequencies import Always, Counted, Told, log_frequency
-from sightline.core.estimation.reservoir import Reservoir
+from sightline.core.estimation.context_distribution import SAMPLED, log_probability
 from sightline.core.estimation.seen import is_silent
 from sightline.core.information.marginal import Marginal, of_context, walk_chains
 from sightline.core.information.ratio import Mixture, Pairs, least_ratio
-from sightline.core.model import OneContext
-from sightline.core.offers import first_largest_offered, is_usual
 from sightline.core.posterior.losses import Outlook, Prospect
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 from sightline.policies.appointments import Appointment, appoint, keep, no_appointment
 from sightline.policies.base import Choice, choose_from
 from sightline.policies.stakes.parts import (
@@ -112,38 +110,22 @@ def _mixture(
     loss = KAPPA * math.exp(prospect.log_loss)
     for x in range(out.gaps.shape[0]):
         out.gaps[x] = out.falls[x] + loss
-    return _least(out.frequencies, out, chain, prospect.best, offer)
+    return _least(out, chain, prospect.best, offer)
 
 
-@generic
+@compiled
 def _least(
-    frequencies: Any, out: Outlook, chain: Marginal, best: int, offer: Any
+    out: Outlook, chain: Marginal, best: int, offer: ActionSet
 ) -> tuple[int, int, float, float]:
     """Minimise the ratio; return two arms, the probability of the second, and the largest of any.
 
     The last one is the largest probability with which any context does not play its best arm.
     """
-    raise TypeError(f"{type(frequencies).__name__} does not say how often contexts come")
-
-
-@_least.register(Always)
-@compiled
-def _least_of_arms(
-    frequencies: Always, out: Outlook, chain: Marginal, best: int, offer: Any
-) -> tuple[int, int, float, float]:
-    mixture = least_ratio(Pairs(0), out.gaps, out.gains, best)
-    return best, mixture.second, mixture.probability, mixture.probability
-
-
-@_least.register(Told)
-@_least.register(Counted)
-@_least.register(Reservoir)
-@compiled
-def _least_of_contexts(
-    frequencies: Any, out: Outlook, chain: Marginal, best: int, offer: OneContext
-) -> tuple[int, int, float, float]:
-    starts, law = out.alternatives.starts, frequencies.probabilities
-    walk = walk_chains(chain, starts, law, out.gaps, out.gains)
+    starts, distribution = out.alternatives.starts, out.frequencies
+    if starts.shape[0] == 2:
+        pair = least_ratio(Pairs(0), out.gaps, out.gains, best)
+        return best, pair.second, pair.probability, pair.probability
+    walk = walk_chains(chain, starts, distribution.probabilities, out.gaps, out.gains)
     largest = walk.probability
     for c in range(chain.arms.shape[0]):
         if chain.arms[c] != out.alternatives.bests[starts[c]]:
@@ -164,11 +146,12 @@ def _commitment(state: StakesState, now: Prospect, offer: Any, otherwise: Law) -
         gap = state.ahead.falls[arm]
         if gap <= 0.0:
             return otherwise
-        log_share = log_frequency(state.now.frequencies, block_of(state.now.alternatives, arm))
-        log_probability = _LOG_KAPPA + limit.log_loss - math.log(gap) - log_share
-        if log_share < 0.0 and log_probability > _LOG_RARE:  # its context is too rare to wait for
+        context = context_of_arm(state.now.alternatives, arm)
+        log_share = log_probability(state.now.frequencies, context)
+        log_rate = _LOG_KAPPA + limit.log_loss - math.log(gap) - log_share
+        if log_share < 0.0 and log_rate > _LOG_RARE:  # its context is too rare to wait for
             return otherwise
-        return Law(now.best, arm, log_probability, True, -math.inf)
+        return Law(now.best, arm, log_rate, True, -math.inf)
     nearest = math.inf
     for z in range(state.now.log_losses.shape[0]):
         if state.now.log_losses[z] > -math.inf:
@@ -178,26 +161,6 @@ def _commitment(state: StakesState, now: Prospect, offer: Any, otherwise: Law) -
     log_rate = _LOG_KAPPA + now.log_loss - math.log(nearest)
     log_until = -2.0 - 2.0 * math.log(max(m, 1.0)) - log_rate
     return Law(now.best, otherwise.arm, otherwise.log_probability, False, log_until)
-
-
-@generic
-def _arms_last(frequencies: Any) -> bool:
-    """Whether the arms of later rounds are known, so that one can commit to them."""
-    raise TypeError(f"{type(frequencies).__name__} does not say how often contexts come")
-
-
-@_arms_last.register(Always)
-@_arms_last.register(Told)
-@_arms_last.register(Counted)
-@compiled
-def _they_do(frequencies: Any) -> bool:
-    return True
-
-
-@_arms_last.register(Reservoir)
-@compiled
-def _they_do_not(frequencies: Reservoir) -> bool:
-    return False
 
 
 @compiled
@@ -211,8 +174,9 @@ def stakes_law(state: StakesState, offer: Any) -> Law:
     law = Law(first, arm, log_probability, False, -math.inf)
     estimate = state.estimate
     silent = is_silent(estimate.arms.seen, now.best)  # no outcome of it would bring the next test
+    lasting = state.now.frequencies.kind != SAMPLED  # of others nobody knows what comes
     often = estimate.learned.rounds[0] % _TEST_EVERY != 0 and not silent
-    if largest < _RARE and not often and _arms_last(state.now.frequencies):
+    if largest < _RARE and not often and lasting:
         return _commitment(state, now, offer, law)
     return law
 
@@ -223,13 +187,13 @@ def choose_randomly(
 ) -> Choice:
     """Keep an appointment, or draw from the law."""
     due = rule.due
-    if due.t[0] > 0 and is_usual(offer):
+    if due.t[0] > 0 and offer.mask.shape[0] == 0:
         best = first_largest_offered(offer, state.estimate.arms.means)
         choice = keep(due, best, clock, offer)
         if choice.arm >= 0:
             return choice
     law = stakes_law(state, offer)
-    if is_usual(offer):
+    if offer.mask.shape[0] == 0:
         if law.log_until == math.inf or log_round(clock) <= law.log_until:
             return Choice(law.best, 1.0, first_after(law.log_until, clock))
         if law.committed:

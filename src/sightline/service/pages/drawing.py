@@ -20,6 +20,23 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 10.0, 10.0, 38.0
 _TINY = (160.0, 16.0)
 
 
+#: Values beyond are drawn as this: their differences still fit a float.
+_LARGEST = 1e300
+
+
+def _axis(low: float, high: float) -> tuple[float, float]:
+    """Return the ends of an axis, which numbers can tell apart."""
+    low, high = _drawable(low), _drawable(high)
+    size = max(abs(low), abs(high))
+    if high - low > 1e-12 * max(size, 1e-280):
+        return low, high
+    return low - max(1.0, 0.01 * size), high + max(1.0, 0.01 * size)
+
+
+def _drawable(value: float) -> float:
+    return min(max(value, -_LARGEST), _LARGEST)
+
+
 class Line(NamedTuple):
     """A line through points; it is interrupted where a value is missing."""
 
@@ -43,7 +60,7 @@ class _Frame:
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float]) -> None:
         self._x = x if x[1] > x[0] else (x[0], x[0] + 1.0)
-        self._y = y if y[1] > y[0] else (y[0] - 1.0, y[1] + 1.0)
+        self._y = _axis(*y)
 
     def across(self, x: float) -> float:
         low, high = self._x
@@ -85,14 +102,14 @@ def _number(value: float) -> str:
     if value == 0.0:
         return "0"
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
+        if size <= abs(value) < 1e13:
             return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"
     return f"{value:.4g}"
 
 
 def lines(label: str, x: Sequence[float], drawn: Sequence[Line]) -> Markup:
     """Draw lines over one axis; numbers from zero on."""
-    values = [value for line in drawn for value in line.values if value is not None]
+    values = [_drawable(value) for line in drawn for value in line.values if value is not None]
     low, high = min([0.0, *values]), max([0.0, *values])
     frame = _Frame((0.0, max(x)), (low, high * 1.05))
     paths = []
@@ -102,7 +119,7 @@ def lines(label: str, x: Sequence[float], drawn: Sequence[Line]) -> Markup:
             if value is None:
                 pen = "M"
                 continue
-            steps.append(f"{pen}{frame.across(where):.1f} {frame.down(value):.1f}")
+            steps.append(f"{pen}{frame.across(where):.1f} {frame.down(_drawable(value)):.1f}")
             pen = "L"
         paths.append(f'<path class="line {line.kind}" d="{"".join(steps)}"/>')
     return frame.drawn(label, "".join(paths))
@@ -131,10 +148,10 @@ def interval(
 ) -> Markup:
     """Draw an estimate with its interval, as a dot on a line; cut where the axis ends."""
     width, height = _TINY
-    low, high = axis if axis[1] > axis[0] else (axis[0] - 1.0, axis[0] + 1.0)
+    low, high = _axis(*axis)
 
     def place(x: float) -> float:
-        return 6.0 + min(max((x - low) / (high - low), 0.0), 1.0) * (width - 12.0)
+        return 6.0 + min(max((_drawable(x) - low) / (high - low), 0.0), 1.0) * (width - 12.0)
 
     left = place(low if ends[0] is None else ends[0])
     right = place(high if ends[1] is None else ends[1])

@@ -9,6 +9,7 @@ from sightline.service.pages.drawing import interval
 from sightline.service.pages.figures import evidence_figure, reward_figure, traffic_figure
 from sightline.service.pages.gathering import DELTA, Gathered
 from sightline.service.pages.outlook import lead
+from sightline.service.pages.rendering import LONG
 
 __all__ = ["experiment_values"]
 
@@ -131,10 +132,13 @@ def _places(rows: list[dict[str, Any]]) -> int:
         for one in rows
         if one["lower"] is not None and one["upper"] is not None and one["upper"] > one["lower"]
     ]
-    return min(max(1 - math.floor(math.log10(min(widths))), 0), 12) if widths else 3
+    least = min(widths, default=0.01)
+    return min(max(1 - math.floor(math.log10(least)), 0), 12) if math.isfinite(least) else 0
 
 
 def _number(value: float, places: int) -> str:
+    if abs(value) >= LONG:
+        return f"{value:.4g}".replace("-", "\u2212")
     text = f"{value:,.{places}f}"
     return text.replace("-", "\u2212") if float(text.replace(",", "")) else text.lstrip("-")
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from sightline.report.standing import view_of
-from sightline.service import rows, views
+from sightline.service import views
 from sightline.service.answers import moment, plain
 from sightline.service.readers import Readers
 
@@ -99,9 +99,8 @@ class Overview:
 
     def page(self, readers: Readers, number: int, size: int) -> tuple[list[dict[str, Any]], int]:
         """Rows of a page, the newest experiment first, and how many experiments there are."""
-        names = [name for name, _ in reversed(readers.beginnings())]
-        wanted = names[(number - 1) * size : number * size]
-        return [self._readable_row(readers, name) for name in wanted], len(names)
+        names, total = readers.newest((number - 1) * size, size)
+        return [self._readable_row(readers, name) for name in names], total
 
     def _readable_row(self, readers: Readers, experiment: str) -> dict[str, Any]:
         """Row of an experiment: one that cannot be read must not hide all others."""
@@ -124,12 +123,11 @@ class Overview:
 
 
 def _summary(readers: Readers, experiment: str) -> dict[str, Any]:
-    with readers.following(experiment) as (follower, connection):
+    with readers.following(experiment) as (follower, _):
         session = follower.session
         status, options = session.status(), session.options
         best = status.best if status.told else None
         evidence = view_of(session.live).evidence if not options.stream else None
-        asked = rows.last_asked(connection, experiment)
         phase = session.notes.phase
         settled = bool(session.notes.settled) or (
             evidence is not None and _is_settled(evidence.evidence, evidence.threshold)
@@ -143,7 +141,7 @@ def _summary(readers: Readers, experiment: str) -> dict[str, Any]:
             "rewards": status.told,
             "best": None if best is None else options.labels[options.index(best)],
             "contexts": len(status.bests),
-            "asked": None if asked is None else moment(asked),
+            "asked": None if follower.asked is None else moment(follower.asked),
             "sequence": follower.last,
         }
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from sightline.service.pages.rendering import LONG
+
 __all__ = ["Forecast", "forecast", "lead", "span_words"]
 
 _FEWEST = 8  # looks from which anything is foreseen
@@ -83,7 +85,11 @@ def _settled(stop: dict[str, Any]) -> Markup:
 def _amounts(evidence: float | None, threshold: float | None) -> Markup:
     if evidence is None or threshold is None:
         return Markup(".")
-    return Markup(": evidence {} of {}.").format(f"{evidence:.1f}", f"{threshold:.1f}")
+    return Markup(": evidence {} of {}.").format(_amount(evidence), _amount(threshold))
+
+
+def _amount(value: float) -> str:
+    return f"{value:.1f}" if value < LONG else f"{value:.4g}"
 
 
 def forecast(points: Sequence[dict[str, Any]]) -> Forecast | None:
@@ -113,7 +119,9 @@ def _slope(rounds: Any, missing: Any, chosen: Any) -> float:
     """Return how much less is missing after each further decision."""
     if chosen.sum() < 3 or np.ptp(rounds[chosen]) <= 0.0:
         return 0.0
-    return -float(np.polyfit(rounds[chosen], missing[chosen], 1)[0])
+    x, y = rounds[chosen], missing[chosen]
+    away = x - x.mean()
+    return -float(away @ (y - y[-1]) / (away @ away))
 
 
 def _seconds_per_round(points: Sequence[dict[str, Any]]) -> float | None:

@@ -13,8 +13,10 @@ from starlette.responses import HTMLResponse, Response
 
 from sightline.service.tokens import Role
 
-__all__ = ["ASSETS", "HEADERS", "Asset", "Visitor", "page", "rendered", "tag_of"]
+__all__ = ["ASSETS", "HEADERS", "LONG", "Asset", "Visitor", "page", "rendered", "tag_of"]
 
+#: Numbers from which on not all digits are written.
+LONG = 1e15
 #: Of every page.  Nothing within a page is executed, and no address but our own is used.  Forms
 #: say where they come from, which they would not under the policy of the API: no-referrer.
 HEADERS = {
@@ -79,7 +81,7 @@ def _moment(text: str | None) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "unknown"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < LONG else f"{value:.4g}"
 
 
 def _count(value: int) -> str:

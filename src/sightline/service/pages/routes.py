@@ -157,6 +157,7 @@ def _add_sign_in(router: APIRouter) -> None:
         fields = await _fields(request)
         secret, back = fields.get("token", "").strip(), _local(fields.get("back", "/"))
         if heart_of(request).tokens.holder(secret) is None:
+            request.app.state.guesses.count(request.scope)
             values = {"visitor": Visitor(False, False), "back": back, "wrong": True}
             return page("sign_in.html", values, 401)
         answer = RedirectResponse(back, 303)

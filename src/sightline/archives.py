@@ -1,0 +1,176 @@
+"""Compressed files (``.npz``, Parquet), of which no more is read than is allowed."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+__all__ = ["read_arrays", "read_parquet", "size_of"]
+
+_SUFFIX = ".npy"
+#: Others are expanded as a whole by Python, whatever size they say.
+_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+#: By how much Parquet makes honest files smaller, at most.
+_MOST_TIMES = 200
+_ROWS_AT_ONCE = 4096
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def size_of(file: BinaryIO) -> int:
+    """Find the number of bytes of an open file, and go back to its beginning."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return size
+
+
+def read_arrays(file: BinaryIO, largest: int) -> dict[str, NDArray[Any]]:
+    """Read all arrays of an archive, without pickles.
+
+    Parameters
+    ----------
+    file : binary file
+        The archive.
+    largest : int
+        Bytes that all of them may have together.
+
+    Raises
+    ------
+    ValueError
+        If it is no archive of arrays, or they have more; nothing that is larger is read.
+    Exception
+        Nearly any other, if it is damaged.
+    """
+    if not zipfile.is_zipfile(file):
+        raise ValueError("not an archive")
+    file.seek(0)
+    with zipfile.ZipFile(file) as archive:
+        parts = archive.infolist()
+        declared = sum(part.file_size for part in parts)
+        if declared > largest:
+            raise ValueError(f"its arrays have {declared} bytes, and {largest} are allowed")
+        arrays: dict[str, NDArray[Any]] = {}
+        for part in parts:
+            if part.compress_type not in _KINDS:
+                raise ValueError(f"{part.filename} is compressed in a way that NumPy does not use")
+            with archive.open(part) as member:
+                content = member.read(part.file_size + 1)
+            if len(content) != part.file_size:
+                raise ValueError(f"{part.filename} does not have the size that it says")
+            name = part.filename.removesuffix(_SUFFIX)
+            if name in arrays:
+                raise ValueError(f"{name} is given twice")
+            arrays[name] = _array(name, content)
+    return arrays
+
+
+def _array(name: str, content: bytes) -> NDArray[Any]:
+    """Read an array, whose header is compared with its size before there is any space for it."""
+    try:
+        part = io.BytesIO(content)
+        version = np.lib.format.read_magic(part)
+        if version not in _HEADERS:
+            raise ValueError(f"its version is {version}")
+        shape, _, dtype = _HEADERS[version](part)
+        if dtype.hasobject:
+            raise ValueError("it holds objects of Python")
+        size = len(content) - part.tell()
+        if math.prod(shape) * max(dtype.itemsize, 1) != size:
+            raise ValueError(f"{size} bytes are no array of shape {shape} and type {dtype}")
+        part.seek(0)
+        array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{name} cannot be read: {reason}") from None
+    return array
+
+
+def read_parquet(path: Path, least: int, rows: int | None = None) -> pa.Table:
+    """Read a Parquet file, whose columns may say in a few bytes that a value is repeated.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    least : int
+        Bytes that it may have in memory; or 200 times its own size, if that is more.
+    rows : int, optional
+        How many it must have.
+
+    Raises
+    ------
+    ValueError
+        If it has more; nothing that is much larger is read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    largest = max(least, _MOST_TIMES * os.path.getsize(path))
+    metadata = pq.read_metadata(path)
+    if rows is not None and metadata.num_rows != rows:
+        raise ValueError(f"{path} has {metadata.num_rows} rows instead of {rows}")
+    _require_size(path, _declared(metadata), largest)
+    names = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+    texts = [one.path for one in names if one.physical_type == "BYTE_ARRAY"]
+    # a text that is repeated is read once, until it is known how large all of them are
+    with pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True) as file:
+        schema, batches, size = file.schema_arrow, [], 0
+        for batch in file.iter_batches(_ROWS_AT_ONCE):
+            size += sum(_expanded(column) for column in batch.columns)
+            _require_size(path, size, largest)
+            batches.append(batch)
+    table = pa.Table.from_batches(batches, batches[0].schema) if batches else schema.empty_table()
+    plain = [pa.field(one.name, _plain(one.type)) for one in table.schema]
+    return table.cast(pa.schema(plain)).replace_schema_metadata(schema.metadata)
+
+
+def _declared(metadata: pq.FileMetaData) -> int:
+    """Bytes that a Parquet file says it has in memory, but for texts that are repeated."""
+    size = 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for j in range(group.num_columns):
+            column = group.column(j)
+            size += max(8 * column.num_values, column.total_uncompressed_size)
+    return size
+
+
+def _expanded(column: pa.Array) -> int:
+    """Bytes of a column with every text that it repeats."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    size = int(column.nbytes)
+    while pa.types.is_list(column.type):
+        column = column.flatten()
+    if pa.types.is_dictionary(column.type):
+        lengths = pc.binary_length(column.dictionary).take(column.indices)
+        size += pc.sum(lengths).as_py() or 0
+    return size
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Type of a column without dictionaries."""
+    import pyarrow as pa
+
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _require_size(path: Path, size: int, largest: int) -> None:
+    if size > largest:
+        raise ValueError(f"{path} has {size} bytes in memory or more, and {largest} are allowed")

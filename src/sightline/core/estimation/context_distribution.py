@@ -1,0 +1,185 @@
+"""How often each context comes: known, counted, or represented by a sample of past action sets.
+
+A bandit is one context, which always comes.
+
+Where arms are new in every round, what an exploration is worth depends on the arms of later rounds.
+A reservoir keeps R of the action sets seen so far, each with the same probability (Vitter, 1985).
+Together with the present one they stand for all: every set is a context of a table, with equal
+probabilities.
+
+| rows of the table         | hold                                                   |
+|---------------------------|--------------------------------------------------------|
+| 0 to most - 1             | the present set, its first arm repeated at the end     |
+| most                      | the arm of an outcome that is told late                |
+| then ``most`` for each    | sets of the reservoir                                  |
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.action_set import ActionSet
+from sightline.core.consistency import invariant, shares, whole
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import note_worth, show_arms
+from sightline.core.model import Contexts, Model
+from sightline.core.persistence import persists
+from sightline.jit import compiled
+
+__all__ = [
+    "SAMPLED",
+    "SETS_KEPT",
+    "ContextDistribution",
+    "context_distribution",
+    "log_probability",
+    "note_action_set",
+    "sample_of_sets",
+    "show_sets",
+]
+
+Array = NDArray[np.float64]
+
+#: R: sixteen sets say enough of those to come, and cost sixteen times the present one.
+SETS_KEPT = 16
+
+
+class Kind(enum.IntEnum):
+    """What the probabilities of contexts come from."""
+
+    KNOWN = 0
+    COUNTED = 1  # (n_c + 1) / (n + C)
+    SAMPLED = 2  # equal ones, of the sets of a reservoir
+
+
+# compiled code reads plain numbers
+KNOWN, COUNTED, SAMPLED = (int(kind) for kind in Kind)
+
+
+@persists("probabilities", "counts", "sets", "sets_seen")
+class ContextDistribution(NamedTuple):
+    """Probabilities of the contexts of a table, and what they come from."""
+
+    kind: int  # a Kind
+    probabilities: Array  # (C,)
+    counts: Array  # (C,): how often each has come, if counted; else (0,)
+    sets: Array  # (R, most, d): the reservoir, if sampled; else (0, 0, 0)
+    sets_seen: NDArray[np.int64]  # (1,): sets that have come
+
+
+@invariant(ContextDistribution)
+def _check(part: ContextDistribution, name: str) -> None:
+    whole(f"{name}.counts", part.counts)
+    whole(f"{name}.sets_seen", part.sets_seen)
+    if part.kind != SAMPLED:
+        shares(f"{name}.probabilities", part.probabilities)
+
+
+def context_distribution(contexts: Contexts | None, estimated: bool) -> ContextDistribution:
+    """Say what is known of the contexts of a model before any data."""
+    count = 1 if contexts is None else len(contexts)
+    kind, probabilities = KNOWN, np.full(count, 1.0 / count)
+    if contexts is not None and (contexts.probabilities is None or estimated):
+        kind = COUNTED
+    elif contexts is not None and contexts.probabilities is not None:
+        probabilities = contexts.probabilities.copy()
+    counts = np.zeros(count if kind == COUNTED else 0)
+    return ContextDistribution(
+        kind, probabilities, counts, np.zeros((0, 0, 0)), np.zeros(1, dtype=np.int64)
+    )
+
+
+def sample_of_sets(model: Model) -> ContextDistribution:
+    """Empty reservoir, for a model of :meth:`Model.with_reservoir`."""
+    assert model.contexts is not None
+    count, most, d = len(model.contexts) - 2, model.stream, model.rewards.shape[1]
+    sets, seen = np.zeros((count, most, d)), np.zeros(1, dtype=np.int64)
+    return ContextDistribution(SAMPLED, np.zeros(count + 2), np.zeros(0), sets, seen)
+
+
+@compiled
+def log_probability(distribution: ContextDistribution, context: int) -> float:
+    """Logarithm of the probability of a context; -inf for one that does not come."""
+    if distribution.probabilities.shape[0] == 1:
+        return 0.0
+    probability = distribution.probabilities[context]
+    return math.log(probability) if probability > 0.0 else -math.inf
+
+
+@compiled
+def note_action_set(
+    distribution: ContextDistribution,
+    actions: ActionSet,
+    estimate: LeastSquares,
+    rng: np.random.Generator,
+) -> None:
+    """Count the context of a round, or take its arms into the reservoir, perhaps."""
+    if distribution.kind == COUNTED:
+        _count(distribution, actions.context)
+    elif distribution.kind == SAMPLED:
+        _remember(distribution, estimate, rng)
+
+
+@compiled
+def _count(distribution: ContextDistribution, context: int) -> None:
+    """Count a context: O(C)."""
+    counts = distribution.counts
+    counts[context] += 1.0
+    total = float(counts.shape[0])
+    for c in range(counts.shape[0]):
+        total += counts[c]
+    for c in range(counts.shape[0]):
+        distribution.probabilities[c] = (counts[c] + 1.0) / total
+
+
+@compiled
+def _remember(
+    distribution: ContextDistribution, estimate: LeastSquares, rng: np.random.Generator
+) -> None:
+    sets, seen = distribution.sets, distribution.sets_seen
+    place = seen[0]
+    seen[0] += 1
+    if place >= sets.shape[0]:
+        place = int(rng.random() * seen[0])
+        if place >= sets.shape[0]:
+            return
+    for z in range(sets.shape[1]):
+        for i in range(sets.shape[2]):
+            sets[place, z, i] = estimate.arms.rewards[z, i]
+
+
+@compiled
+def _repeat_first(estimate: LeastSquares, z: int) -> None:
+    """Make an arm the twin of the first one, to the last bit: it is then never preferred to it."""
+    arms = estimate.arms
+    for i in range(arms.rewards.shape[1]):
+        arms.rewards[z, i] = arms.rewards[0, i]
+        arms.columns[i, z] = arms.columns[i, 0]
+    arms.means[z] = arms.means[0]
+    arms.squared_widths[z] = arms.squared_widths[0]
+    note_worth(arms.seen, estimate, z, z + 1)
+    arms.refreshed_widths[z] = arms.refreshed_widths[0]
+
+
+@compiled
+def show_sets(
+    distribution: ContextDistribution, estimate: LeastSquares, rows: Array, start: int, stop: int
+) -> None:
+    """Put the arms of a round into the table, and past sets beside them; or one arm told late."""
+    sets, probabilities = distribution.sets, distribution.probabilities
+    most = sets.shape[1]
+    show_arms(estimate, rows, start, stop)
+    if start > 0:
+        return
+    for z in range(stop, most):
+        _repeat_first(estimate, z)
+    filled = min(distribution.sets_seen[0], sets.shape[0])
+    for r in range(filled):
+        show_arms(estimate, sets[r], most + 1 + r * most, most + 1 + (r + 1) * most)
+    for c in range(probabilities.shape[0]):
+        comes = c == 0 or 2 <= c < filled + 2
+        probabilities[c] = 1.0 / (filled + 1) if comes else 0.0
