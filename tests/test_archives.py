@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import struct
 import tracemalloc
@@ -67,7 +68,16 @@ def test_arrays_come_back(tmp_path: Path) -> None:
         assert list(found) == list(parts)
         for name, part in parts.items():
             assert found[name].dtype == part.dtype
+            assert found[name].flags.writeable
+            assert found[name].strides == part.strides
             np.testing.assert_array_equal(found[name], part)
+
+
+def test_headers_are_read_without_a_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of Python fails now and then in several threads."""
+    file = io.BytesIO(archive({"a": npy(np.arange(3))}))
+    monkeypatch.setattr(ast, "literal_eval", None)
+    np.testing.assert_array_equal(read_arrays(file, LIMIT)["a"], np.arange(3))
 
 
 def lying(content: bytes, size: int) -> bytes:
@@ -101,6 +111,14 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "a pickle": (lambda: archive({"a": header((1,), "|O") + b"x"}), "objects of Python"),
     "another version": (lambda: archive({"a": b"\x93NUMPY\x03\x00" + bytes(99)}), "version is"),
+    "a header with code": (
+        lambda: archive({"a": header((1,), "<f8").replace(b"(1,)", b"f()") + bytes(8)}),
+        "a cannot be read: its header is not that of an array of numbers",
+    ),
+    "records": (
+        lambda: archive({"a": npy(np.zeros(1, [("x", "<f8")]))}),
+        "its header is not that of an array of numbers",
+    ),
     "not an archive": (lambda: b"\x93NUMPY", "not an archive"),
 }
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,13 @@ _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: By how much Parquet makes honest files smaller, at most.
 _MOST_TIMES = 200
 _ROWS_AT_ONCE = 4096
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+#: Header of an array of numbers.  NumPy reads it with ``ast.literal_eval``, which sometimes fails
+#: if several threads call it ("AST constructor recursion depth mismatch", Python 3.11).
+_HEADER = re.compile(
+    rb"\{ *'descr': *'([<>|=]?[a-zA-Z]\d*)', *'fortran_order': *(True|False), *"
+    rb"'shape': *\(((?:\d{1,19}, *)*(?:\d{1,19})?)\),? *\} *\n?"
+)
+_LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes that say how long the header is
 
 
 def size_of(file: BinaryIO) -> int:
@@ -82,16 +86,21 @@ def _array(name: str, content: bytes) -> NDArray[Any]:
     try:
         part = io.BytesIO(content)
         version = np.lib.format.read_magic(part)
-        if version not in _HEADERS:
+        if version not in _LENGTHS:
             raise ValueError(f"its version is {version}")
-        shape, _, dtype = _HEADERS[version](part)
+        length = int.from_bytes(part.read(_LENGTHS[version]), "little")
+        header = _HEADER.fullmatch(part.read(length))
+        if header is None:
+            raise ValueError("its header is not that of an array of numbers")
+        dtype, shape = np.dtype(header[1].decode()), tuple(map(int, re.findall(rb"\d+", header[3])))
         if dtype.hasobject:
             raise ValueError("it holds objects of Python")
-        size = len(content) - part.tell()
-        if math.prod(shape) * max(dtype.itemsize, 1) != size:
+        size, count = len(content) - part.tell(), math.prod(shape)
+        if count * max(dtype.itemsize, 1) != size:
             raise ValueError(f"{size} bytes are no array of shape {shape} and type {dtype}")
-        part.seek(0)
-        array: NDArray[Any] = np.lib.format.read_array(part, allow_pickle=False)
+        order: Literal["F", "C"] = "F" if header[2] == b"True" else "C"
+        values = np.frombuffer(content, dtype, count, part.tell())
+        array: NDArray[Any] = values.reshape(shape, order=order).copy(order="K")
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{name} cannot be read: {reason}") from None

@@ -64,15 +64,17 @@ def test_neither_threads_nor_collections_keep_others_waiting(
 
     class Server:
         def run(self) -> None:
-            found.append((sys.getswitchinterval(), gc.get_freeze_count()))
+            found.append((sys.getswitchinterval(), gc.get_freeze_count(), gc.get_threshold()))
 
     monkeypatch.setattr(serving, "server_of", lambda *_, **__: Server())
-    before = sys.getswitchinterval()
+    before, thresholds = sys.getswitchinterval(), gc.get_threshold()
     try:
         serving.serve(f"sqlite:///{tmp_path}/x.db")
     finally:
         sys.setswitchinterval(before)
         gc.unfreeze()
-    ((interval, frozen),) = found
+        gc.set_threshold(*thresholds)
+    ((interval, frozen, collections),) = found
+    assert collections > thresholds
     assert interval == pytest.approx(0.0005)
     assert frozen > 10_000

@@ -16,15 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from sightline.jit import NotKeptError
+from sightline.report import standing
 from sightline.service import answers, desk, writer
 from sightline.service.bodies import Specification
 from sightline.service.client import Client
 from sightline.service.desk import Desk
 from sightline.service.heart import Heart
+from sightline.service.hosted import Hosted
+from sightline.service.loading import load_desk
 from sightline.service.metrics import Metrics
 from sightline.service.problems import Problem
+from sightline.service.schema import SNAPSHOTS
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.turns import Turns
@@ -94,7 +99,8 @@ def test_who_has_had_little_comes_first() -> None:
     turns.spend("dear", 0.03)
     turns.add("cheap", "cheap 0")
     turns.add("cheap", "cheap 1")
-    assert turns.take(9, 0.02, cost) == ["cheap 0", "cheap 1", "dear 1"]
+    assert turns.take(9, 0.02, cost) == ["cheap 0", "cheap 1"]  # which do not wait for it
+    assert turns.take(9, 0.02, cost) == ["dear 1"]
     turns.put_back([("dear", "dear 1")])
     assert [turns.take(1, 0.02, cost) for _ in range(4)] == [[f"dear {i}"] for i in range(1, 5)]
     assert (len(turns), turns.take(1, 0.02, cost)) == (0, [])
@@ -123,6 +129,26 @@ def test_turns_that_nobody_waits_for_are_forgotten() -> None:
         turns.take(1, 1.0, lambda _: 0.01)
         turns.spend(f"{i}", 0.01)
     assert len(turns._used) == 1
+
+
+def test_the_writer_computes_nothing_of_a_new_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decomposition of 10,000 options, or their snapshot, would keep all others waiting."""
+    with Store(f"sqlite:///{tmp_path}/x.db") as store:
+        heart = Heart(store, Settings())
+        make = heart._make("page", Specification.model_validate(SMALL))
+        monkeypatch.setattr(standing, "basis_of_differences", None)
+        monkeypatch.setattr(Hosted, "snapshot", None)
+        heart._writer._carry_out([command := Command(Desk.expire, "page", make=make)])
+        assert isinstance(command.answer, tuple)
+        monkeypatch.undo()
+        with store.reading() as connection:
+            loaded = load_desk(connection, "page", Settings(), lambda: 0.0)
+            kept = connection.execute(select(SNAPSHOTS.c.content)).scalar_one()
+    assert loaded is not None
+    assert loaded.wanted == Specification.model_validate(SMALL)
+    assert not kept.startswith(b"PK"), "it was not compressed"
 
 
 def test_a_queue_of_one_experiment_delays_no_other(

@@ -293,8 +293,9 @@ def _add_operation(app: FastAPI) -> None:
     @app.get("/v1/experiments/{experiment}/export.parquet", dependencies=READER)
     async def export(request: Request, experiment: Experiment) -> Response:
         """All decisions, one row each, for off-policy evaluation and for `sightline audit`."""
-        pieces = await heart_of(request).read(exports.export_parquet, experiment)
-        return StreamingResponse(pieces, media_type="application/vnd.apache.parquet")
+        heart = heart_of(request)
+        pieces = await heart.read(exports.export_parquet, experiment)
+        return StreamingResponse(heart.export(pieces), media_type="application/vnd.apache.parquet")
 
     @app.get("/v1/health")
     async def health(request: Request) -> Response:

@@ -126,13 +126,6 @@ class Desk:
         self.log.committed()
         self._noted, self.look = 0, None
 
-    def begin(self) -> dict[str, Any]:
-        """Write the first entry, which says how the experiment was begun."""
-        body = json.dumps(self.wanted.model_dump(), allow_nan=False)
-        self.log.note("created", self.now(), body=body)
-        self.log.keep_snapshot(self.session.snapshot())
-        return self.described()
-
     def described(self) -> dict[str, Any]:
         """Say what the experiment is."""
         options = self.session.options

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from sightline.jit import NotKeptError, only_kept
+from sightline.report.standing import view_of
 from sightline.service import rows
 from sightline.service.beginning import begin
 from sightline.service.bodies import Specification
@@ -67,6 +70,8 @@ class Heart:
         self._writer = Writer(store, settings, self.metrics, self._deliver, now)
         # of its own, so that readers who wait for the disk take no thread from those who decide
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="sightline-reader")
+        # one: eight exports at once held the interpreter's lock for 0.3 s
+        self._exporter = ThreadPoolExecutor(1, thread_name_prefix="sightline-exporter")
         # two each, so that one that takes long does not keep all others waiting
         self._loader = ThreadPoolExecutor(2, thread_name_prefix="sightline-loader")
         self._maker = ThreadPoolExecutor(2, thread_name_prefix="sightline-maker")
@@ -99,7 +104,7 @@ class Heart:
         self.readers.bounds.close()
         ending = [
             threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True)
-            for pool in (self._pool, self._loader, self._maker, self._compiler)
+            for pool in (self._pool, self._exporter, self._loader, self._maker, self._compiler)
         ]
         for thread in ending:
             thread.start()
@@ -187,12 +192,19 @@ class Heart:
             if rows.last_of(connection, experiment) > 0:
                 return None
         session = begin(wanted, self.settings)
-        warm(session.snapshot())
+        content = session.snapshot()
+        warm(content)
+        view_of(session.live)  # which keeps what depends on options only, for the writer
+        compressed = zlib.compress(content, 1)
+        body = json.dumps(wanted.model_dump(), allow_nan=False)
 
         def make() -> Desk:
             log = PendingLog(experiment)
             session.write_to(log, self._writer.moment)
-            return Desk(session, log, wanted, self.settings, self._writer.moment)
+            desk = Desk(session, log, wanted, self.settings, self._writer.moment)
+            log.note("created", self._writer.moment(), body=body)
+            log.keep_snapshot(compressed)
+            return desk
 
         return make
 
@@ -266,6 +278,11 @@ class Heart:
         except NotKeptError:
             self._compile(experiment)
             raise being_compiled(experiment) from None
+
+    async def export(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """Go through the pieces of an export; those of several exports take turns."""
+        while (piece := await self._run(self._exporter, next, pieces, None)) is not None:
+            yield piece
 
     async def _run(
         self, pool: ThreadPoolExecutor, function: Callable[..., R], *arguments: Any

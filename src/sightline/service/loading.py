@@ -82,6 +82,7 @@ def load_desk(
     (first,) = rows.entries_after(connection, experiment, 0, 1)
     log = PendingLog(experiment, last, sequence)
     session.write_to(log, now)
+    view_of(session.live)  # which keeps what depends on options only, for the writer
     return Desk(session, log, begun_with(first), settings, now)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -93,8 +94,15 @@ _INSERT_LOOK = insert(LOOKS)
 PAGE_SIZE = 10_000
 
 
+_ARCHIVE = b"PK"  # with which every file of zip begins
+
+
 class Kept(NamedTuple):
-    """A snapshot, with the number of the event it was taken after and the service's own notes."""
+    """A snapshot, with the number of the event it was taken after and the service's own notes.
+
+    The content of the first one is compressed in the database: committing 28 MB of zeros would keep
+    other experiments waiting.  Later snapshots are not, since compression takes longer.
+    """
 
     sequence: int
     content: bytes
@@ -210,7 +218,12 @@ def kept(connection: Connection, experiment: str, *, first: bool = False) -> Kep
         .limit(1)
     )
     row = connection.execute(query).one_or_none()
-    return None if row is None else Kept(int(row[0]), bytes(row[1]), row[2])
+    if row is None:
+        return None
+    content = bytes(row[1])
+    if not content.startswith(_ARCHIVE):
+        content = zlib.decompress(content)
+    return Kept(int(row[0]), content, row[2])
 
 
 def write_snapshot(connection: Connection, experiment: str, snapshot: Kept) -> None:

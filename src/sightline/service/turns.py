@@ -64,8 +64,10 @@ class Turns(Generic[T]):
         heapq.heapify(heap)
         while heap and len(taken) < most and seconds > 0.0:
             used, i, name = heapq.heappop(heap)
-            self._reached = max(self._reached, used)
             line, price = self._lines[name], cost(name)
+            if taken and price > seconds:  # those before it are not kept waiting for it
+                break
+            self._reached = max(self._reached, used)
             taken.append(line.popleft())
             seconds -= price
             if line:

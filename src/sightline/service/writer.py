@@ -84,7 +84,7 @@ class Command:
     key, unit : str or None
         Under which the same request may have come before.
     make : callable, optional
-        Makes the desk of a new experiment.
+        Makes the desk of a new experiment, whose log has its first entry.
     future : Any
         What waits for the answer; the writer does not look at it.
     answer : tuple, Problem or None
@@ -486,7 +486,7 @@ class Writer:
         if name is not None and command.make is not None:
             desk = desks[name] = command.make()
             desk.log.connection = connection
-            command.answer = 201, desk.begin()
+            command.answer = 201, desk.described()
             desk.settle()
             return
         what = "decision" if name is None else "experiment"

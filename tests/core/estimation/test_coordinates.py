@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sightline.core.estimation.coordinates import spanning_coordinates
+from sightline.core.estimation.coordinates import _distinct_rows, spanning_coordinates
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
@@ -24,3 +24,12 @@ def test_coordinates_are_as_many_as_the_rank(k: int, d: int, rank: int, scale: f
 def test_arms_that_hardly_span_the_space(tilt: float) -> None:
     actions = np.array([[1.0, 0.0], [1.0, tilt]])
     assert spanning_coordinates(actions).shape == (2, 1 if tilt < 1e-16 else 2)
+
+
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (7, 1), (50, 3), (300, 8)])
+def test_distinct_rows_are_those_of_numpy(k: int, d: int) -> None:
+    rows = np.random.default_rng(k).integers(-1, 2, (k, d)).astype(np.float64)
+    expected, which = np.unique(rows, axis=0, return_inverse=True)
+    found, where = _distinct_rows(rows)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(where, which.ravel())

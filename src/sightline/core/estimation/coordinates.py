@@ -58,8 +58,23 @@ def spanning_coordinates(actions: Array) -> Array:
     if rank == actions.shape[1]:
         return actions
     # equal arms must stay equal to the last bit, which a matrix product does not promise
-    distinct, which = np.unique(actions, axis=0, return_inverse=True)
+    distinct, which = _distinct_rows(actions)
     return np.ascontiguousarray((distinct @ basis[:rank].T)[which])
+
+
+def _distinct_rows(rows: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Distinct rows in lexicographic order, and the index of each row among them.
+
+    ``np.unique(rows, axis=0)`` gives the same, but it sorts while it holds the interpreter's lock,
+    and a service decides nothing meanwhile.
+    """
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    is_new = np.ones(len(rows), dtype=np.bool_)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    which = np.empty(len(rows), dtype=np.intp)
+    which[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], which
 
 
 def span_of(rows: Array) -> Array:
