@@ -102,11 +102,16 @@ def ledger_arrays(ledger: Ledger, d: int = 0, p: int = 1) -> Arrays:
     """
     closings, decisions = list(ledger.closed.values()), list(ledger.open.values())
     nothing = Received(math.nan, math.nan)
-    received = [ledger.received.get(one.id, nothing) for one in decisions]
-    features = [one.features for one in decisions]
+    received = [nothing] * len(decisions)
+    if ledger.received:
+        received = [ledger.received.get(one.id, nothing) for one in decisions]
+    features: Arrays = {}
+    if d:
+        rows = np.array([one.features for one in decisions], dtype=np.float64)
+        features["open.features"] = rows.reshape(-1, d)
     return {
         **_table(decisions, "open"),
-        **({"open.features": np.array(features, np.float64).reshape(-1, d)} if d else {}),
+        **features,
         "open.reward": _told(received, p),
         "open.received": np.array([one.when for one in received], dtype=np.float64),
         **_table([closing.decision for closing in closings], "closed"),
