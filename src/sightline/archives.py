@@ -28,7 +28,7 @@ _ROWS_AT_ONCE = 4096
 #: Header of an array of numbers.  NumPy reads it with ``ast.literal_eval``, which sometimes fails
 #: if several threads call it ("AST constructor recursion depth mismatch", Python 3.11).
 _HEADER = re.compile(
-    rb"\{ *'descr': *'([<>|=]?[a-zA-Z]\d*)', *'fortran_order': *(True|False), *"
+    rb"\{ *'descr': *'([<>|=]?[a-zA-Z]\d*(?:\[\w+\])?)', *'fortran_order': *(True|False), *"
     rb"'shape': *\(((?:\d{1,19}, *)*(?:\d{1,19})?)\),? *\} *\n?"
 )
 _LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes that say how long the header is
