@@ -91,7 +91,7 @@ class _Client:
         self._rng = random.Random(seed)
         self._connections = [http.client.HTTPConnection("127.0.0.1", port) for port in ports]
         self._open: list[str] = []
-        self._told: list[tuple[str, float]] = []
+        self._told: dict[str, float] = {}
 
     def send(self, method: str, path: str, body: Any, key: str | None = None) -> tuple[int, Any]:
         """Send a request, again while the database is away; an error if the service is gone."""
@@ -129,11 +129,20 @@ class _Client:
         status, answer = self.send("PUT", path, {"reward": reward})
         if status == 200:
             assert answer["reward"] == reward, answer
-            self._told.append((decision, reward))
+            self._told[decision] = reward
             self._book.write(done="tell", decision=decision, reward=reward)
         else:
             assert status == 410, answer
             self._book.write(done="late", decision=decision)
+
+    def amend(self, key: str, decision: str, reward: float) -> None:
+        """Amend a reward under a key."""
+        self._book.write(doing="amend", key=key, decision=decision, reward=reward)
+        path = f"/v1/decisions/{decision}/reward?amend=1"
+        status, answer = self.send("PUT", path, {"reward": reward}, key)
+        assert (status, answer["reward"]) == (200, reward), answer
+        self._told[decision] = reward
+        self._book.write(done="amend", key=key, decision=decision, reward=reward)
 
     def act(self) -> None:
         """Do something."""
@@ -146,12 +155,19 @@ class _Client:
                 body["unit"] = f"unit {self._rng.randrange(10**6)}"
             elif self._rng.random() < 0.05:
                 body["available"] = ["a", "c"]
-            self.ask(f"{self._rng.getrandbits(96):x}", body)
+            self.ask(self._key(), body)
         elif dice < 0.9:
             chosen = self._open.pop(self._rng.randrange(len(self._open)))
             self.tell(chosen, self._rng.gauss(0.3, 0.3))
         elif self._told:
-            self.tell(*self._rng.choice(self._told))
+            chosen = self._rng.choice(list(self._told))
+            if dice < 0.95:
+                self.amend(self._key(), chosen, self._rng.gauss(0.3, 0.3))
+            else:
+                self.tell(chosen, self._told[chosen])
+
+    def _key(self) -> str:
+        return f"{self._rng.getrandbits(96):x}"
 
 
 def clients(
@@ -166,6 +182,8 @@ def clients(
             for line in again[i::6]:
                 if line["doing"] == "ask":
                     client.ask(line["key"], line["body"])
+                elif line["doing"] == "amend":
+                    client.amend(line["key"], line["decision"], line["reward"])
                 else:
                     client.tell(line["decision"], line["reward"])
             while True:

@@ -1,6 +1,6 @@
 """Services that are killed: python -m tests.service.killed COUNT [--postgresql] [--servers N].
 
-Clients keep services busy, with asks and rewards of all kinds, and note every request before it is
+Clients keep services busy, with asks, rewards and amendments, and note every request before it is
 sent and after it is answered.  Services are killed (SIGKILL) at random moments, or PostgreSQL is
 (``--database-kills``).  Then the log must hold everything that was acknowledged, each thing once;
 what was under way is sent again, under the same key, and must get the answer that is in the log;
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.engine import live
+from sightline.engine.journal import amendment_in
 from sightline.service import rows
 from sightline.service.beginning import begin
 from sightline.service.bodies import Specification
@@ -51,6 +52,7 @@ class Witness:
         self._asked: dict[str, Entry] = {}
         self._keys: dict[str, Entry] = {}
         self._ends: dict[str, Entry] = {}
+        self._amended: dict[str, set[Any]] = collections.defaultdict(set)
         self.acknowledged = 0
 
     def look(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -83,6 +85,8 @@ class Witness:
             elif event.kind in ("told", "expired", "given up"):
                 assert event.decision not in self._ends, f"closed twice: {event}"
                 self._ends[event.decision or ""] = entry
+            elif event.kind == "amended":
+                self._amended[event.decision or ""].add(amendment_in(event).now)
             if entry.key is not None:
                 assert entry.key not in self._keys, f"the same key twice: {entry}"
                 self._keys[entry.key] = entry
@@ -102,11 +106,14 @@ class Witness:
             self.acknowledged += 1
             if line["done"] == "ask":
                 self._check_asked(line)
+            elif line["done"] == "amend":
+                self._check_amended(line)
             elif line["done"] == "tell":
                 end = self._ends.get(line["decision"])
                 assert end is not None, f"an acknowledged reward is lost: {line}"
                 assert end.event.kind == "told"
-                assert end.event.reward == line["reward"], f"another reward: {line}, {end}"
+                known = {end.event.reward, *self._amended[line["decision"]]}
+                assert line["reward"] in known, f"another reward: {line}, {end}"
             else:
                 assert self._ends[line["decision"]].event.kind == "expired", line
         return list(waiting.values())
@@ -119,6 +126,12 @@ class Witness:
             event = self._asked[made["id"]].event
             said = (made["arm"], made["probability"], made["round"], made["exploring"])
             assert said == (event.arm, event.probability, event.round, event.exploring)
+
+    def _check_amended(self, line: dict[str, Any]) -> None:
+        first = self._keys.get(line["key"])
+        assert first is not None, f"an acknowledged amendment is lost: {line}"
+        assert first.event.decision == line["decision"], f"of another decision: {line}, {first}"
+        assert amendment_in(first.event).now == line["reward"], f"another reward: {line}, {first}"
 
 
 def _kill_services(
@@ -226,6 +239,7 @@ def _found(witnesses: list[Witness], counts: dict[str, int]) -> dict[str, Any]:
         **counts,
         "experiments": len(witnesses),
         "acknowledged": sum(one.acknowledged for one in witnesses),
+        "amended": sum(len(now) for one in witnesses for now in one._amended.values()),
         "events": sum(one._last for one in witnesses),
         "endings": dict(
             collections.Counter(end.event.kind for one in witnesses for end in one._ends.values())
