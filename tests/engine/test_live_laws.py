@@ -43,6 +43,16 @@ def test_a_session_learns_and_goes_on_from_a_file(rewards: sl.Likelihood, tmp_pa
     np.testing.assert_array_equal(session.estimates().means, other.estimates().means)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("policy", [sl.LinUCB(), sl.ThompsonSampling(), sl.IDS(), sl.Stakes()])
+@without_compilation
+def test_an_option_that_begins_with_zeros_is_not_given_up(policy: sl.Policy) -> None:
+    """With effects on rates, the Fisher information of zeros alone has no bound."""
+    for seed in range(8):
+        session = sl.Session(["A", "B"], policy, rewards=sl.Bernoulli("identity"), seed=seed)
+        run(session, 300, [0.05, 0.2], seed)
+        assert sum(session.ask().option == "B" for _ in range(20)) > 0, seed
+
+
 @without_compilation
 def test_a_journal_is_replayed_bit_for_bit(tmp_path: Path) -> None:
     path = tmp_path / "experiment.db"

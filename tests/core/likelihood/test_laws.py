@@ -104,6 +104,21 @@ def test_extreme_predictors_stay_finite() -> None:
             assert curvature(law, 0.5, u) >= 0.0
 
 
+@every_law
+def test_no_divergence_is_negative(name: str) -> None:
+    law, rng = LAWS[name], np.random.default_rng(2)
+    for u in rng.normal(size=2_000) * 10.0 ** rng.uniform(-2.0, 2.0, size=2_000):
+        v = u + rng.normal() * 10.0 ** rng.uniform(-4.0, 2.0)
+        assert divergence(law, u, v) >= 0.0
+
+
+def test_divergences_of_counts_grow_without_a_jump_at_the_largest() -> None:
+    law, h = PoissonLaw(), 1e-6
+    for u in (40.0, 49.0, 50.0, 51.0, 200.0):
+        below, above = divergence(law, u, 50.0 - h), divergence(law, u, 50.0 + h)
+        assert below <= above <= below + 3.0 * h * math.exp(50.0)
+
+
 def test_beyond_the_edge_the_cost_is_a_parabola() -> None:
     law = IdentityLaw()
     for m in (0.0, 0.2, 1.0):

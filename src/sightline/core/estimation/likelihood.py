@@ -47,7 +47,7 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import REFRESH_AFTER_UPDATES, absorb
 from sightline.core.estimation.recomputation import invert, recompute, recompute_arms
 from sightline.core.estimation.seen import SeesLaw
-from sightline.core.likelihood.laws import curvature, excess, information, slope
+from sightline.core.likelihood.laws import clear_of_edges, curvature, excess, information, slope
 from sightline.core.linalg.cholesky import factorise, rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products
 from sightline.jit import compiled, generic
@@ -102,11 +102,11 @@ def _fit(seen: SeesLaw, state: LeastSquares) -> None:
             theta[i] += fraction * step[i]
         if squared * fraction * fraction < _LAST_STEP:
             break
-    _newton_step(seen, state)  # for the curvature at the end
+    _write_curvature(seen, state)
     log_det = invert(state)
     recompute_arms(state)
     for x in range(arms.means.shape[0]):
-        worth = information(seen.law, arms.means[x])
+        worth = information(seen.law, clear_of_edges(seen.law, arms.means[x], arms.pulls[x]))
         seen.roots[x] = math.sqrt(worth)
         arms.seen_widths[x] = worth * arms.squared_widths[x]
         arms.refreshed_widths[x] = arms.seen_widths[x]
@@ -133,6 +133,19 @@ def _newton_step(seen: SeesLaw, state: LeastSquares) -> float:
         squared += gradient[i] * gradient[i]
     solve(state.scratch.factor, gradient)
     return squared
+
+
+@compiled
+def _write_curvature(seen: SeesLaw, state: LeastSquares) -> None:
+    """Leave the factor of the curvature at theta-hat in the scratch space."""
+    arms, observed, predictors = state.arms, state.scratch.products, seen.predictors
+    inner_products(arms.columns, state.learned.theta, predictors)
+    for x in range(arms.pulls.shape[0]):
+        n = arms.pulls[x]
+        if n > 0.0:
+            observed[x] = clear_of_edges(seen.law, arms.sums[x] / n, n)
+            predictors[x] = clear_of_edges(seen.law, predictors[x], n)
+    whiten_descent(state, observed, seen.gradient)
 
 
 @compiled
@@ -228,7 +241,8 @@ def _mixture_excess(seen: SeesLaw, state: LeastSquares) -> float:
         for x in range(arms.pulls.shape[0]):
             if arms.pulls[x] > 0.0:
                 width = math.sqrt(scale * max(arms.squared_widths[x], 0.0))
-                total += arms.pulls[x] * excess(seen.law, arms.means[x], width)
+                mean = clear_of_edges(seen.law, arms.means[x], arms.pulls[x])
+                total += arms.pulls[x] * excess(seen.law, mean, width)
         if total >= least:
             break
         least = total

@@ -37,6 +37,7 @@ __all__ = [
     "IdentityLaw",
     "LogisticLaw",
     "PoissonLaw",
+    "clear_of_edges",
     "cost",
     "curvature",
     "divergence",
@@ -139,6 +140,17 @@ def has_sampler(law: Any) -> bool:
     return draw_reward.dispatch(type(law)) is not draw_reward.dispatch(object)
 
 
+@generic
+def clear_of_edges(law: Any, u: float, rewards: float) -> float:
+    """Move a predictor to where that many rewards can tell the Fisher information."""
+    raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
+
+
+@compiled
+def _as_it_is(law: Any, u: float, rewards: float) -> float:
+    return u
+
+
 @compiled
 def information(law: Any, u: float) -> float:
     """Fisher information of one reward about the predictor u."""
@@ -174,6 +186,7 @@ def register_law(
     divergence: Callable[..., float],
     excess: Callable[..., float],
     draw: Callable[..., float] | None = None,
+    clear: Callable[..., float] = _as_it_is,
 ) -> None:
     """Add a law of rewards: functions for a named tuple with its numbers, one field at least.
 
@@ -195,9 +208,12 @@ def register_law(
         or an upper bound.  Confidence sets are valid if it is one.
     draw : callable, optional
         ``draw(law, mean, rng)``: one reward with that mean.  Simulations need it, sessions do not.
+    clear : callable, optional
+        ``clear(law, u, n)``: a predictor at which the Fisher information can be taken after n
+        rewards, for laws whose information has no bound.  By default u itself.
     """
     for function, kernel in zip(
-        _CONTRACT, (mean, cost, slope, curvature, divergence, excess), strict=True
+        _CONTRACT, (mean, cost, slope, curvature, divergence, excess, clear), strict=True
     ):
         function.register(cls)(kernel)
     if draw is not None:
@@ -209,7 +225,15 @@ def is_law(value: object) -> bool:
     return mean_of.dispatch(type(value)) is not mean_of.dispatch(object)
 
 
-_CONTRACT: tuple[Any, ...] = (mean_of, cost, slope, curvature, divergence, excess)
+_CONTRACT: tuple[Any, ...] = (
+    mean_of,
+    cost,
+    slope,
+    curvature,
+    divergence,
+    excess,
+    clear_of_edges,
+)
 
 
 class GaussianLaw(NamedTuple):
@@ -355,12 +379,15 @@ def _poisson_curvature(law: PoissonLaw, m: float, v: float) -> float:
 
 @compiled
 def _poisson_divergence(law: PoissonLaw, u: float, v: float) -> float:
+    u = min(u, _LARGEST_LOG_COUNT)  # the cost of its mean is least there
     mean, step = _poisson_mean(law, u), v - u
     if abs(step) < _CLOSE:
         return 0.5 * mean * step * step * (1.0 + step / 3.0 + step * step / 12.0)
     if v <= _LARGEST_LOG_COUNT:
         return mean * (math.expm1(step) - step)
-    return _poisson_cost(law, mean, v) - _poisson_cost(law, mean, u)
+    step = v - _LARGEST_LOG_COUNT
+    to_top = mean * (math.expm1(_LARGEST_LOG_COUNT - u) - (v - u))
+    return to_top + math.exp(_LARGEST_LOG_COUNT) * step * (1.0 + 0.5 * step)
 
 
 @compiled
@@ -386,9 +413,19 @@ class IdentityLaw(NamedTuple):
     Its curvature there is the Fisher information at the edge, so that nothing is gained beyond.
     Estimates are then defined whatever the data, and means of arms that were not played may leave
     [0, 1]: they are cut where a mean is asked for, not where arms are ordered.
+
+    Where only zeros were seen the estimate is at the edge, and the information there says that the
+    mean is known to a hundredth of a standard error.  Widths are taken at 1 / (n + 2) instead, or
+    at 1 - 1 / (n + 2), n the rewards of the arm: the posterior mean of a uniform prior.
     """
 
     edge: float = 1e-4
+
+
+@compiled
+def _clear_of_zero_and_one(law: IdentityLaw, u: float, rewards: float) -> float:
+    nearest = max(1.0 / (rewards + 2.0), law.edge)
+    return min(max(u, nearest), 1.0 - nearest)
 
 
 @compiled
@@ -459,4 +496,5 @@ register_law(
     curvature=_identity_curvature,
     divergence=_identity_divergence,
     excess=_identity_excess,
+    clear=_clear_of_zero_and_one,
 )

@@ -217,7 +217,7 @@ def _likelihood_standing(
     worth = out.falls[z] / shortfall if shortfall > 0.0 else 0.0
     if worth <= 0.0:  # a tie: at no distance, and as good as worth nothing
         worth = 1e-12
-    return math.sqrt(max(alternatives.distances[z], 0.0)), math.log(worth)
+    return math.sqrt(alternatives.distances[z]), math.log(worth)
 
 
 @compiled
