@@ -17,8 +17,14 @@ import numpy as np
 from sightline.core.action_set import ActionSet
 from sightline.engine.choices import raise_fault
 from sightline.engine.estimates import estimates_in, mean_outcome_in
-from sightline.engine.outcomes import Outcome, OutcomeOfSeveral
-from sightline.engine.turns import NOTHING_NEW, Answers, answer, blank_answers, take_outcome
+from sightline.engine.turns import (
+    Answers,
+    Outcome,
+    answer,
+    blank_answers,
+    take_outcome,
+    take_outcomes,
+)
 
 if TYPE_CHECKING:
     from sightline.engine.live import LiveState
@@ -35,27 +41,31 @@ def fill_imagining(live: LiveState, offer: ActionSet, answers: Answers) -> None:
     # what is imagined is in the units of the policy already
     standing = standing._replace(origin=np.zeros(1), unit=np.ones(1))
 
-    def learn(outcome: Any) -> None:
-        live.call(take_outcome, (standing, state, outcome, 0))
-
     def imagine(t: int, arm: int) -> None:
+        take = take_outcome
+        reward: Any = None
+        weight: Any = live.weight_of(arm)
         if live.options.observations is None:
             means = estimates_in(state)
             if means is not None:
-                learn(Outcome(t, arm, float(means.means[arm]), live.weight_of(arm), True))
-            return
-        seen = mean_outcome_in(state, arm)  # which is something else than it pays
-        if seen is not None and len(seen) > 1:
-            learn(OutcomeOfSeveral(t, arm, seen, np.ones(len(seen)), True))
-        elif seen is not None:
-            learn(Outcome(t, arm, float(seen[0]), 1.0, True))
+                reward = float(means.means[arm])
+        else:
+            weight = 1.0
+            seen = mean_outcome_in(state, arm)  # which is something else than it pays
+            if seen is not None and len(seen) > 1:
+                take, reward, weight = take_outcomes, seen, np.ones(len(seen))
+            elif seen is not None:
+                reward = float(seen[0])
+        if reward is not None:
+            outcome = Outcome(t, arm, arm, reward, weight, learns=True)
+            live.call(take, (standing, state, outcome, 0))
 
     for decision in islice(reversed(live.ledger.open.values()), MOST_OPEN):
         if decision.exploring:
             imagine(decision.round, decision.arm)
     for i in range(len(answers.arms)):
         one = blank_answers(1, live.policy)
-        arguments: Any = (standing, state, offer, NOTHING_NEW, rng, one, 0)
+        arguments: Any = (standing, state, offer, False, rng, one, 0)
         live.call(answer, arguments)
         raise_fault(one.fault, live.policy)
         for whole, single in zip(answers[:4], one[:4], strict=True):

@@ -46,20 +46,19 @@ from sightline.engine.log import Log
 from sightline.engine.loop import streams
 from sightline.engine.operation import Operation
 from sightline.engine.options import Options
-from sightline.engine.outcomes import Outcome, OutcomeOfNew, OutcomeOfSeveral
 from sightline.engine.supports import Support, supports_of
 from sightline.engine.turns import (
-    NOTHING_NEW,
     Mixing,
-    NewSet,
-    NothingNew,
+    Outcome,
     Standing,
     accept,
     answer,
     answer_with_law,
     blank_answers,
     first_standing,
+    present,
     take_outcome,
+    take_outcomes,
 )
 from sightline.engine.units import GIVEN, Units, augmented
 from sightline.jit import callable_for, entry_for, registered
@@ -364,19 +363,19 @@ class LiveState:
     def _take(self, closing: Closing, serial: int) -> None:
         decision = closing.decision
         arm, told, learns = decision.arm, closing.reward, decision.exploring
-        outcome: Any
+        place, take = arm, take_outcome
+        reward: Any = told
+        weight: Any = self.weight_of(arm)
         if self.options.per_arm > 1:
-            numbers = np.broadcast_to(told, self.options.per_arm).astype(np.float64)
-            weights = self.table.weights[arm]
-            outcome = OutcomeOfSeveral(decision.round, arm, numbers, weights, learns)
-        else:
-            parts: Any = (decision.round, arm, told, self.weight_of(arm), learns)
-            outcome = Outcome(*parts)
-            if decision.features is not None:
-                row = augmented(np.array([decision.features]), self.table.units.intercept)
-                parts += row, len(self.options)
-                outcome = OutcomeOfNew(*parts)
-        self.call(take_outcome, (self.standing, self.state, outcome, serial))
+            take = take_outcomes
+            reward = np.broadcast_to(told, self.options.per_arm).astype(np.float64)
+            weight = self.table.weights[arm]
+        elif decision.features is not None:  # the arms of its question have been replaced
+            place = len(self.options)
+            row = augmented(np.array([decision.features]), self.table.units.intercept)
+            self.call(present, (self.state, row, place))
+        outcome = Outcome(decision.round, arm, place, reward, weight, learns)
+        self.call(take, (self.standing, self.state, outcome, serial))
 
     def weight_of(self, arm: int) -> float:
         """Say by what a reward of an arm is multiplied for the policy."""
@@ -391,17 +390,26 @@ class LiveState:
 
     def _answer(self, operation: Operation) -> None:
         offer: ActionSet
-        news: NothingNew | NewSet = NOTHING_NEW
+        is_new = operation.actions is not None
         if operation.actions is not None:
             rows = augmented(operation.actions, self.table.units.intercept)
-            offer, news = block(0, len(rows)), NewSet(rows)
+            offer = block(0, len(rows))
+            self.call(present, (self.state, rows, 0))
         else:
             offer = offer_of(self.table, self.policy, operation.available, operation.context)
         standing = self.standing
         if operation.available is not None:
             # a question of its own: a commitment is among all options, and is not used up
             standing = standing._replace(**first_standing(0).commitment())
-        arguments = (standing, self.state, offer, news, self.rng, operation.answers, operation.last)
+        arguments = (
+            standing,
+            self.state,
+            offer,
+            is_new,
+            self.rng,
+            operation.answers,
+            operation.last,
+        )
         laws = None
         if self._plays_committed(operation):
             self.call(accept, (standing, self.state, operation.answers, operation.last))

@@ -19,9 +19,8 @@ from sightline.core.clock import FAR, Clock, is_before, tick
 from sightline.core.consistency import invariant, may_hold, within
 from sightline.core.persistence import State
 from sightline.engine.choices import Fault, is_probability_refused, is_refused, no_fault
-from sightline.engine.outcomes import add_told, note_scale, place_of, was_told
 from sightline.engine.units import GIVEN, Units
-from sightline.jit import compiled, compiled_apart, generic
+from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import (
     Policy,
     choose,
@@ -35,17 +34,18 @@ from sightline.policies.base import (
 from sightline.validation import LARGEST, SMALLEST
 
 __all__ = [
-    "NOTHING_NEW",
     "Answers",
     "Mixing",
-    "NewSet",
+    "Outcome",
     "Standing",
     "accept",
     "answer",
     "answer_with_law",
     "blank_answers",
     "first_standing",
+    "present",
     "take_outcome",
+    "take_outcomes",
 ]
 
 Ints = NDArray[np.int64]
@@ -135,19 +135,32 @@ class Answers(NamedTuple):
     fault: Fault
 
 
-class NothingNew(NamedTuple):
-    """The policy knows all arms."""
+class Outcome(NamedTuple):
+    """Outcome of a decision.
 
-    code: int = 0  # numba knows no empty named tuples
+    Attributes
+    ----------
+    t : int
+        Round of the decision.
+    arm : int
+        The arm played; in a stream, its row among those that came with the question.
+    place : int
+        Row of the policy's table from which it learns: the arm itself, or in a stream the spare
+        row, which holds the features of the arm (:func:`present`).
+    reward : float or ndarray, shape (p,)
+        Reward, or in a game what the arm showed; nan if it will never be told.
+    weight : float or ndarray, shape (p,)
+        rho of the arm: the policy learns from the reward times its weight.
+    learns : bool
+        Whether the policy learns from this decision.
+    """
 
-
-class NewSet(NamedTuple):
-    """Arms that come with a question, and are the first rows of the table then."""
-
-    rows: Array  # (n, d)
-
-
-NOTHING_NEW = NothingNew()
+    t: int
+    arm: int
+    place: int
+    reward: Any
+    weight: Any
+    learns: bool
 
 
 def first_standing(k: int, p: int = 1, units: Units = GIVEN) -> Standing:
@@ -212,23 +225,10 @@ class Mixing(NamedTuple):
     laws: Array
 
 
-@generic
-def _present(news: Any, state: State) -> bool:
-    """Show the policy what is new; return whether anything is."""
-    raise TypeError(f"{type(news).__name__} says nothing about new arms")
-
-
-@_present.register(NothingNew)
-@compiled
-def _present_nothing(news: NothingNew, state: State) -> bool:
-    return False
-
-
-@_present.register(NewSet)
-@compiled
-def _present_set(news: NewSet, state: State) -> bool:
-    show(state, news.rows, 0, news.rows.shape[0])
-    return True
+@compiled_apart
+def present(state: State, rows: Array, start: int) -> None:
+    """Show new arms to a policy, which keeps them from row ``start`` on."""
+    show(state, rows, start, start + rows.shape[0])
 
 
 @compiled
@@ -280,13 +280,15 @@ def answer(
     standing: Standing,
     state: State,
     offer: Any,
-    news: Any,
+    is_new: bool,
     rng: np.random.Generator,
     answers: Answers,
     serial: int,
 ) -> None:
-    """Answer as many questions as there is space for, from the same knowledge."""
-    is_new = _present(news, state)
+    """Answer as many questions as there is space for, from the same knowledge.
+
+    Where the action set is new (a stream), no earlier commitment answers.
+    """
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
         answers.exploring[i] = _consult(standing, state, clock, offer, is_new, rng, answers.fault)
@@ -343,7 +345,7 @@ def answer_with_law(
     standing: Standing,
     state: State,
     offer: Any,
-    news: Any,
+    is_new: bool,
     rng: np.random.Generator,
     answers: Answers,
     serial: int,
@@ -355,7 +357,6 @@ def answer_with_law(
     An arm that a committed policy would not have played is explored.  The spare generator is for
     policies that find their probabilities by drawing; these draws decide nothing.
     """
-    is_new = _present(news, state)
     for i in range(answers.arms.shape[0]):
         clock = Clock(standing.t[0], standing.log_t[0])
         exploring = _consult(standing, state, clock, offer, is_new, rng, answers.fault)
@@ -377,27 +378,86 @@ def answer_with_law(
     standing.serial[0] = serial
 
 
-@compiled_apart
-def take_outcome(standing: Standing, state: State, outcome: Any, serial: int) -> None:
-    """Take note of a reward, and learn from that of an exploration; nan: it will never come.
+@compiled
+def _find_units(standing: Standing, reward: float) -> None:
+    """Take the origin from the first reward, the unit from the first that differs from it."""
+    if np.isnan(standing.origin[0]):
+        standing.origin[0] = reward
+    distance = abs(reward - standing.origin[0])
+    if np.isnan(standing.unit[0]) and distance > 0.0:
+        standing.unit[0] = max(distance, SMALLEST)
 
-    Either ends a commitment, which was computed from what was known before.
+
+@compiled
+def _add_square(standing: Standing, outcome: Outcome) -> None:
+    """Add the squared deviation of a reward from the mean of its arm (Welford).
+
+    The arms of a stream have no mean: there, the square of what the policy learns is added.
     """
-    comes = was_told(outcome)
-    if comes:
-        note_scale(outcome, standing)
+    unit = standing.unit[0]
+    if outcome.place != outcome.arm:
+        if outcome.learns and not np.isnan(unit):
+            scaled = (outcome.reward - standing.origin[0]) / unit * outcome.weight
+            standing.squares[0] += scaled * scaled
+        return
+    n = standing.told[outcome.arm]
+    if n > 0:
+        total = standing.totals[outcome.arm]
+        before = outcome.reward - total / n
+        after = outcome.reward - (total + outcome.reward) / (n + 1)
+        # while all rewards are equal, their mean differs from them by rounding alone
+        if before * after > 0.0 and not np.isnan(unit):
+            scale = outcome.weight / unit
+            standing.squares[0] += before * scale * after * scale
+
+
+@compiled
+def _close(standing: Standing, state: State, outcome: Outcome, told: bool, serial: int) -> None:
+    """Count an outcome, or tell the policy that it will never come; end the commitment.
+
+    The commitment was computed from what was known before.
+    """
     if outcome.learns:
-        clock, place = Clock(outcome.t, np.nan), place_of(outcome, state)
-        if comes:
+        if told:
+            standing.explorations[0] += 1
+        else:
+            dropped(state, Clock(outcome.t, np.nan), outcome.place)
+        standing.wake_t[0] = 0
+    if told:
+        standing.told[outcome.arm] += 1
+    standing.serial[0] = serial
+
+
+@compiled_apart
+def take_outcome(standing: Standing, state: State, outcome: Outcome, serial: int) -> None:
+    """Record a reward, and learn from that of an exploration; nan: it will never come."""
+    told = not np.isnan(outcome.reward)
+    if told:
+        _find_units(standing, outcome.reward)
+        _add_square(standing, outcome)
+        if outcome.learns:
             origin, unit = standing.origin[0], standing.unit[0]
             if np.isnan(unit):
                 unit = 1.0  # all rewards so far are the origin
-            update(state, clock, place, (outcome.reward - origin) / unit * outcome.weight)
-            standing.explorations[0] += 1
-        else:
-            dropped(state, clock, place)
-        standing.wake_t[0] = 0
-    if comes:
-        standing.told[outcome.arm] += 1
-        add_told(outcome, standing.totals)
-    standing.serial[0] = serial
+            value = (outcome.reward - origin) / unit * outcome.weight
+            update(state, Clock(outcome.t, np.nan), outcome.place, value)
+        standing.totals[outcome.arm] += outcome.reward
+    _close(standing, state, outcome, told, serial)
+
+
+@compiled_apart
+def take_outcomes(standing: Standing, state: State, outcome: Outcome, serial: int) -> None:
+    """Record the p numbers that an arm of a game has shown, as :func:`take_outcome` does one.
+
+    A kernel of its own, since policies are told a number or an array.  Units are never learned
+    here: origin 0, unit 1.
+    """
+    p, told = outcome.reward.shape[0], not np.isnan(outcome.reward[0])
+    if told:
+        if outcome.learns:
+            origin, unit = standing.origin[0], standing.unit[0]
+            values = (outcome.reward - origin) / unit * outcome.weight
+            update(state, Clock(outcome.t, np.nan), outcome.place, values)
+        for i in range(p):
+            standing.totals[outcome.arm * p + i] += outcome.reward[i]
+    _close(standing, state, outcome, told, serial)
