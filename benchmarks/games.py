@@ -164,7 +164,7 @@ class ForgetfulState(NamedTuple):
 class Forgetful(sl.Policy):
     """IDS that takes the noise of every arm for the largest."""
 
-    takes_observations = True
+    supports = sl.Supports(noise_per_arm=True)
 
     @property
     def commits(self) -> bool:

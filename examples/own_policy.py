@@ -28,7 +28,7 @@ class EpsilonGreedy(sl.Policy):
 
     epsilon: float = 0.1
     fast: bool = False
-    takes_some_arms = True  # contexts, too: choose looks at what is on offer
+    supports = sl.Supports(masks=True, contexts=True)  # choose looks at what is on offer
 
     def start(self, model: sl.Model) -> GreedyState:
         kind, d = FastState if self.fast else GreedyState, model.rewards.shape[1]

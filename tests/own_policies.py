@@ -67,16 +67,8 @@ class Restless(Policy):
         return True
 
     @property
-    def takes_some_arms(self) -> bool:
-        return self.inner.takes_some_arms
-
-    @property
-    def takes_observations(self) -> bool:
-        return self.inner.takes_observations
-
-    @property
-    def takes_late_rewards(self) -> bool:
-        return self.inner.takes_late_rewards
+    def supports(self) -> sl.Supports:
+        return self.inner.supports
 
     def start(self, model: Model) -> RestlessState:
         return RestlessState(self.inner.start(model))

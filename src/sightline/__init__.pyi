@@ -59,6 +59,7 @@ from sightline.lab.experiment import Experiment as Experiment
 from sightline.policies.base import Choice as Choice
 from sightline.policies.base import Evidence as Evidence
 from sightline.policies.base import Policy as Policy
+from sightline.policies.base import Supports as Supports
 from sightline.policies.base import at_stake as at_stake
 from sightline.policies.base import choose as choose
 from sightline.policies.base import decided as decided

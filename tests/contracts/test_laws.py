@@ -99,7 +99,7 @@ def test_every_round_is_played_whatever_the_law(policy: sl.Policy, name: str) ->
 @every_policy
 @pytest.mark.parametrize("name", STREAMS)
 def test_every_round_of_a_stream_is_played(policy: sl.Policy, name: str) -> None:
-    if not policy.takes_streams:
+    if not policy.supports.streams:
         with pytest.raises(ValueError, match="needs arms that come again"):
             sl.simulate(STREAMS[name], policy, 1, seed=1)
         return
@@ -162,7 +162,7 @@ def test_policies_that_take_no_laws_refuse_them_with_a_sentence() -> None:
     refused = set()
     for entry in CONFIGURATIONS:
         policy: Any = getattr(entry, "values", [entry])[0]
-        if not policy.takes_laws:
+        if not policy.supports.likelihoods:
             with pytest.raises(ValueError, match="needs rewards that are <x, theta> and noise"):
                 started(policy, model)
             refused.add(type(policy).__name__)

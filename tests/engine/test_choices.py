@@ -46,7 +46,7 @@ class Chooser(sl.Policy):
     since: int = 1
     fast: bool = False
 
-    takes_some_arms = takes_part_of_context = takes_late_rewards = True
+    supports = sl.Supports(masks=True, contexts=True, masks_in_contexts=True, delays=True)
 
     @property
     def commits(self) -> bool:
@@ -183,7 +183,7 @@ class Silent(sl.Policy):
 
     fast: bool = False
 
-    takes_some_arms = takes_part_of_context = True
+    supports = sl.Supports(masks=True, contexts=True, masks_in_contexts=True)
 
     def start(self, model: sl.Model) -> SilentState:
         return (FastSilentState if self.fast else SilentState)(model.rewards[:, 0].copy())

@@ -170,6 +170,4 @@ def test_late_outcomes() -> None:
 )
 def test_policies_that_need_fixed_arms_say_so(policy: sl.Policy) -> None:
     with pytest.raises(ValueError, match="needs the same arms in every round"):
-        policy.start(PROBLEM.model)
-    with pytest.raises(ValueError, match="needs the same arms in every round"):
         sl.simulate(PROBLEM, policy, 10)

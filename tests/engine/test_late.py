@@ -11,7 +11,7 @@ import pytest
 import sightline as sl
 from sightline.core.clock import Clock
 from sightline.core.model import Model
-from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.base import Choice, Policy, Supports, register_policy
 from sightline.problems.delays import delay_text, valid_delay
 from tests.engine.test_simulate import identical
 from tests.marks import thorough, without_compilation
@@ -31,7 +31,7 @@ class Diary(Policy):
 
     commits_at: int = 0
 
-    takes_late_rewards = True
+    supports = Supports(delays=True)
 
     @property
     def commits(self) -> bool:

@@ -561,9 +561,7 @@ class Greedy(sl.Policy):
     def randomises(self) -> bool:
         return False
 
-    @property
-    def takes_some_arms(self) -> bool:
-        return True
+    supports = sl.Supports(masks=True, contexts=True)
 
     def start(self, model: sl.Model) -> GreedyState | SilentState:
         arrays = np.zeros(len(model.rewards)), np.zeros(len(model.rewards))

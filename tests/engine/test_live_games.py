@@ -371,7 +371,7 @@ def test_what_cannot_begin() -> None:
         sl.game(PAID, np.full((4, 2), np.nan))
     with pytest.raises(ValueError, match="on_timeout must be 'ignore' where options show 2"):
         new_session(SEVERAL, reward_window="2 rounds", on_timeout=0.0)
-    with pytest.raises(ValueError, match="needs outcomes that are noisy rewards"):
+    with pytest.raises(ValueError, match="OSSB needs outcomes that are rewards"):
         sl.Session(DUEL, sl.OSSB())
     with pytest.raises(ValueError, match="must not have contexts"):
         Options(PAID, contexts=sl.contexts([PAID]).contexts, observations=SEEN)

@@ -476,13 +476,7 @@ class OwnState(NamedTuple):
 class Own(sl.Policy):
     """The best arm by least squares."""
 
-    @property
-    def takes_some_arms(self) -> bool:
-        return True
-
-    @property
-    def takes_streams(self) -> bool:
-        return True
+    supports = sl.Supports(masks=True, contexts=True, streams=True)
 
     def start(self, model: Model) -> OwnState:
         return OwnState(least_squares(model, 1.0))

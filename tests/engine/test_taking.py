@@ -10,9 +10,10 @@ import pytest
 
 import sightline as sl
 from sightline.engine.settling import settle
+from sightline.lab.compilation import default_policies
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.streams import sphere_stream
-from tests.contracts.test_policies import CONFIGURATIONS
+from tests.marks import without_compilation
 
 ACTIONS = np.array([[1.0, 0.0], [0.9, 0.5], [0.0, 1.0]])
 THETA = [1.0, 0.2]
@@ -39,7 +40,7 @@ class Plain(sl.Policy):
 class Weighted(Plain):
     """Regression on what arms show."""
 
-    takes_observations = takes_late_rewards = True
+    supports = sl.Supports(noise_per_arm=True, delays=True)
 
     def start(self, model: sl.Model) -> PlainState:
         return super().start(model)._replace(actions=model.observations[:, 0])
@@ -64,12 +65,12 @@ SETTINGS: dict[str, tuple[Any, Any, str]] = {
     "noise per arm": (
         sl.LinearBandit(ACTIONS, THETA, LEVELS),
         lambda: sl.Session(ACTIONS, Plain(), noise_std=LEVELS),
-        r"Plain needs one noise level for all arms; .* takes_observations = True",
+        r"Plain needs one noise level for all arms; .* does not declare noise_per_arm",
     ),
     "game": (
         DUELS,
         lambda: sl.Session(sl.duel(ACTIONS), Plain()),
-        r"Plain needs outcomes that are rewards; .* takes_observations = True",
+        r"Plain needs outcomes that are rewards; .* does not declare games",
     ),
     "contexts": (
         sl.ContextualBandit([ACTIONS, -ACTIONS], THETA),
@@ -129,8 +130,46 @@ def test_a_policy_that_declares_it_learns_from_what_arms_show() -> None:
     assert sl.simulate(problem, Weighted(), 50).t[-1] == 50
 
 
-def test_every_policy_of_the_library_says_what_it_takes() -> None:
-    assert {type(policy) for policy in CONFIGURATIONS} == set(POLICIES.values())
-    for policy in CONFIGURATIONS:
-        assert policy.takes_observations
-        assert policy.takes_late_rewards
+def test_games_and_noise_per_arm_are_declared_separately() -> None:
+    with pytest.raises(ValueError, match="Weighted needs outcomes that are rewards"):
+        sl.simulate(DUELS, Weighted(), 10)
+
+
+class Mistaken(Plain):
+    supports = "contexts"  # type: ignore[assignment]
+
+
+def test_a_declaration_is_checked() -> None:
+    with pytest.raises(ValueError, match=r"Mistaken\.supports must be a Supports such as"):
+        sl.simulate(sl.LinearBandit(ACTIONS, THETA), Mistaken(), 10)
+    with pytest.raises(ValueError, match="contexts must be True or False, got 1"):
+        sl.Supports(contexts=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="context"):
+        sl.Supports(context=True)  # type: ignore[call-arg]
+
+
+#: What a policy declares to play each of the problems above.
+FIELDS = {
+    "noise per arm": "noise_per_arm",
+    "game": "games",
+    "contexts": "contexts",
+    "stream": "streams",
+    "clicks": "likelihoods",
+    "unknown noise": "unknown_noise",
+}
+
+
+@without_compilation
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("name", POLICIES)
+def test_policies_of_the_library_play_what_they_declare(name: str, setting: str) -> None:
+    policy, problem = default_policies()[name], SETTINGS[setting][0]
+    if getattr(policy.supports, FIELDS[setting]):
+        assert sl.simulate(problem, policy, 5).t[-1] == 5
+    else:
+        with pytest.raises(ValueError, match=f"{name} needs .* does not declare {FIELDS[setting]}"):
+            sl.simulate(problem, policy, 5)
+
+
+def test_policies_of_the_library_learn_from_late_rewards() -> None:
+    assert all(policy.supports.delays for policy in default_policies().values())

@@ -250,7 +250,7 @@ def test_a_difference_that_nobody_sees(policy: sl.Policy) -> None:
 def test_contexts_and_streams_are_refused(policy: sl.Policy) -> None:
     with pytest.raises(ValueError, match="needs the same arms in every round"):
         sl.simulate(sl.ContextualBandit([np.eye(2), -np.eye(2)], [1.0, 0.0]), policy, 10)
-    assert not policy.takes_streams
+    assert not policy.supports.streams
 
 
 # --- what the tests say ---------------------------------------------------------------------------

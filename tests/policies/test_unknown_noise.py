@@ -92,7 +92,7 @@ def test_policies_play_without_it(label: str) -> None:
 def test_others_say_that_they_need_it(name: str) -> None:
     cls: Any = POLICIES[name]
     policy = cls(horizon=100) if name in NEEDS_HORIZON else cls()
-    if policy.takes_unknown_noise:
+    if policy.supports.unknown_noise:
         assert name in {label.split()[0] for label in LEARNING}
         return
     with pytest.raises(ValueError, match=f"{name} needs to know the noise level"):

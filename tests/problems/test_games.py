@@ -62,7 +62,7 @@ def test_outcomes_have_the_means_and_the_noise_of_their_rows() -> None:
     told: list[Array] = []
 
     class Listener(sl.Policy):
-        takes_observations = True
+        supports = sl.Supports(games=True)
 
         @property
         def randomises(self) -> bool:

@@ -174,7 +174,7 @@ class Actor:
         options = self.session.options
         game = options.observations is not None
         stay = options.contexts is None and not options.stream and not game
-        return self.session.policy.takes_some_arms and stay
+        return self.session.policy.supports.masks and stay
 
     def _remaining(self) -> list[int]:
         table = self.session._live.table

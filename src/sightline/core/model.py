@@ -183,26 +183,6 @@ class Model:
                 "are clicks or counts"
             )
 
-    def needs_noise_level(self, policy: str) -> None:
-        """Say that a policy cannot play without a noise level, where none is known."""
-        if not self.noise_known:
-            raise ValueError(
-                f"{policy} needs to know the noise level: give noise_std, or choose Stakes, IDS, "
-                "LinUCB, ThompsonSampling or BayesianIDS, which learn it"
-            )
-
-    def needs_shown_rewards(self, policy: str) -> None:
-        """Say that a policy learns from rewards of one noise level only, where others are shown."""
-        if self.shows_rewards:
-            return
-        lacks = "outcomes that are rewards; this problem shows something else"
-        if self.weights is not None:
-            lacks = "one noise level for all arms; this problem has one for each"
-        raise ValueError(
-            f"{policy} needs {lacks}: a policy that learns by model.observations says so: "
-            "takes_observations = True"
-        )
-
     def needs_fixed_arms(self, policy: str) -> None:
         """Say that a policy cannot play contexts or a stream, where there are any."""
         self.needs_lasting_arms(policy)

@@ -209,12 +209,12 @@ def offer_of(
     if available is None and not table.retired:
         contexts = table.model.contexts
         return ALL_ARMS if contexts is None or context is None else contexts.offer(context)
-    if context is not None and not policy.takes_part_of_context:
+    if context is not None and not policy.supports.masks_in_contexts:
         raise ValueError(
             f"{policy} cannot choose among some options of a context only; LinUCB and "
             "ThompsonSampling can"
         )
-    if not policy.takes_some_arms:
+    if not policy.supports.masks:
         raise ValueError(
             f"{policy} cannot choose among some of its options only; Stakes, IDS with half-spaces "
             "and value gaps, LinUCB, LinMED, ThompsonSampling, TopTwo and EpsilonGreedy can"

@@ -24,7 +24,7 @@ from sightline.engine.loop import (
     streams,
 )
 from sightline.engine.tape import blank_tape
-from sightline.policies.base import Policy, check_takes, started
+from sightline.policies.base import Policy, check_supports, started
 from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
 from sightline.validation import event, instance, integer, shown
@@ -158,7 +158,7 @@ def simulate(
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
     event("stop", stop)
     clocks, log_t = _marks(rounds)
-    check_takes(policy, problem.model, late=lateness is not None)
+    check_supports(policy, problem.model, delays=lateness is not None)
     state = started(policy, problem.model)
     world = problem.world()
     tape = blank_tape(clocks, len(problem.gaps), policy)

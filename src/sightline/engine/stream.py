@@ -31,7 +31,7 @@ def stream(dimension: int, most: int, columns: Iterable[str] | None = None) -> O
     Returns
     -------
     Options
-        For ``sl.Session``, with a policy that has ``takes_streams``: :class:`Stakes`,
+        For ``sl.Session``, with a policy that supports streams: :class:`Stakes`,
         :class:`IDS`, :class:`BayesianIDS`, :class:`LinUCB`, :class:`ThompsonSampling`,
         :class:`EpsilonGreedy`, or one of your own.
 

@@ -101,7 +101,7 @@ def exercise(policy: Policy) -> None:
     problem = end_of_optimism()
     simulate(problem, policy, 1)
     # as users begin a session: with a noise level, and without one if the policy learns it
-    levels = [problem.noise_std, None] if policy.takes_unknown_noise else [problem.noise_std]
+    levels = [problem.noise_std, None] if policy.supports.unknown_noise else [problem.noise_std]
     for noise_std, is_served in itertools.product(levels, (False, True)):
         session = Session(problem.actions, policy, noise_std)
         session._live.states_laws = is_served

@@ -17,7 +17,7 @@ from sightline.engine.checkpoints import rounds_text, valid_checkpoints
 from sightline.engine.simulate import check_lasting, valid_horizon
 from sightline.files import write_atomically
 from sightline.lab import specification
-from sightline.policies.base import Policy, check_takes, started
+from sightline.policies.base import Policy, check_supports, started
 from sightline.problems.catalogue import AnyProblem
 from sightline.problems.delays import delay_text
 from sightline.validation import (
@@ -244,7 +244,7 @@ def _check_offers(
         for label, policy in policies.items():
             try:
                 check_lasting(problem, horizon, delay)
-                check_takes(policy, problem.model, late=delay is not None)
+                check_supports(policy, problem.model, delays=delay is not None)
                 if not problem.model.plain:
                     started(policy, problem.model)
                     problem.member(0).world()

@@ -31,6 +31,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,14 +46,16 @@ from sightline.core.linalg.vectors import draw_index
 from sightline.core.model import Model
 from sightline.core.persistence import State
 from sightline.jit import compiled, compiled_apart, generic
+from sightline.validation import flag, instance
 
 __all__ = [
     "Choice",
     "Evidence",
     "Policy",
+    "Supports",
     "at_stake",
     "best_of",
-    "check_takes",
+    "check_supports",
     "choose",
     "choose_among",
     "choose_from",
@@ -102,13 +105,60 @@ class Evidence(NamedTuple):
     wake: Clock
 
 
-class Policy(ABC):
-    """Base of all policies; subclasses are frozen dataclasses.
+@dataclass(frozen=True, kw_only=True)
+class Supports:
+    """What a policy can play beyond a plain bandit.
 
-    A policy that declares nothing plays bandits with the same arms in every round, whose rewards
-    have one known noise level and come at once.  Whatever else it takes it says by a property, or
-    a plain attribute of the class, whose name begins with ``takes_``; the rest is refused.
+    A plain bandit has the same arms in every round and rewards with one known noise level that
+    arrive at once.  Every policy plays it; every other kind of problem must be declared.
+
+    Attributes
+    ----------
+    masks : bool
+        Only some arms are on offer: options that retire, or ``ask(available=...)``.
+    contexts : bool
+        Each round offers the arms of one context.
+    masks_in_contexts : bool
+        Only some arms of a context are on offer: ``ask(context=..., available=...)``.
+    streams : bool
+        Every round has new arms.
+    games : bool
+        An arm shows something else than its reward; the policy learns from
+        ``model.observations``.
+    noise_per_arm : bool
+        Each arm has a noise level of its own; the policy learns from ``model.observations``, in
+        units of the noise of the arm.
+    likelihoods : bool
+        Rewards are clicks or counts; the policy learns by the likelihood ``model.law``.
+    unknown_noise : bool
+        The model does not know the noise level; the policy learns it from the outcomes.
+    delays : bool
+        Outcomes arrive late, in any order, several at once.  Simulations with a delay need it; in
+        a session the caller decides when to tell a reward.
     """
+
+    masks: bool = False
+    contexts: bool = False
+    masks_in_contexts: bool = False
+    streams: bool = False
+    games: bool = False
+    noise_per_arm: bool = False
+    likelihoods: bool = False
+    unknown_noise: bool = False
+    delays: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            flag(name, value)
+
+
+class Policy(ABC):
+    """Base of all policies; subclasses are frozen dataclasses."""
+
+    @property
+    def supports(self) -> Supports:
+        """What the policy can play beyond a plain bandit; an attribute of the class will do."""
+        return Supports()
 
     @property
     def commits(self) -> bool:
@@ -135,43 +185,13 @@ class Policy(ABC):
         """Whether the probability of a choice is known by drawing many more only."""
         return False
 
-    @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
-        return False
-
-    @property
-    def takes_contexts(self) -> bool:
-        """Whether it can choose where arms on offer change with a context."""
-        return self.takes_some_arms
-
-    @property
-    def takes_streams(self) -> bool:
-        """Whether it can choose among arms that are new in every round."""
-        return False
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        return False
-
-    @property
-    def takes_part_of_context(self) -> bool:
-        """Whether it can choose, where there are contexts, among some arms of one only."""
-        return False
-
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return False
-
     def with_unknown_scale(self) -> Policy:
         """Return this policy for rewards of any scale.
 
         Defaults that assume a scale of rewards (priors, bounds on the norm of theta) are replaced
         by values that the data tell.  A policy that cannot learn the noise level stays as it is.
         """
-        if not self.takes_unknown_noise:
+        if not self.supports.unknown_noise:
             return self
         changes: dict[str, Any] = {
             name: None for name in _SCALES if getattr(self, name, None) == _ASSUMED
@@ -193,22 +213,6 @@ class Policy(ABC):
         told = [getattr(self, name, None) for name in (*_SCALES, "parameter_set")]
         told.append(rule.norm_bound if isinstance(rule, LogDet) else None)
         return any(value not in (None, _ASSUMED) for value in told)
-
-    @property
-    def takes_observations(self) -> bool:
-        """Whether it learns by ``model.observations``, what arms show, and not by what they pay.
-
-        Noise levels that differ between arms, and games, need it.
-        """
-        return False
-
-    @property
-    def takes_late_rewards(self) -> bool:
-        """Whether it can learn from outcomes that come late, in another order and several at once.
-
-        Simulations with a delay need it.  In a session the caller decides when rewards are told.
-        """
-        return False
 
     @abstractmethod
     def start(self, model: Model) -> Any:
@@ -339,8 +343,8 @@ choose = generic(_choose, rebuild=_rebuild_choice, check=_checked)
 inspect = generic(_inspect, rebuild=_rebuild_evidence)
 
 
-def check_takes(policy: Policy, model: Model, *, late: bool = False) -> None:
-    """Refuse what a policy has not declared that it takes.
+def check_supports(policy: Policy, model: Model, *, delays: bool = False) -> None:
+    """Refuse a problem that a policy does not declare in ``supports``.
 
     Parameters
     ----------
@@ -348,25 +352,37 @@ def check_takes(policy: Policy, model: Model, *, late: bool = False) -> None:
         Its configuration.
     model : Model
         What it is to play.
-    late : bool
-        Whether outcomes come late.
+    delays : bool
+        Whether outcomes arrive late.
     """
-    name = type(policy).__name__
-    if not policy.takes_streams:
-        model.needs_lasting_arms(name)
-    if not policy.takes_laws:
-        model.needs_noise(name)
-    if model.contexts is not None and not policy.takes_contexts:
-        model.needs_fixed_arms(name)
-    if not policy.takes_unknown_noise:
-        model.needs_noise_level(name)
-    if not policy.takes_observations:
-        model.needs_shown_rewards(name)
-    if late and not policy.takes_late_rewards:
-        raise ValueError(
-            f"{name} needs rewards that come at once; a policy that takes others says so: "
-            "takes_late_rewards = True"
-        )
+    name, supports = type(policy).__name__, policy.supports
+    instance(f"{name}.supports", supports, Supports, "a Supports such as Supports(contexts=True)")
+    scaled = not model.shows_rewards and model.weights is not None
+    beyond_plain = {
+        "streams": (model.stream, "arms that come again; this problem has new ones in every round"),
+        "likelihoods": (
+            model.law is not None,
+            "rewards that are <x, theta> and noise; those of this problem are clicks or counts",
+        ),
+        "contexts": (
+            model.contexts is not None,
+            "the same arms in every round; this problem has contexts",
+        ),
+        "unknown_noise": (
+            not model.noise_known,
+            "to know the noise level: give noise_std, or choose Stakes, IDS, LinUCB, "
+            "ThompsonSampling or BayesianIDS, which learn it",
+        ),
+        "noise_per_arm": (scaled, "one noise level for all arms; this problem has one for each"),
+        "games": (
+            not model.shows_rewards and not scaled,
+            "outcomes that are rewards; this problem shows something else",
+        ),
+        "delays": (delays, "rewards that come at once; those of this run come late"),
+    }
+    for field, (present, needs) in beyond_plain.items():
+        if present and not getattr(supports, field):
+            raise ValueError(f"{name} needs {needs}; {name}.supports does not declare {field}")
 
 
 def started(policy: Policy, model: Model) -> Any:
@@ -374,7 +390,7 @@ def started(policy: Policy, model: Model) -> Any:
 
     A commitment holds in all contexts, so a policy that commits must say what it plays in each.
     """
-    check_takes(policy, model)
+    check_supports(policy, model)
     state = policy.start(model)
     if model.contexts is not None and policy.commits:
         known = [part.dispatch(type(state)) is not part.dispatch(object) for part in _ON_BESTS]

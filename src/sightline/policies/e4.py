@@ -39,7 +39,7 @@ from sightline.core.linalg.vectors import equal_rows
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
-from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, integer, number
 
 __all__ = ["E4", "E4State"]
@@ -116,7 +116,7 @@ class E4(Policy):
     horizon: int
     gamma: float = 1.0
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(noise_per_arm=True, delays=True)
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=SMALLEST_HORIZON)
@@ -139,7 +139,6 @@ class E4(Policy):
 
     def start(self, model: Model) -> E4State:
         """State before any data."""
-        model.needs_fixed_arms("E4")
         weights = model.needs_weights("E4")
         estimate, _ = unregularised(model, "E4")
         k, d = estimate.arms.rewards.shape

@@ -45,7 +45,7 @@ from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 
 __all__ = ["ExploreThenAllocate", "ExploreThenAllocateState"]
 
@@ -96,7 +96,7 @@ class ExploreThenAllocate(Policy):
     horizon: int
     constant: float = 1.0
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(noise_per_arm=True, delays=True)
 
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
@@ -118,7 +118,6 @@ class ExploreThenAllocate(Policy):
 
     def start(self, model: Model) -> ExploreThenAllocateState:
         """State before any data."""
-        model.needs_fixed_arms("ExploreThenAllocate")
         weights = model.needs_weights("ExploreThenAllocate")
         estimate, members = unregularised(model, "ExploreThenAllocate")
         k, d = estimate.arms.rewards.shape

@@ -37,7 +37,7 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.policies.reports import compare_to_best, learn
 from sightline.validation import scale
 
@@ -127,7 +127,7 @@ class GCB(Policy):
     constant: float = 1.0
     regulariser: float = 1e-6
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(games=True, noise_per_arm=True, delays=True)
 
     def __post_init__(self) -> None:
         scale("constant", self.constant)
@@ -150,7 +150,6 @@ class GCB(Policy):
 
     def start(self, model: Model) -> GCBState:
         """State before any data."""
-        model.needs_fixed_arms("GCB")
         estimate, members = sweeping(model, self.regulariser, "GCB")
         k = len(model.rewards)
         return GCBState(

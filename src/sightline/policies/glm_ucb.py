@@ -44,7 +44,7 @@ from sightline.core.estimation.seen import reward_of
 from sightline.core.likelihood.laws import IdentityLaw, PoissonLaw, mean_slope, variance_of
 from sightline.core.model import Model
 from sightline.jit import callable_for, compiled, generic
-from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.base import Choice, Policy, Supports, register_policy
 from sightline.policies.reports import begin, report
 from sightline.validation import one_of, scale
 
@@ -97,7 +97,15 @@ class GLMUCB(Policy):
     width: str = "asymptotic"
     regulariser: float | str = "matched"
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(
+        masks=True,
+        contexts=True,
+        masks_in_contexts=True,
+        streams=True,
+        noise_per_arm=True,
+        likelihoods=True,
+        delays=True,
+    )
 
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
@@ -112,29 +120,8 @@ class GLMUCB(Policy):
         """Whether choices are drawn at random given the state and the round."""
         return False
 
-    @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
-        return True
-
-    @property
-    def takes_streams(self) -> bool:
-        """Whether it can choose among arms that are new in every round."""
-        return True
-
-    @property
-    def takes_part_of_context(self) -> bool:
-        """Whether it can choose, where there are contexts, among some arms of one only."""
-        return True
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        return True
-
     def start(self, model: Model) -> GLMUCBState:
         """State before any data."""
-        model.needs_weights("GLMUCB")
         estimate, confidence = begin(model, self.regulariser, self._rule())
         alike = dataclasses.replace(model, law=None)
         return GLMUCBState(

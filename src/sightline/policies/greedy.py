@@ -38,7 +38,7 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, choose_among, register_policy
+from sightline.policies.base import Choice, Policy, Supports, choose_among, register_policy
 from sightline.policies.reports import begin, best_on_offer, learn, report
 from sightline.validation import LARGEST, number, one_of, shown
 
@@ -85,7 +85,16 @@ class EpsilonGreedy(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = "matched"
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(
+        masks=True,
+        contexts=True,
+        streams=True,
+        games=True,
+        noise_per_arm=True,
+        likelihoods=True,
+        unknown_noise=True,
+        delays=True,
+    )
 
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
@@ -95,26 +104,6 @@ class EpsilonGreedy(Policy):
             )
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
-
-    @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
-        return True
-
-    @property
-    def takes_streams(self) -> bool:
-        """Whether it can choose among arms that are new in every round."""
-        return True
-
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return True
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        return True
 
     def start(self, model: Model) -> RidgeGreedyState:
         """State before any data."""

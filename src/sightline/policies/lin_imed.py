@@ -38,7 +38,7 @@ from sightline.core.estimation.least_squares import best_arm
 from sightline.core.information.gaps import optimistic_arm, upper_bound
 from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.base import Choice, Policy, Supports, register_policy
 from sightline.policies.reports import begin, learn, report
 from sightline.validation import integer, scale, shown
 
@@ -79,7 +79,7 @@ class LinIMED(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = "matched"
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(games=True, noise_per_arm=True, unknown_noise=True, delays=True)
 
     def __post_init__(self) -> None:
         if integer("variant", self.variant, at_least=1) not in _VARIANTS:
@@ -93,14 +93,8 @@ class LinIMED(Policy):
         """Whether choices are drawn at random given the state and the round."""
         return False
 
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return True
-
     def start(self, model: Model) -> LinIMEDState:
         """State before any data."""
-        model.needs_fixed_arms("LinIMED")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         return LinIMEDState(
             estimate=estimate,

@@ -44,7 +44,7 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, choose_among, register_policy
+from sightline.policies.base import Choice, Policy, Supports, choose_among, register_policy
 from sightline.policies.reports import begin, compare_to_best, learn, report
 from sightline.validation import LARGEST, number
 
@@ -115,7 +115,9 @@ class LinMED(Policy):
     regulariser: float | str = "matched"
     staleness: float = 0.05
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(
+        masks=True, contexts=True, noise_per_arm=True, unknown_noise=True, delays=True
+    )
 
     def __post_init__(self) -> None:
         number("empirical", self.empirical, at_least=0, at_most=LARGEST)
@@ -129,19 +131,8 @@ class LinMED(Policy):
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
-    @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
-        return True
-
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return True
-
     def start(self, model: Model) -> LinMEDState:
         """State before any data."""
-        model.needs_lasting_arms("LinMED")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         k, d = estimate.arms.rewards.shape
         return LinMEDState(

@@ -44,7 +44,7 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.policies.reports import begin, learn, report
 from sightline.validation import scale
 
@@ -96,8 +96,6 @@ class LinUCB(Policy):
     regulariser: float | str = 1.0
     switch_growth: float | None = None
 
-    takes_observations = takes_late_rewards = True
-
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
@@ -110,34 +108,23 @@ class LinUCB(Policy):
         return False
 
     @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
-        return self.switch_growth is None
-
-    @property
-    def takes_streams(self) -> bool:
-        """Whether it can choose among arms that are new in every round."""
-        return self.switch_growth is None
-
-    @property
-    def takes_part_of_context(self) -> bool:
-        """Whether it can choose, where there are contexts, among some arms of one only."""
-        return True
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        return True
-
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return True
+    def supports(self) -> Supports:
+        """What the policy can play beyond a plain bandit."""
+        any_arms = self.switch_growth is None  # else the arm that is kept must be on offer
+        return Supports(
+            masks=any_arms,
+            contexts=any_arms,
+            masks_in_contexts=any_arms,
+            streams=any_arms,
+            games=True,
+            noise_per_arm=True,
+            likelihoods=True,
+            unknown_noise=True,
+            delays=True,
+        )
 
     def start(self, model: Model) -> LinUCBState | RareState:
         """State before any data."""
-        if self.switch_growth is not None:
-            model.needs_fixed_arms("LinUCB that changes its arm rarely")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         always = LinUCBState(
             estimate=estimate,

@@ -44,7 +44,7 @@ from sightline.core.linalg.vectors import first_largest
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.base import Choice, Policy, Supports, register_policy
 from sightline.policies.reports import (
     begin,
     compare_to_best,
@@ -88,7 +88,7 @@ class MaximumInformation(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = 1.0
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(games=True, noise_per_arm=True, unknown_noise=True, delays=True)
 
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
@@ -104,14 +104,8 @@ class MaximumInformation(Policy):
         """Whether choices are drawn at random given the state and the round."""
         return False
 
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return True
-
     def start(self, model: Model) -> MaximumInformationState:
         """State before any data."""
-        model.needs_fixed_arms("MaximumInformation")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         k, d = estimate.arms.rewards.shape
         return MaximumInformationState(

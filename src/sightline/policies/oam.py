@@ -77,7 +77,7 @@ from sightline.core.information.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, number, one_of
 
 __all__ = ["OAM", "OAMState"]
@@ -134,7 +134,7 @@ class OAM(Policy):
     forced_exploration: float | str = 0.0
     determinant_growth: float = 0.1
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(contexts=True, noise_per_arm=True, delays=True)
 
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
@@ -145,18 +145,12 @@ class OAM(Policy):
         number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
 
     @property
-    def takes_contexts(self) -> bool:
-        """Whether it can choose where arms on offer change with a context."""
-        return True
-
-    @property
     def randomises(self) -> bool:
         """Whether choices are drawn at random given the state and the round."""
         return False
 
     def start(self, model: Model) -> OAMState:
         """State before any data."""
-        model.needs_lasting_arms("OAM")
         weights = model.needs_weights("OAM")
         contexts = model.contexts
         if contexts is not None and len(contexts) == 1:

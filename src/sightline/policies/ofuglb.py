@@ -66,7 +66,7 @@ from sightline.core.linalg.vectors import norm
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
-from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.base import Choice, Policy, Supports, register_policy
 from sightline.policies.reports import begin, learn, report
 from sightline.validation import scale
 
@@ -121,7 +121,9 @@ class OFUGLB(Policy):
     confidence: ConfidenceRule | None = None
     regulariser: float | str = "matched"
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(
+        masks=True, contexts=True, masks_in_contexts=True, likelihoods=True, delays=True
+    )
 
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
@@ -138,25 +140,8 @@ class OFUGLB(Policy):
         """Whether choices are drawn at random given the state and the round."""
         return False
 
-    @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
-        return True
-
-    @property
-    def takes_part_of_context(self) -> bool:
-        """Whether it can choose, where there are contexts, among some arms of one only."""
-        return True
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        return True
-
     def start(self, model: Model) -> OFUGLBState:
         """State before any data."""
-        if not model.shows_rewards:
-            raise ValueError("OFUGLB needs outcomes that are rewards, all with the same noise")
         estimate, confidence = begin(model, self.regulariser, self._reported())
         arms = estimate.arms.rewards
         rule: PublishedRadius | RadiusOfRule = RadiusOfRule(confidence)

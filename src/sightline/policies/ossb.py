@@ -32,7 +32,7 @@ from sightline.core.estimation.least_squares import best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
 from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, number
 
 __all__ = ["OSSB", "OSSBState"]
@@ -78,7 +78,7 @@ class OSSB(Policy):
     gamma: float = 0.0
     determinant_growth: float = 0.1
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(noise_per_arm=True, delays=True)
 
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
@@ -92,7 +92,6 @@ class OSSB(Policy):
 
     def start(self, model: Model) -> OSSBState:
         """State before any data."""
-        model.needs_fixed_arms("OSSB")
         estimate, _ = unregularised(model, "OSSB")
         return OSSBState(
             estimate=estimate,

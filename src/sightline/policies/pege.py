@@ -37,7 +37,7 @@ from sightline.core.estimation.unregularised import first_unplayed
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import number, one_of, scale
 
 __all__ = ["PEGE", "PEGEState"]
@@ -95,7 +95,7 @@ class PEGE(Policy):
     beta: float | None = None
     regulariser: float = 1e-6
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(games=True, noise_per_arm=True, delays=True)
 
     def __post_init__(self) -> None:
         one_of("schedule", self.schedule, _POWERS)
@@ -127,7 +127,6 @@ class PEGE(Policy):
 
     def start(self, model: Model) -> PEGEState:
         """State before any data."""
-        model.needs_fixed_arms("PEGE")
         estimate, members = sweeping(model, self.regulariser, "PEGE")
         alpha, beta = _POWERS[self.schedule]
         return PEGEState(

@@ -30,7 +30,7 @@ from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
-from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import integer, scale
 
 __all__ = ["PhasedElimination", "PhasedEliminationState"]
@@ -121,7 +121,7 @@ class PhasedElimination(Policy):
     horizon: int
     gap_bound: float = 1.0
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(noise_per_arm=True, delays=True)
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=1)
@@ -143,7 +143,6 @@ class PhasedElimination(Policy):
 
     def start(self, model: Model) -> PhasedEliminationState:
         """State before any data."""
-        model.needs_fixed_arms("PhasedElimination")
         weights, actions = model.needs_weights("PhasedElimination"), model.rewards
         k, d = actions.shape
         state = PhasedEliminationState(

@@ -40,7 +40,7 @@ from sightline.core.information.round import Weighing, Workspace, weighing, work
 from sightline.core.information.weights import learning_rate_rule
 from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, register_policy
+from sightline.policies.base import Choice, Policy, Supports, register_policy
 from sightline.policies.reports import (
     begin,
     compare_to_best,
@@ -113,7 +113,7 @@ class PrimalDual(Policy):
     learning_rate: str | float = "paper"
     regulariser: float | str = 1.0
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(games=True, noise_per_arm=True, unknown_noise=True, delays=True)
 
     @property
     def randomises(self) -> bool:
@@ -138,14 +138,8 @@ class PrimalDual(Policy):
                 "empirical gap is zero, would be explored for ever"
             )
 
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return True
-
     def start(self, model: Model) -> PrimalDualState:
         """State before any data."""
-        model.needs_fixed_arms("PrimalDual")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         k, d = estimate.arms.rewards.shape
         return PrimalDualState(

@@ -54,7 +54,7 @@ from sightline.core.posterior.gaussian import (
 from sightline.core.posterior.laplace import posterior_for
 from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled, generic
-from sightline.policies.base import Choice, Evidence, Policy, register_policy
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.validation import one_of, scale
 
@@ -144,8 +144,6 @@ class ThompsonSampling(Policy):
     inflation: str | float = "none"
     confidence: ConfidenceRule = field(default_factory=LogDet)
 
-    takes_observations = takes_late_rewards = True
-
     def __post_init__(self) -> None:
         none_if_unknown(self, "prior_std")
         if self.prior_std is not None:
@@ -162,29 +160,19 @@ class ThompsonSampling(Policy):
         return True
 
     @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
-        return True
-
-    @property
-    def takes_streams(self) -> bool:
-        """Whether it can choose among arms that are new in every round."""
-        return True
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        return True
-
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return self.inflation != "abeille-lazaric"
-
-    @property
-    def takes_part_of_context(self) -> bool:
-        """Whether it can choose, where there are contexts, among some arms of one only."""
-        return True
+    def supports(self) -> Supports:
+        """What the policy can play beyond a plain bandit."""
+        return Supports(
+            masks=True,
+            contexts=True,
+            masks_in_contexts=True,
+            streams=True,
+            games=True,
+            noise_per_arm=True,
+            likelihoods=True,
+            unknown_noise=self.inflation != "abeille-lazaric",
+            delays=True,
+        )
 
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""

@@ -59,7 +59,7 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.core.posterior.laplace import Fitted, posterior_of_fit
 from sightline.jit import compiled, generic
-from sightline.policies.base import Choice, Policy, put_all_on, register_policy
+from sightline.policies.base import Choice, Policy, Supports, put_all_on, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.policies.reports import (
     begin,
@@ -117,7 +117,7 @@ class TopTwo(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = "matched"
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(masks=True, noise_per_arm=True, likelihoods=True, delays=True)
 
     @property
     def commits(self) -> bool:
@@ -139,25 +139,8 @@ class TopTwo(Policy):
         """Whether the probability of a choice is known by drawing many more only."""
         return True
 
-    @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
-        return True
-
-    @property
-    def takes_contexts(self) -> bool:
-        """No: its test looks at what is on offer, and a commitment holds in all contexts."""
-        return False
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        return True
-
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
-        model.needs_weights("TopTwo")
-        model.needs_fixed_arms("TopTwo")
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         return TopTwoState(
             estimate=estimate,

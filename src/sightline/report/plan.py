@@ -243,7 +243,7 @@ def plan(
     instance("policy", chosen, Policy, "a Policy such as IDS()")
     family = None if rewards is None else valid_likelihood(rewards)
     theta = supposed_parameter(known, effects, means, family)
-    if family is None and chosen.takes_unknown_noise and not chosen.tells_scale:
+    if family is None and chosen.supports.unknown_noise and not chosen.tells_scale:
         family = Gaussian(std=None, guess=_largest_level(noise_std, noise))
     units = units_of("auto", known, chosen, family)
     features = augmented(known.features, units.intercept)

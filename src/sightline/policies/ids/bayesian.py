@@ -70,7 +70,15 @@ from sightline.core.posterior.law_gains import law_variance
 from sightline.core.posterior.samples import fixed_samples, samples_size
 from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, choose_from, register_policy, spread
+from sightline.policies.base import (
+    Choice,
+    Evidence,
+    Policy,
+    Supports,
+    choose_from,
+    register_policy,
+    spread,
+)
 from sightline.validation import LARGEST, affordable, integer, one_of, scale, shown
 
 __all__ = [
@@ -126,8 +134,6 @@ class BayesianIDS(Policy):
     posterior: str = "samples"
     prior_std: float | None = 1.0
 
-    takes_observations = takes_late_rewards = True
-
     def __post_init__(self) -> None:
         integer("samples", self.samples, at_least=1)
         one_of("information", self.information, BAYESIAN_INFORMATION)
@@ -145,24 +151,17 @@ class BayesianIDS(Policy):
             affordable(what, samples_size(int(self.samples), d))
 
     @property
-    def takes_contexts(self) -> bool:
-        """Whether it can choose where arms on offer change with a context."""
-        return self.posterior == "samples"
-
-    @property
-    def takes_streams(self) -> bool:
-        """Whether it can choose among arms that are new in every round."""
-        return self.posterior == "samples"
-
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return True
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        return self.information == "variance"
+    def supports(self) -> Supports:
+        """What the policy can play beyond a plain bandit."""
+        return Supports(
+            contexts=self.posterior == "samples",
+            streams=self.posterior == "samples",
+            games=self.information == "variance",
+            noise_per_arm=True,
+            likelihoods=self.information == "variance",
+            unknown_noise=True,
+            delays=True,
+        )
 
     def start(self, model: Model) -> BayesianState:
         """State before any data."""

@@ -52,7 +52,15 @@ from sightline.core.information.weights import learning_rate_rule
 from sightline.core.model import Model
 from sightline.jit import compiled, generic
 from sightline.policies.appointments import Appointment, appoint, cancel, keep, no_appointment
-from sightline.policies.base import Choice, Policy, choose_from, put_all_on, register_policy, spread
+from sightline.policies.base import (
+    Choice,
+    Policy,
+    Supports,
+    choose_from,
+    put_all_on,
+    register_policy,
+    spread,
+)
 from sightline.policies.ids.contextual import ACROSS, in_contexts
 from sightline.policies.ids.state import (
     EXPLOITATION,
@@ -141,8 +149,6 @@ class IDS(Policy):
     context_law: str = "known"
     exploitation: str = "discard"
 
-    takes_observations = takes_late_rewards = True
-
     @property
     def commits(self) -> bool:
         """Whether choices can reach ahead."""
@@ -174,36 +180,26 @@ class IDS(Policy):
             )
 
     @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
+    def supports(self) -> Supports:
+        """What the policy can play beyond a plain bandit."""
         cells = self.parameter_set is not None or INFORMATION[self.information].cells
         known = self.gaps in ("auto", "value", "thresholded")
-        return not cells and known and self.exploitation == "discard"
-
-    @property
-    def takes_streams(self) -> bool:
-        """Whether it can choose among arms that are new in every round."""
-        return self.takes_some_arms
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        cells = self.parameter_set is not None or INFORMATION[self.information].cells
-        return not cells and self.gaps in ("auto", "value")
-
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return True
+        masks = not cells and known and self.exploitation == "discard"
+        return Supports(
+            masks=masks,
+            contexts=masks,
+            streams=masks,
+            games=True,
+            noise_per_arm=True,
+            likelihoods=not cells and self.gaps in ("auto", "value"),
+            unknown_noise=True,
+            delays=True,
+        )
 
     def start(self, model: Model) -> Any:
         """State before any data: an IDSState, or a ContextIDSState."""
         if model.law is not None and model.contexts is not None:
             model.needs_fixed_arms("IDS with clicks or counts")
-        if (model.contexts is not None or model.stream) and not self.takes_some_arms:
-            model.needs_fixed_arms(
-                "IDS with cells, a parameter_set, gaps of differences or kept exploitation data"
-            )
         if model.stream and self.contexts == "contextual":
             model = model.with_reservoir(SETS_KEPT)
         # M is given in the coordinates of the actions, so these must stay

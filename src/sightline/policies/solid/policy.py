@@ -51,7 +51,14 @@ from sightline.core.linalg.vectors import norm
 from sightline.core.model import Model
 from sightline.core.persistence import persists, state_version
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, choose_among, put_all_on, register_policy
+from sightline.policies.base import (
+    Choice,
+    Policy,
+    Supports,
+    choose_among,
+    put_all_on,
+    register_policy,
+)
 from sightline.policies.reports import begin, best_on_offer, compare_to_best, report_commitment
 from sightline.policies.solid.steps import (
     BY_PHASE,
@@ -125,7 +132,7 @@ class SOLID(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = 1.0
 
-    takes_observations = takes_late_rewards = True
+    supports = Supports(contexts=True, noise_per_arm=True, delays=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.reset, bool):
@@ -148,15 +155,8 @@ class SOLID(Policy):
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
-    @property
-    def takes_contexts(self) -> bool:
-        """Whether it can choose where arms on offer change with a context."""
-        return True
-
     def start(self, model: Model) -> SOLIDState:
         """State before any data."""
-        model.needs_weights("SOLID")
-        model.needs_lasting_arms("SOLID")
         contexts = model.contexts
         if contexts is not None and len(contexts) == 1:
             contexts = None

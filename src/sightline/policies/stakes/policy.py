@@ -41,7 +41,7 @@ from sightline.core.posterior.losses import outlook
 from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled, generic
 from sightline.policies.appointments import cancel
-from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
+from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy, spread
 from sightline.policies.reports import begin, best_on_offer, learn, report
 from sightline.policies.stakes.deterministic import Deterministic, choose_surely
 from sightline.policies.stakes.flight import in_flight, land, new_in_flight, take_off
@@ -96,8 +96,6 @@ class Stakes(Policy):
     randomised: bool = True
     context_law: str = "known"
 
-    takes_observations = takes_late_rewards = True
-
     def __post_init__(self) -> None:
         none_if_unknown(self, "norm_bound")
         if self.norm_bound is not None:
@@ -123,24 +121,18 @@ class Stakes(Policy):
         return self.randomised
 
     @property
-    def takes_some_arms(self) -> bool:
-        """Whether it can choose when only some arms are on offer."""
-        return True
-
-    @property
-    def takes_streams(self) -> bool:
-        """Whether it can choose among arms that are new in every round."""
-        return self.randomised
-
-    @property
-    def takes_laws(self) -> bool:
-        """Whether it can learn from clicks and counts, by their own likelihood."""
-        return self.noise == "given"
-
-    @property
-    def takes_unknown_noise(self) -> bool:
-        """Whether it learns the noise level from the outcomes, where a model does not say it."""
-        return True
+    def supports(self) -> Supports:
+        """What the policy can play beyond a plain bandit."""
+        return Supports(
+            masks=True,
+            contexts=True,
+            streams=self.randomised,
+            games=True,
+            noise_per_arm=True,
+            likelihoods=self.noise == "given",
+            unknown_noise=True,
+            delays=True,
+        )
 
     def start(self, model: Model) -> StakesState:
         """State before any data."""
