@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sightline.core.action_set import ALL_ARMS, some_arms
+from sightline.core.estimation.noise import known_noise
 from sightline.core.posterior.losses import (
     Outlook,
     Prospect,
@@ -24,7 +25,7 @@ pytestmark = without_compilation
 def seen(
     data: Fed, sigma: float, guard: float, offer: object = ALL_ARMS
 ) -> tuple[Outlook, Prospect]:
-    estimate = data.estimate._replace(noise=sigma**2)
+    estimate = data.estimate._replace(noise=known_noise(sigma**2))
     out = outlook(*estimate.arms.rewards.shape)
     best = int(estimate.arms.means.argmax())
     prospect = expected_loss(out, estimate, guard, best, offer)

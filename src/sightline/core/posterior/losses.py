@@ -240,7 +240,7 @@ def _losses_of_block(
             continue
         log_width = 0.5 * math.log(alternatives.separations[z]) + log_sigma
         standing, log_slope = _standing_of(alternatives, out, z, log_width)
-        a, slope = score(view, standing)
+        a, slope = score(view.noise, standing)
         log_width += log_slope
         h, mills, log_phi = excess(a), mills_ratio(a), log_density(a)
         out.log_losses[z] = log_width + log_phi + math.log(h)
