@@ -40,7 +40,7 @@ from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
 from sightline.policies.reports import readapt
-from sightline.policies.stakes.flight import InFlight
+from sightline.policies.stakes import OpenDecisions
 from sightline.validation import number, scale
 
 __all__ = [
@@ -337,7 +337,7 @@ def _adopt_noise(new: Noise, old: Noise, ratio: float) -> None:
 def _adopt(new: Table, old: Table, policy: Policy) -> None:
     """Fill in what was learned about the first options of a table, which were all.
 
-    Estimates, decisions in flight, and single numbers.  A policy that keeps more about its options
+    Estimates, open decisions, and single numbers.  A policy that keeps more about its options
     is refused.
     """
     k = len(old.options)
@@ -360,7 +360,7 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
             part.factor[...] = known.factor * ratio
             part.whitened[...] = known.whitened * ratio
             _adopt_noise(part.noise, known.noise, ratio)
-        elif isinstance(part, InFlight):
+        elif isinstance(part, OpenDecisions) and not part.stream:
             part.pulls[:k] = known.pulls
         elif isinstance(part, Appointment | ContextDistribution):
             pass  # the one was made among other options, of the other there is one context
