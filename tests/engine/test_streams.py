@@ -20,7 +20,7 @@ from sightline.core.estimation.least_squares import (
 )
 from sightline.core.model import stream_model
 from sightline.policies.base import choose, decided, dropped, show, update
-from sightline.policies.stakes.flight import see_all_landed
+from sightline.policies.stakes import count_open
 from sightline.problems.streams import SphereArms, StreamBandit, recorded_stream, sphere_stream
 from tests import naive
 from tests.marks import thorough
@@ -195,13 +195,13 @@ def test_past_sets_are_contexts_beside_the_present_one(policy: sl.Policy) -> Non
 
 
 @thorough
-def test_decisions_in_flight_among_new_arms() -> None:
+def test_open_decisions_among_new_arms() -> None:
     state, rows = _sets_shown(sl.Stakes(), 6, seed=1)
     before = state.estimate.learned.gram_inverse.copy()
     decided(state, clock_at(7), 0)
     decided(state, clock_at(7), 1)
-    see_all_landed(state.flight, state.estimate)
-    view = state.flight.space.estimate
+    view = state.expected.estimate
+    count_open(state.estimate.arms.seen, state.open_decisions, state.estimate, view)
     truth = np.linalg.inv(np.linalg.inv(before) + rows.T @ rows)
     np.testing.assert_allclose(view.learned.gram_inverse, truth, rtol=1e-9)
     arms = state.estimate.arms.rewards
@@ -211,11 +211,11 @@ def test_decisions_in_flight_among_new_arms() -> None:
     show(state, -rows, 0, 2)
     show(state, rows[1:], 2, 3)
     update(state, clock_at(7), 2, 0.3)
-    np.testing.assert_allclose(state.flight.gram, np.outer(rows[0], rows[0]), atol=1e-12)
+    np.testing.assert_allclose(state.open_decisions.gram, np.outer(rows[0], rows[0]), atol=1e-12)
     show(state, rows[:1], 2, 3)
     dropped(state, clock_at(7), 2)
-    assert state.flight.open[0] == 0
-    assert not state.flight.gram.any()
+    assert state.open_decisions.total[0] == 0
+    assert not state.open_decisions.gram.any()
 
 
 @pytest.mark.slow

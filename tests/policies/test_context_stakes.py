@@ -14,7 +14,7 @@ from sightline.core.clock import clock_at, is_before
 from sightline.core.posterior.losses import expected_loss
 from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import at_stake, choose, law, update
-from sightline.policies.stakes.randomised import stakes_law
+from sightline.policies.stakes import exploration
 from tests.marks import thorough, without_compilation
 from tests.naive_contexts import contexts_drawn, expected, least_ratio
 from tests.naive_stakes import KAPPA, look_at_all
@@ -64,7 +64,7 @@ def test_losses_gains_and_law_by_their_formulas(seed: int, rounds: int) -> None:
     mu = []
     for c in range(2):
         offer = world.model.contexts.offer(c)
-        found = stakes_law(state, offer)
+        found = exploration(state, offer)
         if found.committed or found.log_until > -math.inf:
             pytest.skip("committed")
         np.testing.assert_allclose(
@@ -106,7 +106,7 @@ def test_an_exploration_waits_for_its_context() -> None:
     offers = [world.model.contexts.offer(c) for c in range(2)]
     for rounds in range(200, 3000, 200):
         state = after(world, rounds, 0, sl.Stakes())
-        found = stakes_law(state, offers[0])
+        found = exploration(state, offers[0])
         if found.committed and found.log_probability > -math.inf:
             break
     else:

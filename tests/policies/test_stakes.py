@@ -1,4 +1,4 @@
-"""Stakes: its law, its commitments, decisions in flight, unknown noise, and what it achieves."""
+"""Stakes: its law, its commitments, open decisions, unknown noise, and what it achieves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sightline.core.action_set import ALL_ARMS, some_arms
 from sightline.core.clock import Clock, clock_at, is_before
 from sightline.engine.loop import streams
 from sightline.policies.base import at_stake, choose, decided, dropped, law, update
-from sightline.policies.stakes.randomised import stakes_law
+from sightline.policies.stakes import exploration
 from tests.engine.test_simulate import identical
 from tests.marks import thorough, without_compilation
 from tests.naive_stakes import look, mixture
@@ -52,7 +52,7 @@ def test_the_law_is_the_least_information_ratio(
         guard,
     )
     arm, probability = mixture(truth)
-    found = stakes_law(state, ALL_ARMS)
+    found = exploration(state, ALL_ARMS)
     if found.committed or found.log_until > -math.inf:
         pytest.skip("committed")
     assert found.best == truth.best
@@ -77,16 +77,16 @@ def test_the_waiting_time_is_geometric() -> None:
     """Drawn in one step, it has the law of drawing anew in every round: within 4 deviations."""
     state, rounds = after(EOO, sl.Stakes(), 8, seed=1), 8
     decisions, noise = streams(1)
-    while not stakes_law(state, ALL_ARMS).committed:
+    while not exploration(state, ALL_ARMS).committed:
         arm = choose(state, clock_at(rounds + 1), ALL_ARMS, decisions).arm
         update(state, clock_at(rounds + 1), arm, EOO.means[arm] + 0.3 * noise.standard_normal())
         rounds += 1
-    found = stakes_law(state, ALL_ARMS)
+    found = exploration(state, ALL_ARMS)
     p, n = math.exp(found.log_probability), 4000
     assert 1e-6 < p < 0.3
     waits = []
     for _ in range(n):
-        state.rule.due.t[0] = 0
+        state.due.t[0] = 0
         choice = choose(state, clock_at(rounds), ALL_ARMS, decisions)
         waits.append(int(choice.wake[0]) - rounds)
         assert choice.arm == (found.best if waits[-1] else found.arm)
@@ -109,7 +109,7 @@ def test_an_appointment_is_kept_and_explores() -> None:
             break
         update(state, clock_at(t), choice.arm, float(EOO.means[choice.arm]))
         t += 1
-    best, due = choice.arm, int(state.rule.due.arm[0])
+    best, due = choice.arm, int(state.due.arm[0])
     probabilities = np.zeros(3)
     law(state, clock_at(t), ALL_ARMS, decisions, probabilities)
     assert probabilities[due] == pytest.approx(1.0 - choice.probability)
@@ -122,7 +122,7 @@ def test_an_appointment_is_kept_and_explores() -> None:
 
 @without_compilation
 @pytest.mark.parametrize("policy", FORMS, ids=["randomised", "deterministic"])
-def test_decisions_in_flight_count_as_if_they_had_come(policy: sl.Stakes) -> None:
+def test_open_decisions_count_as_if_they_had_come(policy: sl.Stakes) -> None:
     """What is at stake falls by what is under way, and by dropping it it comes back."""
     state = after(SPHERE, policy, 10)
     clock = clock_at(11)
@@ -137,7 +137,7 @@ def test_decisions_in_flight_count_as_if_they_had_come(policy: sl.Stakes) -> Non
         dropped(state, clock, 4)
     assert at_stake(state, clock, ALL_ARMS)[0] == loss
     dropped(state, clock, 1)  # of what was never announced
-    assert state.flight.pulls.tolist() == [0.0] * 6
+    assert state.open_decisions.pulls.tolist() == [0.0] * 6
 
 
 def test_a_batch_is_not_one_arm_a_hundred_times() -> None:
@@ -150,12 +150,12 @@ def test_a_batch_is_not_one_arm_a_hundred_times() -> None:
 def test_rewards_that_never_come_are_not_counted_on() -> None:
     session = sl.Session(np.eye(3), sl.Stakes(), noise_std=0.3)
     session.ask(count=30)
-    assert session._live.state.flight.pulls.sum() == 30
+    assert session._live.state.open_decisions.pulls.sum() == 30
     session.give_up(before=21)
-    assert session._live.state.flight.pulls.sum() == 10
+    assert session._live.state.open_decisions.pulls.sum() == 10
     assert session.status().given_up == 20
     session.tell_many([(one, 0.5) for one in session.pending()])
-    assert session._live.state.flight.pulls.sum() == 0
+    assert session._live.state.open_decisions.pulls.sum() == 0
     assert session.status().explorations == 10
 
 

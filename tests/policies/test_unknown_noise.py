@@ -14,7 +14,7 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.confidence.fixed_beta import FixedConfidence
 from sightline.core.confidence.rules import global_beta, local_beta
-from sightline.core.estimation.noise import noise_variance
+from sightline.core.estimation.noise import known_noise, noise_variance
 from sightline.engine.loop import walk
 from sightline.lab.specification import from_toml, to_toml
 from sightline.policies.base import choose, started
@@ -131,7 +131,7 @@ def test_the_law_is_that_of_known_noise_with_the_same_numbers(label: str) -> Non
     learned = state.estimate.learned
     beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
     known = state._replace(
-        estimate=state.estimate._replace(noise=noise_variance(state.estimate)),
+        estimate=state.estimate._replace(noise=known_noise(noise_variance(state.estimate))),
         confidence=FixedConfidence(beta),
     )
     found, expected = (

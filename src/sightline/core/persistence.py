@@ -5,7 +5,7 @@ A state is a tree of named tuples.  Their arrays are kept in files unless the cl
     @persists("pulls", "sums")
     class Arms(NamedTuple): ...
 
-Of a class that is ``@computed`` nothing is kept, its parts included.
+Of a class that is ``@computed`` nothing is kept, its parts included.  Empty arrays are not kept.
 Whoever loads a state starts a new one from its configuration and fills in what was kept.  Where a
 class renames or removes a field, it raises its version with ``state_version`` and registers a
 ``migration`` from the one before, so that older files can be read.
@@ -79,7 +79,7 @@ def own_persistent_arrays(state: State) -> Iterator[tuple[str, NDArray[Any]]]:
     fields = state._asdict()
     kept = _KEPT.get(type(state), tuple(fields))
     for name, value in fields.items():
-        if isinstance(value, np.ndarray) and name in kept:
+        if isinstance(value, np.ndarray) and name in kept and value.size:
             yield name, value
 
 
@@ -96,7 +96,7 @@ def persistent_arrays(state: State, prefix: str = "state") -> Iterator[tuple[str
             if not is_computed(value):
                 yield from persistent_arrays(value, f"{prefix}.{name}")
         elif isinstance(value, np.ndarray):
-            if name in kept:
+            if name in kept and value.size:
                 yield f"{prefix}.{name}", value
         elif not isinstance(value, bool | int | float | str | np.number | None):
             raise TypeError(f"{prefix}.{name} is a {type(value).__name__}, and would not be saved")

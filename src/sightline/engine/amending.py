@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.noise import EstimatedNoise
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.linalg.cholesky import solve_transposed
-from sightline.core.posterior.gaussian import Posterior, UnknownNoise
+from sightline.core.posterior.gaussian import Posterior
 from sightline.core.posterior.laplace import Fitted, follow_fit
 from sightline.engine.changes import Table
 from sightline.engine.exact_data import ExactData, Sums
@@ -170,7 +169,7 @@ def _correct_estimate(estimate: LeastSquares, moments: _Moments) -> None:
         shows &= ~blank
     estimate.arms.sums[shows] = moments.sums[shows]
     callable_for(refresh, estimate)(estimate)  # which leaves a factor of V behind
-    if isinstance(estimate.noise, EstimatedNoise):
+    if not estimate.noise.known:
         factor, theta = estimate.scratch.factor.tolist(), estimate.learned.theta.tolist()
         rows = (
             math.fsum(r * t for r, t in zip(row[i:], theta[i:], strict=True))
@@ -186,7 +185,7 @@ def _correct_posterior(posterior: Posterior, moments: _Moments) -> None:
     # in an order that no library of linear algebra changes
     posterior.whitened[:] = [math.fsum(column) for column in (rows * scaled[:, None]).T.tolist()]
     interpreted(solve_transposed)(posterior.factor, posterior.whitened)
-    if isinstance(posterior.noise, UnknownNoise):
+    if not posterior.noise.known:
         shows, explained = rows.any(axis=1), math.fsum(posterior.whitened**2)
         posterior.noise.errors[0] = _unexplained(moments, shows, explained)
 

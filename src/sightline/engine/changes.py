@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.action_set import ALL_ARMS, ActionSet, some_arms
 from sightline.core.estimation.context_distribution import ContextDistribution
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.noise import EstimatedNoise
+from sightline.core.estimation.noise import Noise
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.likelihood.families import Gaussian, Likelihood
 from sightline.core.model import (
@@ -29,7 +29,7 @@ from sightline.core.model import (
     valid_noise_std,
 )
 from sightline.core.persistence import persistent_arrays
-from sightline.core.posterior.gaussian import Posterior, UnknownNoise
+from sightline.core.posterior.gaussian import Posterior
 from sightline.core.posterior.laplace import Fitted, follow_fit
 from sightline.engine.exact_data import ExactData
 from sightline.engine.journal import Event
@@ -40,7 +40,7 @@ from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
 from sightline.policies.reports import readapt
-from sightline.policies.stakes.flight import InFlight
+from sightline.policies.stakes import OpenDecisions
 from sightline.validation import number, scale
 
 __all__ = [
@@ -328,10 +328,16 @@ def _copied(standing: Standing, k: int) -> Standing:
     return Standing(**copies)
 
 
+def _adopt_noise(new: Noise, old: Noise, ratio: float) -> None:
+    """Fill in an estimate of the noise, in units that are smaller by a ratio."""
+    new.errors[...] = old.errors * ratio**2
+    new.weight[...] = old.weight
+
+
 def _adopt(new: Table, old: Table, policy: Policy) -> None:
     """Fill in what was learned about the first options of a table, which were all.
 
-    Estimates, decisions in flight, and single numbers.  A policy that keeps more about its options
+    Estimates, open decisions, and single numbers.  A policy that keeps more about its options
     is refused.
     """
     k = len(old.options)
@@ -344,20 +350,17 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
             part.arms.pulls[:k] = known.arms.pulls
             part.arms.sums[:k] = known.arms.sums * weights
             part.learned.rounds[0] = known.learned.rounds[0]
-            if isinstance(part.noise, EstimatedNoise):  # in units of the noise, as the sums
-                part.noise.errors[0] = known.noise.errors[0] * weights[0] ** 2
+            _adopt_noise(part.noise, known.noise, weights[0])
             callable_for(refresh, part)(part)
         elif isinstance(part, Posterior) and isinstance(part.seen, Fitted):
             fitted.append(part)
         elif isinstance(part, Posterior):
             # an unknown noise level is the unit, and it is that of the noisiest option
-            ratio = weights[0] if isinstance(part.noise, UnknownNoise) else 1.0
+            ratio = 1.0 if part.noise.known else weights[0]
             part.factor[...] = known.factor * ratio
             part.whitened[...] = known.whitened * ratio
-            if isinstance(part.noise, UnknownNoise):
-                part.noise.errors[0] = known.noise.errors[0] * ratio**2
-                part.noise.weight[0] = known.noise.weight[0]
-        elif isinstance(part, InFlight):
+            _adopt_noise(part.noise, known.noise, ratio)
+        elif isinstance(part, OpenDecisions) and not part.stream:
             part.pulls[:k] = known.pulls
         elif isinstance(part, Appointment | ContextDistribution):
             pass  # the one was made among other options, of the other there is one context

@@ -37,13 +37,13 @@ from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, adapt_to, global_beta, ridge
 from sightline.core.estimation.estimate import Learned, LeastSquares
 from sightline.core.estimation.least_squares import least_squares
-from sightline.core.estimation.noise import EstimatedNoise
+from sightline.core.estimation.noise import Noise, estimated_noise, known_noise
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.estimation.seen import SeesLawStream, SeesStream
 from sightline.core.likelihood.laws import IdentityLaw
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
-from sightline.core.posterior.gaussian import Posterior, UnknownNoise
+from sightline.core.posterior.gaussian import Posterior
 from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.base import Evidence
 from sightline.validation import finite_array, number
@@ -245,7 +245,7 @@ def ellipsoid_in(
             bound = valid_bound(norm_bound)
             factor, whitened = sigma * part.factor, sigma * part.whitened
             found = Ellipsoid(factor, whitened, sigma**2 * part.precision, sigma, bound)
-            if isinstance(part.noise, UnknownNoise):
+            if not part.noise.known:
                 return found._replace(residuals=Residuals(float(part.noise.errors[0]), outcomes))
             return found
     return None
@@ -254,7 +254,7 @@ def ellipsoid_in(
 def _with_residuals(ellipsoid: Ellipsoid, estimate: LeastSquares) -> Ellipsoid:
     """Add what an estimate has learned of the noise, if it does."""
     noise = estimate.noise
-    if not isinstance(noise, EstimatedNoise):
+    if noise.known:
         return ellipsoid
     residuals = Residuals(float(noise.errors[0]), int(estimate.learned.rounds[0]))
     return ellipsoid._replace(residuals=residuals)
@@ -311,9 +311,9 @@ def _confidence(ellipsoid: Ellipsoid, rule: ConfidenceRule) -> Any:
         rounds=np.array([0 if unknown is None else unknown.outcomes]),
         since_refresh=np.zeros(1, dtype=np.int64),
     )
-    noise: Any = ellipsoid.noise_std**2
+    noise = known_noise(ellipsoid.noise_std**2)
     if unknown is not None:
-        noise = EstimatedNoise(ellipsoid.noise_std, 0.0, np.array([unknown.errors]))
+        noise = estimated_noise(ellipsoid.noise_std, 0.0, unknown.errors, unknown.outcomes)
     adapt_to(confidence, _Estimate(learned, noise, ellipsoid.regulariser))
     return confidence
 
@@ -322,7 +322,7 @@ class _Estimate(NamedTuple):
     """As much of least squares as a confidence rule looks at."""
 
     learned: Learned
-    noise: Any
+    noise: Noise
     regulariser: float
 
 

@@ -28,7 +28,7 @@ from sightline.engine.units import Units, valid_units
 from sightline.files import write_atomically
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES, build, describe, is_described
-from sightline.policies.stakes.policy import Stakes
+from sightline.policies.stakes import Stakes
 from sightline.validation import file_path, instance, integer
 
 __all__ = ["OptionsLike", "StoredSession"]

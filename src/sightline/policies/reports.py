@@ -19,7 +19,7 @@ from sightline.core.confidence.rules import ConfidenceRule, adapt, adapt_to, glo
 from sightline.core.estimation.coordinates import basis_of_differences
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe
-from sightline.core.estimation.noise import EstimatedNoise
+from sightline.core.estimation.noise import Noise
 from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
 from sightline.jit import compiled, parts_of
@@ -71,7 +71,7 @@ def begin(
     rule: ConfidenceRule,
     *,
     reduce: bool = True,
-    noise: EstimatedNoise | None = None,
+    noise: Noise | None = None,
 ) -> tuple[LeastSquares, Any]:
     """Estimates before any data, and the confidence coefficient that goes with them.
 
@@ -79,8 +79,7 @@ def begin(
     """
     ridge_ = ridge(regulariser, rule, model)
     estimate = least_squares(model, ridge_, reduce=reduce, noise=noise)
-    learns = isinstance(estimate.noise, EstimatedNoise)
-    build = rule.build_without_noise if learns else rule.build
+    build = rule.build if estimate.noise.known else rule.build_without_noise
     rewards = estimate.arms.rewards
     confidence = build(rewards.shape[1], model.noise_std, ridge_)
     if not (model.shows_rewards or model.stream):

@@ -26,7 +26,7 @@ from sightline.engine.units import augmented
 from sightline.lab.experiment import Experiment, label_of
 from sightline.lab.settling import settle_all
 from sightline.policies.base import Evidence, Policy
-from sightline.policies.stakes.policy import Stakes
+from sightline.policies.stakes import Stakes
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.noise import Bernoulli
 from sightline.report.progress import counted

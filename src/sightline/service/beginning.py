@@ -13,7 +13,7 @@ from sightline.engine.options import Options, as_options
 from sightline.engine.stream import stream
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import build
-from sightline.policies.stakes.policy import Stakes
+from sightline.policies.stakes import Stakes
 from sightline.service.bodies import Reward, Specification
 from sightline.service.costs import check_shape, shape_of
 from sightline.service.hosted import Hosted

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from sightline.core.action_set import ALL_ARMS, some_arms
+from sightline.core.estimation.noise import known_noise
 from sightline.core.posterior.losses import (
-    Outlook,
-    Prospect,
+    ExpectedLoss,
+    Losses,
     expected_loss,
     loss_gains,
-    outlook,
+    losses,
 )
 from tests.core.helpers import Fed, random_fed
 from tests.marks import without_compilation
@@ -23,13 +24,13 @@ pytestmark = without_compilation
 
 def seen(
     data: Fed, sigma: float, guard: float, offer: object = ALL_ARMS
-) -> tuple[Outlook, Prospect]:
-    estimate = data.estimate._replace(noise=sigma**2)
-    out = outlook(*estimate.arms.rewards.shape)
+) -> tuple[Losses, ExpectedLoss]:
+    estimate = data.estimate._replace(noise=known_noise(sigma**2))
+    out = losses(*estimate.arms.rewards.shape)
     best = int(estimate.arms.means.argmax())
-    prospect = expected_loss(out, estimate, guard, best, offer)
-    loss_gains(out, estimate, prospect, offer)
-    return out, prospect
+    loss = expected_loss(out, estimate, guard, best, offer)
+    loss_gains(out, estimate, loss, offer)
+    return out, loss
 
 
 @pytest.mark.parametrize("guard", [0.0, 0.3, 0.5, 0.8, 1.0])
@@ -41,11 +42,11 @@ def test_against_brute_force(seed: int, sigma: float, guard: float) -> None:
     truth = look(
         estimate.arms.rewards, estimate.learned.theta, estimate.learned.gram_inverse, sigma, guard
     )
-    out, prospect = seen(data, sigma, guard)
-    assert prospect.best == truth.best
+    out, loss = seen(data, sigma, guard)
+    assert loss.best == truth.best
     np.testing.assert_allclose(np.exp(out.log_losses), truth.losses, rtol=1e-6)
-    assert prospect.evidence == pytest.approx(truth.evidence, rel=1e-9)
-    assert math.exp(prospect.log_loss) == pytest.approx(truth.loss, rel=1e-6)
+    assert loss.evidence == pytest.approx(truth.evidence, rel=1e-9)
+    assert math.exp(loss.log_loss) == pytest.approx(truth.loss, rel=1e-6)
     np.testing.assert_allclose(out.gains, truth.gains, rtol=2e-5, atol=1e-12)
 
 
@@ -53,13 +54,13 @@ def test_the_expected_loss_is_that_of_the_posterior_within_its_bounds() -> None:
     """Monte Carlo: between the largest L_z and their sum, and near E max_z (-<u_z, theta>)^+."""
     data = random_fed(3, k=6, d=3, n=12)
     estimate = data.estimate
-    _, prospect = seen(data, 0.5, 0.0)
+    _, loss = seen(data, 0.5, 0.0)
     draws = np.random.default_rng(0).multivariate_normal(
         estimate.learned.theta, 0.25 * estimate.learned.gram_inverse, size=400_000
     )
     means = draws @ estimate.arms.rewards.T
-    truth = (means.max(axis=1) - means[:, prospect.best]).mean()
-    assert math.exp(prospect.log_loss) == pytest.approx(truth, rel=0.15)
+    truth = (means.max(axis=1) - means[:, loss.best]).mean()
+    assert math.exp(loss.log_loss) == pytest.approx(truth, rel=0.15)
 
 
 @pytest.mark.parametrize("arm", range(5))
@@ -95,7 +96,7 @@ def test_arms_that_are_not_on_offer_neither_lose_nor_tell() -> None:
 
 def test_log_losses_below_all_floats() -> None:
     data = random_fed(1, k=4, d=2, n=2000)
-    out, prospect = seen(data, 1e-3, 2.0)
-    assert -1e9 < prospect.log_loss < -1000.0
+    out, loss = seen(data, 1e-3, 2.0)
+    assert -1e9 < loss.log_loss < -1000.0
     assert np.isfinite(out.gains).all()
     assert (out.gains >= 0.0).all()

@@ -38,22 +38,22 @@ def test_the_level_is_the_residual_sum_of_squares_of_ridge_regression() -> None:
 @pytest.mark.parametrize("a", [0.5, 2.0, 6.0])
 def test_the_score_is_a_normal_quantile_of_the_same_probability(n: int, a: float) -> None:
     estimate, _, _ = learned(1, n)
-    found, slope = score(estimate, a)
+    found, slope = score(estimate.noise, a)
     truth = norm.isf(t(n + 1).sf(a))
     assert found == pytest.approx(truth, rel=0.006 if n > 3 else 0.02)
     h = 1e-6
-    ahead, behind = (score(estimate, a * (1.0 + sign * h))[0] for sign in (1, -1))
+    ahead, behind = (score(estimate.noise, a * (1.0 + sign * h))[0] for sign in (1, -1))
     assert slope == pytest.approx((ahead - behind) / (2.0 * h), rel=1e-6)
 
 
 def test_known_noise_has_nothing_to_learn() -> None:
     estimate = least_squares(bandit_model(np.eye(2), 0.3), 0.1)
     observe(estimate, 0, 5.0)
-    assert score(estimate, 1.5) == (1.5, 1.5)
+    assert score(estimate.noise, 1.5) == (1.5, 1.5)
     assert noise_level(estimate) == 0.3
 
 
 def test_scores_at_the_ends() -> None:
     estimate, _, _ = learned(2, 5)
-    assert score(estimate, 0.0) == (0.0, 0.0)
-    assert math.isfinite(score(estimate, 1e100)[0])
+    assert score(estimate.noise, 0.0) == (0.0, 0.0)
+    assert math.isfinite(score(estimate.noise, 1e100)[0])

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from sightline.core.confidence.growth import solve_growth
 from sightline.core.confidence.learned import (
-    GivenNorm,
-    KnownLevel,
     LearnedConfidence,
-    learned_norm,
+    bounded_norm,
+    known_level,
     student_level,
+    unbounded_norm,
 )
 from sightline.core.confidence.levels import LEVELS, LOG_2, Level, level_in_round, log_inverse_delta
 from sightline.core.confidence.rules import ConfidenceRule, register_confidence
@@ -76,7 +76,7 @@ class LogDet(ConfidenceRule):
     ) -> LogDetConfidence | LearnedConfidence:
         """Coefficient for one problem."""
         if self.norm_bound is None:
-            return self._learned(d, KnownLevel(noise_std**2), regulariser)
+            return self._learned(d, known_level(noise_std**2), regulariser)
         radius = math.sqrt(regulariser) * self.norm_bound
         return LogDetConfidence(LEVELS[self.delta], float(self.factor), noise_std**2, radius)
 
@@ -86,7 +86,7 @@ class LogDet(ConfidenceRule):
 
     def _learned(self, d: int, noise: Any, regulariser: float) -> LearnedConfidence:
         bound = self.norm_bound
-        norm = learned_norm(d) if bound is None else GivenNorm(regulariser * bound * bound)
+        norm = unbounded_norm(d) if bound is None else bounded_norm(regulariser * bound * bound)
         return LearnedConfidence(LEVELS[self.delta], float(self.factor), noise, norm)
 
 

@@ -14,12 +14,13 @@ A row y of Y_x is what an observation of arm x tells; in a bandit it is x itself
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, positive, whole, within
+from sightline.core.estimation.noise import Noise
 from sightline.core.estimation.table import Arms
 from sightline.core.persistence import persists
 
@@ -55,7 +56,7 @@ class LeastSquares(NamedTuple):
     arms: Arms
     scratch: Scratch
     regulariser: float  # lambda
-    noise: Any  # sigma^2, or an EstimatedNoise
+    noise: Noise
 
 
 @invariant(LeastSquares)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.estimate import Learned, LeastSquares, Scratch
-from sightline.core.estimation.noise import EstimatedNoise, note_error, weak_guess
+from sightline.core.estimation.noise import Noise, known_noise, note_error, weak_guess
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.estimation.seen import (
     SeesLawStream,
@@ -70,7 +70,7 @@ def least_squares(
     *,
     reduce: bool = True,
     arms: Arms | None = None,
-    noise: EstimatedNoise | None = None,
+    noise: Noise | None = None,
 ) -> LeastSquares:
     """Estimates before any data.
 
@@ -84,7 +84,7 @@ def least_squares(
         Whether arms that do not span R^d are expressed in a basis of their span.
     arms : Arms, optional
         Table in coordinates of one's own, in place of that of the model.
-    noise : EstimatedNoise, optional
+    noise : Noise, optional
         To learn the noise level from a guess of one's own; by default it is that of the model,
         or learned where the model does not say it.
     """
@@ -110,10 +110,10 @@ def least_squares(
     return state
 
 
-def _noise_of(model: Model) -> float | EstimatedNoise:
+def _noise_of(model: Model) -> Noise:
     """Take sigma^2 from a model, or begin to learn it."""
     if model.noise_known:
-        return model.noise_std**2
+        return known_noise(model.noise_std**2)
     if model.observations_per_round > 1:
         raise ValueError(
             "the noise level can be learned from outcomes of one number; this problem shows "
@@ -171,7 +171,7 @@ def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[
         learned.since_refresh[0] = REFRESH_AFTER_UPDATES
     shrink = 1.0 / q
     step = (value - mean) * shrink
-    note_error(state.noise, (value - mean) * step)
+    note_error(state.noise, (value - mean) * step, 1.0)
     for i in range(d):
         learned.theta[i] += w[i] * step
         for j in range(d):  # w_i w_j = w_j w_i: symmetric to the last bit

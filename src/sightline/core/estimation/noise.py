@@ -1,13 +1,21 @@
-"""The noise level: a number that is known, or one that the outcomes tell.
+"""The variance of the noise: a number that is known, or an estimate from the outcomes.
 
-| symbol                                             | here                    |
-|----------------------------------------------------|-------------------------|
-| sigma^2, or its estimate                           | ``noise_variance``      |
-| RSS = sum r^2 - theta-hat^T V theta-hat            | ``EstimatedNoise.errors`` |
+| symbol                                                        | here                        |
+|---------------------------------------------------------------|-----------------------------|
+| sigma^2, or its estimate                                      | ``variance_of``             |
+| sigma_0, the guess, and n_0, the outcomes that it counts as   | ``prior_count`` = n_0       |
+| n_0 sigma_0^2                                                 | ``prior_errors``            |
+| RSS = sum of e_i^2 / (1 + w_i)                                | ``errors``                  |
+| n, the sum of what outcomes count as                          | ``weight``                  |
 
-Where sigma is known, an estimate keeps sigma^2, a plain number.  Where it is not, it keeps an
-:class:`EstimatedNoise`, to which every outcome adds its squared error over one plus its squared
-width: the residual sum of squares of ridge regression, as a sum of positive terms.
+If sigma is unknown, its estimate is
+
+    sigma^2 = (n_0 sigma_0^2 + RSS) / (n_0 + n).
+
+An outcome with the error e and the predictive variance sigma^2 (1 + w) adds e^2 / (1 + w) to RSS.
+For least squares the sum is the residual sum of squares of ridge regression, as a sum of positive
+terms, and every outcome counts as one.  For the Gaussian posterior, whose prior may be wide, an
+outcome counts as 1 / (1 + w): the first outcome of an arm says hardly anything about the noise.
 """
 
 from __future__ import annotations
@@ -18,76 +26,90 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, within
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 
 __all__ = [
     "WEAK_COUNT",
     "WEAK_SHARE",
-    "EstimatedNoise",
+    "Noise",
     "estimated_noise",
+    "known_noise",
     "noise_variance",
     "note_error",
+    "variance_of",
     "weak_guess",
 ]
 
-# A guess that is hardly believed: it counts as a tenth of an outcome, and is taken for a hundred
-# times too large.  One that is too small costs little, one that is too large a lot
+# A weak guess counts as a tenth of an outcome, at a hundredth of the level that was guessed.  A
+# guess that is too small costs little, one that is too large a lot
 # (see sightline.core.confidence.learned).
 WEAK_COUNT, WEAK_SHARE = 0.1, 0.01
 
 
-class EstimatedNoise(NamedTuple):
-    """A noise level learned from the outcomes, after a guess."""
+class Noise(NamedTuple):
+    """The variance of the noise, known or estimated; see the table above.
 
-    noise_std: float  # the guess
-    prior_count: float  # outcomes that it counts for
-    errors: NDArray[np.float64]  # (1,): RSS
+    The arrays are empty if the variance is known, so that such a state is saved without them.
+    """
 
-
-@invariant(EstimatedNoise)
-def _check(part: EstimatedNoise, name: str) -> None:
-    within(f"{name}.errors", part.errors, 0.0, ends=False)
-
-
-def estimated_noise(noise_std: float, prior_count: float) -> EstimatedNoise:
-    """Noise before any outcome."""
-    return EstimatedNoise(noise_std, prior_count, np.zeros(1))
+    known: bool
+    variance: float  # sigma^2 if it is known, else sigma_0^2
+    prior_count: float
+    prior_errors: float
+    errors: NDArray[np.float64]  # (1,) or (0,)
+    weight: NDArray[np.float64]  # (1,) or (0,)
 
 
-def weak_guess(noise_std: float) -> EstimatedNoise:
-    """Noise before any outcome, of which hardly anything is known."""
+@invariant(Noise)
+def _check(noise: Noise, name: str) -> None:
+    within(f"{name}.errors", noise.errors, 0.0, ends=False)
+    within(f"{name}.weight", noise.weight, 0.0, ends=False)
+
+
+def known_noise(variance: float) -> Noise:
+    """Noise of known variance."""
+    return Noise(True, variance, 0.0, 0.0, np.zeros(0), np.zeros(0))
+
+
+def estimated_noise(
+    noise_std: float, prior_count: float, errors: float = 0.0, weight: float = 0.0
+) -> Noise:
+    """Noise to be estimated after a guess of sigma; by default before any outcome."""
+    prior_errors = prior_count * noise_std * noise_std
+    return Noise(
+        known=False,
+        variance=noise_std * noise_std,
+        prior_count=prior_count,
+        prior_errors=prior_errors,
+        errors=np.array([errors]),
+        weight=np.array([weight]),
+    )
+
+
+def weak_guess(noise_std: float) -> Noise:
+    """Noise to be estimated after a guess that is hardly believed."""
     return estimated_noise(WEAK_SHARE * noise_std, WEAK_COUNT)
 
 
-@generic
 @compiled
-def _variance(noise: Any, rounds: int) -> float:
-    """sigma^2 after so many outcomes; where it is known, ``noise`` is that number."""
-    variance: float = noise
-    return variance
-
-
-@_variance.register(EstimatedNoise)
-@compiled
-def _estimated_variance(noise: EstimatedNoise, rounds: int) -> float:
-    n = noise.prior_count
-    total: float = n * noise.noise_std * noise.noise_std + noise.errors[0]
-    return total / (n + rounds)
+def variance_of(noise: Noise) -> float:
+    """sigma^2, or its estimate."""
+    if noise.known:
+        return noise.variance
+    estimate: float = (noise.prior_errors + noise.errors[0]) / (noise.prior_count + noise.weight[0])
+    return estimate
 
 
 @compiled
 def noise_variance(estimate: Any) -> float:
-    """sigma^2 of an estimate, as far as it is known."""
-    return _variance(estimate.noise, estimate.learned.rounds[0])
+    """sigma^2 of an estimate, or its estimate."""
+    variance: float = variance_of(estimate.noise)
+    return variance
 
 
-@generic
 @compiled
-def note_error(noise: Any, square: float) -> None:
-    """Take note of a squared error, over one plus its squared width; not where sigma is known."""
-
-
-@note_error.register(EstimatedNoise)
-@compiled
-def _note_square(noise: EstimatedNoise, square: float) -> None:
-    noise.errors[0] += square
+def note_error(noise: Noise, square: float, weight: float) -> None:
+    """Add e^2 / (1 + w) of an outcome, and what it counts as, unless sigma is known."""
+    if not noise.known:
+        noise.errors[0] += square
+        noise.weight[0] += weight

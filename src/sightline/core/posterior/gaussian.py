@@ -13,7 +13,7 @@ triangular solve, and no inverse that could drift.  R and R^-T b follow the data
 
 Where sigma is not known, prior and noise have it as their common unit: ``noise_std`` is 1, and the
 posterior given sigma is N(P^-1 b, sigma^2 P^-1).  The mean does not depend on sigma; for the
-covariance an estimate takes its place (:class:`UnknownNoise`).
+covariance an estimate takes its place (:mod:`sightline.core.estimation.noise`).
 
 Clicks and counts have a normal law in place of their posterior, whose mean and precision are found
 anew after every outcome: :mod:`sightline.core.posterior.laplace`.
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered
 from sightline.core.consistency import invariant, positive, within
+from sightline.core.estimation.noise import Noise, known_noise, note_error, variance_of
 from sightline.core.linalg.cholesky import rank_one_update, solve
 from sightline.core.linalg.vectors import inner_products
 from sightline.core.model import check_signal
@@ -39,7 +40,6 @@ __all__ = [
     "OneNumber",
     "Posterior",
     "SeveralNumbers",
-    "UnknownNoise",
     "absorb",
     "absorb_seen",
     "best_under",
@@ -55,8 +55,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# A guess of the noise level counts as this much of an outcome.
-_GUESS_WEIGHT = 0.1
+_UNIT = known_noise(1.0)  # the unit is that of the rewards
 
 
 @persists()
@@ -73,34 +72,6 @@ class SeveralNumbers(NamedTuple):
     rows: Array  # (k, p, d)
 
 
-class KnownNoise(NamedTuple):
-    """The noise level is known: the unit is that of the rewards."""
-
-    code: int = 0  # numba knows no empty named tuples
-
-
-_KNOWN = KnownNoise()
-
-
-class UnknownNoise(NamedTuple):
-    """Sums from which sigma is estimated.
-
-    An outcome of predictive variance sigma^2 (1 + w) adds its squared error over 1 + w to the
-    errors, and 1 / (1 + w) to the weight: where the prior is wide, a first look at an arm says
-    hardly anything about the noise.
-    """
-
-    guess: float  # of sigma; hardly believed
-    errors: Array  # (1,)
-    weight: Array  # (1,)
-
-
-@invariant(UnknownNoise)
-def _check_noise(noise: UnknownNoise, name: str) -> None:
-    within(f"{name}.errors", noise.errors, 0.0, ends=False)
-    within(f"{name}.weight", noise.weight, 0.0, ends=False)
-
-
 @persists("factor", "whitened")
 class Posterior(NamedTuple):
     """Gaussian posterior over theta; see the table above."""
@@ -113,7 +84,7 @@ class Posterior(NamedTuple):
     scaled: Array  # scratch (d,): a row of an update, in units of the noise
     means: Array  # scratch (k,)
     seen: Any  # OneNumber, SeveralNumbers or Fitted
-    noise: Any = _KNOWN  # or UnknownNoise
+    noise: Noise = _UNIT
     precision: float = 1.0  # 1 / prior_std^2
 
 
@@ -131,7 +102,7 @@ def gaussian_posterior(
     rows: Array,
     noise_std: float,
     prior_std: float,
-    noise: KnownNoise | UnknownNoise = _KNOWN,
+    noise: Noise = _UNIT,
 ) -> Posterior:
     """Prior, before any data; ``rows``, (k, d) or (k, p, d), are what playing an arm shows.
 
@@ -168,49 +139,26 @@ def absorb_seen(seen: Any, posterior: Posterior, arm: int, outcome: Any) -> None
     raise TypeError(f"nothing is seen by a {type(seen).__name__}")
 
 
-@generic
-def noise_unit(noise: Any) -> float:
-    """Say in which unit of the rewards a posterior has its covariance: 1 if sigma is known."""
-    raise TypeError(f"unsupported noise {type(noise).__name__}")
-
-
-@noise_unit.register(KnownNoise)
 @compiled
-def _known_unit(noise: KnownNoise) -> float:
-    return 1.0
+def noise_unit(noise: Noise) -> float:
+    """Return the unit of the covariance, in rewards: sigma, or 1 if the rewards are the unit."""
+    return math.sqrt(variance_of(noise))
 
 
-@noise_unit.register(UnknownNoise)
 @compiled
-def _estimated_unit(noise: UnknownNoise) -> float:
-    guess = _GUESS_WEIGHT * noise.guess * noise.guess
-    return math.sqrt((guess + noise.errors[0]) / (_GUESS_WEIGHT + noise.weight[0]))
-
-
-@generic
-def _rotate(noise: Any, posterior: Posterior, value: float) -> None:
-    """Rotate a scaled row and its value into the posterior."""
-    raise TypeError(f"unsupported noise {type(noise).__name__}")
-
-
-@_rotate.register(KnownNoise)
-@compiled
-def _rotate_only(noise: KnownNoise, posterior: Posterior, value: float) -> None:
-    rank_one_update(posterior.factor, posterior.scaled, posterior.whitened, value)
-
-
-@_rotate.register(UnknownNoise)
-@compiled
-def _rotate_and_note(noise: UnknownNoise, posterior: Posterior, value: float) -> None:
-    factor = posterior.factor
+def _rotate(posterior: Posterior, value: float) -> None:
+    """Rotate the scaled row and its value into the posterior; note the error of the value."""
+    factor, noise = posterior.factor, posterior.noise
+    if noise.known:
+        rank_one_update(factor, posterior.scaled, posterior.whitened, value)
+        return
     growth = 0.0  # log(1 + w)
     for i in range(factor.shape[0]):
         growth -= 2.0 * math.log(factor[i, i])
     left = rank_one_update(factor, posterior.scaled, posterior.whitened, value)
     for i in range(factor.shape[0]):
         growth += 2.0 * math.log(factor[i, i])
-    noise.errors[0] += left * left
-    noise.weight[0] += math.exp(-growth)
+    note_error(noise, left * left, math.exp(-growth))
 
 
 @compiled
@@ -218,7 +166,7 @@ def _absorb_row(posterior: Posterior, row: Array, value: float) -> None:
     scaled = posterior.scaled
     for i in range(scaled.shape[0]):
         scaled[i] = row[i] / posterior.noise_std
-    _rotate(posterior.noise, posterior, value / posterior.noise_std)
+    _rotate(posterior, value / posterior.noise_std)
 
 
 @absorb_seen.register(OneNumber)

@@ -29,11 +29,11 @@ from sightline.core.confidence.rules import ridge
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe, show_arms
 from sightline.core.estimation.likelihood import write_factor
+from sightline.core.estimation.noise import WEAK_COUNT, estimated_noise
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
     Posterior,
-    UnknownNoise,
     absorb_seen,
     gaussian_posterior,
     log_det_seen,
@@ -88,7 +88,7 @@ def posterior_for(model: Model, prior_std: float | None) -> Posterior:
         rows = actions
     if model.noise_known:
         return gaussian_posterior(actions, rows, unit, prior_std)
-    unknown = UnknownNoise(model.noise_std, np.zeros(1), np.zeros(1))
+    unknown = estimated_noise(model.noise_std, WEAK_COUNT)
     return gaussian_posterior(actions, rows, unit, prior_std, unknown)
 
 

@@ -1,47 +1,53 @@
-"""What stopping now is expected to lose, and how fast playing an arm makes it less.
+"""The expected loss of stopping now, and the gain of each arm: how much it lowers the log loss.
 
 | symbol                                     | here                 | shape  |
 |--------------------------------------------|----------------------|--------|
-| u_z = x-hat - z, g_z = <u_z, theta-hat>    | ``alternatives.shortfalls`` | (k,) |
+| u_z = x-hat - z, <u_z, theta-hat>          | ``alternatives.shortfalls`` | (k,) |
 | s_z, the squared norm of u_z in V^-1       | ``alternatives.separations`` | (k,) |
-| a_z = g_z / (sigma sqrt(s_z)), its score   |                      |        |
+| g_z, the gap of z in rewards               | ``gaps``             | (k,)   |
+| a_z, the score of <u_z, theta-hat> / (sigma sqrt(s_z)) | ``a``    |        |
 | log L_z                                    | ``log_losses``       | (k,)   |
 | e_z = d log L_z / d log sqrt(s_z)          | ``elasticities``     | (k,)   |
 | q_z                                        | ``weights``          | (k,)   |
 | I(x)                                       | ``gains``            | (k,)   |
-| log L, m                                   | ``Prospect``         | numbers |
-| what z pays less than x-hat: g_z           | ``falls``            | (k,)   |
+| log L, m                                   | ``ExpectedLoss``     | numbers |
 
-Under the posterior, z is better than x-hat by L_z = E (-<u_z, theta>)^+ = sigma sqrt(s_z) psi(a_z)
-on average, psi(a) = E (Z - a)^+.  The loss of playing x-hat for ever is E max_z (-<u_z, theta>)^+,
-which lies between the largest L_z and their sum; alternatives overlap in the event that several
-are better:
+**Loss.**  Under the posterior z is better than x-hat by E (-<u_z, theta>)^+ on average, that is
 
-    L = sum_z L_z / (1 + (sum_z P_z - max_z P_z) / 2),        P_z = P(z is better than x-hat).
+    L_z = sigma sqrt(s_z) psi(a_z),    psi(a) = E (Z - a)^+ = phi(a) h(a).                (1)
 
-One more observation of x takes <u_z, V^-1 y>^2 / (1 + |y|^2) off s_z, hence, in nats of log L,
+To play x-hat permanently loses E max_z (-<u_z, theta>)^+ per round.  This lies between the largest
+L_z and their sum, since several alternatives may be better at once.  With P_z the probability that
+z is better than x-hat, it is about
 
-    I_z(x) = e_z |Y_x V^-1 u_z|^2 / (2 s_z (1 + |Y_x|^2)),     I(x) = sum_z q_z I_z(x),
+    L = sum_z L_z / (1 + (sum_z P_z - max_z P_z) / 2).                                    (2)
 
-with q_z proportional to L_z^eta, eta = 1 / sqrt(max(1, m)), m = min_z score^2 / 2.  For large a_z
-e_z is a_z^2, and I_z(x) the paper's gain: half of (<nu-hat(z) - theta-hat, x> / sigma)^2.
+**Gain.**  One more observation of x reduces s_z by <u_z, V^-1 y>^2 / (1 + |y|^2).  This is, in nats
+of log L,
 
-With contexts, which come with probabilities p_c, every z is compared with the best arm of its own
-context, L_z counts p_c times, and L is the sum over contexts.
+    I_z(x) = e_z |Y_x V^-1 u_z|^2 / (2 s_z (1 + |Y_x|^2)),     I(x) = sum_z q_z I_z(x),   (3)
 
-Of clicks and counts a_z is the signed root of the likelihood ratio, I_z(x) is e_z / a_z^2 times the
-divergence of what x shows under nu-hat(z), and L_z and g_z are in rewards: in units of the
-predictor <x, theta>, times the slope of the mean between x-hat and z.  Where there are contexts,
-the curvature of the likelihood is all that is used.
+with q_z proportional to L_z^eta, eta = 1 / sqrt(max(1, m)), m = min_z a_z^2 / 2.            (4)
+For large a_z, e_z is a_z^2 and I_z(x) the gain of the paper: half of (<nu-hat(z) - theta-hat, x> /
+sigma)^2.
 
-With a guard c in [0, 1] alternatives count for more: L_z (1 + b_z score_z^2 / 2) in place of L_z,
+**Contexts** have probabilities p_c.  Each z is compared with the best arm of its own context, L_z
+is multiplied by p_c, and L is the sum over contexts.
 
-    b_z = max(min(1, 2 c) j_z, 2 c - 1),    j_z = min(1, score_z^2 s_z / (2 + 2 s_z)),
+**Clicks and counts.**  a_z is the signed root of the likelihood ratio, and I_z(x) is e_z / a_z^2
+times the divergence between the outcomes of x under theta-hat and under nu-hat(z).  L_z and g_z are
+in rewards: the slope of the mean reward between x-hat and z converts the predictor <x, theta>.
+With contexts the curvature of the likelihood stands for all of this.
 
-j_z being the nats that one direct observation of <u_z, theta> would tell, at most 1.  With b_z = 1
-an alternative is tried about as often as by Thompson sampling.  Up to c = 1/2 that concerns what a
-few outcomes have settled; as data come in, j_z vanishes and the guard with it.  Beyond, the guard
-lasts; with c = 1 it is there for all alternatives and for ever.
+**Guard.**  A guard c in [0, 1] gives alternatives more weight: L_z (1 + b_z a_z^2 / 2) replaces
+L_z,
+
+    b_z = max(min(1, 2 c) j_z, 2 c - 1),    j_z = min(1, a_z^2 s_z / (2 + 2 s_z)).        (5)
+
+j_z is the information in one direct observation of <u_z, theta>, at most 1 nat.  With b_z = 1 an
+alternative is tried about as often as by Thompson sampling.  Up to c = 1/2 this concerns what a few
+outcomes have settled: as data come in, j_z vanishes and so does the guard.  Beyond, the guard
+lasts; with c = 1 it holds permanently for all alternatives.
 """
 
 from __future__ import annotations
@@ -54,11 +60,7 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import withhold
 from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
-from sightline.core.alternatives.half_spaces import (
-    HalfSpaces,
-    half_spaces,
-    rival_of,
-)
+from sightline.core.alternatives.half_spaces import half_spaces, rival_of
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
 from sightline.core.estimation.context_distribution import (
     ContextDistribution,
@@ -72,9 +74,9 @@ from sightline.core.model import Contexts
 from sightline.core.persistence import persists
 from sightline.core.posterior.normal import excess, log_density, mills_ratio
 from sightline.core.posterior.scores import noise_level, score
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 
-__all__ = ["Outlook", "Prospect", "expected_loss", "loss_gains", "outlook"]
+__all__ = ["ExpectedLoss", "Losses", "expected_loss", "loss_gains", "losses"]
 
 Array = NDArray[np.float64]
 
@@ -83,11 +85,14 @@ _TIED = 1e-6  # squared distance
 
 
 @persists()
-class Outlook(NamedTuple):
-    """Arrays of one view of the estimates; see the table above."""
+class Losses(NamedTuple):
+    """Losses and gains of all arms under one estimate; see the table above."""
 
     alternatives: Any  # HalfSpaces or LawHalfSpaces
-    falls: Array
+    by_likelihood: bool  # whether they are LawHalfSpaces
+    rewards: Array  # (k,): mean rewards at theta-hat, by likelihood; else empty
+    parameters: Array  # (k, d): nu-hat(z), by likelihood; else empty
+    gaps: Array  # by likelihood; else the shortfalls themselves
     frequencies: ContextDistribution
     log_losses: Array
     elasticities: Array
@@ -96,21 +101,24 @@ class Outlook(NamedTuple):
     differences: Array  # (d, k): u_z as columns
     form: Array  # (d, d)
     product: Array  # scratch (d, d)
-    gaps: Array  # scratch (k,)
+    costs: Array  # scratch (k,): for what a policy adds to the gaps
 
 
-def outlook(
+def losses(
     k: int,
     d: int,
     contexts: Contexts | None = None,
     frequencies: ContextDistribution | None = None,
     by_law: LawHalfSpaces | None = None,
-) -> Outlook:
-    """Arrays for k arms in d dimensions; alternatives by the law of the rewards, if given."""
+) -> Losses:
+    """Arrays for k arms in d dimensions; ``by_law``, if given, are alternatives by likelihood."""
     plain = half_spaces(k, contexts)
-    return Outlook(
+    return Losses(
         alternatives=plain if by_law is None else by_law,
-        falls=plain.shortfalls,
+        by_likelihood=by_law is not None,
+        rewards=np.zeros(0) if by_law is None else by_law.rewards,
+        parameters=np.zeros((0, 0)) if by_law is None else by_law.parameters,
+        gaps=plain.shortfalls if by_law is None else np.zeros(k),
         frequencies=frequencies or context_distribution(contexts, False),
         log_losses=np.zeros(k),
         elasticities=np.zeros(k),
@@ -119,12 +127,12 @@ def outlook(
         differences=np.zeros((d, k)),
         form=np.zeros((d, d)),
         product=np.zeros((d, d)),
-        gaps=np.zeros(k),
+        costs=np.zeros(k),
     )
 
 
-class Prospect(NamedTuple):
-    """That losses have been computed, and what they add up to.
+class ExpectedLoss(NamedTuple):
+    """The sum over all alternatives.
 
     Attributes
     ----------
@@ -143,19 +151,21 @@ class Prospect(NamedTuple):
 
 @compiled
 def _caution(guard: float, a: float, separation: float) -> float:
-    """Find b: j is what one more observation would tell, at most one nat."""
-    youth = min(1.0, 0.5 * a * a * separation / (1.0 + separation))
-    return max(min(1.0, 2.0 * guard) * youth, 2.0 * guard - 1.0)
+    """Compute b of (5)."""
+    information = min(1.0, 0.5 * a * a * separation / (1.0 + separation))  # j
+    return max(min(1.0, 2.0 * guard) * information, 2.0 * guard - 1.0)
 
 
 @compiled
 def expected_loss(
-    out: Outlook, view: LeastSquares, guard: float, best: int, offer: Any
-) -> Prospect:
-    """Write the losses of all alternatives on offer; return what they add up to: O(k d)."""
+    out: Losses, view: LeastSquares, guard: float, best: int, offer: Any
+) -> ExpectedLoss:
+    """Write the losses of all alternatives on offer, and return their sum: O(k d)."""
     alternatives = out.alternatives
     restrict_alternatives(offer, alternatives, compare(alternatives, view, best))
-    _measure_falls(alternatives, out, view, best)
+    if out.by_likelihood:
+        for z in range(out.gaps.shape[0]):
+            out.gaps[z] = max(out.rewards[best] - out.rewards[z], 0.0)
     log_sigma = math.log(noise_level(view))
     largest, total, evidence = -math.inf, 0.0, math.inf
     starts = alternatives.starts
@@ -170,59 +180,13 @@ def expected_loss(
         elif log_loss > -math.inf:
             total += math.exp(log_loss - largest)
     if largest == -math.inf:
-        return Prospect(best, -math.inf, math.inf)
-    return Prospect(best, largest + math.log(total), evidence)
-
-
-@generic
-def _measure_falls(alternatives: Any, out: Outlook, view: LeastSquares, best: int) -> None:
-    """Write what every arm pays less than x-hat."""
-    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
-
-
-@_measure_falls.register(HalfSpaces)
-@compiled
-def _falls_are_shortfalls(alternatives: Any, out: Outlook, view: LeastSquares, best: int) -> None:
-    pass  # the same memory
-
-
-@_measure_falls.register(LawHalfSpaces)
-@compiled
-def _fall_by_law(alternatives: LawHalfSpaces, out: Outlook, view: LeastSquares, best: int) -> None:
-    for z in range(out.falls.shape[0]):
-        out.falls[z] = max(alternatives.rewards[best] - alternatives.rewards[z], 0.0)
-
-
-@generic
-def _standing_of(alternatives: Any, out: Outlook, z: int, log_width: float) -> tuple[float, float]:
-    """Find a_z before its score, and the log of what the predictor is worth in rewards."""
-    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
-
-
-@_standing_of.register(HalfSpaces)
-@compiled
-def _normal_standing(
-    alternatives: Any, out: Outlook, z: int, log_width: float
-) -> tuple[float, float]:
-    return alternatives.shortfalls[z] / math.exp(log_width), 0.0
-
-
-@_standing_of.register(LawHalfSpaces)
-@compiled
-def _likelihood_standing(
-    alternatives: LawHalfSpaces, out: Outlook, z: int, log_width: float
-) -> tuple[float, float]:
-    """Take the signed root of the likelihood ratio, which is as good as normal."""
-    shortfall = alternatives.shortfalls[z]
-    worth = out.falls[z] / shortfall if shortfall > 0.0 else 0.0
-    if worth <= 0.0:  # a tie: at no distance, and as good as worth nothing
-        worth = 1e-12
-    return math.sqrt(alternatives.distances[z]), math.log(worth)
+        return ExpectedLoss(best, -math.inf, math.inf)
+    return ExpectedLoss(best, largest + math.log(total), evidence)
 
 
 @compiled
 def _losses_of_block(
-    out: Outlook,
+    out: Losses,
     view: LeastSquares,
     guard: float,
     log_sigma: float,
@@ -230,7 +194,7 @@ def _losses_of_block(
     start: int,
     stop: int,
 ) -> tuple[float, float]:
-    """Write the losses of one context; return the logarithm of their sum, and m."""
+    """Write the losses of one context; return the logarithm of (2), and m."""
     alternatives = out.alternatives
     largest, evidence = -math.inf, math.inf
     better, most_likely = 0.0, 0.0
@@ -239,11 +203,15 @@ def _losses_of_block(
         if alternatives.distances[z] == math.inf:  # x-hat, its twins, what is not on offer
             continue
         log_width = 0.5 * math.log(alternatives.separations[z]) + log_sigma
-        standing, log_slope = _standing_of(alternatives, out, z, log_width)
-        a, slope = score(view, standing)
-        log_width += log_slope
+        if out.by_likelihood:
+            deviations = math.sqrt(alternatives.distances[z])  # the root of the likelihood ratio
+        else:
+            deviations = alternatives.shortfalls[z] / math.exp(log_width)
+        a, slope = score(view.noise, deviations)
+        if out.by_likelihood:
+            log_width += math.log(_slope_of_reward(alternatives.shortfalls[z], out.gaps[z]))
         h, mills, log_phi = excess(a), mills_ratio(a), log_density(a)
-        out.log_losses[z] = log_width + log_phi + math.log(h)
+        out.log_losses[z] = log_width + log_phi + math.log(h)  # (1)
         caution = _caution(guard, a, alternatives.separations[z])
         out.log_losses[z] += math.log1p(0.5 * a * a * caution)
         out.log_losses[z] += log_share
@@ -263,12 +231,19 @@ def _losses_of_block(
 
 
 @compiled
-def _weigh(out: Outlook, prospect: Prospect) -> None:
-    """Write q."""
-    eta = 1.0 / math.sqrt(max(prospect.evidence, 1.0))
+def _slope_of_reward(shortfall: float, gap: float) -> float:
+    """Convert the predictor into rewards; a tie is at no distance, and as good as worth nothing."""
+    slope = gap / shortfall if shortfall > 0.0 else 0.0
+    return slope if slope > 0.0 else 1e-12
+
+
+@compiled
+def _weigh(out: Losses, loss: ExpectedLoss) -> None:
+    """Write q of (4)."""
+    eta = 1.0 / math.sqrt(max(loss.evidence, 1.0))
     total = 0.0
     for z in range(out.weights.shape[0]):
-        out.weights[z] = math.exp(eta * (out.log_losses[z] - prospect.log_loss))
+        out.weights[z] = math.exp(eta * (out.log_losses[z] - loss.log_loss))
         total += out.weights[z]
     for z in range(out.weights.shape[0]):
         out.weights[z] /= total
@@ -287,32 +262,28 @@ def _sandwich(inverse: Array, form: Array, product: Array) -> None:
 
 
 @compiled
-def loss_gains(out: Outlook, view: LeastSquares, prospect: Prospect, offer: Any) -> None:
-    """Write I(x) for all arms; zero for those not on offer: O(k d^2).
-
-    With W = V^-1 (sum_z q_z e_z / s_z u_z u_z^T) V^-1, I(x) is half of tr(Y_x W Y_x^T) over
-    1 + |Y_x|^2.
-    """
-    _weigh(out, prospect)
-    _gains_against(out.alternatives, out, view, prospect)
+def loss_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss, offer: Any) -> None:
+    """Write I(x) of (3) for all arms; zero for those not on offer: O(k d^2)."""
+    _weigh(out, loss)
+    if out.by_likelihood:
+        _gains_by_likelihood(out, view, loss.best)
+    else:
+        _normal_gains(out, view, loss)
     for x in range(out.gains.shape[0]):
         out.gains[x] /= 1.0 + max(view.arms.seen_widths[x], 0.0)
     withhold(offer, out.gains, 0.0)
 
 
-@generic
-def _gains_against(alternatives: Any, out: Outlook, view: LeastSquares, prospect: Prospect) -> None:
-    """Write the sum of q_z I_z(x), but for the denominator that all z share."""
-    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
-
-
-@_gains_against.register(HalfSpaces)
 @compiled
-def _normal_gains(alternatives: Any, out: Outlook, view: LeastSquares, prospect: Prospect) -> None:
+def _normal_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss) -> None:
+    """Write sum_z q_z I_z(x) (1 + |Y_x|^2), half of tr(Y_x W Y_x^T).
+
+    W = V^-1 (sum_z q_z e_z / s_z u_z u_z^T) V^-1.
+    """
     arms, differences, form = view.arms, out.differences, out.form
     products = view.scratch.products
     d, k = differences.shape
-    comparison = Comparison(prospect.best, 2.0 * prospect.evidence)
+    comparison = Comparison(loss.best, 2.0 * loss.evidence)
     for i in range(d):
         for z in range(k):
             rival = rival_of(out.alternatives, comparison, z)
@@ -332,14 +303,11 @@ def _normal_gains(alternatives: Any, out: Outlook, view: LeastSquares, prospect:
     quadratic_forms(arms.seen, arms, form, products, out.gains)
 
 
-@_gains_against.register(LawHalfSpaces)
 @compiled
-def _law_gains(
-    alternatives: LawHalfSpaces, out: Outlook, view: LeastSquares, prospect: Prospect
-) -> None:
-    """Measure by divergences: I_z(x) = e_z / a_z^2 d(x, z), which is the same for normal rewards.
+def _gains_by_likelihood(out: Losses, view: LeastSquares, best: int) -> None:
+    """Write the same from divergences d: I_z(x) = e_z / a_z^2 d(x, z).
 
-    An alternative at no distance tells nothing of divergences; it is moved to where they are small.
+    An alternative at no distance has no divergence; it is moved to a small distance.
     """
     arms, theta, products = view.arms, view.learned.theta, view.scratch.products
     shift = view.scratch.direction
@@ -348,17 +316,17 @@ def _law_gains(
     for z in range(out.weights.shape[0]):
         if out.weights[z] <= _NEGLIGIBLE_WEIGHT:
             continue
-        distance = alternatives.distances[z]
+        distance = out.alternatives.distances[z]
         if distance > _TIED:
             for i in range(shift.shape[0]):
-                shift[i] = alternatives.parameters[z, i] - theta[i]
+                shift[i] = out.parameters[z, i] - theta[i]
         else:
             distance = _TIED
-            scale = -math.sqrt(_TIED / alternatives.separations[z])
+            scale = -math.sqrt(_TIED / out.alternatives.separations[z])
             for i in range(shift.shape[0]):
                 shift[i] = 0.0
                 for j in range(shift.shape[0]):
-                    u_j = arms.rewards[prospect.best, j] - arms.rewards[z, j]
+                    u_j = arms.rewards[best, j] - arms.rewards[z, j]
                     shift[i] += scale * view.learned.gram_inverse[i, j] * u_j
         apart(arms.seen, arms, shift, products)
         share = 0.5 * out.weights[z] * out.elasticities[z] / distance

@@ -1,1 +1,0 @@
-"""Stakes, the default policy for practice, in its two forms."""
