@@ -99,6 +99,8 @@ def test_extreme_predictors_stay_finite() -> None:
                 cost(law, 0.5, u),
                 slope(law, 0.5, u),
                 divergence(law, 0.3, u),
+                divergence(law, u, 0.3),
+                divergence(law, u, 60.0),
             ):
                 assert math.isfinite(value)
             assert curvature(law, 0.5, u) >= 0.0

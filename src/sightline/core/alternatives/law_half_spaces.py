@@ -126,7 +126,7 @@ def _descend(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: 
             nu[i] += fraction * step[i]
         if squared <= _LAST_STEP * scale or fraction == 0.0:
             break
-    return max(2.0 * _loss(estimate, nu, step, 0.0), 0.0)  # rounding leaves less than nothing
+    return 2.0 * _loss(estimate, nu, step, 0.0)
 
 
 @compiled

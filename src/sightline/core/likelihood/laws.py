@@ -383,11 +383,10 @@ def _poisson_divergence(law: PoissonLaw, u: float, v: float) -> float:
     mean, step = _poisson_mean(law, u), v - u
     if abs(step) < _CLOSE:
         return 0.5 * mean * step * step * (1.0 + step / 3.0 + step * step / 12.0)
-    if v <= _LARGEST_LOG_COUNT:
+    if step < 30.0 and v <= _LARGEST_LOG_COUNT:
         return mean * (math.expm1(step) - step)
-    step = v - _LARGEST_LOG_COUNT
-    to_top = mean * (math.expm1(_LARGEST_LOG_COUNT - u) - (v - u))
-    return to_top + math.exp(_LARGEST_LOG_COUNT) * step * (1.0 + 0.5 * step)
+    beyond = max(v - _LARGEST_LOG_COUNT, 0.0)  # here e^step may have no number, e^v has one
+    return _poisson_mean(law, v) * (1.0 + beyond * (1.0 + 0.5 * beyond)) - mean * (1.0 + step)
 
 
 @compiled
