@@ -44,6 +44,8 @@ _MOST_OPEN = 1000
 _DECISION = 40_000
 #: Operations for every option that an answer and its entry in the log name with a probability.
 _NAMED = 1000
+#: Operations for every sample of a posterior, beside those for its options and features.
+_SAMPLE = 15
 #: Policies that solve a program for their allocation by Newton's method: times k d^4.
 _PROGRAMS = {"E4": 8, "ExploreThenAllocate": 8, "OAM": 8, "OSSB": 8}
 
@@ -126,7 +128,7 @@ def work_of(shape: Shape, policy: Policy, floor: float = 0.0) -> Work:
     if name == "IDS":
         each += k * k * d // 4
     if hasattr(policy, "samples"):
-        each += int(policy.samples) * k * d // 10
+        each += int(policy.samples) * (_SAMPLE + k * d // 5)
     if policy.probability_by_draws:
         once = LAW_DRAWS * (d * d + k * d) * max(int(getattr(policy, "redraws", 1)) // 100, 1)
     if policy.probability_by_draws or floor > 0.0:
