@@ -15,7 +15,7 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.engine.loop import streams
 from sightline.policies.base import Evidence, choose, inspect, update
-from sightline.policies.solid.policy import SOLIDState
+from sightline.policies.solid import SOLIDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from tests import naive, naive_rivals_solid
 from tests.marks import thorough, without_compilation

@@ -30,7 +30,7 @@ from sightline.policies.ossb import OSSB as OSSB
 from sightline.policies.pege import PEGE as PEGE
 from sightline.policies.phased_elimination import PhasedElimination as PhasedElimination
 from sightline.policies.primal_dual import PrimalDual as PrimalDual
-from sightline.policies.solid.policy import SOLID as SOLID
+from sightline.policies.solid import SOLID as SOLID
 from sightline.policies.stakes import Stakes as Stakes
 from sightline.policies.thompson import ThompsonSampling as ThompsonSampling
 from sightline.policies.top_two import TopTwo as TopTwo
