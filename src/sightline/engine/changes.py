@@ -37,9 +37,9 @@ from sightline.engine.options import Options
 from sightline.engine.turns import Standing
 from sightline.engine.units import GIVEN, Units, augmented
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
 from sightline.policies.reports import readapt
+from sightline.policies.scheduled_exploration import ScheduledExploration
 from sightline.policies.stakes.flight import InFlight
 from sightline.validation import number, scale
 
@@ -359,7 +359,7 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
                 part.noise.weight[0] = known.noise.weight[0]
         elif isinstance(part, InFlight):
             part.pulls[:k] = known.pulls
-        elif isinstance(part, Appointment | ContextDistribution):
+        elif isinstance(part, ScheduledExploration | ContextDistribution):
             pass  # the one was made among other options, of the other there is one context
         else:
             continue

@@ -10,9 +10,9 @@ from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import rival_of
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.foreseen import Foreseen, begin_now, foresee
-from sightline.core.information.marginal import Marginal
 from sightline.core.persistence import state_version
 from sightline.core.posterior.losses import Outlook, Prospect, expected_loss, loss_gains
+from sightline.core.ratio import Marginal
 from sightline.jit import compiled
 from sightline.policies.stakes.flight import see_all_landed
 

@@ -34,15 +34,14 @@ from sightline.core.estimation.context_distribution import (
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.foreseen import foreseen
 from sightline.core.estimation.noise import estimated_noise, weak_guess
-from sightline.core.information.marginal import marginal
-from sightline.core.information.ratio import Mixture
 from sightline.core.model import Model
 from sightline.core.posterior.losses import outlook
+from sightline.core.ratio import Mixture, marginal
 from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled, generic
-from sightline.policies.appointments import cancel
 from sightline.policies.base import Choice, Evidence, Policy, register_policy, spread
 from sightline.policies.reports import begin, best_on_offer, learn, report
+from sightline.policies.scheduled_exploration import cancel
 from sightline.policies.stakes.deterministic import Deterministic, choose_surely
 from sightline.policies.stakes.flight import in_flight, land, new_in_flight, take_off
 from sightline.policies.stakes.parts import StakesState, least_price, look_now

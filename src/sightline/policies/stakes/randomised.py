@@ -10,7 +10,7 @@ then explores.  At every round before, the probability of an exploration is the 
 that of drawing anew in each of them, to 10^300 rounds and beyond.
 
 With contexts, x-hat is the best arm of each.  The ratio is that of what is expected over all of
-them (:mod:`sightline.core.information.marginal`), so at most one context randomises.  While the
+them (:mod:`sightline.core.ratio`), so at most one context randomises.  While the
 policy is committed it is the one in which exploration is cheapest, with a probability q of its own.
 Rounds are marked with probability q, whatever their context; at a marked round the policy explores
 if it is that context's, and else draws the next mark.
@@ -35,12 +35,16 @@ from sightline.core.alternatives.half_spaces import context_of_arm
 from sightline.core.clock import Clock, first_after, log_round
 from sightline.core.estimation.context_distribution import SAMPLED, log_probability
 from sightline.core.estimation.seen import is_silent
-from sightline.core.information.marginal import Marginal, of_context, walk_chains
-from sightline.core.information.ratio import Mixture, Pairs, least_ratio
 from sightline.core.posterior.losses import Outlook, Prospect
+from sightline.core.ratio import Marginal, Mixture, of_context, pair_mixture, walk_chains
 from sightline.jit import compiled
-from sightline.policies.appointments import Appointment, appoint, keep, no_appointment
 from sightline.policies.base import Choice, choose_from
+from sightline.policies.scheduled_exploration import (
+    ScheduledExploration,
+    nothing_scheduled,
+    play_scheduled,
+    schedule,
+)
 from sightline.policies.stakes.parts import (
     KAPPA,
     StakesState,
@@ -62,12 +66,12 @@ _LEAST_LOG_LOSS = -300.0  # below, gaps and ratios have no floats; x-hat is play
 class Randomised(NamedTuple):
     """The rule, and what it has drawn."""
 
-    due: Appointment
+    due: ScheduledExploration
 
 
 def randomised() -> Randomised:
     """Rule without a commitment."""
-    return Randomised(no_appointment())
+    return Randomised(nothing_scheduled())
 
 
 class Law(NamedTuple):
@@ -123,7 +127,7 @@ def _least(
     """
     starts, distribution = out.alternatives.starts, out.frequencies
     if starts.shape[0] == 2:
-        pair = least_ratio(Pairs(0), out.gaps, out.gains, best)
+        pair = pair_mixture(out.gaps, out.gains, best)
         return best, pair.second, pair.probability, pair.probability
     walk = walk_chains(chain, starts, distribution.probabilities, out.gaps, out.gains)
     largest = walk.probability
@@ -185,11 +189,11 @@ def stakes_law(state: StakesState, offer: Any) -> Law:
 def choose_randomly(
     rule: Randomised, state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator
 ) -> Choice:
-    """Keep an appointment, or draw from the law."""
+    """Follow a scheduled exploration, or draw from the law."""
     due = rule.due
     if due.t[0] > 0 and offer.mask.shape[0] == 0:
         best = first_largest_offered(offer, state.estimate.arms.means)
-        choice = keep(due, best, clock, offer)
+        choice = play_scheduled(due, best, clock, offer)
         if choice.arm >= 0:
             return choice
     law = stakes_law(state, offer)
@@ -197,6 +201,6 @@ def choose_randomly(
         if law.log_until == math.inf or log_round(clock) <= law.log_until:
             return Choice(law.best, 1.0, first_after(law.log_until, clock))
         if law.committed:
-            return appoint(due, law.best, law.arm, law.log_probability, clock, offer, rng)
+            return schedule(due, law.best, law.arm, law.log_probability, clock, offer, rng)
     probability = math.exp(law.log_probability)
     return choose_from(Mixture(law.best, law.arm, probability, 0.0), clock, rng)
