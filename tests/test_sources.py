@@ -19,7 +19,7 @@ PACKAGE = Path(sl.__file__).parent
 
 def test_the_closure_has_everything_that_importing_loads() -> None:
     code = "import sys, {0}; print(*(m for m in sys.modules if m.split('.')[0] == 'sightline'))"
-    for module in ("sightline.engine.simulate", "sightline.policies.ids.policy"):
+    for module in ("sightline.engine.simulate", "sightline.policies.ids"):
         done = subprocess.run(
             [sys.executable, "-c", code.format(module)], capture_output=True, text=True, check=True
         )
@@ -45,7 +45,7 @@ def test_files_are_those_of_the_modules() -> None:
 
 def test_all_kinds_of_imports_are_read() -> None:
     text = """
-from sightline.core import clock, information as i
+from sightline.core import clock, linalg as i
 from sightline.jit import (
     compiled,  # and from sightline.files import nothing
     generic,
@@ -60,7 +60,7 @@ from sightlines import other
 """
     assert modules_named_in(text) == {
         "sightline.core.clock",
-        "sightline.core.information",
+        "sightline.core.linalg",
         "sightline.jit",
         "sightline.validation",
         "sightline.lab.store",

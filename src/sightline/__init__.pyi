@@ -25,9 +25,9 @@ from sightline.core.confidence.log_det import LogDet as LogDet
 from sightline.core.confidence.log_log import LogLog as LogLog
 from sightline.core.confidence.rules import ConfidenceRule as ConfidenceRule
 from sightline.core.confidence.rules import register_confidence as register_confidence
-from sightline.core.information.gains import register_information as register_information
-from sightline.core.information.gaps import register_gaps as register_gaps
-from sightline.core.information.round import Round as Round
+from sightline.core.gains import Round as Round
+from sightline.core.gains import register_information as register_information
+from sightline.core.gaps import register_gaps as register_gaps
 from sightline.core.likelihood.families import Bernoulli as Bernoulli
 from sightline.core.likelihood.families import Gaussian as Gaussian
 from sightline.core.likelihood.families import Likelihood as Likelihood

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sightline as sl
 from sightline.bounds.oracle import CoveringProgram, OracleRun, online_allocation, oracle_ids
-from sightline.core.information.ratio import AllMixtures, least_ratio
+from sightline.core.ratio import exact_mixture
 from tests.naive import Array
 
 # tests look at the gap themselves where it matters
@@ -127,7 +127,7 @@ def test_lemma_on_the_ids_distribution(seed: int, k: int, small: float) -> None:
     rng = np.random.default_rng(seed)
     gaps, gains = np.append(0.0, 0.1 + rng.random(k - 1)), np.append(0.0, rng.random(k - 1))
     delta = small * gaps[1:].min()
-    mixture = least_ratio(AllMixtures(), gaps + delta, gains, 0)
+    mixture = exact_mixture(gaps + delta, gains, 0)
     z = 1 + int((gaps[1:] / gains[1:]).argmin())
     law = np.zeros(k)  # at delta = Delta(z) all of it is on z: compare laws, not supports
     law[mixture.first] += 1 - mixture.probability

@@ -15,9 +15,8 @@ from sightline.core.alternatives.comparison import (
 from sightline.core.alternatives.half_spaces import half_spaces
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, least_squares, observe
-from sightline.core.information.gaps import optimistic_arm
-from sightline.core.information.round import Round, weighing, workspace
-from sightline.core.information.weights import learning_rate_rule
+from sightline.core.gains import Round, learning_rate_rule, workspace
+from sightline.core.gaps import optimistic_arm
 from sightline.core.model import bandit_model
 from sightline.core.posterior.samples import Samples
 from sightline.jit import uncached
@@ -86,7 +85,7 @@ def round_of(
         comparison=compare_to_best(alternatives, estimate),
         beta=beta,
         ucb_arm=optimistic_arm(estimate, beta, ALL_ARMS),
-        weighing=weighing(learning_rate_rule(learning_rate, k)),
+        learning_rate=learning_rate_rule(learning_rate, k),
         work=workspace(k, d),
     )
 

@@ -112,7 +112,7 @@ def test_other_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ("module", "decides"),
     [
         ("engine.simulate", True),
-        ("policies.ids.policy", True),
+        ("policies.ids", True),
         ("core.estimation.least_squares", True),
         ("problems.noise", True),
         ("policies.lin_ucb", False),

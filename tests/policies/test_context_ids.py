@@ -8,7 +8,7 @@ import pytest
 
 import sightline as sl
 from sightline.core.clock import clock_at, is_before
-from sightline.core.information.round import LEAST_M
+from sightline.core.gains import LEAST_M
 from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import choose, inspect, law, update
 from tests import naive, naive_contexts

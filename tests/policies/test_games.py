@@ -14,7 +14,7 @@ from sightline.core.clock import FAR, Clock, clock_at, is_before
 from sightline.core.model import Model, bandit_model
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, inspect, update
-from sightline.policies.ids.bayesian import current_bayesian_gains
+from sightline.policies.bayesian_ids import current_bayesian_gains
 from tests import naive
 from tests import naive_games_policies as truth
 from tests.engine.test_simulate import identical

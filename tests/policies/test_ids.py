@@ -15,7 +15,7 @@ from sightline.core.clock import clock_at, is_before
 from sightline.core.confidence.rules import ConfidenceRule, needs_norm_bound
 from sightline.engine.loop import streams
 from sightline.engine.simulate import Run
-from sightline.policies.ids.policy import IDSState, ids_distribution
+from sightline.policies.ids import IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems import end_of_optimism, large_gaps
 from tests import naive, naive_family

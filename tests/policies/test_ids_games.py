@@ -9,7 +9,7 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.information.gaps import GAPS
+from sightline.core.gaps import GAPS
 from sightline.core.persistence import persistent_arrays
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, law, update
@@ -38,7 +38,7 @@ def test_an_arm_that_shows_nothing_teaches_nothing(policy: sl.Policy) -> None:
     update(state, clock_at(20), 0, noise.standard_normal(2))
     after = kept(state)
     changed = {name for name in after if after[name] != before[name]}
-    assert all(name.startswith(("due.", "rule.due.")) for name in changed)
+    assert all(name.startswith(("scheduled.", "rule.due.")) for name in changed)
 
 
 @without_compilation
@@ -71,7 +71,7 @@ def test_silent_rounds_are_drawn_with_the_law_that_is_told() -> None:
     rng = np.random.default_rng(1)
     waits = []
     for _ in range(4000):
-        state.due.t[0] = 0
+        state.scheduled.t[0] = 0
         choice = choose(state, clock, ALL_ARMS, rng)
         wake = choice.wake[0] if choice.arm != 2 else 1000
         waits.append(wake - 1000)
@@ -101,9 +101,9 @@ def test_where_nothing_can_be_seen_nothing_is_asked(horizon: int) -> None:
     ids=["bandit", "noise levels", "shows what it pays", "game", "several numbers"],
 )
 def test_gaps_by_default(problem: Any, gaps: str) -> None:
-    assert sl.IDS().start(problem.model).rules.gaps == GAPS[gaps]
+    assert sl.IDS().start(problem.model).gap_rule == GAPS[gaps]
     given = sl.IDS(gaps="difference-to-best").start(problem.model)
-    assert given.rules.gaps == GAPS["difference-to-best"]
+    assert given.gap_rule == GAPS["difference-to-best"]
 
 
 @thorough

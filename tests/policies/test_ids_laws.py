@@ -15,7 +15,7 @@ from sightline.core.likelihood.laws import GaussianLaw
 from sightline.core.model import bandit_model
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, inspect, update
-from sightline.policies.ids.policy import ids_distribution
+from sightline.policies.ids import ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.noise import draw
 from tests import naive, naive_laws

@@ -19,7 +19,7 @@ from sightline.engine.loop import walk
 from sightline.lab.specification import from_toml, to_toml
 from sightline.policies.base import choose, started
 from sightline.policies.catalogue import POLICIES, build, describe
-from sightline.policies.ids.state import IDSState, ids_distribution
+from sightline.policies.ids import IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.catalogue import build as build_problem
 from sightline.problems.catalogue import describe as describe_problem

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.law_terms import terms_of
 from sightline.bounds.within_polytope import cover
-from sightline.core.information.ratio import AllMixtures, cheapest_arm, exact_mixture
+from sightline.core.ratio import cheapest_arm, exact_mixture
 from sightline.jit import compiled_apart
 from sightline.validation import entries, finite_array, instance, scale, shown
 
@@ -273,7 +273,7 @@ def _play(
         else:
             for x in range(k):
                 raised[x] = gaps[x] + error / math.sqrt(counts[0])
-            mixture = exact_mixture(AllMixtures(0), raised, gains, best)
+            mixture = exact_mixture(raised, gains, best)
             p = mixture.probability
             _add(constraints, mixture.first, 1.0 - p, losses, allocation)
             _add(constraints, mixture.second, p, losses, allocation)

@@ -30,7 +30,7 @@ def watch(
     """
     with in_a_sentence(f"cannot write {out}"):
         from sightline.cli.arguments import parse_bandit, parse_policies
-        from sightline.policies.ids.policy import IDS
+        from sightline.policies.ids import IDS
         from sightline.report.watch import write_watch_page
 
         world = parse_bandit(problem)

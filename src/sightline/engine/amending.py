@@ -33,9 +33,9 @@ from sightline.engine.exact_data import ExactData, Sums
 from sightline.engine.ledger import Told
 from sightline.engine.turns import Standing
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.appointments import Appointment, cancel
 from sightline.policies.base import Policy
 from sightline.policies.reports import readapt
+from sightline.policies.scheduled_exploration import ScheduledExploration, cancel
 from sightline.validation import SMALLEST
 
 __all__ = ["amended"]
@@ -141,7 +141,7 @@ def _correct(state: Any, table: Table, policy: Policy, moments: _Moments) -> Non
         elif isinstance(part, Posterior):
             _correct_posterior(part, moments)
             corrected.add(id(part.whitened))
-        elif isinstance(part, Appointment):
+        elif isinstance(part, ScheduledExploration):
             interpreted(cancel)(part)
     if not corrected:
         raise ValueError(f"{policy} keeps no sums of rewards, of which one could be amended")

@@ -37,9 +37,9 @@ from sightline.engine.options import Options
 from sightline.engine.turns import Standing
 from sightline.engine.units import GIVEN, Units, augmented
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.appointments import Appointment
 from sightline.policies.base import Policy, law, started
 from sightline.policies.reports import readapt
+from sightline.policies.scheduled_exploration import ScheduledExploration
 from sightline.policies.stakes import OpenDecisions
 from sightline.validation import number, scale
 
@@ -362,7 +362,7 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
             _adopt_noise(part.noise, known.noise, ratio)
         elif isinstance(part, OpenDecisions) and not part.stream:
             part.pulls[:k] = known.pulls
-        elif isinstance(part, Appointment | ContextDistribution):
+        elif isinstance(part, ScheduledExploration | ContextDistribution):
             pass  # the one was made among other options, of the other there is one context
         else:
             continue

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, is_before, log_round
-from sightline.core.information.gains import INFORMATION, weigh_arms
+from sightline.core.gains import INFORMATION
 from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.loop import walk
 from sightline.jit import compiled
 from sightline.policies.base import update
-from sightline.policies.ids.bayesian import (
+from sightline.policies.bayesian_ids import (
     BAYESIAN_INFORMATION,
     BayesianIDS,
     BayesianState,
     current_bayesian_gains,
 )
-from sightline.policies.ids.policy import IDS, IDSState, ids_distribution
+from sightline.policies.ids import IDS, IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.bandit import LinearBandit
 from sightline.validation import entries, instance, integer, one_of
@@ -119,8 +119,8 @@ def _probe(name: str, driver: IDS, problem: LinearBandit, state: IDSState) -> An
     if name in BAYESIAN_INFORMATION:
         return BayesianIDS(information=name).start(problem.model)
     probe = dataclasses.replace(driver, information=name).start(problem.model)
-    weighing = probe.weighing._replace(largest_m=state.weighing.largest_m)
-    return probe._replace(estimate=state.estimate, weighing=weighing)
+    rate = probe.learning_rate._replace(largest_m=state.learning_rate.largest_m)
+    return probe._replace(estimate=state.estimate, learning_rate=rate)
 
 
 def _normalised(probe: Any) -> NDArray[np.float64]:
@@ -176,7 +176,7 @@ class RatioTrajectory:
 def _current_gains(state: IDSState) -> None:
     """Write the information gains of the current estimate into the workspace."""
     offer = state.estimate.arms.everything
-    weigh_arms(state, compare_to_best(state, offer), offer)
+    ids_distribution(state, compare_to_best(state, offer), offer)
 
 
 @compiled

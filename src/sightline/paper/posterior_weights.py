@@ -69,7 +69,7 @@ def apart(seed: int) -> dict[str, list[float]]:
             precision = np.linalg.inv(learned.gram_inverse) / problem.noise_std**2
             posterior, distances = sectors(problem.actions, learned.theta, precision)
             posterior[best], distances[best] = 0.0, math.inf
-            rates = math.log(problem.k) / math.sqrt(state.weighing.largest_m[0]), 1.0
+            rates = math.log(problem.k) / math.sqrt(state.learning_rate.largest_m[0]), 1.0
             for kind, eta in zip(KINDS, rates, strict=True):
                 weights = np.exp(-0.5 * eta * (distances - distances.min()))
                 change = np.abs(posterior / posterior.sum() - weights / weights.sum())

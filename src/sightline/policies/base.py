@@ -41,10 +41,10 @@ from sightline.core.clock import Clock
 from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.estimation.least_squares import show_arms
-from sightline.core.information.ratio import Mixture
 from sightline.core.linalg.vectors import draw_index
 from sightline.core.model import Model
 from sightline.core.persistence import State
+from sightline.core.ratio import Mixture
 from sightline.jit import compiled, compiled_apart, generic
 from sightline.validation import flag, instance
 

@@ -13,13 +13,13 @@ from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.log_log import LogLog
 from sightline.core.unknown import described_fields
 from sightline.policies.base import Policy
+from sightline.policies.bayesian_ids import BayesianIDS as BayesianIDS
 from sightline.policies.e4 import E4 as E4
 from sightline.policies.explore_then_allocate import ExploreThenAllocate as ExploreThenAllocate
 from sightline.policies.gcb import GCB as GCB
 from sightline.policies.glm_ucb import GLMUCB as GLMUCB
 from sightline.policies.greedy import EpsilonGreedy as EpsilonGreedy
-from sightline.policies.ids.bayesian import BayesianIDS as BayesianIDS
-from sightline.policies.ids.policy import IDS as IDS
+from sightline.policies.ids import IDS as IDS
 from sightline.policies.lin_imed import LinIMED as LinIMED
 from sightline.policies.lin_med import LinMED as LinMED
 from sightline.policies.lin_ucb import LinUCB as LinUCB

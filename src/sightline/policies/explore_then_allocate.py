@@ -41,7 +41,7 @@ from sightline.core.consistency import indices, invariant, within
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, observe
 from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
-from sightline.core.information.gaps import optimistic_arm
+from sightline.core.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled

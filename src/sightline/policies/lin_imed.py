@@ -35,7 +35,7 @@ from sightline.core.confidence.rules import (
 )
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm
-from sightline.core.information.gaps import optimistic_arm, upper_bound
+from sightline.core.gaps import optimistic_arm, upper_bound
 from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, Supports, register_policy

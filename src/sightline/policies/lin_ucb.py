@@ -41,7 +41,7 @@ from sightline.core.confidence.rules import (
 )
 from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.information.gaps import optimistic_arm
+from sightline.core.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy

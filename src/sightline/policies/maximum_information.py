@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round
+from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
@@ -38,8 +39,7 @@ from sightline.core.confidence.rules import (
     valid_rule,
 )
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.information.gains import log_det_gains
-from sightline.core.information.gains_of_widths import gains_along, write_widest
+from sightline.core.gains import gains_along, log_det_gains, write_widest
 from sightline.core.linalg.vectors import first_largest
 from sightline.core.model import Model
 from sightline.core.persistence import persists
@@ -50,7 +50,6 @@ from sightline.policies.reports import (
     compare_to_best,
     learn,
     report_commitment,
-    settled_until_round,
 )
 
 __all__ = ["MaximumInformation", "MaximumInformationState"]
@@ -138,7 +137,8 @@ def choose_maximum_information(
 ) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else learn most."""
     comparison = compare_to_best(state, offer)
-    wake = settled_until_round(state, comparison, clock)
+    log_det = state.estimate.learned.log_det[0]
+    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     return Choice(_most_telling(state, comparison, clock), 1.0, clock)

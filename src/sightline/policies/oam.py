@@ -73,7 +73,7 @@ from sightline.core.estimation.unregularised import (
     spans,
     unregularised,
 )
-from sightline.core.information.gaps import optimistic_arm
+from sightline.core.gaps import optimistic_arm
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled

@@ -26,57 +26,57 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sightline.core.action_set import ActionSet, withhold
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
+from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.confidence.rules import (
+    ConfidenceRule,
+    local_beta,
+    valid_regulariser,
+    valid_rule,
+)
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.information.gains import INFORMATION, weigh_arms
-from sightline.core.information.gains_of_alternatives import PlainGain
-from sightline.core.information.gaps import EmpiricalGaps, FlooredGaps, ValueGaps
-from sightline.core.information.ratio import cheapest_arm
-from sightline.core.information.round import Weighing, Workspace, weighing, workspace
-from sightline.core.information.weights import learning_rate_rule
+from sightline.core.gains import (
+    INFORMATION,
+    LearningRate,
+    Round,
+    Workspace,
+    gains_on_offer,
+    learning_rate_rule,
+    workspace,
+)
+from sightline.core.gaps import EMPIRICAL, FLOORED, GAPS, gap_estimates, optimistic_arm
 from sightline.core.model import Model
+from sightline.core.ratio import cheapest_arm
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, Supports, register_policy
-from sightline.policies.reports import (
-    begin,
-    compare_to_best,
-    learn,
-    report_commitment,
-    settled_until_round,
-)
-from sightline.validation import one_of
+from sightline.policies.reports import begin, compare_to_best, learn, report_commitment
+from sightline.validation import LARGEST, one_of
 
 __all__ = ["PrimalDual", "PrimalDualState"]
 
-_GAPS = {"floored": FlooredGaps(), "empirical": EmpiricalGaps(), "value": ValueGaps()}
+_GAPS = {"floored": FLOORED, "empirical": EMPIRICAL, "value": GAPS["value"]}
 _CANDIDATES = ("others", "all")
 _OPTIMISM = {
-    "none": PlainGain(),
+    "none": INFORMATION["plain"].rule,
     "all": INFORMATION["halfspace"].rule,
     "ucb": INFORMATION["halfspace-ucb"].rule,
 }
 
 
-class Rules(NamedTuple):
-    """The gap in the numerator and the gain in the denominator of the price."""
-
-    information: Any
-    gaps: Any
-
-
 class PrimalDualState(NamedTuple):
-    """Estimates from exploration rounds, and what a round computes from them."""
+    """Estimates from exploration rounds, the rules of a configuration, and a workspace."""
 
     estimate: LeastSquares
     confidence: Any
-    rules: Rules
-    explores_best: bool  # whether x-hat is a candidate
     alternatives: HalfSpaces
-    weighing: Weighing
+    gap_rule: Any  # numerator of the price
+    learning_rate: LearningRate
+    gain_rule: Any  # denominator of the price
+    explores_best: bool  # whether x-hat is a candidate
     work: Workspace
 
 
@@ -145,39 +145,48 @@ class PrimalDual(Policy):
         return PrimalDualState(
             estimate=estimate,
             confidence=confidence,
-            rules=Rules(
-                information=_OPTIMISM[self.optimism],
-                gaps=_GAPS[self.gaps],
-            ),
-            explores_best=self.candidates == "all",
             alternatives=half_spaces(k),
-            weighing=weighing(learning_rate_rule(self.learning_rate, k)),
+            gap_rule=_GAPS[self.gaps],
+            learning_rate=learning_rate_rule(self.learning_rate, k),
+            gain_rule=_OPTIMISM[self.optimism],
+            explores_best=self.candidates == "all",
             work=workspace(k, d),
         )
 
 
 @compiled
-def _best_response(state: PrimalDualState, comparison: Comparison, offer: Any) -> int:
-    """Arm of least gap per gain."""
-    weigh_arms(state, comparison, offer)
-    work, separations = state.work, state.alternatives.separations
+def choose_primal_dual(
+    state: PrimalDualState, clock: Clock, offer: ActionSet, rng: np.random.Generator
+) -> Choice:
+    """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play the arm of least price."""
+    # x-hat_s, nu-hat_s(z) and m_s
+    comparison = compare_to_best(state, offer)
+    # exploitation condition (E)
+    log_det = state.estimate.learned.log_det[0]
+    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
+    if is_before(clock, wake):
+        return Choice(comparison.best, 1.0, wake)
+    return Choice(_best_response(state, comparison, offer), 1.0, clock)
+
+
+@compiled
+def _best_response(state: PrimalDualState, comparison: Comparison, offer: ActionSet) -> int:
+    """Arm of least gap per gain: argmin_x Delta(x) / I_s(x)."""
+    estimate, work, separations = state.estimate, state.work, state.alternatives.separations
+    learned = estimate.learned
+    beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
+    ucb_arm = optimistic_arm(estimate, beta, offer)
+    round_ = Round(
+        estimate, state.alternatives, comparison, beta, ucb_arm, state.learning_rate, work
+    )
+    gap_estimates(state.gap_rule, round_, work.gaps)
+    gains_on_offer(state.gain_rule, round_, offer)
+    withhold(offer, work.gaps, LARGEST)
     if not state.explores_best:
         for x in range(work.gains.shape[0]):
             if separations[x] <= 0.0:  # x-hat and its twins
                 work.gains[x] = 0.0
     return cheapest_arm(work.gaps, work.gains, comparison.best)
-
-
-@compiled
-def choose_primal_dual(
-    state: PrimalDualState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
-    """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play the arm of least price."""
-    comparison = compare_to_best(state, offer)
-    wake = settled_until_round(state, comparison, clock)
-    if is_before(clock, wake):
-        return Choice(comparison.best, 1.0, wake)
-    return Choice(_best_response(state, comparison, offer), 1.0, clock)
 
 
 register_policy(PrimalDualState, choose=choose_primal_dual, update=learn, inspect=report_commitment)

@@ -37,7 +37,6 @@ __all__ = [
     "report",
     "report_commitment",
     "report_evidence",
-    "settled_until_round",
 ]
 
 
@@ -117,15 +116,6 @@ def compare_to_best(state: StateWithAlternatives, offer: Any) -> Comparison:
 
 
 @compiled
-def settled_until_round(
-    state: StateWithAlternatives, comparison: Comparison, clock: Clock
-) -> Clock:
-    """First round >= now with m_s < beta_{s, t log t} / 2; before it, x-hat is settled."""
-    log_det = state.estimate.learned.log_det[0]
-    return next_exploration(state.confidence, log_det, comparison.least, clock)
-
-
-@compiled
 def report(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta_{s, t log t} / 2, on which the policy itself never acts."""
     comparison = compare_to_best(state, offer)
@@ -139,7 +129,7 @@ def report_evidence(state: StateWithAlternatives, comparison: Comparison, clock:
     """Report what a comparison says, and until when x-hat is settled as things stand."""
     log_det = state.estimate.learned.log_det[0]
     beta = global_beta(state.confidence, log_det, log_round(clock))
-    wake = settled_until_round(state, comparison, clock)
+    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
     return Evidence(comparison.best, 0.5 * comparison.least, 0.5 * beta, wake)
 
 

@@ -39,7 +39,7 @@ x-hat is then learned from at longer and longer intervals, not before the round 
     t kappa L / (least g_x) = e^-2 / m^2.                                                     (4)
 
 *Contexts.*  x-hat is the best arm of each context.  The ratio is that of expectations over all
-contexts (:mod:`sightline.core.information.marginal`), so at most one context randomises.  During a
+contexts (:mod:`sightline.core.ratio`), so at most one context randomises.  During a
 commitment it is the context in which exploration is cheapest, with a probability q of its own:
 rounds are marked with probability q, whatever their context.  At a marked round the policy explores
 if it is that context's, and else draws the next mark.
@@ -110,8 +110,6 @@ from sightline.core.estimation.seen import (
     SeesStream,
     is_silent,
 )
-from sightline.core.information.marginal import Marginal, marginal, of_context, walk_chains
-from sightline.core.information.ratio import Mixture, Pairs, least_ratio
 from sightline.core.likelihood.laws import information
 from sightline.core.model import Model
 from sightline.core.persistence import persists, state_version
@@ -122,9 +120,16 @@ from sightline.core.posterior.losses import (
     loss_gains,
     losses,
 )
+from sightline.core.ratio import (
+    Marginal,
+    Mixture,
+    marginal,
+    of_context,
+    pair_mixture,
+    walk_chains,
+)
 from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled, generic
-from sightline.policies.appointments import Appointment, appoint, cancel, keep, no_appointment
 from sightline.policies.base import (
     Choice,
     Evidence,
@@ -135,6 +140,13 @@ from sightline.policies.base import (
     spread,
 )
 from sightline.policies.reports import begin, best_on_offer, learn, report
+from sightline.policies.scheduled_exploration import (
+    ScheduledExploration,
+    cancel,
+    nothing_scheduled,
+    play_scheduled,
+    schedule,
+)
 from sightline.validation import flag, number, one_of, scale
 
 __all__ = [
@@ -274,7 +286,7 @@ class Stakes(Policy):
             alternatives=now.alternatives if by_law[0] is None else half_spaces_for(estimate),
             randomised=self.randomised,
             guard=float(self.guard),
-            due=no_appointment(),
+            due=nothing_scheduled(),
             open_decisions=_no_open_decisions(estimate, bool(model.stream)),
             now=now,
             expected=foreseen(estimate),
@@ -348,7 +360,7 @@ class StakesState(NamedTuple):
     alternatives: Any  # for reports: those of ``now``, or by the likelihood of the rewards
     randomised: bool
     guard: float
-    due: Appointment  # the next exploration of a commitment; the randomised form only
+    due: ScheduledExploration  # the next exploration of a commitment; the randomised form only
     open_decisions: OpenDecisions
     now: Losses  # under ``expected``
     expected: Foreseen  # the estimate with all open decisions told
@@ -486,7 +498,7 @@ def _least_ratio(
         out.costs[x] = out.gaps[x] + stake
     starts, distribution = out.alternatives.starts, out.frequencies
     if starts.shape[0] == 2:
-        pair = least_ratio(Pairs(0), out.costs, out.gains, best)
+        pair = pair_mixture(out.costs, out.gains, best)
         return best, pair.second, pair.probability, pair.probability
     walk = walk_chains(chain, starts, distribution.probabilities, out.costs, out.gains)
     largest = walk.probability
@@ -536,7 +548,7 @@ def _choose_randomised(
     due = state.due
     if due.t[0] > 0 and offer.mask.shape[0] == 0:
         best = first_largest_offered(offer, state.estimate.arms.means)
-        choice = keep(due, best, clock, offer)
+        choice = play_scheduled(due, best, clock, offer)
         if choice.arm >= 0:
             return choice
     found = exploration(state, offer)
@@ -544,7 +556,7 @@ def _choose_randomised(
         if found.log_until == math.inf or log_round(clock) <= found.log_until:
             return Choice(found.best, 1.0, first_after(found.log_until, clock))
         if found.committed:
-            return appoint(due, found.best, found.arm, found.log_probability, clock, offer, rng)
+            return schedule(due, found.best, found.arm, found.log_probability, clock, offer, rng)
     probability = math.exp(found.log_probability)
     return choose_from(Mixture(found.best, found.arm, probability, 0.0), clock, rng)
 

@@ -36,6 +36,7 @@ from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, is_before
+from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
@@ -65,7 +66,6 @@ from sightline.policies.reports import (
     begin,
     compare_to_best,
     report_commitment,
-    settled_until_round,
 )
 from sightline.validation import integer, scale
 
@@ -202,7 +202,8 @@ def choose_top_two(
 ) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
     comparison = compare_to_best(state, offer)
-    wake = settled_until_round(state, comparison, clock)
+    log_det = state.estimate.learned.log_det[0]
+    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     return Choice(_leader_or_challenger(state, comparison, offer, rng), math.nan, clock)
@@ -240,7 +241,8 @@ def law_top_two(
 ) -> None:
     """Write the shares of the arms in many draws, as ThompsonSampling does."""
     comparison = compare_to_best(state, offer)
-    if is_before(clock, settled_until_round(state, comparison, clock)):
+    log_det = state.estimate.learned.log_det[0]
+    if is_before(clock, next_exploration(state.confidence, log_det, comparison.least, clock)):
         put_all_on(comparison.best, probabilities)
         return
     withhold_all(probabilities)

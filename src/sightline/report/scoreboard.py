@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from sightline.lab.experiment import Experiment
 from sightline.policies.base import Policy
+from sightline.policies.bayesian_ids import BayesianIDS
 from sightline.policies.catalogue import describe
-from sightline.policies.ids.bayesian import BayesianIDS
 from sightline.policies.thompson import ThompsonSampling
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.suite import drawn_suite, standard_suite

@@ -13,7 +13,7 @@ import numpy as np
 
 from sightline.engine.frames import Frame, record_frames
 from sightline.files import write_atomically
-from sightline.policies.ids.policy import IDS
+from sightline.policies.ids import IDS
 from sightline.problems.bandit import LinearBandit
 from sightline.validation import instance
 

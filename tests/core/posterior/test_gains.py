@@ -15,7 +15,7 @@ from sightline.core.posterior.gains import bayesian_gains
 from sightline.core.posterior.joint import joint_law
 from sightline.core.posterior.samples import WIDTH, fixed_samples
 from sightline.policies.base import update
-from sightline.policies.ids.bayesian import BayesianIDS, BayesianState, bayesian_mixture
+from sightline.policies.bayesian_ids import BayesianIDS, BayesianState, bayesian_mixture
 from tests import naive, naive_bayes
 from tests.core.helpers import half_of
 from tests.naive import Array

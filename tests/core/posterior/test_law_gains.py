@@ -11,7 +11,7 @@ from sightline.core.model import bandit_model
 from sightline.core.posterior.gaussian import draw_parameter
 from sightline.core.posterior.laplace import laplace_posterior
 from sightline.policies.base import update
-from sightline.policies.ids.bayesian import BayesianIDS, bayesian_mixture
+from sightline.policies.bayesian_ids import BayesianIDS, bayesian_mixture
 from tests import naive_law_rivals, naive_laws
 from tests.core.estimation.test_likelihood import LAWS, draw
 from tests.marks import without_compilation

@@ -1,16 +1,23 @@
 """Bayesian information-directed sampling (Russo, Van Roy, 2014; 2018), with a Gaussian posterior.
 
-A round minimises (expected gap)^2 / (expected gain) over distributions on the arms, where
+| symbol                 | here                          | shape |
+|------------------------|-------------------------------|-------|
+| posterior of theta, prior N(0, prior_std^2 I) | ``posterior`` |  |
+| p(z) = P(x* = z)       | ``cells``                     | (c,)  |
+| Delta(x) = E max_z <z, theta> - <x, E theta>  | ``gaps`` | (k,) |
+| I(x)                   | ``gains``                     | (k,)  |
+| mu                     | ``Mixture``                   | two arms |
 
-    Delta(x) = E max_z <z, theta> - <x, E theta>
+A round minimises Delta(mu)^2 / I(mu) over distributions mu on the arms, where
+
     I(x) = sum_z p(z) (E[<x, theta> | x* = z] - <x, E theta>)^2       "variance"
     I(x) = I(x*; y | x)                                               "mutual-information"
 
-and all expectations are those of the posterior, prior N(0, prior_std^2 I).  If one arm is the
-best with probability one it is played.  Guarantee: Bayesian regret at most sqrt(d H(x*) n / 2) for
-rewards of range one, H(x*) the entropy of the best arm under the prior.  In a game, where an arm
-shows Y_x theta and not what it pays, the variance is that of what it shows, summed over its p
-numbers; the guarantee is for bandits, and mutual information is for bandits only.
+and all expectations are those of the posterior.  If one arm is the best with probability one it is
+played.  Guarantee: Bayesian regret at most sqrt(d H(x*) n / 2) for rewards of range one, H(x*) the
+entropy of the best arm under the prior.  In a game, where the outcome of an arm is Y_x theta and
+not its reward, the variance is that of the outcome, summed over its p numbers; the guarantee is
+for bandits, and mutual information is for bandits only.
 
 Clicks and counts: the posterior is that of Laplace, gaps are those of mean rewards, and the gain
 is the variance of E[mean reward | x*] over that of a reward
@@ -23,7 +30,7 @@ regret that grows linearly.  In the plane ``posterior="angular"`` is exact and n
 
 Cost per round: O(M c d) at first, c the number of arms that can be best, and far less when most
 samples agree; see :mod:`sightline.core.posterior.samples`.  Mutual information costs O(k M d) more,
-and so do clicks and counts.  It learns from every round and never commits.
+and so do clicks and counts.  The policy learns from every round and never commits.
 """
 
 from __future__ import annotations
@@ -37,7 +44,6 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.clock import Clock
-from sightline.core.information.ratio import SAMPLING, Mixture, least_ratio
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.angles import plane_angles
@@ -68,6 +74,7 @@ from sightline.core.posterior.gaussian import (
 from sightline.core.posterior.laplace import posterior_for
 from sightline.core.posterior.law_gains import law_variance
 from sightline.core.posterior.samples import fixed_samples, samples_size
+from sightline.core.ratio import SAMPLING, Mixture, least_ratio
 from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled
 from sightline.policies.base import (
@@ -94,19 +101,6 @@ Array = NDArray[np.float64]
 BAYESIAN_INFORMATION = ("variance", "mutual-information")
 _SAMPLING = {name: SAMPLING[name] for name in ("pair", "exact")}
 _POSTERIOR = ("samples", "angular")
-
-
-@persists()
-class BayesianState(NamedTuple):
-    """Posterior, and what a round computes from it."""
-
-    posterior: Posterior
-    source: Any  # Samples or Angles
-    information: Any  # Variance, RowVariance, LawVariance or MutualInformation
-    sampling: Any  # Pairs or AllMixtures
-    cells: Cells
-    gaps: Array  # (k,)
-    gains: Array  # (k,)
 
 
 @dataclass(frozen=True)
@@ -209,20 +203,45 @@ def _vertices(model: Model) -> NDArray[np.int64]:
     return hull_vertices(model.rewards)
 
 
+@persists()
+class BayesianState(NamedTuple):
+    """Posterior, the rules of a configuration, and a workspace."""
+
+    posterior: Posterior
+    source: Any  # Samples or Angles
+    information: Any  # Variance, RowVariance, LawVariance or MutualInformation
+    sampling: int  # a Sampling
+    cells: Cells
+    gaps: Array  # (k,)
+    gains: Array  # (k,)
+
+
 @compiled
-def bayesian_mixture(state: BayesianState, offer: Any) -> Mixture:
+def choose_bayesian(
+    state: BayesianState, clock: Clock, offer: ActionSet, rng: np.random.Generator
+) -> Choice:
+    """Draw from the IDS distribution of the current posterior."""
+    return choose_from(bayesian_mixture(state, offer), clock, rng)
+
+
+@compiled
+def bayesian_mixture(state: BayesianState, offer: ActionSet) -> Mixture:
     """IDS distribution of the current posterior; gaps and gains are left in the state."""
-    cells = state.cells
+    posterior, source, cells = state.posterior, state.source, state.cells
+    # p(z) = P(x* = z), for the arms z that can be best
     admit(offer, cells)
-    leader = whiten(state.posterior, cells)
-    excess = measure_cells(state.source, cells, leader)
-    best = bayesian_gaps(state.information, state.source, cells, leader, excess, offer, state.gaps)
+    leader = whiten(posterior, cells)
+    excess = measure_cells(source, cells, leader)
+    # Delta(x) = E max_z <z, theta> - <x, E theta>
+    best = bayesian_gaps(state.information, source, cells, leader, excess, offer, state.gaps)
     if is_settled(cells, leader):  # nothing to learn, and the ratio would be 0 / 0
         arm = cells.vertices[leader]
         return Mixture(arm, arm, 0.0, 0.0)
-    bayesian_gains(state.information, state.source, cells, leader, state.gains)
+    # I(x): variance of E[<x, theta> | x*], or mutual information of x* and y
+    bayesian_gains(state.information, source, cells, leader, state.gains)
     withhold(offer, state.gains, 0.0)
     withhold(offer, state.gaps, LARGEST)
+    # mu = argmin Delta(mu)^2 / I(mu)
     return least_ratio(state.sampling, state.gaps, state.gains, best)
 
 
@@ -233,21 +252,13 @@ def current_bayesian_gains(state: BayesianState, offer: ActionSet) -> None:
 
 
 @compiled
-def choose_bayesian(
-    state: BayesianState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
-    """Draw from the IDS distribution."""
-    return choose_from(bayesian_mixture(state, offer), clock, rng)
-
-
-@compiled
 def update_bayesian(state: BayesianState, clock: Clock, arm: int, outcome: Any) -> None:
     """Posterior after one more observation."""
     absorb(state.posterior, arm, outcome)
 
 
 @compiled
-def inspect_bayesian(state: BayesianState, clock: Clock, offer: Any) -> Evidence:
+def inspect_bayesian(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
     """Best arm of the posterior mean; the policy has no confidence level."""
     theta = state.cells.theta
     posterior_mean(state.posterior, theta)
@@ -256,7 +267,11 @@ def inspect_bayesian(state: BayesianState, clock: Clock, offer: Any) -> Evidence
 
 @compiled
 def law_bayesian(
-    state: BayesianState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+    state: BayesianState,
+    clock: Clock,
+    offer: ActionSet,
+    rng: np.random.Generator,
+    probabilities: Array,
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     spread(bayesian_mixture(state, offer), probabilities)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.information.weights import mixing_weights
+from sightline.core.gains import mixing_weights
 from tests import naive
 
 seeds = st.integers(0, 2**32 - 1)

@@ -1,19 +1,33 @@
 """Asymptotically optimal information-directed sampling (Algorithm 1 of the paper) and its family.
 
+| symbol                          | here                                      | shape |
+|---------------------------------|-------------------------------------------|-------|
+| t                               | ``clock``                                 |       |
+| s - 1, V_s^-1, theta-hat_s      | ``estimate.learned``                      |       |
+| <x, theta-hat_s>                | ``estimate.arms.means``                   | (k,)  |
+| x-hat_s                         | ``comparison.best``                       | int   |
+| squared norm of nu-hat_s(z) - theta-hat_s in V_s | ``alternatives.distances`` | (k,) |
+| 2 m_s                           | ``comparison.least``                      | number |
+| beta_{s, s^2}                   | ``beta``                                  | number |
+| Delta-hat_s(x)                  | ``work.gaps``                             | (k,)  |
+| q_s(z), eta_s                   | ``work.weights``, ``learning_rate``       | (k,)  |
+| I_s(x)                          | ``work.gains``                            | (k,)  |
+| mu_s                            | ``Mixture``                               | two arms |
+
 Guarantees: regret O(d sqrt(n) log n) in the worst case, O(d^3 log(n)^2 / Delta_min) given the
 smallest gap, and c* log n + o(log n), the best possible, as n grows (Kirschner, Lattimore,
 Vernade, Szepesvari, COLT 2021).  The paper extends them to the gains on half-spaces and cells,
 with the optimistic term for all arms or for the UCB arm; not to the other gains.
 
-Clicks and counts: the same algorithm with divergences in place of squared distances, which are
-the same thing for normal rewards.  Alternatives are nearest in log-likelihood
+Clicks and counts: the same algorithm with divergences in place of squared distances; for normal
+rewards the two are the same.  Alternatives are nearest in log-likelihood
 (:mod:`sightline.core.alternatives.law_half_spaces`).  The gain is
-sum_z q(z) (sqrt(2 d(x, z)) + sqrt(beta) w(x))^2 / 2, with the divergence d(x, z) of what x shows
-under nu-hat(z) and the width w(x) of what it shows by the curvature at theta-hat.  Gaps are those
-of mean rewards.  Proven is that the test of exploitation is right: it compares a likelihood ratio
-with a threshold that holds in all rounds at once (:mod:`sightline.core.estimation.likelihood`),
-given a bound on the norm of theta, for all links but the identity.  That regret is optimal in the
-limit is measured and not proven.
+sum_z q(z) (sqrt(2 d(x, z)) + sqrt(beta) w(x))^2 / 2, with the divergence d(x, z) of the outcomes of
+x under nu-hat(z) and the width w(x) of an outcome by the curvature at theta-hat.  Gaps are those of
+mean rewards.  The exploitation test is proven right: it compares a likelihood ratio with a
+threshold that holds in all rounds at once (:mod:`sightline.core.estimation.likelihood`), given a
+bound on the norm of theta, for all links but the identity.  That regret is optimal in the limit is
+measured and not proven.
 
 Cost per exploration round: O(p (k d + d^2)) for ``"halfspace"``, where p <= k is the number of
 alternatives whose weight is not negligible, O(k d^2) for ``"halfspace-ucb"``, and k quadratic
@@ -25,33 +39,43 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-# The two modules of gains are imported for what they register.
-import sightline.core.information.gains_of_alternatives
-import sightline.core.information.gains_of_widths  # noqa: F401
-from sightline.core.alternatives.comparison import Comparison
+from sightline.core.action_set import ActionSet, first_largest_offered, withhold
+from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
 from sightline.core.alternatives.half_spaces import HalfSpaces
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.alternatives.projections import Projections, projections
 from sightline.core.clock import Clock, first_after, is_before
+from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
+from sightline.core.confidence.rules import (
+    ConfidenceRule,
+    local_beta,
+    valid_regulariser,
+    valid_rule,
+)
 from sightline.core.estimation.context_distribution import SETS_KEPT
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.seen import is_silent
-from sightline.core.information.gains import INFORMATION
-from sightline.core.information.gaps import GAPS
-from sightline.core.information.ratio import SAMPLING
-from sightline.core.information.round import weighing, workspace
-from sightline.core.information.weights import learning_rate_rule
+from sightline.core.gains import (
+    INFORMATION,
+    LearningRate,
+    Round,
+    Workspace,
+    check_weights,
+    gains_on_offer,
+    learning_rate_rule,
+    workspace,
+)
+from sightline.core.gaps import GAPS, gap_estimates, optimistic_arm
 from sightline.core.model import Model
-from sightline.jit import compiled, generic
-from sightline.policies.appointments import Appointment, appoint, cancel, keep, no_appointment
+from sightline.core.ratio import SAMPLING, Mixture, least_ratio
+from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Policy,
@@ -61,30 +85,28 @@ from sightline.policies.base import (
     register_policy,
     spread,
 )
-from sightline.policies.ids.contextual import ACROSS, in_contexts
-from sightline.policies.ids.state import (
-    EXPLOITATION,
-    Discards,
-    IDSState,
-    Keeps,
-    Never,
-    Rules,
-    ids_distribution,
-)
+from sightline.policies.contextual_ids import RATIO_OF, in_contexts
 from sightline.policies.reports import (
     begin,
     best_on_offer,
     compare_to_best,
     learn,
     report_commitment,
-    settled_until_round,
 )
-from sightline.validation import one_of, shown
+from sightline.policies.scheduled_exploration import (
+    ScheduledExploration,
+    cancel,
+    nothing_scheduled,
+    play_scheduled,
+    schedule,
+)
+from sightline.validation import LARGEST, one_of, shown
 
 __all__ = ["IDS", "IDSState", "ids_distribution"]
 
+_EXPLOITATION = ("discard", "keep")
 
-#: Options of contextual IDS: the others look at one context.
+# Options of contextual IDS: the others look at one context.
 _CONTEXTUAL = {
     "information": ("halfspace", "log-det"),
     "sampling": ("pair", "exact"),
@@ -129,7 +151,7 @@ class IDS(Policy):
         M, within which alternatives are sought; all of R^d by default.
     contexts : {"contextual", "conditional"}
         In a problem with contexts, whether the information ratio is that of all contexts together
-        or that of the present one (:mod:`sightline.policies.ids.contextual`).  On a stream, past
+        or that of the present one (:mod:`sightline.policies.contextual_ids`).  On a stream, past
         sets of arms stand for those to come.
     context_law : {"known", "estimated"}
         How often each context comes: as the problem says, or as counted.
@@ -171,9 +193,9 @@ class IDS(Policy):
         valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
         valid_regulariser(self.regulariser, self.confidence)
-        one_of("contexts", self.contexts, ACROSS)
+        one_of("contexts", self.contexts, RATIO_OF)
         one_of("context_law", self.context_law, ("known", "estimated"))
-        one_of("exploitation", self.exploitation, EXPLOITATION)
+        one_of("exploitation", self.exploitation, _EXPLOITATION)
         if not isinstance(self.parameter_set, Polytope | None):
             raise ValueError(
                 f"parameter_set must be a Polytope or None, got {shown(self.parameter_set)}"
@@ -209,16 +231,14 @@ class IDS(Policy):
         state = IDSState(
             estimate=estimate,
             confidence=confidence,
-            rules=Rules(
-                information=INFORMATION[self.information].rule,
-                sampling=SAMPLING[self.sampling],
-                gaps=GAPS[self._gaps(model)],
-                exploitation=EXPLOITATION[self.exploitation],
-            ),
             alternatives=self._alternatives(estimate),
-            weighing=weighing(learning_rate_rule(self.learning_rate, model.count)),
+            gap_rule=GAPS[self._gaps(model)],
+            learning_rate=learning_rate_rule(self.learning_rate, model.count),
+            gain_rule=INFORMATION[self.information].rule,
+            sampling=SAMPLING[self.sampling],
+            keeps_data=self.exploitation == "keep",
+            scheduled=nothing_scheduled(),
             work=workspace(k, d),
-            due=no_appointment() if _some_are_silent(estimate) else Never(),
         )
         if model.contexts is None or len(model.contexts) == 1:
             return state
@@ -253,128 +273,101 @@ class IDS(Policy):
         return projections(k, d, cells, normals, bounds)
 
 
-def _some_are_silent(estimate: LeastSquares) -> bool:
-    """Whether some arms show nothing."""
-    silent = getattr(estimate.arms.seen, "silent", np.zeros(1, dtype=bool))
-    return bool(silent.any())
+class IDSState(NamedTuple):
+    """Estimates from exploration rounds, the rules of a configuration, and a workspace."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces | LawHalfSpaces | Projections
+    gap_rule: Any  # a GapEstimate, or one that was registered
+    learning_rate: LearningRate
+    gain_rule: Any  # of a class in gains.py, or one that was registered
+    sampling: int  # a Sampling
+    keeps_data: bool  # of exploitation rounds
+    scheduled: ScheduledExploration
+    work: Workspace
 
 
 @compiled
-def choose_ids(state: IDSState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
-    """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else draw from the IDS distribution."""
-    comparison = compare_to_best(state, offer)
-    wake = settled_until_round(state, comparison, clock)
+def choose_ids(state: IDSState, clock: Clock, offer: ActionSet, rng: np.random.Generator) -> Choice:
+    """One round t of Algorithm 1, with the estimates of exploration step s."""
+    # theta-hat_s and V_s are those of the last update
+    estimate, scheduled = state.estimate, state.scheduled
+    # x-hat_s = argmax_x <x, theta-hat_s>
+    best = first_largest_offered(offer, estimate.arms.means)
+    # nu-hat_s(z) = argmin |nu - theta-hat_s|^2 over parameters under which z is better than x-hat_s
+    comparison = compare(state.alternatives, estimate, best)
+    comparison = restrict_alternatives(offer, state.alternatives, comparison)
+    # exploitation condition (E): m_s >= beta_{s, t log t} / 2 until the round ``wake``
+    log_det = estimate.learned.log_det[0]
+    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
     if is_before(clock, wake):
-        return _exploit(state.rules.exploitation, comparison.best, clock, wake)
-    return _explore(state.due, state, comparison, clock, offer, rng)
-
-
-@generic
-def _exploit(exploitation: Any, best: int, clock: Clock, wake: Clock) -> Choice:
-    """Play x-hat, which is settled until a later round."""
-    raise TypeError(f"no way to exploit by {type(exploitation).__name__}")
-
-
-@_exploit.register(Discards)
-@compiled
-def _commit(exploitation: Discards, best: int, clock: Clock, wake: Clock) -> Choice:
-    return Choice(best, 1.0, wake)
-
-
-@_exploit.register(Keeps)
-@compiled
-def _look_on(exploitation: Keeps, best: int, clock: Clock, wake: Clock) -> Choice:
-    return Choice(best, 1.0, clock)
-
-
-@generic
-def _explore(
-    due: Any,
-    state: IDSState,
-    comparison: Comparison,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-) -> Choice:
-    """Draw from the IDS distribution."""
-    raise TypeError(f"no way to explore by a {type(due).__name__}")
-
-
-@_explore.register(Never)
-@compiled
-def _explore_now(
-    due: Never,
-    state: IDSState,
-    comparison: Comparison,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-) -> Choice:
-    return choose_from(ids_distribution(state, comparison, offer)[0], clock, rng)
-
-
-@_explore.register(Appointment)
-@compiled
-def _explore_when_due(
-    due: Appointment,
-    state: IDSState,
-    comparison: Comparison,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-) -> Choice:
-    """While x-hat shows nothing, draw in one step how long it is played.
-
-    The test of exploitation, which fails now, fails at every later round as well: nothing but the
-    time has changed, and the threshold grows with it.
-    """
-    best = comparison.best
-    if due.t[0] > 0 and offer.mask.shape[0] == 0:
-        choice = keep(due, best, clock, offer)
+        return Choice(best, 1.0, clock if state.keeps_data else wake)
+    if scheduled.t[0] > 0 and offer.mask.shape[0] == 0:
+        choice = play_scheduled(scheduled, best, clock, offer)
         if choice.arm >= 0:
             return choice
+    # sample x_s from mu_s
     mixture = ids_distribution(state, comparison, offer)[0]
-    silent = is_silent(state.estimate.arms.seen, best) and mixture.first == best
+    silent = is_silent(estimate.arms.seen, best) and mixture.first == best
     if not silent or offer.mask.shape[0] > 0:
         return choose_from(mixture, clock, rng)
-    if mixture.second == best or mixture.probability == 0.0:  # there is nothing to be seen
+    # While x-hat shows nothing, nothing but the time changes.  The test of exploitation, which
+    # fails now, fails at every later round as well, as the threshold grows with time; so the round
+    # in which another arm is drawn from mu_s can be drawn in one step.
+    if mixture.second == best or mixture.probability == 0.0:  # no arm shows anything
         return Choice(best, 1.0, first_after(math.inf, clock))
-    return appoint(due, best, mixture.second, math.log(mixture.probability), clock, offer, rng)
+    return schedule(
+        scheduled, best, mixture.second, math.log(mixture.probability), clock, offer, rng
+    )
+
+
+@compiled
+def ids_distribution(
+    state: IDSState, comparison: Comparison, offer: ActionSet
+) -> tuple[Mixture, float, int]:
+    """Return mu_s, beta_{s, s^2} and the UCB arm; gaps and gains are left in the workspace.
+
+    An arm that is not on offer gets a gain of zero at a huge gap, and is not played.
+    """
+    estimate, work = state.estimate, state.work
+    # beta_{s, s^2}, and the UCB arm: argmax_z <z, theta-hat_s> + beta^{1/2} |z|
+    beta = local_beta(state.confidence, estimate.learned.log_det[0], estimate.learned.rounds[0] + 1)
+    ucb_arm = optimistic_arm(estimate, beta, offer)
+    round_ = Round(
+        estimate, state.alternatives, comparison, beta, ucb_arm, state.learning_rate, work
+    )
+    # Delta-hat_s(x) = max_z (<z, theta-hat_s> + beta^{1/2} |z|) - <x, theta-hat_s>
+    gap_estimates(state.gap_rule, round_, work.gaps)
+    # eta_s = log(k) / sqrt(max_l m_l);  q_s(z) = exp(-eta_s / 2 |nu-hat_s(z) - theta-hat_s|^2)
+    # I_s(x) = 1/2 sum_z q_s(z) (|<nu-hat_s(z) - theta-hat_s, x>| + beta^{1/2} |x|)^2
+    gains_on_offer(state.gain_rule, round_, offer)
+    withhold(offer, work.gaps, LARGEST)
+    check_weights(state.gap_rule, work.gaps)
+    # mu_s = argmin_mu Delta-hat_s(mu)^2 / I_s(mu)
+    mixture = least_ratio(state.sampling, work.gaps, work.gains, comparison.best)
+    return mixture, beta, ucb_arm
 
 
 @compiled
 def update_ids(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from an outcome, which ends an appointment."""
+    """Learn from x_s and y_s, and s <- s + 1; this cancels a scheduled exploration."""
     learn(state, clock, arm, outcome)
-    _cancel(state.due)
-
-
-@generic
-def _cancel(due: Any) -> None:
-    """Drop an appointment that was made on grounds that have changed."""
-    raise TypeError(f"nothing to cancel for {type(due).__name__}")
-
-
-@_cancel.register(Never)
-@compiled
-def _cancel_nothing(due: Never) -> None:
-    pass
-
-
-_cancel.register(Appointment)(cancel)
+    cancel(state.scheduled)
 
 
 @compiled
 def law_ids(
     state: IDSState,
     clock: Clock,
-    offer: Any,
+    offer: ActionSet,
     rng: np.random.Generator,
     probabilities: NDArray[np.float64],
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     comparison = compare_to_best(state, offer)
-    if is_before(clock, settled_until_round(state, comparison, clock)):
+    log_det = state.estimate.learned.log_det[0]
+    if is_before(clock, next_exploration(state.confidence, log_det, comparison.least, clock)):
         put_all_on(comparison.best, probabilities)
     else:
         spread(ids_distribution(state, comparison, offer)[0], probabilities)

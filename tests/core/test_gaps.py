@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.estimation.least_squares import best_arm, least_squares
-from sightline.core.information.gaps import (
-    ValueGaps,
+from sightline.core.gaps import (
+    GAPS,
     gap_estimates,
     optimistic_arm,
     upper_bound,
@@ -29,7 +29,7 @@ def test_gaps_and_optimism(seed: int, beta: float, k: int, d: int, n: int) -> No
     truth = naive.value_gaps(estimate.arms.rewards, theta, V, beta)
     gaps = np.zeros(k)
     round_ = round_of(estimate, beta=beta)
-    gap_estimates(ValueGaps(), round_, gaps)
+    gap_estimates(GAPS["value"], round_, gaps)
     assert round_.ucb_arm == int(np.argmax(scores))
     ours = [upper_bound(estimate, beta, x) for x in range(k)]
     scale = np.abs(scores).max() + np.abs(truth).max()
@@ -44,7 +44,7 @@ def test_gap_is_distance_to_the_best_plus_estimation_error(
 ) -> None:
     estimate = random_fed(seed, k, d, n).estimate
     gaps = np.zeros(k)
-    gap_estimates(ValueGaps(), round_of(estimate, beta=beta), gaps)
+    gap_estimates(GAPS["value"], round_of(estimate, beta=beta), gaps)
     best = best_arm(estimate)
     assert gaps.min() == gaps[best] > 0.0
     behind = estimate.arms.means[best] - estimate.arms.means

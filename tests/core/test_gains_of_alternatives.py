@@ -14,10 +14,8 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, least_squares
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.estimation.recomputation import update_seen_widths
-from sightline.core.information.gains import INFORMATION, information_gains
-from sightline.core.information.gains_of_alternatives import NEGLIGIBLE_WEIGHT
-from sightline.core.information.gaps import optimistic_arm
-from sightline.core.information.round import Round
+from sightline.core.gains import INFORMATION, NEGLIGIBLE_WEIGHT, Round, information_gains
+from sightline.core.gaps import optimistic_arm
 from sightline.core.model import Model, bandit_model
 from tests import naive, naive_observations
 from tests.core.helpers import random_fed, round_of, shifts_of

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.information.marginal import Walk, marginal, of_context, walk_chains
-from sightline.core.information.ratio import AllMixtures, Mixture, least_ratio
+from sightline.core.ratio import Mixture, Walk, exact_mixture, marginal, of_context, walk_chains
 from tests import naive_contexts
 from tests.naive import Array, Ints
 
@@ -82,7 +81,7 @@ def test_frank_wolfe_comes_near_and_never_below() -> None:
 def test_one_context_is_exact_ids(seed: int, k: int) -> None:
     _, _, gaps, gains = random_round(seed, 1, k)
     walk, _ = solve(np.array([0, len(gaps)]), np.ones(1), gaps, gains)
-    truth = least_ratio(AllMixtures(), gaps, gains, int(gaps.argmin()))
+    truth = exact_mixture(gaps, gains, int(gaps.argmin()))
     assert walk.gap**2 / walk.gain == pytest.approx(truth.ratio, rel=1e-12)
 
 

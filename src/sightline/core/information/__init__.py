@@ -1,1 +1,0 @@
-"""What IDS weighs: gap estimates, information gains, and the ratio of the two."""

@@ -1,0 +1,315 @@
+"""The IDS distribution: minimise the information ratio (expected gap)^2 / (expected gain).
+
+| symbol      | here                     | meaning                                      | shape |
+|-------------|--------------------------|----------------------------------------------|-------|
+| Delta-hat_s(x), I_s(x) | ``gaps``, ``gains`` | gap estimates and information gains      | (k,)  |
+| Psi(mu)     | ``Mixture.ratio``        | information ratio                            | number |
+| mu_s        | ``Mixture``              | its minimiser, on at most two arms           |       |
+| p*          | ``Mixture.probability``  | probability of the second arm                | number |
+
+Psi is convex in mu and some minimiser has two arms; on one pair p* is explicit (paper, lemma on
+two actions).
+
+With contexts the expectations are over contexts as well:
+
+| symbol                               | here                     | shape |
+|--------------------------------------|--------------------------|-------|
+| p_c, probability of a context        | ``probabilities``        | (C,)  |
+| Delta(c, a), I(c, a)                 | ``gaps``, ``gains``      | (k,)  |
+| Psi = (sum_c p_c Delta(mu_c))^2 / sum_c p_c I(mu_c) |           |       |
+| arm of a context, and the next one on its chain | ``arms``, ``following`` | (C,) |
+
+The reachable pairs of expected gap and expected gain form the Minkowski sum of p_c times the convex
+hull of the points of context c.  Its lower right boundary starts where every context plays its arm
+of least gap.  It consists of the edges of the hulls, ordered by slope: each edge says which context
+trades how much more gap for how much more gain.  Psi first falls along it and then rises.  On an
+edge with the increments dD and dI, Psi is least after the part
+
+    q = D / dD - 2 I / dI,    (D, I) being the start of the edge,
+
+so the walk continues while q >= 1 and ends within an edge: at most one context randomises, between
+two arms.  At the end all contexts play argmin_a 2 Delta(c, a) - lambda I(c, a) with one lambda =
+D / I.  An edge costs O(C + K), K arms in a context; few edges are walked.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.persistence import persists
+from sightline.jit import compiled
+
+__all__ = [
+    "SAMPLING",
+    "Marginal",
+    "Mixture",
+    "Sampling",
+    "Walk",
+    "cheapest_arm",
+    "exact_mixture",
+    "least_ratio",
+    "marginal",
+    "of_context",
+    "pair_mixture",
+    "pair_probability",
+    "walk_chains",
+]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Mixture(NamedTuple):
+    """``second`` with the given probability, else ``first``."""
+
+    first: int
+    second: int
+    probability: float
+    ratio: float
+
+
+class Sampling(enum.IntEnum):
+    """Distributions over which the information ratio is minimised."""
+
+    PAIR = 0  # mixtures of x-hat and one other arm
+    EXACT = 1  # all distributions
+    DETERMINISTIC = 2  # single arms
+
+
+#: Ways to minimise the information ratio, by name; compiled code reads plain numbers.
+SAMPLING: dict[str, int] = {
+    "pair": int(Sampling.PAIR),
+    "exact": int(Sampling.EXACT),
+    "deterministic": int(Sampling.DETERMINISTIC),
+}
+
+
+@compiled
+def least_ratio(sampling: int, gaps: Array, gains: Array, best: int) -> Mixture:
+    """Minimise the information ratio; ``best`` is x-hat."""
+    if sampling == Sampling.DETERMINISTIC:
+        return single_arm(gaps, gains, best)
+    mixture = pair_mixture(gaps, gains, best)
+    if sampling == Sampling.EXACT:
+        return _improve(mixture, gaps, gains)
+    return mixture
+
+
+@compiled
+def pair_probability(gap_1: float, gain_1: float, gap_2: float, gain_2: float) -> float:
+    """p* in [0, 1] for gap_1 <= gap_2: the weight of the second arm that minimises Psi."""
+    if gain_1 >= gain_2:
+        return 0.0
+    if gap_1 >= gap_2:
+        return 1.0
+    p = gap_1 / (gap_2 - gap_1) - 2.0 * gain_1 / (gain_2 - gain_1)
+    return min(max(p, 0.0), 1.0)
+
+
+@compiled
+def _mix(gap_1: float, gain_1: float, gap_2: float, gain_2: float) -> tuple[float, float]:
+    """p* for gap_1 <= gap_2, and Psi there."""
+    p = pair_probability(gap_1, gain_1, gap_2, gain_2)
+    gap = (1.0 - p) * gap_1 + p * gap_2
+    gain = (1.0 - p) * gain_1 + p * gain_2
+    return p, gap * gap / gain if gain > 0.0 else math.inf
+
+
+@compiled
+def _pair(gaps: Array, gains: Array, x: int, z: int) -> Mixture:
+    """Best mixture of two arms; the first is the one with the smaller gap."""
+    first, second = (x, z) if gaps[x] <= gaps[z] else (z, x)
+    p, ratio = _mix(gaps[first], gains[first], gaps[second], gains[second])
+    return Mixture(first, second, p, ratio)
+
+
+@compiled
+def cheapest_arm(gaps: Array, gains: Array, otherwise: int) -> int:
+    """Arm of least gap per gain among those with a gain, the first one among equals: O(k)."""
+    cheapest = otherwise
+    price = math.inf
+    for x in range(gaps.shape[0]):
+        if gains[x] > 0.0 and gaps[x] < price * gains[x]:
+            cheapest, price = x, gaps[x] / gains[x]
+    return cheapest
+
+
+@compiled
+def _price_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+    """Limit of the IDS distribution as the gap of x-hat falls to zero.
+
+    Psi is then zero on x-hat alone, which would be played permanently.  But its gap is zero only
+    if its width is: it is the zero vector, and playing it changes no estimate.  As delta_s -> 0
+    the other arm of the mixture tends to the one of least gap per gain; it is played directly,
+    which skips the rounds that change nothing.
+    """
+    return Mixture(best, cheapest_arm(gaps, gains, best), 1.0, 0.0)
+
+
+@compiled
+def pair_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+    """Best mixture of x-hat and one other arm: O(k)."""
+    if gaps[best] <= 0.0:
+        return _price_mixture(gaps, gains, best)
+    gap, gain = gaps[best], gains[best]
+    result = _pair(gaps, gains, best, best)
+    for x in range(gaps.shape[0]):
+        if gaps[x] < gap:
+            p, ratio = _mix(gaps[x], gains[x], gap, gain)
+            if ratio < result.ratio:
+                result = Mixture(x, best, p, ratio)
+        elif gains[x] > gain:  # else p* = 0, which is x-hat alone
+            p, ratio = _mix(gap, gain, gaps[x], gains[x])
+            if ratio < result.ratio:
+                result = Mixture(best, x, p, ratio)
+    return result
+
+
+@compiled
+def exact_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
+    """Best distribution of all: a few passes of O(k)."""
+    return _improve(pair_mixture(gaps, gains, best), gaps, gains)
+
+
+@compiled
+def _improve(mixture: Mixture, gaps: Array, gains: Array) -> Mixture:
+    """Descend from a pair to the best distribution of all.
+
+    At the minimiser, gap(x) - (Psi / (2 gap(mu))) gain(x) is least on the support (paper, lemma
+    on the support).  While some arm is below, mixing it in lowers Psi; the minimiser over the two
+    arms of the current pair and the new one is again a pair.  Psi falls each time, so no pair
+    comes twice.
+    """
+    result = mixture
+    if not 0.0 < result.ratio < math.inf:
+        return result
+    while True:
+        p = result.probability
+        gap = (1.0 - p) * gaps[result.first] + p * gaps[result.second]
+        price = 0.5 * result.ratio / gap
+        x = 0
+        for z in range(1, gaps.shape[0]):
+            if gaps[z] - price * gains[z] < gaps[x] - price * gains[x]:
+                x = z
+        better = _pair(gaps, gains, result.first, x)
+        other = _pair(gaps, gains, result.second, x)
+        if other.ratio < better.ratio:
+            better = other
+        if better.ratio >= result.ratio:
+            return result
+        result = better
+
+
+@compiled
+def single_arm(gaps: Array, gains: Array, best: int) -> Mixture:
+    """Best single arm: the minimiser of gap^2 / gain, O(k)."""
+    if gaps[best] <= 0.0:
+        return _price_mixture(gaps, gains, best)
+    result = _pair(gaps, gains, best, best)
+    for x in range(gaps.shape[0]):
+        candidate = _pair(gaps, gains, x, x)
+        if candidate.ratio < result.ratio:
+            result = candidate
+    return result
+
+
+@persists()
+class Marginal(NamedTuple):
+    """Current edge of every context during a walk; see the table above."""
+
+    arms: Ints
+    following: Ints  # -1 at the end of a chain
+    slopes: Array  # (C,): of the edge between them
+
+
+def marginal(contexts: int) -> Marginal:
+    """Arrays for a number of contexts."""
+    arms, following = (np.zeros(contexts, dtype=np.int64) for _ in range(2))
+    return Marginal(arms, following, np.zeros(contexts))
+
+
+class Walk(NamedTuple):
+    """End of a walk.
+
+    Attributes
+    ----------
+    context : int
+        Context that randomises; -1 if none does.
+    probability : float
+        Probability with which it plays its following arm.
+    gap, gain : float
+        Expected gap and expected gain over all contexts.
+    """
+
+    context: int
+    probability: float
+    gap: float
+    gain: float
+
+
+@compiled
+def _find_edge(chain: Marginal, c: int, start: int, stop: int, gaps: Array, gains: Array) -> None:
+    """Find the next arm of a chain: the least slope to a larger gain, the farthest among equals."""
+    here = chain.arms[c]
+    chain.following[c], chain.slopes[c] = -1, math.inf
+    for x in range(start, stop):
+        if gains[x] > gains[here]:
+            slope = (gaps[x] - gaps[here]) / (gains[x] - gains[here])
+            farther = slope == chain.slopes[c] and gains[x] > gains[chain.following[c]]
+            if slope < chain.slopes[c] or farther:
+                chain.following[c], chain.slopes[c] = x, slope
+
+
+@compiled
+def walk_chains(
+    chain: Marginal, starts: Ints, probabilities: Array, gaps: Array, gains: Array
+) -> Walk:
+    """Minimise the ratio of all contexts; the arms of each are left in the chain."""
+    contexts = probabilities.shape[0]
+    gap, gain = 0.0, 0.0
+    for c in range(contexts):
+        best = starts[c]
+        for x in range(starts[c] + 1, starts[c + 1]):
+            if gaps[x] < gaps[best] or (gaps[x] == gaps[best] and gains[x] > gains[best]):
+                best = x
+        chain.arms[c] = best
+        _find_edge(chain, c, starts[c], starts[c + 1], gaps, gains)
+        gap += probabilities[c] * gaps[best]
+        gain += probabilities[c] * gains[best]
+    while True:
+        c = 0
+        for i in range(1, contexts):
+            if chain.slopes[i] < chain.slopes[c]:
+                c = i
+        if chain.following[c] < 0:
+            return Walk(-1, 0.0, gap, gain)
+        here, there = chain.arms[c], chain.following[c]
+        more_gap = probabilities[c] * (gaps[there] - gaps[here])
+        more_gain = probabilities[c] * (gains[there] - gains[here])
+        q = gap / more_gap - 2.0 * gain / more_gain if more_gap > 0.0 else 1.0
+        if gap <= 0.0:
+            # Psi is zero without any exploration, as in _price_mixture: the cheapest edge is next
+            return Walk(c, 1.0, more_gap, more_gain)
+        if q <= 0.0:
+            return Walk(-1, 0.0, gap, gain)
+        if q < 1.0:
+            return Walk(c, q, gap + q * more_gap, gain + q * more_gain)
+        chain.arms[c] = there
+        _find_edge(chain, c, starts[c], starts[c + 1], gaps, gains)
+        gap += more_gap
+        gain += more_gain
+
+
+@compiled
+def of_context(chain: Marginal, walk: Walk, context: int) -> Mixture:
+    """Distribution of one context, with the ratio over all of them."""
+    ratio = walk.gap * walk.gap / walk.gain if walk.gain > 0.0 else math.inf
+    arm = chain.arms[context]
+    if context != walk.context:
+        return Mixture(arm, arm, 0.0, ratio)
+    return Mixture(arm, chain.following[context], walk.probability, ratio)

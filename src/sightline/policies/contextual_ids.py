@@ -1,0 +1,244 @@
+"""IDS where the arms on offer change with a context (Hao, Lattimore, Qin, ICML 2022).
+
+| symbol                          | here                                      | shape |
+|---------------------------------|-------------------------------------------|-------|
+| rows of the arms of context c   | ``alternatives.starts[c : c + 2]``        |       |
+| p_c                             | ``frequencies.probabilities``             | (C,)  |
+| x-hat_c, the best arm of c      | ``alternatives.bests``                    | (k,)  |
+| Delta-hat_s(c, a), I_s(c, a)    | ``work.gaps``, ``work.gains``             | (k,)  |
+
+Other symbols are those of :mod:`sightline.policies.ids`.  Alternatives are indexed by context and
+arm: parameters under which another arm of that context is best.  All contexts share the estimates,
+so data from one context inform about the others.  The policy commits while the evidence against
+every alternative of every context passes the test of Algorithm 1; until then
+
+- *contextual* IDS minimises the ratio (expected gap)^2 / (expected gain) of all contexts together,
+  the gain being about the alternatives of all of them: it explores where that is cheapest
+  (:func:`sightline.core.ratio.walk_chains`);
+- *conditional* IDS minimises the ratio of the present context, the gain being about its own
+  alternatives.  Where these pass the test, it plays the best arm and does not learn.
+
+Guarantees: none is proved for contexts with this gain.  With one context both are the algorithm of
+the paper (Kirschner, Lattimore, Vernade, Szepesvari, COLT 2021), bit for bit.
+
+Cost per exploration round: as IDS with the arms of all contexts, O(p (k d + d^2) + C d^2).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.action_set import (
+    ActionSet,
+    first_largest_between,
+    first_largest_offered,
+    withhold,
+)
+from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
+from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.clock import Clock, is_before, tick
+from sightline.core.confidence.commitment import next_exploration
+from sightline.core.confidence.rules import local_beta
+from sightline.core.estimation.context_distribution import (
+    ContextDistribution,
+    context_distribution,
+    note_action_set,
+    sample_of_sets,
+    show_sets,
+)
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.gains import LearningRate, Round, Workspace, check_weights, gains_on_offer
+from sightline.core.gaps import gap_estimates, optimistic_arm, upper_bound
+from sightline.core.model import Model
+from sightline.core.persistence import state_version
+from sightline.core.ratio import (
+    Marginal,
+    Mixture,
+    least_ratio,
+    marginal,
+    of_context,
+    walk_chains,
+)
+from sightline.jit import compiled
+from sightline.policies.base import (
+    Choice,
+    Evidence,
+    choose_from,
+    put_all_on,
+    register_policy,
+    spread,
+)
+from sightline.policies.reports import best_on_offer, learn, report_evidence
+from sightline.validation import LARGEST
+
+if TYPE_CHECKING:
+    from sightline.policies.ids import IDSState
+
+__all__ = ["RATIO_OF", "ContextIDSState", "in_contexts"]
+
+#: Contexts whose information ratio is minimised: all of them together, or the present one.
+RATIO_OF = ("contextual", "conditional")
+
+
+@state_version(2)
+class ContextIDSState(NamedTuple):
+    """Estimates from exploration rounds in all contexts, the rules, and a workspace."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces
+    gap_rule: Any  # a GapEstimate, or one that was registered
+    learning_rate: LearningRate
+    gain_rule: Any  # of a class in gains.py, or one that was registered
+    sampling: int  # a Sampling
+    conditional: bool  # whether the ratio is that of the present context
+    frequencies: ContextDistribution
+    chain: Marginal
+    work: Workspace
+
+
+def in_contexts(
+    state: IDSState, model: Model, ratio_of: str, *, estimated: bool
+) -> ContextIDSState:
+    """State with the same estimates and rules, for the contexts of a model."""
+    contexts = model.contexts
+    assert contexts is not None
+    return ContextIDSState(
+        estimate=state.estimate,
+        confidence=state.confidence,
+        alternatives=half_spaces(int(contexts.starts[-1]), contexts),
+        gap_rule=state.gap_rule,
+        learning_rate=state.learning_rate,
+        gain_rule=state.gain_rule,
+        sampling=state.sampling,
+        conditional=ratio_of == "conditional",
+        frequencies=sample_of_sets(model)
+        if model.stream
+        else context_distribution(contexts, estimated),
+        chain=marginal(len(contexts)),
+        work=state.work,
+    )
+
+
+@compiled
+def _compare_all(state: ContextIDSState, offer: ActionSet) -> Comparison:
+    """Compare the arms of every context with its best."""
+    best = first_largest_offered(offer, state.estimate.arms.means)
+    return compare(state.alternatives, state.estimate, best)
+
+
+@compiled
+def _next_exploration(state: ContextIDSState, comparison: Comparison, clock: Clock) -> Clock:
+    """First round at which the exploitation condition m_s >= beta_{s, t log t} / 2 fails."""
+    log_det = state.estimate.learned.log_det[0]
+    return next_exploration(state.confidence, log_det, comparison.least, clock)
+
+
+@compiled
+def choose_in_context(
+    state: ContextIDSState, clock: Clock, offer: ActionSet, rng: np.random.Generator
+) -> Choice:
+    """One round of Algorithm 1 with contexts."""
+    note_action_set(state.frequencies, offer, state.estimate, rng)
+    # x-hat_c of every context, and nu-hat_s(c, z)
+    comparison = _compare_all(state, offer)
+    # exploitation condition (E), over the alternatives of all contexts
+    wake = _next_exploration(state, comparison, clock)
+    if is_before(clock, wake):
+        return Choice(comparison.best, 1.0, wake)
+    # sample x_s from mu_s
+    mixture = ids_distribution_of(state, comparison, clock, offer)
+    if mixture.first == mixture.second and mixture.probability == 1.0:
+        return Choice(comparison.best, 1.0, tick(clock))  # only other contexts are explored
+    return choose_from(mixture, clock, rng)
+
+
+@compiled
+def ids_distribution_of(
+    state: ContextIDSState, comparison: Comparison, clock: Clock, offer: ActionSet
+) -> Mixture:
+    """mu_s of the present context; x-hat twice, with probability 1, where it is not learned."""
+    estimate, work, best = state.estimate, state.work, comparison.best
+    weighed = estimate.arms.everything
+    if state.conditional:
+        weighed = offer
+        comparison = restrict_alternatives(offer, state.alternatives, comparison)
+        if is_before(clock, _next_exploration(state, comparison, clock)):
+            return Mixture(best, best, 1.0, 0.0)
+    # beta_{s, s^2}, and the UCB arm
+    learned = estimate.learned
+    beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
+    ucb_arm = optimistic_arm(estimate, beta, weighed)
+    round_ = Round(
+        estimate, state.alternatives, comparison, beta, ucb_arm, state.learning_rate, work
+    )
+    # Delta-hat_s(c, a)
+    if state.conditional:
+        gap_estimates(state.gap_rule, round_, work.gaps)
+    else:
+        _value_gaps_by_context(state, beta)
+    # q_s(c, z) and I_s(c, a)
+    gains_on_offer(state.gain_rule, round_, weighed)
+    # mu_s minimises the ratio of the present context, or of all
+    if state.conditional:
+        withhold(offer, work.gaps, LARGEST)
+        check_weights(state.gap_rule, work.gaps)
+        return least_ratio(state.sampling, work.gaps, work.gains, best)
+    starts, probabilities = state.alternatives.starts, state.frequencies.probabilities
+    walk = walk_chains(state.chain, starts, probabilities, work.gaps, work.gains)
+    return of_context(state.chain, walk, offer.context)
+
+
+@compiled
+def _value_gaps_by_context(state: ContextIDSState, beta: float) -> None:
+    """Write max_z (<z, theta-hat_s> + beta^{1/2} |z|) - <x, theta-hat_s>, z in the context of x."""
+    estimate, gaps, starts = state.estimate, state.work.gaps, state.alternatives.starts
+    bounds = estimate.scratch.products
+    for x in range(bounds.shape[0]):
+        bounds[x] = upper_bound(estimate, beta, x)
+    for c in range(starts.shape[0] - 1):
+        highest = bounds[first_largest_between(bounds, starts[c], starts[c + 1])]
+        for x in range(starts[c], starts[c + 1]):
+            gaps[x] = highest - estimate.arms.means[x]
+
+
+@compiled
+def law_in_context(
+    state: ContextIDSState,
+    clock: Clock,
+    offer: ActionSet,
+    rng: np.random.Generator,
+    probabilities: NDArray[np.float64],
+) -> None:
+    """Write the distribution that ``choose`` draws from."""
+    comparison = _compare_all(state, offer)
+    if is_before(clock, _next_exploration(state, comparison, clock)):
+        put_all_on(comparison.best, probabilities)
+    else:
+        spread(ids_distribution_of(state, comparison, clock, offer), probabilities)
+
+
+@compiled
+def inspect_contexts(state: ContextIDSState, clock: Clock, offer: ActionSet) -> Evidence:
+    """Report the least evidence over all contexts, and until when all of them are settled."""
+    return report_evidence(state, _compare_all(state, offer), clock)
+
+
+@compiled
+def show_contexts(state: ContextIDSState, rows: NDArray[np.float64], start: int, stop: int) -> None:
+    """Put new arms into the table of a stream, and past ones beside them."""
+    show_sets(state.frequencies, state.estimate, rows, start, stop)
+
+
+register_policy(
+    ContextIDSState,
+    choose=choose_in_context,
+    update=learn,
+    inspect=inspect_contexts,
+    law=law_in_context,
+    best_of=best_on_offer,
+    show=show_contexts,
+)
