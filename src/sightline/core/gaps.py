@@ -185,6 +185,8 @@ def _differences_to_best(round_: Round, gaps: Array) -> None:
         gaps[x] = delta + shortfalls[x]
 
 
+# A class of its own: with this O(k^2 d) kernel as one more GapBound, and without the early test for
+# a silent x-hat in ids.py, a first run of IDS took 33 s of processor time instead of 29 s.
 class DifferenceGaps(NamedTuple):
     """Upper bounds on the differences of all pairs of arms: O(k^2 d)."""
 
