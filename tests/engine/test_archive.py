@@ -65,18 +65,6 @@ def test_files_of_layout_1_are_refused_with_a_sentence() -> None:
         sl.Session.load(DATA / "session-layout-1.npz")
 
 
-def test_files_of_layout_2_are_read_for_ever() -> None:
-    session = sl.Session.load(DATA / "session-layout-2.npz")
-    status = session.status()
-    assert (status.round, status.explorations, status.pending) == (5, 3, 1)
-    assert status.best == 1
-    (pending,) = session.pending()
-    assert (pending.id, pending.arm, pending.exploring, pending.round) == ("4", 0, True, 4)
-    estimates = session.estimates()
-    assert estimates is not None
-    assert estimates.means == pytest.approx([0.16, 0.52 / 0.9, 0.332 / 0.9])
-
-
 @without_compilation
 def test_files_of_layout_7_are_read_for_ever(tmp_path: Path) -> None:
     session = sl.Session([[1.0, 0.0], [0.0, 1.0]], sl.IDS(), rewards=sl.Bernoulli())

@@ -25,7 +25,6 @@ from tests.engine.test_journal import crash, everything
 from tests.marks import thorough, without_compilation
 from tests.naive_contexts import contexts_drawn
 
-DATA = Path(__file__).parents[1] / "data"
 LAW = [0.2, 0.5, 0.3]
 SEGMENTS: dict[str, Any] = {
     "mobile": {"red": [1.0, 0.0], "blue": [0.0, 1.0]},
@@ -254,24 +253,6 @@ def test_the_journal_says_in_which_context(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="was begun with another options"):
         sl.Session.open(path, sl.contexts(SEGMENTS), sl.LinUCB(), 0.1, seed=4, units="given")
     sl.Session.open(path, OPTIONS, sl.LinUCB(), 0.1, seed=4, units="given").close()
-
-
-def test_journals_and_files_from_before_there_were_contexts(tmp_path: Path) -> None:
-    options = {"red": [1.0, 0.0], "blue": [0.6, 0.8], "green": [0.0, 1.0]}
-    saved = sl.Session.load(DATA / "session-layout-3.npz")
-    path = tmp_path / "journal.db"
-    shutil.copy(DATA / "journal-version-1.db", path)
-    arguments: Any = (options, sl.IDS(), 0.5, 3)
-    for _ in range(2):  # the second time it has the version of today
-        with sl.Session.open(path, *arguments, units="given") as session:
-            assert [event.context for event in session.events()][:9] == [None] * 9
-            assert session.options.contexts is None
-            assert session.ask().context is None
-    status = saved.status()
-    assert (status.round, status.explorations, status.best, status.bests) == (6, 3, "red", {})
-    assert [one.arm for one in saved.pending()] == [0, 1]
-    with sl.Session.open(path) as session:
-        assert session.status().round == 8
 
 
 REFUSED: dict[str, tuple[Callable[[sl.Session], object], type[Exception], str]] = {

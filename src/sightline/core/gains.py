@@ -372,6 +372,9 @@ def _next_weighty(work: Workspace, start: int) -> tuple[int, int]:
     return count, k
 
 
+# OptimisticGain and QuadraticGain are two classes, so that IDS does not compile both: as one class,
+# together with all gap estimates, a first run of IDS compiled 155 functions in 34 s of processor
+# time instead of 147 in 29 s (busy machine).
 class OptimisticGain(NamedTuple):
     """I(x) = 1/2 sum_z q(z) (|Y_x shift(z)| + sqrt(beta) |Y_x|)^2: optimism for all arms."""
 

@@ -90,7 +90,7 @@ class ContextIDSState(NamedTuple):
     estimate: LeastSquares
     confidence: Any
     alternatives: HalfSpaces
-    gap_rule: Any  # a GapEstimate, or one that was registered
+    gap_rule: Any  # of a class in gaps.py, or one that was registered
     learning_rate: LearningRate
     gain_rule: Any  # of a class in gains.py, or one that was registered
     sampling: int  # a Sampling

@@ -279,7 +279,7 @@ class IDSState(NamedTuple):
     estimate: LeastSquares
     confidence: Any
     alternatives: HalfSpaces | LawHalfSpaces | Projections
-    gap_rule: Any  # a GapEstimate, or one that was registered
+    gap_rule: Any  # of a class in gaps.py, or one that was registered
     learning_rate: LearningRate
     gain_rule: Any  # of a class in gains.py, or one that was registered
     sampling: int  # a Sampling
@@ -303,16 +303,17 @@ def choose_ids(state: IDSState, clock: Clock, offer: ActionSet, rng: np.random.G
     wake = next_exploration(state.confidence, log_det, comparison.least, clock)
     if is_before(clock, wake):
         return Choice(best, 1.0, clock if state.keeps_data else wake)
-    if scheduled.t[0] > 0 and offer.mask.shape[0] == 0:
+    # while x-hat shows nothing, the next exploration is drawn in one step (see below)
+    silent = is_silent(estimate.arms.seen, best) and offer.mask.shape[0] == 0
+    if silent and scheduled.t[0] > 0:
         choice = play_scheduled(scheduled, best, clock, offer)
         if choice.arm >= 0:
             return choice
     # sample x_s from mu_s
     mixture = ids_distribution(state, comparison, offer)[0]
-    silent = is_silent(estimate.arms.seen, best) and mixture.first == best
-    if not silent or offer.mask.shape[0] > 0:
+    if not silent or mixture.first != best:
         return choose_from(mixture, clock, rng)
-    # While x-hat shows nothing, nothing but the time changes.  The test of exploitation, which
+    # While a silent x-hat is played, nothing but the time changes.  The test of exploitation, which
     # fails now, fails at every later round as well, as the threshold grows with time; so the round
     # in which another arm is drawn from mu_s can be drawn in one step.
     if mixture.second == best or mixture.probability == 0.0:  # no arm shows anything
