@@ -24,8 +24,7 @@ import sightline as sl
 from benchmarks.parts import Parts, run_parts
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, is_before, tick
-from sightline.core.confidence.growth import solve_growth
-from sightline.core.confidence.rules import global_beta
+from sightline.core.confidence.rules import global_beta, solve_growth
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.seen import SeesLaw, SeesRewards, SeesRow
 from sightline.core.likelihood.laws import divergence

@@ -20,10 +20,10 @@ from sightline.core.alternatives.parameter_set import Polytope as Polytope
 from sightline.core.clock import Clock as Clock
 from sightline.core.clock import never as never
 from sightline.core.clock import tick as tick
-from sightline.core.confidence.fixed_beta import FixedBeta as FixedBeta
 from sightline.core.confidence.log_det import LogDet as LogDet
-from sightline.core.confidence.log_log import LogLog as LogLog
 from sightline.core.confidence.rules import ConfidenceRule as ConfidenceRule
+from sightline.core.confidence.rules import FixedBeta as FixedBeta
+from sightline.core.confidence.rules import LogLog as LogLog
 from sightline.core.confidence.rules import register_confidence as register_confidence
 from sightline.core.gains import Round as Round
 from sightline.core.gains import register_information as register_information

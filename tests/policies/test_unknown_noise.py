@@ -12,8 +12,7 @@ from benchmarks import coverage
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.confidence.fixed_beta import FixedConfidence
-from sightline.core.confidence.rules import global_beta, local_beta
+from sightline.core.confidence.rules import FixedConfidence, global_beta, local_beta
 from sightline.core.estimation.noise import known_noise, noise_variance
 from sightline.engine.loop import walk
 from sightline.lab.specification import from_toml, to_toml

@@ -15,7 +15,7 @@ With probability at least 1 - delta, at every round |R (theta - theta-hat)| <= s
 parameter sigma given everything before, a parameter of norm at most S, and that whether and when a
 reward is told does not depend on the reward.  How options were chosen does not matter.
 
-Where sigma or S is not known, beta is that of :mod:`sightline.core.confidence.learned`: without S
+Where sigma or S is not known, beta is that of :mod:`sightline.core.confidence.log_det`: without S
 it holds for every theta, without sigma for normal noise.
 
 Of clicks and counts V is the curvature of the log-likelihood at its maximum, sigma is 1, and theta
@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.learned import beta_at
-from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.log_det import LogDet, beta_at
 from sightline.core.confidence.rules import ConfidenceRule, adapt_to, global_beta, ridge
 from sightline.core.estimation.estimate import Learned, LeastSquares
 from sightline.core.estimation.least_squares import least_squares

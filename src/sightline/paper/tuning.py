@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule
+from sightline.core.confidence.rules import ConfidenceRule, FixedBeta
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
 from sightline.paper.judge import NotRunError

@@ -38,8 +38,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
-from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import FixedBeta
 from sightline.core.estimation.least_squares import show_arms
 from sightline.core.linalg.vectors import draw_index
 from sightline.core.model import Model

@@ -30,7 +30,7 @@ from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives.comparison import compare
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import FAR, Clock, never
-from sightline.core.confidence.known_horizon import SMALLEST_HORIZON
+from sightline.core.confidence.rules import SMALLEST_HORIZON
 from sightline.core.consistency import indices, invariant, whole, within
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, observe

@@ -30,7 +30,7 @@ from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives.comparison import compare
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, never
-from sightline.core.confidence.known_horizon import (
+from sightline.core.confidence.rules import (
     Threshold,
     evidence_level,
     full_level,

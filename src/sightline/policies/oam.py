@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 from sightline.core.action_set import first_largest_offered, nth_offered, number_offered
 from sightline.core.allocation.target import Target, fewest_pulls, follow, least_gap, target
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.known_horizon import (
+from sightline.core.confidence.rules import (
     Threshold,
     evidence_level,
     full_level,

@@ -13,9 +13,15 @@ import sightline.core.estimation.law_stream  # noqa: F401
 from sightline.core.action_set import first_largest_offered
 from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.commitment import next_exploration
-from sightline.core.confidence.learned import leave_out
-from sightline.core.confidence.rules import ConfidenceRule, adapt, adapt_to, global_beta, ridge
+from sightline.core.confidence.log_det import leave_out
+from sightline.core.confidence.rules import (
+    ConfidenceRule,
+    adapt,
+    adapt_to,
+    global_beta,
+    next_exploration,
+    ridge,
+)
 from sightline.core.estimation.coordinates import basis_of_differences
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe

@@ -4,11 +4,12 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet, LogDetConfidence
-from sightline.core.confidence.log_log import LogLog, LogLogConfidence
 from sightline.core.confidence.rules import (
     ConfidenceRule,
+    FixedBeta,
+    LogLog,
+    LogLogConfidence,
     global_beta,
     local_beta,
     register_confidence,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sightline.core.confidence.known_horizon import (
+from sightline.core.confidence.rules import (
     evidence_level,
     full_level,
     threshold,

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.clock import FAR, clock_at
-from sightline.core.confidence.commitment import next_exploration
-from sightline.core.confidence.fixed_beta import FixedBeta
 from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.log_log import LogLog
 from sightline.core.confidence.rules import (
     ConfidenceRule,
+    FixedBeta,
+    LogLog,
     adapt,
     global_beta,
     local_beta,
+    next_exploration,
     ridge,
     settled_until,
     valid_regulariser,

@@ -42,7 +42,7 @@ __all__ = [
 
 # A weak guess counts as a tenth of an outcome, at a hundredth of the level that was guessed.  A
 # guess that is too small costs little, one that is too large a lot
-# (see sightline.core.confidence.learned).
+# (see sightline.core.confidence.log_det).
 WEAK_COUNT, WEAK_SHARE = 0.1, 0.01
 
 

@@ -68,7 +68,7 @@ class Gaussian(Likelihood):
     std : float, optional
         Standard deviation of the noise.  With None policies are not told, and learn it; where it
         differs between arms, they are told the ratios.  What they say of confidence is then exact
-        for normal noise, and not proven for other (:mod:`sightline.core.confidence.learned`).
+        for normal noise, and not proven for other (:mod:`sightline.core.confidence.log_det`).
         Files and the command line have ``"unknown"`` for None.
     guess : float
         Used with None only: where to begin.  It may be wrong by a factor of 1000.
