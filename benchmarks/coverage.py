@@ -188,7 +188,7 @@ def watch_run(
 ) -> Watch:
     """Run a policy once; it must keep an estimate and a confidence coefficient."""
     state = started(policy, problem.model)
-    truth = Truth(problem.theta, problem.world().means, problem.best, problem.noise)
+    truth = Truth(problem.theta, problem.world().means[:, 0], problem.best, problem.noise)
     rounds = [solve_growth(1.0, 1.0, -math.log(delta), math.log(2.0)) for delta in levels]
     wrong, settled, learned = (np.zeros(1, dtype=np.int64) for _ in range(3))
     missed = np.zeros(len(levels), dtype=np.int64)

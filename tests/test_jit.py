@@ -33,7 +33,7 @@ SIMULATE = """
 import sightline as sl
 from sightline.engine import loop
 run = sl.simulate(sl.problems.end_of_optimism(), sl.ThompsonSampling(), 1000, seed=1)
-(outer,) = loop._ADVANCE.cached.outers.values()
+(outer,) = loop._CACHED.outers.values()
 stats = outer.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), run.regret[-1].hex())
 """

@@ -27,7 +27,7 @@ sl.simulate(problem, sl.LinUCB(), 100)
 session = sl.Session(problem.actions, sl.LinUCB())
 session.tell(session.ask().id, 1.0)
 session.status()
-kernels = [loop._ADVANCE.cached, turns.answer, turns.take_outcome, base._inspect_plainly]
+kernels = [loop._CACHED, turns.answer, turns.take_outcome, base._inspect_plainly]
 missed = [one.stats.cache_misses for kernel in kernels for one in kernel.outers.values()]
 print([sum(misses.values()) for misses in missed])
 """

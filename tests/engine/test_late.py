@@ -108,7 +108,7 @@ def test_batches() -> None:
 
 def test_decisions_are_announced_before_the_next_question() -> None:
     kinds = [kind for kind, _ in diary(5, 2)]
-    assert kinds == ["asked", "decided"] * 3 + ["told", "asked", "decided"] * 2
+    assert kinds == ["asked", "decided"] * 2 + ["asked", "decided", "told"] * 3
 
 
 def test_a_geometric_delay_has_its_mean_and_its_spread() -> None:

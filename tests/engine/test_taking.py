@@ -125,7 +125,7 @@ def test_a_policy_that_declares_it_learns_from_what_arms_show() -> None:
     world, rng = problem.world(), np.random.default_rng(0)
     for t in range(1, 200):
         arm = t % 3
-        update(state, sl.Clock(t, np.nan), arm, world.means[arm] + rng.normal())
+        update(state, sl.Clock(t, np.nan), arm, world.means[arm, 0] + rng.normal())
     np.testing.assert_allclose(state.theta, THETA, atol=0.1)
     assert sl.simulate(problem, Weighted(), 50).t[-1] == 50
 

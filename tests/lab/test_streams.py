@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import sightline as sl
 from sightline.cli import app
-from sightline.engine.loop import _ADVANCE, loop_for
+from sightline.engine.loop import _CACHED, _UNCACHED, loop_for
 from sightline.engine.simulate import is_interpreted
 from sightline.jit import compiled
 from sightline.jit.numba_compat import is_disabled
@@ -203,8 +203,8 @@ def test_a_loop_with_a_source_of_ones_own_is_not_kept_on_disk() -> None:
     """The kernel cache does not hash its file."""
     own = StreamBandit(Fixed(1.0), 1, 1)
     state = sl.LinUCB().start(own.model)
-    assert loop_for(state, own) is _ADVANCE.uncached
-    assert loop_for(state, sphere_stream(1, 1)) is _ADVANCE.cached
+    assert loop_for(state, own) is _UNCACHED
+    assert loop_for(state, sphere_stream(1, 1)) is _CACHED
 
 
 @pytest.mark.parametrize(

@@ -18,18 +18,23 @@ from sightline.core.linalg.vectors import first_above
 from sightline.core.persistence import State
 from sightline.engine.choices import is_arm_refused
 from sightline.engine.tape import Tape, lose, record
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 from sightline.policies.base import best_of, show
-from sightline.problems.base import Arrivals, FixedTable
+from sightline.problems.base import Arrivals
 from sightline.problems.streams import draw_arms
 
 __all__ = ["commit", "next_rows", "note_loss"]
 
 
-@generic
 @compiled
 def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random.Generator) -> int:
-    """Draw the arms of a round, and show them to the policy; return how many there are."""
+    """Draw the arms of a round and show them to the policy; return their number.
+
+    The source is an argument of its own: where it is None, numba leaves out what follows the test,
+    which not every state has kernels for.
+    """
+    if source is None:
+        return 0
     count = draw_arms(source, rng, arrivals.rows, arrivals.means)
     best = -math.inf
     for x in range(count):
@@ -38,14 +43,6 @@ def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random
         arrivals.gaps[x] = best - arrivals.means[x]
     show(state, arrivals.rows, 0, count)
     return count
-
-
-@_show_new_arms.register(FixedTable)
-@compiled
-def _show_nothing(
-    source: FixedTable, arrivals: Arrivals, state: State, rng: np.random.Generator
-) -> int:
-    return 0
 
 
 @compiled

@@ -1,9 +1,17 @@
 """The rounds of a simulation: the only place where simulated time passes.
 
-One loop, compiled and cached per policy and noise, advances a run; where a part is plain Python,
-the very same loop runs interpreted.  What is on offer in a round is decided by the world
-(:mod:`sightline.engine.arrivals`).  ``walk`` takes the same steps one at a time, for observers
-that look at the state between a choice and its outcome.
+In every round
+
+1. the world draws an action set (:mod:`sightline.engine.arrivals`),
+2. the policy chooses an arm and says until when the choice holds,
+3. either the policy explores: the world draws an outcome Y_x theta* + noise; or the policy commits:
+   the clock jumps to the end of the commitment,
+4. the policy learns the outcomes that have become known, without a delay the one just drawn
+   (:mod:`sightline.engine.pending`).
+
+One loop serves all cases.  It is compiled and cached per policy, noise and source of arms; where
+one of these is plain Python, the same loop runs in the interpreter.  ``walk`` takes the same steps
+one at a time, for observers that read the state between a choice and its outcome.
 """
 
 from __future__ import annotations
@@ -19,31 +27,30 @@ from sightline.core.clock import Clock, clock_at, is_before, tick
 from sightline.core.persistence import State
 from sightline.engine.arrivals import commit, next_rows, note_loss
 from sightline.engine.choices import is_refused, no_fault, raise_fault
+from sightline.engine.pending import Pending, add, is_due, remove_first
 from sightline.engine.tape import Tape, explore
 from sightline.jit import (
     callable_for,
     compiled,
     compiled_apart,
-    generic,
     interpreted,
     registered,
     uncached,
 )
-from sightline.policies.base import Choice, choose, update
-from sightline.problems.base import OneNumber, Problem, SeveralNumbers
+from sightline.policies.base import Choice, choose, decided, update
+from sightline.problems.base import Problem, World
+from sightline.problems.delays import DelayKind, told_after
 from sightline.problems.noise import draw
 from sightline.validation import integer
 
 __all__ = [
     "Loop",
     "Step",
-    "Versions",
     "context_stream",
     "delay_stream",
     "is_compiled",
     "loop_for",
     "streams",
-    "versions_of",
     "walk",
 ]
 
@@ -53,79 +60,73 @@ Array = NDArray[np.float64]
 Loop = Callable[..., tuple[int, float]]
 
 
-@generic
-def _play(world: Any, state: State, clock: Clock, arm: int, rng: np.random.Generator) -> None:
-    """Let the world answer, and the policy learn from it."""
-    raise TypeError(f"{type(world).__name__} does not answer policies")
-
-
-@_play.register(OneNumber)
 @compiled
-def _play_for_number(
-    world: OneNumber, state: State, clock: Clock, arm: int, rng: np.random.Generator
-) -> None:
-    update(state, clock, arm, draw(world.noise, world.means[arm], rng))
-
-
-@_play.register(SeveralNumbers)
-@compiled
-def _play_for_numbers(
-    world: SeveralNumbers, state: State, clock: Clock, arm: int, rng: np.random.Generator
-) -> None:
-    for i in range(world.outcome.shape[0]):
-        world.outcome[i] = draw(world.noise, world.means[arm, i], rng)
-    update(state, clock, arm, world.outcome)
+def _observe(world: World, pending: Pending, arm: int, noise: np.random.Generator) -> None:
+    """Draw the outcome of an arm into the first free row."""
+    row = pending.size[0]
+    for i in range(world.means.shape[1]):
+        pending.numbers[row, i] = draw(world.noise, world.means[arm, i], noise)
 
 
 def _advance(
     state: State,
-    world: Any,
+    world: World,
     clock: Clock,
     tape: Tape,
+    pending: Pending,
     decisions: np.random.Generator,
     noise: np.random.Generator,
     contexts: np.random.Generator,
+    delays: np.random.Generator,
     questions: int,
 ) -> tuple[int, float]:
     """Ask the policy until all checkpoints are recorded, at most so many times; return the clock.
 
-    As a plain tuple: see ``generic``.  A choice that is none ends it, noted in ``tape.fault``.
+    As a plain tuple: see ``generic``.  It ends early where there is no space for another outcome,
+    and at an invalid choice, which ``tape.fault`` describes.
     """
     marks, k = tape.mark_t.shape[0], tape.pulls.shape[0]
+    delayed = pending.delay.kind != DelayKind.NONE
     for _ in range(questions):
+        if pending.size[0] == pending.told.shape[0]:
+            break
         start, stop, context = next_rows(world.arrivals, state, contexts)
         offer = ActionSet(start, stop, world.arrivals.no_mask, context)
         choice = choose(state, clock, offer, decisions)
         if is_refused(tape.fault, choice, clock, offer, k):
             break
-        if is_before(clock, choice.wake):
-            arm, wake = choice.arm, choice.wake
+        asked, arm, wake = clock, choice.arm, choice.wake
+        explores = not is_before(clock, wake)
+        if not explores:
+            if pending.size[0] > 0 and pending.told[0] + 1 < wake.t:
+                wake = Clock(pending.told[0] + 1, np.nan)  # the next outcome may change its mind
             clock = commit(world.arrivals, tape, state, clock, offer, arm, wake, contexts)
             if tape.fault.found[0] != 0:
                 break
         else:
-            _play(world, state, clock, choice.arm, noise)
-            note_loss(world.arrivals, tape, choice.arm)
-            clock = explore(tape, choice.arm, clock)
+            _observe(world, pending, arm, noise)
+            if delayed:
+                add(pending, told_after(pending.delay, clock.t, delays), clock.t, arm)
+                decided(state, clock, arm)
+            note_loss(world.arrivals, tape, arm)
+            clock = explore(tape, arm, clock)
+        # One call of update serves both cases, since each call compiles to a copy of it.  Without
+        # delay the queue stays empty, and the outcome stands in its first row.
+        learns = explores and not delayed
+        while learns or is_due(pending, clock):
+            if delayed:
+                asked, arm = Clock(pending.t[0], np.nan), pending.arm[0]
+            update(state, asked, arm, pending.outcomes[0])
+            if delayed:
+                remove_first(pending)
+            learns = False
         if tape.next_mark[0] == marks:
             break
     return clock.t, clock.log_t
 
 
-class Versions(NamedTuple):
-    """One loop: as it is written, compiled and kept on disk, compiled and not kept."""
-
-    plain: Callable[..., Any]
-    cached: Loop
-    uncached: Loop
-
-
-def versions_of(loop: Callable[..., Any]) -> Versions:
-    """Make the versions of a loop; nothing is compiled before it is called."""
-    return Versions(loop, compiled_apart(loop), uncached(loop))
-
-
-_ADVANCE = versions_of(_advance)
+_CACHED: Loop = compiled_apart(_advance)
+_UNCACHED: Loop = uncached(_advance)
 
 
 def is_compiled(state: State, problem: Problem) -> bool:
@@ -133,12 +134,12 @@ def is_compiled(state: State, problem: Problem) -> bool:
     return registered(state, problem.noise, problem.source).compiled
 
 
-def loop_for(state: State, problem: Problem, versions: Versions = _ADVANCE) -> Loop:
+def loop_for(state: State, problem: Problem) -> Loop:
     """Compiled loop if all parts are compiled; cached if all their sources are hashed."""
     parts = registered(state, problem.noise, problem.source)
     if not parts.compiled:
-        return interpreted(versions.plain)
-    return versions.cached if parts.ours else versions.uncached
+        return interpreted(_advance)
+    return _CACHED if parts.ours else _UNCACHED
 
 
 def streams(seed: int | np.random.SeedSequence) -> tuple[np.random.Generator, np.random.Generator]:
@@ -208,11 +209,8 @@ def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> 
         after = choice.wake
         if exploring:
             after = tick(clock)
-            mean = means[choice.arm]
-            if means.ndim == 1:
-                outcome = sample(problem.noise, mean, noise)
-            else:
-                outcome = np.array([sample(problem.noise, entry, noise) for entry in mean])
+            drawn = [sample(problem.noise, mean, noise) for mean in means[choice.arm]]
+            outcome = drawn[0] if len(drawn) == 1 else np.array(drawn)
         yield Step(clock, after, choice, outcome)
         if exploring:
             learn(state, clock, choice.arm, outcome)

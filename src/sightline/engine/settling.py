@@ -24,12 +24,14 @@ from sightline.core.persistence import State
 from sightline.engine.choices import raise_fault
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
 from sightline.engine.loop import loop_for, streams
+from sightline.engine.pending import no_outcomes
 from sightline.engine.simulate import Stop
 from sightline.engine.tape import blank_tape
 from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.base import Evidence, Policy, inspect, started
 from sightline.policies.lin_ucb import LinUCB
 from sightline.problems.bandit import LinearBandit
+from sightline.problems.delays import NO_DELAY
 
 __all__ = ["Settling", "bound_of", "evidence_by_law", "rule_of", "settle"]
 
@@ -91,6 +93,8 @@ def settle(
     state = started(policy, problem.model if model is None else model)
     tape = blank_tape(tuple(clock_at(mark) for mark in marks), problem.k, policy)
     world, (decisions, noise) = problem.world(), streams(seed)
+    random = decisions, noise, decisions, decisions  # no contexts and no delays are drawn
+    pending = no_outcomes(NO_DELAY, world.means.shape[1])
     advance = loop_for(state, problem)
     clock = clock_at(1)
     report = _report(state, policy, problem, clock)
@@ -102,8 +106,7 @@ def settle(
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
             questions = min(looks + 1 - clock.t, _MOST_QUESTIONS)
-            streams_ = decisions, noise, decisions  # with fixed arms no context is drawn
-            clock = Clock(*advance(state, world, clock, tape, *streams_, questions))
+            clock = Clock(*advance(state, world, clock, tape, pending, *random, questions))
             raise_fault(tape.fault, policy)
         if rounds == math.inf or looks in marks:
             report = _report(state, policy, problem, clock)

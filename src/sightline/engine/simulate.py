@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sightline.core.clock import FAR, Clock, clock_at
 from sightline.engine.checkpoints import round_array, valid_checkpoints
 from sightline.engine.choices import raise_fault
-from sightline.engine.late import LATE, more_space, no_outcomes
 from sightline.engine.loop import (
     context_stream,
     delay_stream,
@@ -23,6 +22,7 @@ from sightline.engine.loop import (
     loop_for,
     streams,
 )
+from sightline.engine.pending import more_space, no_outcomes
 from sightline.engine.tape import blank_tape
 from sightline.policies.base import Policy, check_supports, started
 from sightline.problems.base import Problem
@@ -154,37 +154,34 @@ def simulate(
     instance("policy", policy, Policy, "a Policy such as IDS()")
     check_lasting(problem, horizon, delay)
     lateness = valid_delay(delay)
-    horizon = valid_horizon(horizon, policy, lateness)
+    horizon = valid_horizon(horizon, policy, delay)
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
     event("stop", stop)
     clocks, log_t = _marks(rounds)
-    check_supports(policy, problem.model, delays=lateness is not None)
+    check_supports(policy, problem.model, delays=delay is not None)
     state = started(policy, problem.model)
     world = problem.world()
     tape = blank_tape(clocks, len(problem.gaps), policy)
     decisions, noise = streams(seed)
     fixed = problem.model.contexts is None and not problem.model.stream
     contexts = decisions if fixed else context_stream(seed)
+    delays = decisions if delay is None else delay_stream(seed)
+    random = decisions, noise, contexts, delays
+    pending = no_outcomes(lateness, world.means.shape[1])
     advance = loop_for(state, problem)
-    late: tuple[Any, ...] = ()
-    if lateness is not None:
-        advance = loop_for(state, problem, LATE)
-        late = lateness, no_outcomes(64, problem.model.observations.shape[1]), delay_stream(seed)
     clock = clock_at(1)
     questions = _FIRST_QUESTIONS
     while tape.next_mark[0] < len(rounds):
         if stop is not None and stop.is_set():
             raise KeyboardInterrupt
         began = time.perf_counter()
-        clock = Clock(
-            *advance(state, world, clock, tape, decisions, noise, contexts, questions, *late)
-        )
+        clock = Clock(*advance(state, world, clock, tape, pending, *random, questions))
         raise_fault(tape.fault, policy)
         seconds = time.perf_counter() - began
         growth = min(_PATIENCE / max(seconds, 1e-9), _GROWTH)
         questions = max(int(questions * growth), 1)
-        if late and late[1].size[0] == len(late[1].told):
-            late = late[0], more_space(late[1]), late[2]
+        if pending.size[0] == len(pending.told):
+            pending = more_space(pending)
     return Run(
         t=round_array(rounds),
         log_t=log_t.copy(),

@@ -1,4 +1,13 @@
-"""What the engine needs of a problem: the model that policies see, and what answers them."""
+"""The contract of a problem: the model that a policy sees, and the world that answers it.
+
+| symbol                             | here                       | shape   |
+|------------------------------------|----------------------------|---------|
+| Y_x theta*, mean outcome of arm x  | ``World.means[x]``         | (p,)    |
+| first row of context c             | ``Arrivals.starts[c]``     | (C + 1,) |
+| probability of context c           | ``Arrivals.probabilities`` | (C,)    |
+
+A bandit has one context, which is its entire table.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +23,8 @@ from sightline.core.model import Model
 
 __all__ = [
     "Arrivals",
-    "FixedTable",
-    "OneNumber",
     "Problem",
-    "SeveralNumbers",
+    "World",
     "arrivals_of",
 ]
 
@@ -25,32 +32,43 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class FixedTable(NamedTuple):
-    """The source of arms that stay: none are drawn."""
-
-    code: int = 0  # numba knows no empty named tuples
-
-
 class Arrivals(NamedTuple):
-    """What decides on the action set of a round.
+    """Distribution of the action set of a round.
 
-    Contexts are drawn independently, each with its own rows of the table; a bandit is one context.
-    Arms that are new in every round are drawn from a source.
+    Contexts are independent and identically distributed, and each is a block of rows of the table.
+    In a stream a source draws new arms in every round.
+
+    Attributes
+    ----------
+    starts : ndarray, shape (C + 1,)
+        First row of every context, and the number of rows.
+    cumulative, probabilities : ndarray, shape (C,)
+        Distribution function and probabilities of the context.
+    bests : ndarray, shape (C,)
+        Scratch space: the arm of every context that a commitment plays.
+    no_mask : ndarray, shape (0,)
+        Mask of an action set that has all rows of its context.
+    source : named tuple or None
+        Source of new arms; None for a table of arms that stay.
+    rows : ndarray, shape (most, d) or (0, 0)
+        Features of the arms of the current round; empty without a source.
+    means, gaps : ndarray, shape (most + 1,) or (0,)
+        Mean rewards and gaps of the arms of the current round; empty without a source.
     """
 
-    starts: Ints  # (C + 1,)
-    cumulative: Array  # (C,): sums of the probabilities
-    probabilities: Array  # (C,)
-    bests: Ints  # (C,): scratch
-    no_mask: NDArray[np.bool_]  # (0,)
-    source: Any  # FixedTable, or where new arms come from
-    rows: Array  # (most, d) of the present round, (0, 0) where arms stay
-    means: Array  # (most + 1,), (0,) where arms stay
-    gaps: Array  # (most + 1,), (0,) where arms stay
+    starts: Ints
+    cumulative: Array
+    probabilities: Array
+    bests: Ints
+    no_mask: NDArray[np.bool_]
+    source: Any
+    rows: Array
+    means: Array
+    gaps: Array
 
 
 def arrivals_of(starts: ArrayLike, probabilities: ArrayLike = (1.0,)) -> Arrivals:
-    """Make what draws contexts in one run, with their first rows and probabilities."""
+    """Make the distribution of contexts for one run, from first rows and probabilities."""
     shares = np.array(probabilities, dtype=np.float64)
     cumulative = np.cumsum(shares)
     cumulative[-1] = 1.0
@@ -60,27 +78,28 @@ def arrivals_of(starts: ArrayLike, probabilities: ArrayLike = (1.0,)) -> Arrival
         probabilities=shares,
         bests=np.zeros(len(shares), dtype=np.int64),
         no_mask=np.zeros(0, dtype=np.bool_),
-        source=FixedTable(),
+        source=None,
         rows=np.zeros((0, 0)),
         means=np.zeros(0),
         gaps=np.zeros(0),
     )
 
 
-class OneNumber(NamedTuple):
-    """Answers with one number: its mean, and noise."""
+class World(NamedTuple):
+    """What answers a policy in one run: an outcome has p numbers, each its mean and noise.
 
-    means: Array  # (k,)
+    Attributes
+    ----------
+    means : ndarray, shape (k, p)
+        Means of outcomes, in units of the noise.
+    noise : distribution
+        Of every number of an outcome, around its mean.
+    arrivals : Arrivals
+        Distribution of the action set of a round.
+    """
+
+    means: Array
     noise: Any
-    arrivals: Arrivals
-
-
-class SeveralNumbers(NamedTuple):
-    """Answers with p numbers, each its mean and noise."""
-
-    means: Array  # (k, p)
-    noise: Any
-    outcome: Array  # (p,): where the answer is written
     arrivals: Arrivals
 
 
@@ -151,10 +170,7 @@ class Problem(ABC):
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
         return self
 
-    def world(self) -> OneNumber | SeveralNumbers:
+    def world(self) -> World:
         """Make what answers a policy in one run."""
         means = self.model.observations @ self.theta
-        p, arrivals = means.shape[1], arrivals_of([0, len(means)])
-        if p == 1:
-            return OneNumber(np.ascontiguousarray(means[:, 0]), self.noise, arrivals)
-        return SeveralNumbers(means, self.noise, np.zeros(p), arrivals)
+        return World(means, self.noise, arrivals_of([0, len(means)]))

@@ -1,94 +1,100 @@
-"""Outcomes that come late: when the outcome of a round is told.
+"""Delays of outcomes: the round after which the policy learns the outcome of round t.
 
-A delay of j rounds means: told after j more rounds were played.  The outcome of round t with delay
-0 is known at round t + 1, as without delays.
+| delay j of the outcome of round t | text              | ``kind``    | ``amount``     |
+|-----------------------------------|-------------------|-------------|----------------|
+| none                              |                   | NONE        | 0              |
+| j                                 | ``constant:j``    | CONSTANT    | j              |
+| geometric on 0, 1, 2, ...         | ``geometric:j``   | GEOMETRIC   | mean           |
+| to the end of a batch of m rounds | ``batches:m``     | BATCHES     | m              |
+
+A delay of j means that j more rounds pass first.  With j = 0 the policy knows the outcome of round
+t in round t + 1, as without delays.
 """
 
 from __future__ import annotations
 
+import enum
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sightline.core.clock import FAR
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 from sightline.validation import integer, number, shown
 
-__all__ = ["Batches", "ConstantDelay", "GeometricDelay", "delay_text", "told_after", "valid_delay"]
+__all__ = ["NO_DELAY", "Delay", "DelayKind", "delay_text", "told_after", "valid_delay"]
 
 
-class ConstantDelay(NamedTuple):
-    """Every outcome comes after the same number of rounds."""
+class DelayKind(enum.IntEnum):
+    """Distribution of a delay."""
 
-    rounds: int
-
-
-class GeometricDelay(NamedTuple):
-    """Delays are independent and geometric, from 0, with this mean."""
-
-    mean: float
+    NONE = 0
+    CONSTANT = 1
+    GEOMETRIC = 2
+    BATCHES = 3
 
 
-class Batches(NamedTuple):
-    """Outcomes come together at the end of every so many rounds."""
+class Delay(NamedTuple):
+    """Delay of outcomes.
 
-    size: int
+    Attributes
+    ----------
+    kind : int
+        A value of :class:`DelayKind`, as a plain number for compiled code.
+    amount : float
+        Number of rounds, mean or size of a batch; below 2^53, so that integers are exact.
+    """
+
+    kind: int
+    amount: float
 
 
-@generic
-def told_after(delay: Any, t: int, rng: np.random.Generator) -> int:
-    """Round after which the outcome of round t is told."""
-    raise TypeError(f"{type(delay).__name__} is no delay")
+NO_DELAY = Delay(int(DelayKind.NONE), 0.0)
 
 
-@told_after.register(ConstantDelay)
 @compiled
-def _after_some(delay: ConstantDelay, t: int, rng: np.random.Generator) -> int:
-    return t + delay.rounds
+def told_after(delay: Delay, t: int, rng: np.random.Generator) -> int:
+    """Round after which the policy learns the outcome of round t."""
+    if delay.kind == DelayKind.GEOMETRIC:  # the floor of an exponential variable
+        waiting = -np.log1p(-rng.random()) / np.log1p(1.0 / delay.amount)
+        return t + int(min(waiting, 1e15))
+    if delay.kind == DelayKind.BATCHES:
+        size = int(delay.amount)
+        return (t + size - 1) // size * size
+    return t + int(delay.amount)
 
 
-@told_after.register(GeometricDelay)
-@compiled
-def _after_chance(delay: GeometricDelay, t: int, rng: np.random.Generator) -> int:
-    waiting = -np.log1p(-rng.random()) / np.log1p(1.0 / delay.mean)  # whose floor is geometric
-    return t + int(min(waiting, 1e15))
-
-
-@told_after.register(Batches)
-@compiled
-def _after_batch(delay: Batches, t: int, rng: np.random.Generator) -> int:
-    return (t + delay.size - 1) // delay.size * delay.size
-
-
-def valid_delay(delay: object) -> ConstantDelay | GeometricDelay | Batches | None:
+def valid_delay(delay: object) -> Delay:
     """Read a delay: None, a number of rounds, or a text such as ``"geometric:100"``."""
     if delay is None:
-        return None
+        return NO_DELAY
     if not isinstance(delay, str):
-        return ConstantDelay(integer("delay", delay, at_least=0, at_most=FAR // 4))
+        rounds = integer("delay", delay, at_least=0, at_most=FAR // 4)
+        return Delay(int(DelayKind.CONSTANT), float(rounds))
     match = re.fullmatch(r"\s*(constant|geometric|batches)\s*:\s*(\S+)\s*", delay)
     if match is None:
         raise ValueError(
             "delay must be a number of rounds, or 'constant:100', 'geometric:100' or 'batches:50', "
             f"got {shown(delay)}"
         )
-    kind, amount = match.groups()
+    kind, amount = DelayKind[match[1].upper()], match[2]
     try:
-        value = float(amount) if kind == "geometric" else int(amount)
+        value = float(amount) if kind == DelayKind.GEOMETRIC else int(amount)
     except ValueError:
         raise ValueError(f"delay has no valid number: {shown(delay)}") from None
-    if kind == "geometric":
-        return GeometricDelay(number("delay", value, above=0, at_most=1e12))
-    if kind == "batches":
-        return Batches(integer("delay", value, at_least=1, at_most=FAR // 4))
-    return ConstantDelay(integer("delay", value, at_least=0, at_most=FAR // 4))
+    if kind == DelayKind.GEOMETRIC:
+        value = number("delay", value, above=0, at_most=1e12)
+    else:
+        least = 1 if kind == DelayKind.BATCHES else 0
+        value = integer("delay", value, at_least=least, at_most=FAR // 4)
+    return Delay(int(kind), float(value))
 
 
 def delay_text(delay: object) -> str | None:
-    """Write a delay as the text by which :func:`valid_delay` reads it."""
-    found = valid_delay(delay)
-    if found is None:
+    """Write a delay as the text from which :func:`valid_delay` reads it."""
+    kind, amount = valid_delay(delay)
+    if kind == DelayKind.NONE:
         return None
-    name = {ConstantDelay: "constant", GeometricDelay: "geometric", Batches: "batches"}[type(found)]
-    return f"{name}:{found[0]!r}"
+    written = repr(amount) if kind == DelayKind.GEOMETRIC else str(int(amount))
+    return f"{DelayKind(kind).name.lower()}:{written}"

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from sightline.core.model import common_noise, game_model, valid_noise_std
-from sightline.problems.base import OneNumber, SeveralNumbers
+from sightline.problems.base import World
 from sightline.problems.noise import Gaussian, valid_noise
 from sightline.problems.table import TableProblem
 
@@ -83,10 +83,10 @@ class LinearGame(TableProblem):
         for array in (self.observations, self.gaps):
             array.setflags(write=False)
 
-    def world(self) -> OneNumber | SeveralNumbers:
+    def world(self) -> World:
         """Make what answers a policy in one run, in units of the noise of each row."""
-        if self.model.shows_rewards:  # the very means of the bandit that this is
-            return OneNumber(self.means, self.noise, self.arrivals())
+        if self.model.shows_rewards:  # the means of the equivalent bandit, to the last bit
+            return World(self.means[:, None].copy(), self.noise, self.arrivals())
         return super().world()
 
     def _value(self) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from sightline.core.likelihood.laws import IdentityLaw, mean_of, variance_of
 from sightline.core.model import Model, common_noise, valid_noise_std
 from sightline.jit import interpreted
 from sightline.problems import noise as noises
-from sightline.problems.base import OneNumber
+from sightline.problems.base import World
 from sightline.problems.noise import check_sampler
 from sightline.problems.table import TableProblem
 from sightline.validation import scale, shown
@@ -91,11 +91,12 @@ class NoisyRewards(TableProblem):
             return model
         return model.without_noise_level(self.unknown_noise.guess)
 
-    def world(self) -> OneNumber:
+    def world(self) -> World:
         """Make what answers a policy in one run: rewards, in units of the noise of their arm."""
         check_sampler(self.noise)
         assert self.model.weights is not None
-        return OneNumber(self.model.weights * self.means, self.noise, self.arrivals())
+        means = self.model.weights * self.means
+        return World(means[:, None], self.noise, self.arrivals())
 
     def _value(self) -> tuple[object, ...]:
         return (*super()._value(), self.likelihood, self.unknown_noise)

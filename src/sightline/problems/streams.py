@@ -16,7 +16,7 @@ from sightline.core.likelihood.laws import is_law, mean_of
 from sightline.core.model import stream_model
 from sightline.jit import compiled, generic
 from sightline.problems import noise as noises
-from sightline.problems.base import OneNumber, Problem, arrivals_of
+from sightline.problems.base import Problem, World, arrivals_of
 from sightline.problems.named import deviation, named
 from sightline.validation import affordable, finite_array, integer, scale, shown, text
 
@@ -175,7 +175,7 @@ class StreamBandit(Problem):
         self.gaps = np.zeros(self.most + 1)
         self.name = text("name", name)
 
-    def world(self) -> OneNumber:
+    def world(self) -> World:
         """Make what answers a policy in one run."""
         noises.check_sampler(self.noise)
         means = np.zeros(self.most + 1)
@@ -185,7 +185,7 @@ class StreamBandit(Problem):
             means=means,
             gaps=np.zeros(self.most + 1),
         )
-        return OneNumber(means, self.noise, arrivals)
+        return World(means[:, None], self.noise, arrivals)  # a view: each round writes new means
 
     @functools.cached_property
     def contents(self) -> Mapping[str, Any]:
