@@ -88,7 +88,7 @@ def _of_laws(seen: SeesLaw, estimate: LeastSquares, theta: Array) -> float:
             v = 0.0
             for i in range(theta.shape[0]):
                 v += arms.rewards[x, i] * theta[i]
-            total += 2.0 * arms.pulls[x] * divergence(seen.law, arms.means[x], v)
+            total += 2.0 * arms.pulls[x] * divergence(seen.law, arms.means[x], v - arms.means[x])
     return total
 
 

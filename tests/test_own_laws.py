@@ -1,4 +1,4 @@
-"""Laws of rewards that a user registers: simulated by their own sampler, or refused."""
+"""Likelihoods that a user registers: from three functions and a sampler to bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.core.likelihood.laws import GaussianLaw
+from sightline.core.likelihood.laws import GAUSSIAN
 from sightline.engine.loop import walk
 from sightline.engine.simulate import is_interpreted
 from sightline.jit import callable_for
@@ -42,10 +42,6 @@ def mean(law: Any, u: float) -> float:
     return float(law.trials / (1.0 + math.exp(-u)))
 
 
-def cost(law: Any, m: float, v: float) -> float:
-    return float(law.trials * (max(v, 0.0) + math.log1p(math.exp(-abs(v)))) - m * v)
-
-
 def slope(law: Any, m: float, v: float) -> float:
     return float(law.trials / (1.0 + math.exp(-v)) - m)
 
@@ -55,11 +51,12 @@ def curvature(law: Any, m: float, v: float) -> float:
     return float(law.trials * odds / ((1.0 + odds) * (1.0 + odds)))
 
 
-def divergence(law: Any, u: float, v: float) -> float:
-    """Which rounds to numbers below zero where u and v are close."""
+def divergence(law: Any, u: float, step: float) -> float:
+    """Which rounds to numbers below zero for small steps."""
+    v = u + step
     change = max(v, 0.0) + math.log1p(math.exp(-abs(v)))
     change -= max(u, 0.0) + math.log1p(math.exp(-abs(u)))
-    return float(law.trials * (change - (v - u) / (1.0 + math.exp(-u))))
+    return float(law.trials * (change - step / (1.0 + math.exp(-u))))
 
 
 def excess(law: Any, v: float, w: float) -> float:
@@ -76,16 +73,15 @@ def sample(law: Any, mean: float, rng: np.random.Generator) -> float:
 
 FORMULAS: Any = {
     "mean": mean,
-    "cost": cost,
     "slope": slope,
     "curvature": curvature,
     "divergence": divergence,
     "excess": excess,
 }
-sl.register_law(Samplerless, **FORMULAS)
-sl.register_law(PlainBinomial, **FORMULAS, draw=sample)
+sl.register_likelihood(Samplerless, **FORMULAS)
+sl.register_likelihood(PlainBinomial, **FORMULAS, draw=sample)
 COMPILED: Any = {name: numba.njit(each) for name, each in {**FORMULAS, "draw": sample}.items()}
-sl.register_law(FastBinomial, **COMPILED)
+sl.register_likelihood(FastBinomial, **COMPILED)
 
 
 @dataclass(frozen=True)
@@ -138,7 +134,7 @@ def test_observers_draw_from_it() -> None:
 
 
 def test_without_a_sampler_there_is_no_simulation() -> None:
-    message = r"rewards of Samplerless cannot be simulated: register_law\(..., draw=...\) says how"
+    message = r"rewards of Samplerless cannot be .*: register_likelihood\(..., draw=...\) says how"
     with pytest.raises(ValueError, match=message):
         sl.simulate(bandit(Samplerless), sl.LinUCB(), 10)
     with pytest.raises(ValueError, match=message):
@@ -155,7 +151,7 @@ def test_a_stream_draws_from_it() -> None:
 
 
 def test_a_family_with_a_law_of_the_library_has_its_rewards() -> None:
-    problem = bandit(GaussianLaw)
+    problem = bandit(lambda: GAUSSIAN)
     rng = np.random.default_rng(0)
     rewards = [draw(problem.noise, problem.means[0], rng) for _ in range(1000)]
     assert np.var(rewards) == pytest.approx(1.0, rel=0.1)
@@ -163,13 +159,13 @@ def test_a_family_with_a_law_of_the_library_has_its_rewards() -> None:
 
 def test_a_law_that_returns_no_numbers_is_refused() -> None:
     wrong: Any = {**FORMULAS, "curvature": lambda law, m, v: math.nan}
-    sl.register_law(Wrong, **wrong, draw=sample)
+    sl.register_likelihood(Wrong, **wrong, draw=sample)
     with pytest.raises(ValueError, match="the curvature of Wrong must be a number >= 0, got nan"):
         sl.simulate(bandit(Wrong), sl.LinUCB(), 10)
-    sl.register_law(Wrong, **FORMULAS, draw=lambda law, mean, rng: math.nan)
-    with pytest.raises(ValueError, match=r"drawn by the law of Wrong must be a finite .*, got nan"):
+    sl.register_likelihood(Wrong, **FORMULAS, draw=lambda law, mean, rng: math.nan)
+    with pytest.raises(ValueError, match=r"drawn by the likelihood of Wrong must be a .*, got nan"):
         sl.simulate(bandit(Wrong), sl.LinUCB(), 10)
     wrong = {**FORMULAS, "mean": lambda law, u: math.nan}
-    sl.register_law(Wrong, **wrong)
+    sl.register_likelihood(Wrong, **wrong)
     with pytest.raises(ValueError, match=r"mean rewards of .* must be finite, got"):
         bandit(Wrong)

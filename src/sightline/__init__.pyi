@@ -32,7 +32,7 @@ from sightline.core.likelihood.families import Bernoulli as Bernoulli
 from sightline.core.likelihood.families import Gaussian as Gaussian
 from sightline.core.likelihood.families import Likelihood as Likelihood
 from sightline.core.likelihood.families import Poisson as Poisson
-from sightline.core.likelihood.laws import register_law as register_law
+from sightline.core.likelihood.laws import register_likelihood as register_likelihood
 from sightline.core.model import Model as Model
 from sightline.engine.contexts import contexts as contexts
 from sightline.engine.decisions import ClosedDecisionError as ClosedDecisionError

@@ -15,7 +15,7 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.consistency import check_consistency
-from sightline.core.likelihood.laws import LogisticLaw
+from sightline.core.likelihood.laws import LOGISTIC
 from sightline.core.model import bandit_model
 from sightline.policies.base import choose, inspect, law, started, update
 from sightline.policies.catalogue import POLICIES
@@ -158,7 +158,7 @@ def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) ->
 
 
 def test_policies_that_take_no_laws_refuse_them_with_a_sentence() -> None:
-    model = bandit_model(np.eye(2), law=LogisticLaw())
+    model = bandit_model(np.eye(2), law=LOGISTIC)
     refused = set()
     for entry in CONFIGURATIONS:
         policy: Any = getattr(entry, "values", [entry])[0]

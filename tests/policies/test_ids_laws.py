@@ -11,7 +11,7 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
 from sightline.core.clock import clock_at
-from sightline.core.likelihood.laws import GaussianLaw
+from sightline.core.likelihood.laws import GAUSSIAN
 from sightline.core.model import bandit_model
 from sightline.engine.loop import streams
 from sightline.policies.base import choose, inspect, update
@@ -96,7 +96,7 @@ def test_with_a_normal_law_every_choice_is_that_of_normal_rewards() -> None:
     """The formulas of laws, with the law that is normal, are those of Algorithm 1."""
     plain, by_law = (
         POLICY.start(model)
-        for model in (bandit_model(ACTIONS, 1.0), bandit_model(ACTIONS, law=GaussianLaw()))
+        for model in (bandit_model(ACTIONS, 1.0), bandit_model(ACTIONS, law=GAUSSIAN))
     )
     assert isinstance(by_law.alternatives, LawHalfSpaces)
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.confidence.likelihood_set import begin_set, highest_predictor
-from sightline.core.likelihood.laws import LogisticLaw
+from sightline.core.likelihood.laws import LOGISTIC
 from sightline.core.model import bandit_model
 from sightline.policies.base import choose, update
 from sightline.policies.ofuglb import OFUGLBState, _radius
@@ -81,7 +81,7 @@ def test_ofuglb_plays_the_arm_that_can_be_best() -> None:
 @pytest.mark.parametrize("bound", [0.3, 1.0, 3.0])
 def test_the_set_of_ofuglb_contains_the_published_one(bound: float) -> None:
     rng = np.random.default_rng(7)
-    state = sl.OFUGLB(norm_bound=bound).start(bandit_model(X, law=LogisticLaw()))
+    state = sl.OFUGLB(norm_bound=bound).start(bandit_model(X, law=LOGISTIC))
     assert isinstance(state, OFUGLBState)
     arms = rng.integers(len(X), size=60)
     ys = (rng.random(60) < naive_laws.mean("logistic", X[arms] @ THETA)).astype(float)

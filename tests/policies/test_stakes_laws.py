@@ -11,7 +11,7 @@ from scipy.special import rel_entr
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.likelihood.laws import GaussianLaw
+from sightline.core.likelihood.laws import GAUSSIAN
 from sightline.core.model import bandit_model
 from sightline.policies.base import choose, law, update
 from tests.marks import thorough, without_compilation
@@ -26,7 +26,7 @@ def test_with_a_normal_law_it_draws_from_the_law_of_normal_rewards(randomised: b
     policy = sl.Stakes(randomised=randomised)
     plain, by_law = (
         policy.start(model)
-        for model in (bandit_model(ACTIONS, 1.0), bandit_model(ACTIONS, law=GaussianLaw()))
+        for model in (bandit_model(ACTIONS, 1.0), bandit_model(ACTIONS, law=GAUSSIAN))
     )
     rng, ours, truth = np.random.default_rng(0), np.zeros(4), np.zeros(4)
     for t in range(1, 120):

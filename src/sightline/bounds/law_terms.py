@@ -1,331 +1,317 @@
-"""What one reward tells against a change of its predictor, exactly, for the laws of rewards.
+"""Divergences of arms as functions of a step, with what a solver needs of them.
 
 | symbol                                                      | here           |
 |-------------------------------------------------------------|----------------|
-| v, change of the predictor <x, theta>                       | ``steps``      |
-| d(v), divergence of the law at <x, theta> + v from that at <x, theta> | ``divergence`` |
-| its first two derivatives in v                              | ``slope``, ``curvature`` |
-| sup_v sigma v - alpha d(v)                                  | ``conjugate``  |
-| E(w) = e^w - 1 - w                                          | ``_excess``    |
+| u = <x, theta>                                              | ``predictors`` |
+| v, step of the predictor                                    | ``steps``      |
+| d(v) = d(u, v), divergence of rewards with predictor u + v from those with u | ``divergence`` |
+| d'(v), d''(v)                                               | ``slope``, ``curvature`` |
+| alpha, sigma                                                | ``amounts``, ``slopes`` |
+| d*(alpha, sigma) = sup_v sigma v - alpha d(v)               | ``conjugate``  |
 
-Steps and not predictors: u + v - u would lose the digits that small gaps live on.  Every divergence
-is a sum of positive terms in E, which has a series where the closed form would cancel:
+All of it follows from the functions of the likelihood (:mod:`sightline.core.likelihood.laws`):
 
-    Bernoulli   p E(log(q / p)) + (1 - p) E(log((1 - q) / (1 - p))),   p and q being means
-    Poisson     m E(v)
-    normal      v^2 / 2
+    d'(v) = l'(mu(u), u + v) = int_0^v l''(mu(u), u + r) dr,      d''(v) = l''(mu(u), u + v).    (1)
 
-With the log odds or the log mean as predictor, the conjugate is alpha times the divergence the
-other way round, of the law with mean p + sigma / alpha.  With the mean itself as predictor, rewards
-are Bernoulli only while it is in [0, 1]: beyond, d is infinite, also for arms that are never
-played.  Estimates continue d as a parabola there (``IdentityLaw``); a bound must not.
+The first form of d' cancels for small steps, where the second takes its place.  The supremum is at
+the root v* of alpha d'(v) = sigma, which Newton's method finds within a bracket [a, b].  The
+function is concave, so that any v of the bracket gives a bound from above,
+
+    d*(alpha, sigma) <= sigma v - alpha d(v) + |sigma - alpha d'(v)| max(|v - a|, |v - b|),      (2)
+
+whose last term is of second order in v - v*.
+
+Where predictors have limits, d is infinite beyond them, also for arms that are never played.
+Estimates continue d as a parabola there; a bound must not, and has d as for ``edge=0``.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.likelihood.laws import GaussianLaw, IdentityLaw, LogisticLaw, PoissonLaw
+from sightline.core.likelihood.laws import (
+    NODES,
+    WEIGHTS,
+    curvature,
+    divergence,
+    information,
+    limits_of,
+    mean_of,
+    slope,
+)
+from sightline.jit import callable_for, compiled
 
 __all__ = ["Terms", "terms_of"]
 
 Array = NDArray[np.float64]
 
-# Below this size the series of E is used, with so many terms.
-_SMALL = 0.25
-_ORDER = 12
-# The curvature of a logistic or Poisson law changes by a factor of at most e per unit.
-_STRIDE = 3.0
 _EPS = float(np.finfo(np.float64).eps)
+# Relative error of a slope from which on it is integrated.
+_CANCELLED = 1e-12
+# Relative error of a root.
+_MOST_TRIES, _FOUND = 200, 1e-11
+# Within a stride a curvature changes by this factor at most.
+_ONE_ORDER, _MOST_DOUBLINGS = 20.0, 60
+# Conjugates are infinite whose root is farther away, in strides.
+_REACH = 200.0
+# Distance from the limits at which a solver begins, relative to the largest of an arm.
+_SOFT = 1e-12
 
 
-def _excess(w: Array) -> Array:
-    """E(w) = e^w - 1 - w to full relative accuracy."""
-    near = np.abs(w) < _SMALL
-    small = np.where(near, w, 0.0)
-    series = np.ones_like(small)
-    for n in range(_ORDER, 2, -1):
-        series = 1.0 + small / n * series
-    with np.errstate(over="ignore"):
-        return np.where(near, 0.5 * small * small * series, np.expm1(w) - w)
-
-
-def _reverse(t: Array) -> Array:
-    """(1 + t) log(1 + t) - t for t >= -1, infinite below."""
-    inside = np.maximum(t, -1.0)
-    logs = np.log1p(np.where(inside > -1.0, inside, 0.0))
-    values = np.where(inside > -1.0, (1.0 + inside) * _excess(-logs), 1.0)
-    return np.where(t >= -1.0, values, math.inf)
-
-
-class Terms(ABC):
+@dataclass(frozen=True, eq=False)
+class Terms:
     """Divergences of all arms as functions of steps: arrays whose last axis is that of the arms."""
 
+    likelihood: Any
+    predictors: Array
+    bounds: tuple[float, float]  # limits of predictors
+
     @property
-    @abstractmethod
     def limits(self) -> tuple[Array, Array]:
         """Smallest and largest step of every arm: beyond, the divergence is infinite."""
+        return self.bounds[0] - self.predictors, self.bounds[1] - self.predictors
 
-    @property
+    @functools.cached_property
     def steepest(self) -> tuple[Array, Array]:
         """Infimum and supremum of the slope of every arm: beyond, the conjugate is infinite."""
-        return _anywhere(self.information)
+        reach = np.full_like(self.predictors, self._reach)
+        if math.isinf(self._reach):
+            return -reach, reach
+        return self.slope(-reach), self.slope(reach)
 
-    @property
+    @functools.cached_property
     def stride(self) -> float:
         """Step over which the curvature stays of one order."""
-        return math.inf
+        return float(callable_for(_stride, self.likelihood)(self.likelihood, self.predictors))
 
     @property
-    @abstractmethod
+    def _reach(self) -> float:
+        """Largest step that is considered."""
+        return _REACH * self.stride if math.isinf(self.bounds[0]) else math.inf
+
+    @functools.cached_property
     def information(self) -> Array:
         """Curvature at 0, finite and positive."""
+        return self._each(_informations, np.zeros_like(self.predictors))
 
-    @abstractmethod
     def divergence(self, steps: Array) -> Array:
         """d(v)."""
+        return self._each(_divergences, steps)
 
-    @abstractmethod
     def slope(self, steps: Array) -> Array:
         """Differentiate d once."""
+        return self._each(_slopes, steps)
 
-    @abstractmethod
     def curvature(self, steps: Array) -> Array:
         """Differentiate d twice."""
+        return self._each(_curvatures, steps)
 
-    @abstractmethod
     def conjugate(self, amounts: Array, slopes: Array) -> Array:
         """sup_v sigma v - alpha d(v), for alpha >= 0 and any sigma."""
+        return self._solved(amounts, slopes)[0]
 
-    @abstractmethod
     def stiffness(self, amounts: Array, slopes: Array) -> Array:
         """Evaluate alpha d''(v) at the step v at which the slope of alpha d is sigma."""
+        return self._solved(amounts, slopes)[1]
 
     def softened(self) -> Terms:
         """Terms for a solver that stays inside the limits: a barrier at each of them."""
-        return self
+        low, high = self.bounds
+        if math.isinf(low):
+            return self
+        least = _SOFT * min((self.predictors - low).max(), (high - self.predictors).max())
+        inside = np.clip(self.predictors, low + least, high - least)
+        return Terms(self.likelihood, inside, self.bounds)
 
-
-def terms_of(law: Any, predictors: Array) -> Terms:
-    """Terms of arms with given predictors <x, theta>."""
-    if isinstance(law, GaussianLaw):
-        return _Normal(predictors)
-    if isinstance(law, LogisticLaw):
-        odds = np.exp(-np.abs(predictors))
-        larger, smaller = 1.0 / (1.0 + odds), odds / (1.0 + odds)
-        up = predictors > 0
-        return _Logistic(np.where(up, larger, smaller), np.where(up, smaller, larger))
-    if isinstance(law, PoissonLaw):
-        return _Poisson(np.exp(predictors))
-    if isinstance(law, IdentityLaw):
-        return _Identity(predictors, 1.0 - predictors)
-    raise ValueError(
-        f"c* is known for Bernoulli, Poisson and normal rewards, got {type(law).__name__}"
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Normal(Terms):
-    predictors: Array
-
-    @property
-    def limits(self) -> tuple[Array, Array]:
-        return _anywhere(self.predictors)
-
-    @property
-    def information(self) -> Array:
-        return np.ones_like(self.predictors)
-
-    def divergence(self, steps: Array) -> Array:
-        return 0.5 * steps * steps
-
-    def slope(self, steps: Array) -> Array:
-        return steps
-
-    def curvature(self, steps: Array) -> Array:
-        return np.ones_like(steps)
-
-    def conjugate(self, amounts: Array, slopes: Array) -> Array:
-        return _scaled(amounts, slopes, lambda s: 0.5 * s * s)
-
-    def stiffness(self, amounts: Array, slopes: Array) -> Array:
-        return np.broadcast_to(amounts, slopes.shape)
-
-
-@dataclass(frozen=True, eq=False)
-class _Poisson(Terms):
-    means: Array
-
-    @property
-    def limits(self) -> tuple[Array, Array]:
-        return _anywhere(self.means)
-
-    @property
-    def steepest(self) -> tuple[Array, Array]:
-        return -self.means, np.full_like(self.means, math.inf)
-
-    @property
-    def stride(self) -> float:
-        return _STRIDE
-
-    @property
-    def information(self) -> Array:
-        return self.means
-
-    def divergence(self, steps: Array) -> Array:
-        return self.means * _excess(steps)
-
-    def slope(self, steps: Array) -> Array:
-        return self.means * np.expm1(steps)
-
-    def curvature(self, steps: Array) -> Array:
-        return self.means * np.exp(steps)
-
-    def conjugate(self, amounts: Array, slopes: Array) -> Array:
-        return _scaled(amounts, slopes, lambda s: self.means * _reverse(s / self.means))
-
-    def stiffness(self, amounts: Array, slopes: Array) -> Array:
-        return np.maximum(amounts * self.means + slopes, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Logistic(Terms):
-    successes: Array  # p
-    failures: Array  # 1 - p, which has digits of its own
-
-    @property
-    def limits(self) -> tuple[Array, Array]:
-        return _anywhere(self.successes)
-
-    @property
-    def steepest(self) -> tuple[Array, Array]:
-        return -self.successes, self.failures
-
-    @property
-    def stride(self) -> float:
-        return _STRIDE
-
-    @property
-    def information(self) -> Array:
-        return self.successes * self.failures
-
-    def _logs(self, steps: Array) -> tuple[Array, Array]:
-        """log(q / p) and log((1 - q) / (1 - p)), from the side on which nothing overflows."""
-        up = steps > 0
-        shrunk = np.expm1(-np.abs(steps))
-        change = np.log1p(np.where(up, self.failures, self.successes) * shrunk)
-        return np.where(up, -change, steps - change), np.where(up, -change - steps, -change)
-
-    def divergence(self, steps: Array) -> Array:
-        towards, away = self._logs(steps)
-        return self.successes * _excess(towards) + self.failures * _excess(away)
-
-    def slope(self, steps: Array) -> Array:
-        shrunk = np.expm1(-np.abs(steps))
-        weight = np.where(steps > 0, self.failures, self.successes)
-        return -np.sign(steps) * self.information * shrunk / (1.0 + weight * shrunk)
-
-    def curvature(self, steps: Array) -> Array:
-        towards, away = self._logs(steps)
-        return self.information * np.exp(towards + away)
-
-    def conjugate(self, amounts: Array, slopes: Array) -> Array:
-        p, r = self.successes, self.failures
-        return _scaled(amounts, slopes, lambda s: p * _reverse(s / p) + r * _reverse(-s / r))
-
-    def stiffness(self, amounts: Array, slopes: Array) -> Array:
-        inside = np.clip(slopes, -amounts * self.successes, amounts * self.failures)
-        product = (amounts * self.successes + inside) * (amounts * self.failures - inside)
-        return product / np.where(amounts > 0, amounts, 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Identity(Terms):
-    successes: Array
-    failures: Array
-
-    @property
-    def limits(self) -> tuple[Array, Array]:
-        return -self.successes, self.failures
-
-    @property
-    def information(self) -> Array:
-        variance = self.successes * self.failures
-        return 1.0 / np.where(variance > 0, variance, 1.0)
-
-    def _moved(self, steps: Array) -> tuple[Array, Array]:
-        """Means and what is left to 1, which rounding does not make 0."""
-        q, s = self.successes + steps, self.failures - steps
-        return np.maximum(q, _EPS * self.successes), np.maximum(s, _EPS * self.failures)
-
-    def divergence(self, steps: Array) -> Array:
+    def _each(self, kernel: Any, steps: Array) -> Array:
+        rows = np.ascontiguousarray(steps, dtype=np.float64).reshape(-1, len(self.predictors))
+        out = np.empty_like(rows)
         low, high = self.limits
-        inside = (steps >= low) & (steps <= high)
-        steps = np.where(inside, steps, 0.0)
-        values = _part(self.successes, steps) + _part(self.failures, -steps)
-        return np.where(inside, values, math.inf)
+        callable_for(kernel, self.likelihood)(
+            self.likelihood, self.predictors, low, high, rows, out
+        )
+        return out.reshape(np.shape(steps))
 
-    def slope(self, steps: Array) -> Array:
-        q, s = self._moved(steps)
-        return steps / (q * s)
-
-    def curvature(self, steps: Array) -> Array:
-        q, s = self._moved(steps)
-        return self.successes / q**2 + self.failures / s**2
-
-    def conjugate(self, amounts: Array, slopes: Array) -> Array:
-        p, r, left = self._root(amounts, slopes)
-        size = np.abs(slopes)
-        with np.errstate(invalid="ignore"):
-            gained = size * (r - left) - amounts * (_part(p, r - left) + _part(r, left - r))
-        # nothing within the limits earns more: where alpha is lost to rounding, this remains
-        return np.where(left > 0, np.clip(gained, 0.0, size * r), size * r)
-
-    def stiffness(self, amounts: Array, slopes: Array) -> Array:
-        p, r, left = self._root(amounts, slopes)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = amounts * (p / (1.0 - left) ** 2 + r / left**2)
-        return np.where(np.isfinite(values), values, amounts * self.information)
-
-    def _root(self, amounts: Array, slopes: Array) -> tuple[Array, Array, Array]:
-        """Solve |sigma| q (1 - q) = alpha (q - p) for q, upwards or with failures for successes.
-
-        Returns
-        -------
-        p, r, left : ndarray
-            Mean, what is left to 1, and 1 - q: a quadratic equation, without cancellation.
-        """
-        up, size = slopes >= 0, np.abs(slopes)
-        p = np.where(up, self.successes, self.failures)
-        r = np.where(up, self.failures, self.successes)
-        root = np.sqrt((amounts - size) ** 2 + 4.0 * size * amounts * p)
-        total = amounts + size + root
-        return p, r, 2.0 * amounts * r / np.where(total > 0, total, 1.0)
-
-    def softened(self) -> Terms:
-        least = 1e-12 * min(self.successes.max(), self.failures.max())
-        p = np.maximum(self.successes, least)
-        return _Identity(p, np.maximum(self.failures, least))
+    def _solved(self, amounts: Array, slopes: Array) -> tuple[Array, Array]:
+        rows = np.ascontiguousarray(slopes, dtype=np.float64).reshape(-1, len(self.predictors))
+        values, stiffness = np.empty_like(rows), np.empty_like(rows)
+        most = np.abs(self.limits)
+        callable_for(_conjugates, self.likelihood)(
+            self.likelihood,
+            self.predictors,
+            np.minimum(most, self._reach),
+            most,
+            np.ascontiguousarray(amounts, dtype=np.float64),
+            rows,
+            values,
+            stiffness,
+        )
+        shape = np.shape(slopes)
+        return values.reshape(shape), stiffness.reshape(shape)
 
 
-def _part(p: Array, steps: Array) -> Array:
-    """Half of a divergence, p E(log(q / p)) for q = p + v >= 0; q itself where p is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(p > 0, p * _excess(np.log1p(steps / p)), steps)
+def terms_of(likelihood: Any, predictors: Array) -> Terms:
+    """Terms of arms with given predictors <x, theta>."""
+    bounds = limits_of(likelihood)
+    if math.isfinite(bounds[0]):
+        likelihood = likelihood._replace(edge=0.0)
+    return Terms(likelihood, np.ascontiguousarray(predictors, dtype=np.float64), bounds)
 
 
-def _anywhere(like: Array) -> tuple[Array, Array]:
-    return np.full_like(like, -math.inf), np.full_like(like, math.inf)
+@compiled
+def _slope_after(likelihood: Any, u: float, step: float) -> float:
+    """d'(v), by (1)."""
+    m = mean_of(likelihood, u)
+    direct = slope(likelihood, m, u + step)
+    lost = abs(slope(likelihood, 0.0, u + step)) + abs(direct)
+    if _EPS * (lost * abs(step) + abs(direct * u)) <= _CANCELLED * abs(direct * step):
+        return direct
+    total, least, most = 0.0, math.inf, 0.0
+    for i in range(NODES.shape[0]):
+        bend = curvature(likelihood, m, u + NODES[i] * step)
+        least, most = min(least, bend), max(most, bend)
+        total += WEIGHTS[i] * bend
+    return step * total if most <= 2.0 * least else direct
 
 
-def _scaled(amounts: Array, slopes: Array, conjugate: Any) -> Array:
-    """Evaluate alpha f(sigma / alpha); with alpha = 0 infinite, unless sigma is 0 as well."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        values = amounts * conjugate(np.where(amounts > 0, slopes / amounts, 0.0))
-    return np.where((amounts > 0) | (slopes == 0), values, math.inf)
+@compiled
+def _informations(
+    likelihood: Any, predictors: Array, low: Array, high: Array, steps: Array, out: Array
+) -> None:
+    for x in range(predictors.shape[0]):
+        out[0, x] = information(likelihood, predictors[x])
+
+
+@compiled
+def _divergences(
+    likelihood: Any, predictors: Array, low: Array, high: Array, steps: Array, out: Array
+) -> None:
+    for n in range(steps.shape[0]):
+        for x in range(predictors.shape[0]):
+            out[n, x] = math.inf
+            if low[x] <= steps[n, x] <= high[x]:
+                out[n, x] = divergence(likelihood, predictors[x], steps[n, x])
+
+
+@compiled
+def _slopes(
+    likelihood: Any, predictors: Array, low: Array, high: Array, steps: Array, out: Array
+) -> None:
+    for n in range(steps.shape[0]):
+        for x in range(predictors.shape[0]):
+            inside = min(max(steps[n, x], low[x]), high[x])
+            out[n, x] = _slope_after(likelihood, predictors[x], inside)
+
+
+@compiled
+def _curvatures(
+    likelihood: Any, predictors: Array, low: Array, high: Array, steps: Array, out: Array
+) -> None:
+    for n in range(steps.shape[0]):
+        for x in range(predictors.shape[0]):
+            u, inside = predictors[x], min(max(steps[n, x], low[x]), high[x])
+            out[n, x] = curvature(likelihood, mean_of(likelihood, u), u + inside)
+
+
+@compiled
+def _keeps_order(likelihood: Any, u: float, step: float) -> bool:
+    """Whether the curvature at both u - step and u + step is of the order of that at u."""
+    m = mean_of(likelihood, u)
+    worth = curvature(likelihood, m, u)
+    before, after = curvature(likelihood, m, u - step), curvature(likelihood, m, u + step)
+    least, most = min(before, after), max(before, after)
+    return worth <= _ONE_ORDER * least and most <= _ONE_ORDER * worth
+
+
+@compiled
+def _stride(likelihood: Any, predictors: Array) -> float:
+    """Largest step, up to a factor of 2, over which no curvature leaves its order."""
+    stride = math.inf
+    for x in range(predictors.shape[0]):
+        u = predictors[x]
+        step, doublings = 1.0 / math.sqrt(information(likelihood, u)), 0
+        while step > 0.0 and not _keeps_order(likelihood, u, step):
+            step *= 0.5
+        while doublings < _MOST_DOUBLINGS and _keeps_order(likelihood, u, 2.0 * step):
+            step *= 2.0
+            doublings += 1
+        if doublings < _MOST_DOUBLINGS:
+            stride = min(stride, step)
+    return stride
+
+
+@compiled
+def _root(
+    likelihood: Any, u: float, size: float, amount: float, aim: float
+) -> tuple[float, float, float]:
+    """Find the root of alpha d'(v) = sigma with |v| < ``size``.
+
+    Returns
+    -------
+    v, a, b : float
+        Sizes of the root and of both ends of a bracket; ``size`` three times if there is none.
+    """
+    sign, goal = 1.0 if aim > 0.0 else -1.0, abs(aim)
+    near, beyond = 0.0, min(goal / (amount * information(likelihood, u)), 0.5 * size)
+    while sign * amount * _slope_after(likelihood, u, sign * beyond) < goal:
+        near, beyond = beyond, min(2.0 * beyond, 0.5 * (beyond + size))
+        if not near < beyond < size:
+            return size, size, size
+    v = beyond
+    for _ in range(_MOST_TRIES):
+        missing = goal - sign * amount * _slope_after(likelihood, u, sign * v)
+        near, beyond = (v, beyond) if missing > 0.0 else (near, v)
+        bend = amount * curvature(likelihood, mean_of(likelihood, u), u + sign * v)
+        move = missing / bend if bend > 0.0 else math.inf
+        if abs(missing) <= _FOUND * goal or beyond - near <= 4.0 * _EPS * beyond:
+            other = v + 2.0 * move  # most often on the other side of the root
+            if near < other < beyond:
+                if sign * amount * _slope_after(likelihood, u, sign * other) < goal:
+                    near = other
+                else:
+                    beyond = other
+            break
+        v = v + move if near < v + move < beyond else 0.5 * (near + beyond)
+    return v, near, beyond
+
+
+@compiled
+def _conjugates(
+    likelihood: Any,
+    predictors: Array,
+    sizes: Array,
+    most: Array,
+    amounts: Array,
+    slopes: Array,
+    values: Array,
+    stiffness: Array,
+) -> None:
+    """Write bounds (2) on conjugates, and second derivatives of alpha d at the roots.
+
+    ``sizes`` are those of the largest steps down and up, and ``most`` what they are taken for:
+    without limits steps end where nothing more is looked for, but the supremum may be beyond.
+    """
+    for n in range(slopes.shape[0]):
+        for x in range(predictors.shape[0]):
+            u, amount, aim = predictors[x], amounts[x], slopes[n, x]
+            side = 1 if aim > 0.0 else 0
+            size, goal = sizes[side, x], abs(aim)
+            values[n, x] = goal * most[side, x] if goal > 0.0 and most[side, x] > 0.0 else 0.0
+            stiffness[n, x] = amount * information(likelihood, u)
+            if goal == 0.0 or amount <= 0.0 or size <= 0.0:
+                continue
+            v, near, beyond = _root(likelihood, u, size, amount, aim)
+            if v == size:
+                continue
+            step = v if aim > 0.0 else -v
+            missing = abs(aim - amount * _slope_after(likelihood, u, step))
+            value = goal * v - amount * divergence(likelihood, u, step)
+            value += missing * max(v - near, beyond - v)
+            values[n, x] = min(max(value, 0.0), values[n, x])
+            stiffness[n, x] = amount * curvature(likelihood, mean_of(likelihood, u), u + step)

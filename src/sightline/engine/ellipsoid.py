@@ -39,7 +39,7 @@ from sightline.core.estimation.least_squares import least_squares
 from sightline.core.estimation.noise import Noise, estimated_noise, known_noise
 from sightline.core.estimation.recomputation import refresh
 from sightline.core.estimation.seen import SeesLawStream, SeesStream
-from sightline.core.likelihood.laws import IdentityLaw
+from sightline.core.likelihood.laws import Kind, kind_of
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
@@ -175,7 +175,7 @@ def ellipsoid_by_law(
     fit.learned.rounds[0] = int(fit.arms.pulls.sum())
     callable_for(refresh, fit)(fit)  # by the kernel that has made the fit
     factor = np.triu(fit.scratch.factor)
-    if isinstance(law, IdentityLaw):
+    if kind_of(law) == Kind.IDENTITY:
         factor = _factor_inside(features, fit.arms.pulls, fit.arms.sums, fit.regulariser)
     return Ellipsoid(factor, factor @ fit.learned.theta, fit.regulariser, 1.0, bound)
 

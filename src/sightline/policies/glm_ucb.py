@@ -41,7 +41,7 @@ from sightline.core.confidence.rules import global_beta, valid_regulariser
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe, show_arms
 from sightline.core.estimation.seen import reward_of
-from sightline.core.likelihood.laws import IdentityLaw, PoissonLaw, mean_slope, variance_of
+from sightline.core.likelihood.laws import Kind, kind_of, limits_of, mean_slope, variance_of
 from sightline.core.model import Model
 from sightline.jit import callable_for, compiled, generic
 from sightline.policies.base import Choice, Policy, Supports, register_policy
@@ -142,7 +142,7 @@ class GLMUCB(Policy):
             sigma, ratio = _worst(model.law, self.norm_bound * (lengths.max() or 1.0))
         if self.width == "asymptotic":
             return AsymptoticWidth(sigma)
-        if isinstance(model.law, PoissonLaw):
+        if model.law is not None and kind_of(model.law) in (Kind.POISSON, Kind.OWN):
             raise ValueError('width="proven" needs rewards that are bounded or normal, not counts')
         if model.law is not None:
             sigma = _HALF_RANGE
@@ -152,8 +152,9 @@ class GLMUCB(Policy):
 def _worst(law: Any, reach: float) -> tuple[float, float]:
     """Return sigma_max, and k_mu / c_mu, over predictors up to a size."""
     least, most = -reach, reach
-    if isinstance(law, IdentityLaw):
-        least, most = law.edge, 1.0 - law.edge
+    low, high = limits_of(law)
+    if math.isfinite(low):
+        least, most = low + law.edge, high - law.edge
     predictors = np.linspace(least, most, 401)
     slopes = [callable_for(mean_slope, law)(law, u) for u in predictors]
     variances = [callable_for(variance_of, law)(law, u) for u in predictors]

@@ -14,14 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.core.likelihood.laws import (
-    GaussianLaw,
-    IdentityLaw,
-    LogisticLaw,
-    PoissonLaw,
-    draw_reward,
-    has_sampler,
-)
+from sightline.core.likelihood.laws import Kind, draw_reward, has_sampler, kind_of
 from sightline.jit import compiled, compiled_apart, generic, number_between
 from sightline.validation import LARGEST, number, scale, shown
 
@@ -94,11 +87,12 @@ class FromLaw(NamedTuple):
 
 def noise_of_law(law: Any) -> Any:
     """Find the reward distribution of a law, with the default ``std``."""
-    if isinstance(law, LogisticLaw | IdentityLaw):
+    kind = kind_of(law)
+    if kind in (Kind.LOGISTIC, Kind.IDENTITY):
         return Bernoulli()
-    if isinstance(law, PoissonLaw):
+    if kind == Kind.POISSON:
         return Counts()
-    return Gaussian() if isinstance(law, GaussianLaw) else FromLaw(law)
+    return Gaussian() if kind == Kind.GAUSSIAN else FromLaw(law)
 
 
 @dataclass(frozen=True)
@@ -234,7 +228,7 @@ def check_sampler(noise: Any) -> None:
     if isinstance(noise, FromLaw) and not has_sampler(noise.law):
         raise ValueError(
             f"rewards of {type(noise.law).__name__} cannot be simulated: "
-            "register_law(..., draw=...) says how one is drawn"
+            "register_likelihood(..., draw=...) says how one is drawn"
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.likelihood.families import Gaussian, Likelihood, valid_likelihood
-from sightline.core.likelihood.laws import IdentityLaw, mean_of, variance_of
+from sightline.core.likelihood.laws import Kind, kind_of, mean_of, variance_of
 from sightline.core.model import Model, common_noise, valid_noise_std
 from sightline.jit import interpreted
 from sightline.problems import noise as noises
@@ -66,7 +66,7 @@ class NoisyRewards(TableProblem):
         if isinstance(rewards, Gaussian):
             return rewards.std, None
         self.likelihood, law, predictors = rewards, rewards.law, self.means
-        if not isinstance(law, IdentityLaw):  # whose predictor is the mean, to the last bit
+        if kind_of(law) != Kind.IDENTITY:  # whose predictor is the mean, to the last bit
             # a kernel would be compiled for this alone, whenever a problem is made
             self.means = np.array([interpreted(mean_of)(law, u) for u in self.means])
             self.means.setflags(write=False)

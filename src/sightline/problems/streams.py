@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.likelihood import families
-from sightline.core.likelihood.laws import is_law, mean_of
+from sightline.core.likelihood.laws import is_likelihood, mean_of
 from sightline.core.model import stream_model
 from sightline.jit import compiled, generic
 from sightline.problems import noise as noises
@@ -237,7 +237,7 @@ def _valid_source(source: Any) -> Any:
     for name, value in zip(source._fields, source, strict=True):
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
             continue
-        if is_law(value):
+        if is_likelihood(value):
             continue
         if not isinstance(value, bool | int | float | str | np.number | np.bool_):
             raise ValueError(
@@ -260,7 +260,7 @@ def _plain(value: Any) -> Any:
         return (
             f"{value.dtype.str} {value.shape} sha256:{hashlib.sha256(value.tobytes()).hexdigest()}"
         )
-    if is_law(value):
+    if is_likelihood(value):
         return {"type": type(value).__name__, **value._asdict()}
     return value.item() if isinstance(value, np.generic) else value
 

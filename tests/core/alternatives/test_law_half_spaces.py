@@ -7,7 +7,7 @@ from sightline.core.alternatives.comparison import compare
 from sightline.core.alternatives.half_spaces import half_spaces
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.estimation.least_squares import best_arm, least_squares, observe
-from sightline.core.likelihood.laws import PoissonLaw
+from sightline.core.likelihood.laws import POISSON
 from sightline.core.model import bandit_model
 from tests import naive_laws
 from tests.core.estimation.test_likelihood import told
@@ -63,7 +63,7 @@ def test_no_distance_is_negative_after_a_huge_count(count: float) -> None:
     for seed in range(5):
         rng = np.random.default_rng(seed)
         actions = np.column_stack([np.ones(3), rng.standard_normal((3, 2))])
-        estimate = least_squares(bandit_model(actions, law=PoissonLaw()), 1e-3, reduce=False)
+        estimate = least_squares(bandit_model(actions, law=POISSON), 1e-3, reduce=False)
         for arm, reward in zip(rng.choice(3, size=6), [count, 1, 0, 3, count, 2], strict=True):
             observe(estimate, arm, reward)
             alternatives = half_spaces_for(estimate)

@@ -9,7 +9,7 @@ import pytest
 from sightline.core.estimation import likelihood
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe
-from sightline.core.likelihood.laws import GaussianLaw, IdentityLaw, LogisticLaw, PoissonLaw
+from sightline.core.likelihood.laws import GAUSSIAN, IDENTITY, LOGISTIC, POISSON
 from sightline.core.model import bandit_model
 from tests import naive, naive_laws
 from tests.marks import without_compilation
@@ -20,10 +20,10 @@ pytestmark = without_compilation
 assert likelihood  # imported for what it registers
 
 LAWS: dict[str, Any] = {
-    "gaussian": GaussianLaw(),
-    "logistic": LogisticLaw(),
-    "poisson": PoissonLaw(),
-    "identity": IdentityLaw(),
+    "gaussian": GAUSSIAN,
+    "logistic": LOGISTIC,
+    "poisson": POISSON,
+    "identity": IDENTITY,
 }
 
 

@@ -168,7 +168,7 @@ def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> fl
     for x in range(arms.pulls.shape[0]):
         if arms.pulls[x] > 0.0:
             v = inner_product(arms.rewards[x], w, d)
-            total += arms.pulls[x] * divergence(arms.seen.law, arms.means[x], v)
+            total += arms.pulls[x] * divergence(arms.seen.law, arms.means[x], v - arms.means[x])
     return total
 
 

@@ -133,7 +133,7 @@ def _along(
         n = arms.pulls[x]
         if n > 0.0:
             u, step = arms.means[x], part.predictors[x]
-            fall += n * divergence(law, u, u + s * step)
+            fall += n * divergence(law, u, s * step)
             growth += n * step * slope(law, part.rewards[x], u + s * step)
     return fall, growth
 

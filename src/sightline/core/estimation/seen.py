@@ -201,8 +201,7 @@ apart.register(SeesRows)(_rows_along)
 def _laws_apart(seen: Any, arms: Any, shift: Array, out: Array) -> None:
     inner_products(arms.columns, shift, out)
     for x in range(out.shape[0]):
-        u = arms.means[x]
-        out[x] = math.sqrt(2.0 * divergence(seen.law, u, u + out[x]))
+        out[x] = math.sqrt(2.0 * divergence(seen.law, arms.means[x], out[x]))
 
 
 @generic

@@ -1,1 +1,1 @@
-"""How rewards are distributed around their means: laws of clicks and counts."""
+"""How rewards are distributed around their means: likelihoods of clicks and counts."""

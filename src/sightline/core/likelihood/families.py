@@ -1,4 +1,4 @@
-"""Which law rewards follow, as users say it: clicks, counts or normal rewards."""
+"""Families of rewards, as users name them: clicks, counts or normal rewards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.likelihood.laws import IdentityLaw, LogisticLaw, PoissonLaw
+from sightline.core.likelihood.laws import IDENTITY, LOGISTIC, POISSON, BuiltInLikelihood
 from sightline.core.unknown import described_fields, none_if_unknown
 from sightline.validation import one_of, scale, shown
 
@@ -33,7 +33,7 @@ class Likelihood(ABC):
     @property
     @abstractmethod
     def law(self) -> Any:
-        """Named tuple of a registered law; None for normal rewards."""
+        """Named tuple of a registered likelihood; None for normal rewards."""
 
     @property
     def unit(self) -> str:
@@ -85,11 +85,11 @@ class Gaussian(Likelihood):
 
     @property
     def law(self) -> None:
-        """None: normal rewards need no law beside least squares."""
+        """None: normal rewards need no likelihood beside least squares."""
         return
 
 
-_LINKS = {"logistic": LogisticLaw(), "identity": IdentityLaw()}
+_LINKS = {"logistic": LOGISTIC, "identity": IDENTITY}
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Bernoulli(Likelihood):
 
     @property
     def law(self) -> Any:
-        """Law of rewards given <x, theta>."""
+        """Likelihood of rewards given <x, theta>."""
         return _LINKS[self.link]
 
     @property
@@ -148,9 +148,9 @@ class Poisson(Likelihood):
     """Counts: rewards that are whole numbers from 0, with mean exp(<x, theta>)."""
 
     @property
-    def law(self) -> PoissonLaw:
-        """Law of rewards given <x, theta>."""
-        return PoissonLaw()
+    def law(self) -> BuiltInLikelihood:
+        """Likelihood of rewards given <x, theta>."""
+        return POISSON
 
     @property
     def unit(self) -> str:

@@ -1,26 +1,44 @@
-"""Laws of rewards: how likely they are, given the predictor <x, theta> of an arm.
+"""Likelihoods: how probable a reward is, given the predictor <x, theta> of an arm.
 
-| symbol                                   | here              |
-|------------------------------------------|-------------------|
-| u, v = <x, theta>, the predictor         |                   |
-| mu(u), mean reward                       | ``mean_of``       |
-| -log likelihood at v of rewards with mean m, per reward, up to a constant | ``cost`` |
-| its first two derivatives in v           | ``slope``, ``curvature`` |
-| d(u, v), divergence of the law at v from that at u | ``divergence`` |
-| Fisher information at u, d''(u, u)       | ``information``   |
-| mu'(u), and the variance of a reward     | ``mean_slope``, ``variance_of`` |
-| E cost(m, v + w Z) - cost(m, v), Z standard normal, or an upper bound | ``excess`` |
+| symbol                                                        | here             |
+|---------------------------------------------------------------|------------------|
+| u, v = <x, theta>, the predictor                              |                  |
+| s = v - u, a step of the predictor                            | ``step``         |
+| mu(u), mean reward                                            | ``mean_of``      |
+| l(m, v), negative log-likelihood of v per reward, for rewards with mean m | |
+| l'(m, v), l''(m, v), derivatives in v                         | ``slope``, ``curvature`` |
+| d(u, s), Kullback-Leibler divergence of v = u + s from u      | ``divergence``   |
+| E l(m, v + w Z) - l(m, v), Z standard normal, or an upper bound | ``excess``     |
+| I(u) = l''(mu(u), u), Fisher information                      | ``information``  |
+| mu'(u), and the variance of a reward                          | ``mean_slope``, ``variance_of`` |
+| h(u), the natural parameter, and h'(u)                        | ``_natural_slope`` |
 
-Where the predictor is the natural parameter (a logistic or Poisson law) the cost is b(v) - m v with
-the log-partition b, the mean is b', and d is the Bregman divergence of b.  Where it is the mean
-itself (``IdentityLaw``) the cost is that of a Bernoulli law, still convex in v.
+Rewards enter through their number and their sum: a likelihood is an exponential family whose
+sufficient statistic is the reward, l(m, v) = B(v) - m h(v), convex in v.  Three functions, mu, l'
+and l'', determine all others:
 
-Rewards enter through their number and their sum: a law is an exponential family whose sufficient
-statistic is the reward.
+    h'(u)   = l'(0, u) - l'(1, u)                                                     (1)
+    mu'(u)  = I(u) / h'(u),   Var(u) = I(u) / h'(u)^2                                 (2)
+    d(u, s) = int_0^s (s - r) l''(mu(u), u + r) dr                                    (3)
+    d/ds d(u, s) = l'(mu(u), u + s) = int_0^s l''(mu(u), u + r) dr                    (4)
+    E d(v, w Z)  = w^2 int l''(mu(v), v + w x) g(|x|) dx,                             (5)
+                   g(x) = E max(Z - x, 0) = phi(x) - x Phi(-x)
+
+(1) holds because the slope (mu(v) - m) h'(v) is linear in m.  (3) and (4) follow from
+l'(mu(u), u) = 0.  (5) is the mean of (3) over s = w Z.  It is the excess for rewards with mean
+mu(v); where the predictor is the natural parameter, l'' does not depend on m, and it is the excess
+for all rewards.
+
+The integrands are positive, so that sums of them lose no digits.  A divergence is a function of a
+step and not of two predictors: (u + s) - u would lose the digits that small gaps live on.  A
+registration may replace (3) and (5) by closed forms, as those of :class:`BuiltInLikelihood` do.
+All that bounds need beyond, slopes after a step and conjugates, is computed in
+:mod:`sightline.bounds.law_terms` from these functions.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 import math
 from collections.abc import Callable
@@ -33,22 +51,27 @@ from sightline.jit.guards import wrong_numbers
 from sightline.validation import LARGEST
 
 __all__ = [
-    "GaussianLaw",
-    "IdentityLaw",
-    "LogisticLaw",
-    "PoissonLaw",
+    "GAUSSIAN",
+    "IDENTITY",
+    "LOGISTIC",
+    "NODES",
+    "POISSON",
+    "WEIGHTS",
+    "BuiltInLikelihood",
+    "Kind",
     "clear_of_edges",
-    "cost",
     "curvature",
     "divergence",
     "draw_reward",
     "excess",
     "has_sampler",
     "information",
-    "is_law",
+    "is_likelihood",
+    "kind_of",
+    "limits_of",
     "mean_of",
     "mean_slope",
-    "register_law",
+    "register_likelihood",
     "slope",
     "variance_of",
 ]
@@ -56,11 +79,17 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Of d(u, v) with a small difference v - u the series is exact, the closed form is not.
-_CLOSE = 1e-3
-# A predictor of a count is cut here: e^50 events per round are none that anybody has counted.
-_LARGEST_LOG_COUNT = 50.0
-_LARGEST_EXPONENT = 450.0
+#: Nodes and weights of the Gauss-Legendre rule on [0, 1].
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+NODES, WEIGHTS = 0.5 * NODES + 0.5, 0.5 * WEIGHTS
+
+# The rule is exact to rounding where a curvature changes by this factor at most.
+_SMOOTH = 2.0
+# Panels are not halved further than to this part of a step, or of a standard deviation.
+_SHORTEST = 2.0**-12
+# Standard deviations: the longest panel, where the rest may be negligible, where none is left.
+_PANEL, _TAIL, _FARTHEST = 2.0, 8.0, 38.0
+_NEGLIGIBLE = 1e-9
 # What a divergence of a user's own may lose to rounding.
 _ROUNDING = 1e-6
 _HALF_NORMAL_MEAN = math.sqrt(2.0 / math.pi)
@@ -68,45 +97,39 @@ _SQRT_HALF = math.sqrt(0.5)
 
 
 def _guarded(what: str, least: float) -> Callable[[Callable[P, R]], GenericFunction[P, R]]:
-    """Make a generic function that refuses what is no number from laws of a user's own."""
+    """Make a generic function that refuses what is no number from likelihoods of a user's own."""
     return functools.partial(generic, guard=number_between(f"the {what}", least, math.inf))
 
 
 @generic
-def mean_of(law: Any, u: float) -> float:
+def mean_of(likelihood: Any, u: float) -> float:
     """Mean reward of an arm with predictor u; it must not fall as u grows."""
-    raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
-
-
-@_guarded("cost", -math.inf)
-def cost(law: Any, m: float, v: float) -> float:
-    """Negative log-likelihood of v per reward, for rewards with mean m, up to a constant."""
-    raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
+    raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
 @_guarded("slope", -math.inf)
-def slope(law: Any, m: float, v: float) -> float:
-    """Differentiate the cost in v."""
-    raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
+def slope(likelihood: Any, m: float, v: float) -> float:
+    """l'(m, v): derivative in v of the negative log-likelihood per reward."""
+    raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
 @_guarded("curvature", 0.0)
-def curvature(law: Any, m: float, v: float) -> float:
-    """Second derivative of the cost in v; positive."""
-    raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
+def curvature(likelihood: Any, m: float, v: float) -> float:
+    """l''(m, v): second derivative in v of the negative log-likelihood per reward; positive."""
+    raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
-def _divergence(law: Any, u: float, v: float) -> float:
-    """Kullback-Leibler divergence of the law with predictor v from that with predictor u."""
-    raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
+def _divergence(likelihood: Any, u: float, step: float) -> float:
+    """Kullback-Leibler divergence of rewards with predictor u + step from those with u."""
+    raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
 def _guard_divergence(function: Callable[..., float], cls: type) -> Any:
     """Lift to zero what rounding has left below it, and refuse what is further below."""
     nan, negative, _ = wrong_numbers(f"the divergence of {cls.__name__}", 0.0, math.inf)
 
-    def checked(law: Any, u: float, v: float) -> float:
-        value = function(law, u, v)
+    def checked(likelihood: Any, u: float, step: float) -> float:
+        value = function(likelihood, u, step)
         if value < -_ROUNDING:
             raise ValueError(negative)
         if math.isnan(value):
@@ -120,172 +143,265 @@ divergence = generic(_divergence, guard=_guard_divergence)
 
 
 @_guarded("excess", -math.inf)
-def excess(law: Any, v: float, w: float) -> float:
-    """Upper bound on the mean of cost(m, v + w Z) - cost(m, v), Z standard normal."""
-    raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
+def excess(likelihood: Any, v: float, w: float) -> float:
+    """Upper bound on the mean of l(m, v + w Z) - l(m, v), Z standard normal."""
+    raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
-def _draw_reward(law: Any, mean: float, rng: np.random.Generator) -> float:
+def _draw_reward(likelihood: Any, mean: float, rng: np.random.Generator) -> float:
     """One reward with the given mean."""
-    raise TypeError(f"{type(law).__name__} has no sampler: register_law(..., draw=...) adds one")
+    raise TypeError(
+        f"{type(likelihood).__name__} has no sampler: register_likelihood(..., draw=...) adds one"
+    )
 
 
 draw_reward = generic(
-    _draw_reward, guard=number_between("a reward drawn by the law", -LARGEST, LARGEST)
+    _draw_reward, guard=number_between("a reward drawn by the likelihood", -LARGEST, LARGEST)
 )
 
 
-def has_sampler(law: Any) -> bool:
-    """Whether rewards can be drawn from a law of a user's own."""
-    return draw_reward.dispatch(type(law)) is not draw_reward.dispatch(object)
-
-
 @generic
-def clear_of_edges(law: Any, u: float, rewards: float) -> float:
+def clear_of_edges(likelihood: Any, u: float, rewards: float) -> float:
     """Move a predictor to where that many rewards can tell the Fisher information."""
-    raise TypeError(f"no law of rewards is registered for {type(law).__name__}")
+    raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
+
+
+_CONTRACT: tuple[Any, ...] = (mean_of, slope, curvature, divergence, excess, clear_of_edges)
+
+
+# --- what follows from mean, slope and curvature --------------------------------------------------
 
 
 @compiled
-def _as_it_is(law: Any, u: float, rewards: float) -> float:
+def information(likelihood: Any, u: float) -> float:
+    """Fisher information of one reward about the predictor u."""
+    return curvature(likelihood, mean_of(likelihood, u), u)
+
+
+@compiled
+def _natural_slope(likelihood: Any, u: float) -> float:
+    """h'(u), by (1)."""
+    return slope(likelihood, 0.0, u) - slope(likelihood, 1.0, u)
+
+
+@compiled
+def mean_slope(likelihood: Any, u: float) -> float:
+    """mu'(u), by (2)."""
+    return information(likelihood, u) / _natural_slope(likelihood, u)
+
+
+@compiled
+def variance_of(likelihood: Any, u: float) -> float:
+    """Variance of a reward of an arm with predictor u, by (2)."""
+    per_mean = _natural_slope(likelihood, u)
+    return information(likelihood, u) / (per_mean * per_mean)
+
+
+@compiled
+def _divergence_by_quadrature(likelihood: Any, u: float, step: float) -> float:
+    """Compute (3) on panels over which the curvature changes by a small factor."""
+    m = mean_of(likelihood, u)
+    total, length, left = 0.0, step, step
+    while abs(left) > 0.0:
+        part, least, most = 0.0, math.inf, 0.0
+        for i in range(NODES.shape[0]):
+            r = NODES[i] * length
+            bend = curvature(likelihood, m, u + (step - left) + r)
+            least, most = min(least, bend), max(most, bend)
+            part += WEIGHTS[i] * (left - r) * bend
+        if most > _SMOOTH * least and abs(length) > _SHORTEST * abs(step):
+            length *= 0.5
+            continue
+        total += part * length
+        left -= length
+        length = 2.0 * length if abs(left) > 2.0 * abs(length) else left
+    return total
+
+
+@compiled
+def _mean_beyond(x: float) -> float:
+    """E max(Z - x, 0) for x >= 0."""
+    density = math.exp(-0.5 * x * x) * 0.5 * _HALF_NORMAL_MEAN
+    return max(density - 0.5 * x * math.erfc(x * _SQRT_HALF), 0.0)
+
+
+@compiled
+def _excess_by_quadrature(likelihood: Any, v: float, w: float) -> float:
+    """Compute (5), from the middle outwards to both sides."""
+    m = mean_of(likelihood, v)
+    total = 0.0
+    for side in range(2):
+        direction = w if side == 0 else -w
+        start, length = 0.0, _PANEL
+        while start < _FARTHEST:
+            part, least, most = 0.0, math.inf, 0.0
+            for i in range(NODES.shape[0]):
+                x = start + NODES[i] * length
+                bend = curvature(likelihood, m, v + direction * x)
+                least, most = min(least, bend), max(most, bend)
+                part += WEIGHTS[i] * length * bend * _mean_beyond(x)
+            if most > _SMOOTH * least and length > _SHORTEST:
+                length *= 0.5
+                continue
+            total += part
+            start += length
+            if start >= _TAIL and part <= _NEGLIGIBLE * total:
+                break
+            length = min(2.0 * length, _PANEL)
+    return w * w * total
+
+
+@compiled
+def _as_it_is(likelihood: Any, u: float, rewards: float) -> float:
     return u
 
 
-@compiled
-def information(law: Any, u: float) -> float:
-    """Fisher information of one reward about the predictor u."""
-    return curvature(law, mean_of(law, u), u)
+# --- registration ---------------------------------------------------------------------------------
+
+_LIMITS: dict[type, Callable[[Any], tuple[float, float]]] = {}
 
 
-@compiled
-def _natural_slope(law: Any, u: float) -> float:
-    """Differentiate the natural parameter in u: by how much the cost's slope falls as m grows."""
-    return slope(law, 0.0, u) - slope(law, 1.0, u)
-
-
-@compiled
-def mean_slope(law: Any, u: float) -> float:
-    """Differentiate the mean reward in the predictor u."""
-    return information(law, u) / _natural_slope(law, u)
-
-
-@compiled
-def variance_of(law: Any, u: float) -> float:
-    """Variance of a reward of an arm with predictor u."""
-    per_mean = _natural_slope(law, u)
-    return information(law, u) / (per_mean * per_mean)
-
-
-def register_law(
+def register_likelihood(
     cls: type,
     *,
     mean: Callable[..., float],
-    cost: Callable[..., float],
     slope: Callable[..., float],
     curvature: Callable[..., float],
-    divergence: Callable[..., float],
-    excess: Callable[..., float],
+    divergence: Callable[..., float] = _divergence_by_quadrature,
+    excess: Callable[..., float] = _excess_by_quadrature,
     draw: Callable[..., float] | None = None,
     clear: Callable[..., float] = _as_it_is,
+    limits: Callable[[Any], tuple[float, float]] | None = None,
 ) -> None:
-    """Add a law of rewards: functions for a named tuple with its numbers, one field at least.
+    """Add a likelihood: functions for a named tuple with its numbers, one field at least.
 
-    They are compiled, or all plain Python; runs are then interpreted.
+    They are compiled, or all plain Python; runs are then interpreted.  ``mean``, ``slope`` and
+    ``curvature`` are enough for estimates, policies, sessions and :func:`sightline.lower_bound`,
+    and ``draw`` for simulations.  All must return numbers for every predictor: cut what would
+    overflow.
 
     Parameters
     ----------
     cls : type
         Class of the named tuple.
     mean : callable
-        ``mean(law, u)``: mean reward at predictor u.
-    cost, slope, curvature : callable
-        ``cost(law, m, v)``: negative log-likelihood per reward of predictor v, for rewards with
-        mean m, up to a constant; convex in v.  And its first two derivatives in v.
-    divergence : callable
-        ``divergence(law, u, v)``: that of the law at v from the law at u.
-    excess : callable
-        ``excess(law, v, w)``: the mean of cost(m, v + w Z) - cost(m, v) over a standard normal Z,
-        or an upper bound.  Confidence sets are valid if it is one.
+        ``mean(likelihood, u)``: mean reward at predictor u.
+    slope, curvature : callable
+        ``slope(likelihood, m, v)``: first derivative in v of the negative log-likelihood per
+        reward, for rewards with mean m.  And its derivative, which is positive.
+    divergence : callable, optional
+        ``divergence(likelihood, u, step)``: Kullback-Leibler divergence of rewards with predictor
+        u + step from those with predictor u.  By default an integral of the curvature; a closed
+        form is faster, and must not cancel for small steps.
+    excess : callable, optional
+        ``excess(likelihood, v, w)``: the mean of the change of the negative log-likelihood from v
+        to v + w Z, Z standard normal, or an upper bound on it, for all rewards.  Confidence sets
+        are valid if it is one.  By default an integral of the curvature, which is exact if the
+        predictor is the natural parameter, and else of second order.
     draw : callable, optional
-        ``draw(law, mean, rng)``: one reward with that mean.  Simulations need it, sessions do not.
+        ``draw(likelihood, mean, rng)``: one reward with that mean.  Simulations need it, sessions
+        do not.
     clear : callable, optional
-        ``clear(law, u, n)``: a predictor at which the Fisher information can be taken after n
-        rewards, for laws whose information has no bound.  By default u itself.
+        ``clear(likelihood, u, n)``: a predictor at which the Fisher information can be taken after
+        n rewards, for likelihoods whose information has no bound.  By default u itself.
+    limits : callable, optional
+        ``limits(likelihood)``: least and largest predictor that exist, both finite.  The functions
+        then continue the likelihood beyond, as from a distance ``likelihood.edge`` of the limits;
+        bounds are those of the likelihood with ``edge=0``.  By default all predictors exist.
     """
     for function, kernel in zip(
-        _CONTRACT, (mean, cost, slope, curvature, divergence, excess, clear), strict=True
+        _CONTRACT, (mean, slope, curvature, divergence, excess, clear), strict=True
     ):
         function.register(cls)(kernel)
     if draw is not None:
         draw_reward.register(cls)(draw)
+    if limits is not None:
+        _LIMITS[cls] = limits
 
 
-def is_law(value: object) -> bool:
-    """Whether something is a named tuple of a registered law."""
+def is_likelihood(value: object) -> bool:
+    """Whether something is a named tuple of a registered likelihood."""
     return mean_of.dispatch(type(value)) is not mean_of.dispatch(object)
 
 
-_CONTRACT: tuple[Any, ...] = (
-    mean_of,
-    cost,
-    slope,
-    curvature,
-    divergence,
-    excess,
-    clear_of_edges,
-)
+def has_sampler(likelihood: Any) -> bool:
+    """Whether rewards can be drawn from a likelihood of a user's own."""
+    return draw_reward.dispatch(type(likelihood)) is not draw_reward.dispatch(object)
 
 
-class GaussianLaw(NamedTuple):
-    """Normal rewards of variance 1: the formulas of least squares."""
+def limits_of(likelihood: Any) -> tuple[float, float]:
+    """Least and largest predictor that exist."""
+    found = _LIMITS.get(type(likelihood))
+    return (-math.inf, math.inf) if found is None else found(likelihood)
 
-    code: int = 0  # numba knows no empty named tuples
+
+# --- built-in likelihoods -------------------------------------------------------------------------
+
+
+class Kind(enum.IntEnum):
+    """Likelihoods of the library, and the others."""
+
+    GAUSSIAN = 0  # normal rewards of variance 1: the formulas of least squares
+    LOGISTIC = 1  # rewards 0 or 1, with log odds u
+    POISSON = 2  # counts, with log mean u
+    IDENTITY = 3  # rewards 0 or 1, with mean u
+    OWN = 4  # of a class that a user registered
+
+
+# compiled code reads plain numbers
+_GAUSSIAN, _LOGISTIC, _POISSON, _IDENTITY, _ = (int(kind) for kind in Kind)
+
+
+class BuiltInLikelihood(NamedTuple):
+    """A likelihood of the library.
+
+    With mean u, and Bernoulli rewards, the negative log-likelihood is a parabola beyond ``edge``
+    and 1 - ``edge``.  Its curvature there is the Fisher information at the edge, so that nothing
+    is gained beyond.  Estimates are then defined whatever the data, and means of arms that were
+    not played may leave [0, 1]: they are cut where a mean is asked for, not where arms are ordered.
+
+    Where only zeros were seen the estimate is at the edge, and the information there says that the
+    mean is known to a hundredth of a standard error.  Widths are taken at 1 / (n + 2) instead, or
+    at 1 - 1 / (n + 2), n the rewards of the arm: the posterior mean of a uniform prior.
+    """
+
+    kind: int  # a Kind
+    edge: float = 0.0
+
+
+GAUSSIAN = BuiltInLikelihood(_GAUSSIAN)
+LOGISTIC = BuiltInLikelihood(_LOGISTIC)
+POISSON = BuiltInLikelihood(_POISSON)
+IDENTITY = BuiltInLikelihood(_IDENTITY, edge=1e-4)
+
+
+def kind_of(likelihood: Any) -> Kind:
+    """Return which likelihood of the library it is, or ``Kind.OWN``."""
+    return Kind(likelihood.kind) if type(likelihood) is BuiltInLikelihood else Kind.OWN
+
+
+# A predictor of a count is cut here: e^50 events per round are none that anybody has counted.
+_LARGEST_LOG_COUNT = 50.0
+_LARGEST_EXPONENT = 450.0
+# Means and what is left to 1 are not smaller, so that nothing is divided by zero.
+_LEAST_MEAN = 1e-100
+# Below this size the series of e^w - 1 - w is exact, the closed form is not.
+_SMALL = 0.25
+# The same, across the largest logarithm of a count.
+_TINY = 1e-3
 
 
 @compiled
-def _gaussian_mean(law: GaussianLaw, u: float) -> float:
-    return u
+def _beyond_linear(w: float) -> float:
+    """E(w) = e^w - 1 - w to full relative accuracy, for w of size up to ``_SMALL``."""
+    top = 1.0 / 39916800.0 + w / 479001600.0
+    high = 1.0 / 40320.0 + w * (1.0 / 362880.0 + w * (1.0 / 3628800.0 + w * top))
+    middle = 1.0 / 120.0 + w * (1.0 / 720.0 + w * (1.0 / 5040.0 + w * high))
+    return w * w * (0.5 + w * (1.0 / 6.0 + w * (1.0 / 24.0 + w * middle)))
 
 
 @compiled
-def _gaussian_cost(law: GaussianLaw, m: float, v: float) -> float:
-    return 0.5 * (v - m) * (v - m)
-
-
-@compiled
-def _gaussian_slope(law: GaussianLaw, m: float, v: float) -> float:
-    return v - m
-
-
-@compiled
-def _gaussian_curvature(law: GaussianLaw, m: float, v: float) -> float:
-    return 1.0
-
-
-@compiled
-def _gaussian_excess(law: GaussianLaw, v: float, w: float) -> float:
-    return 0.5 * w * w
-
-
-register_law(
-    GaussianLaw,
-    mean=_gaussian_mean,
-    cost=_gaussian_cost,
-    slope=_gaussian_slope,
-    curvature=_gaussian_curvature,
-    divergence=_gaussian_cost,
-    excess=_gaussian_excess,
-)
-
-
-class LogisticLaw(NamedTuple):
-    """Rewards 0 or 1, with log odds u."""
-
-    code: int = 0
-
-
-@compiled
-def _logistic_mean(law: LogisticLaw, u: float) -> float:
+def _logistic_mean(u: float) -> float:
     if u >= 0.0:
         return 1.0 / (1.0 + math.exp(-u))
     odds = math.exp(u)
@@ -293,207 +409,192 @@ def _logistic_mean(law: LogisticLaw, u: float) -> float:
 
 
 @compiled
-def _logistic_cost(law: LogisticLaw, m: float, v: float) -> float:
-    # max: log(1 + e^v) without overflow
-    return max(v, 0.0) + math.log1p(math.exp(-abs(v))) - m * v
-
-
-@compiled
-def _logistic_slope(law: LogisticLaw, m: float, v: float) -> float:
-    return _logistic_mean(law, v) - m
-
-
-@compiled
-def _logistic_curvature(law: LogisticLaw, m: float, v: float) -> float:
+def _logistic_curvature(v: float) -> float:
     # not p (1 - p), which is 0 where p rounds to 1
     odds = math.exp(-abs(v))
     return odds / ((1.0 + odds) * (1.0 + odds))
 
 
 @compiled
-def _logistic_divergence(law: LogisticLaw, u: float, v: float) -> float:
-    """b(v) - b(u) - mu(u) (v - u), from the side on which nothing cancels."""
-    if u > 0.0:  # a law of failures: the same divergence
-        u, v = -u, -v
-    p, step = _logistic_mean(law, u), v - u
-    if abs(step) < _CLOSE:
-        variance = p * (1.0 - p)
-        bend = (1.0 - 2.0 * p) / 3.0 + (1.0 - 6.0 * variance) * step / 12.0
-        return 0.5 * variance * step * step * (1.0 + bend * step)
+def _logistic_divergence(u: float, step: float) -> float:
+    """P E(log(q / p)) + (1 - p) E(log((1 - q) / (1 - p))), p and q being means."""
+    if u > 0.0:  # a likelihood of failures: the same divergence
+        u, step = -u, -step
+    p = _logistic_mean(u)
+    if abs(step) < _SMALL:
+        away = math.log1p(p * math.expm1(step))  # log((1 - p) / (1 - q)), at most half of the step
+        return p * _beyond_linear(step - away) + (1.0 - p) * _beyond_linear(-away)
     if step < 30.0:
         return math.log1p(p * math.expm1(step)) - p * step
-    return _logistic_cost(law, p, v) - _logistic_cost(law, p, u)
+    v = u + step  # log(1 + e^v) without overflow
+    return max(v, 0.0) + math.log1p(math.exp(-abs(v))) - math.log1p(math.exp(u)) - p * step
 
 
 @compiled
-def _logistic_excess(law: LogisticLaw, v: float, w: float) -> float:
+def _logistic_excess(v: float, w: float) -> float:
     """Take the least of two bounds, from b'' <= 1/4 and from b''(v + s) <= b''(v) e^|s|."""
     quarter = 0.125 * w * w
     if w > 5.0:
         return quarter
     tail = 1.0 + math.erf(w * _SQRT_HALF)  # twice the normal distribution function
     growth = math.exp(0.5 * w * w) * tail - 1.0 - w * _HALF_NORMAL_MEAN
-    return min(quarter, _logistic_curvature(law, 0.0, v) * growth)
-
-
-register_law(
-    LogisticLaw,
-    mean=_logistic_mean,
-    cost=_logistic_cost,
-    slope=_logistic_slope,
-    curvature=_logistic_curvature,
-    divergence=_logistic_divergence,
-    excess=_logistic_excess,
-)
-
-
-class PoissonLaw(NamedTuple):
-    """Counts, with log mean u."""
-
-    code: int = 0
+    return min(quarter, _logistic_curvature(v) * growth)
 
 
 @compiled
-def _poisson_mean(law: PoissonLaw, u: float) -> float:
+def _poisson_mean(u: float) -> float:
     return math.exp(min(u, _LARGEST_LOG_COUNT))
 
 
 @compiled
-def _poisson_cost(law: PoissonLaw, m: float, v: float) -> float:
-    if v <= _LARGEST_LOG_COUNT:
-        return math.exp(v) - m * v
-    top = math.exp(_LARGEST_LOG_COUNT)  # beyond, a parabola: finite, and as steep
-    step = v - _LARGEST_LOG_COUNT
-    return top * (1.0 + step + 0.5 * step * step) - m * v
+def _poisson_slope(m: float, v: float) -> float:
+    # beyond the largest a parabola takes the place of e^v: finite, and as steep
+    return _poisson_mean(v) * (1.0 + max(v - _LARGEST_LOG_COUNT, 0.0)) - m
 
 
 @compiled
-def _poisson_slope(law: PoissonLaw, m: float, v: float) -> float:
-    return _poisson_mean(law, v) * (1.0 + max(v - _LARGEST_LOG_COUNT, 0.0)) - m
-
-
-@compiled
-def _poisson_curvature(law: PoissonLaw, m: float, v: float) -> float:
-    return _poisson_mean(law, v)
-
-
-@compiled
-def _poisson_divergence(law: PoissonLaw, u: float, v: float) -> float:
-    u = min(u, _LARGEST_LOG_COUNT)  # the cost of its mean is least there
-    mean, step = _poisson_mean(law, u), v - u
-    if abs(step) < _CLOSE:
-        return 0.5 * mean * step * step * (1.0 + step / 3.0 + step * step / 12.0)
+def _poisson_divergence(u: float, step: float) -> float:
+    """mu(u) E(s), with the parabola beyond the largest logarithm of a count."""
+    if u > _LARGEST_LOG_COUNT:  # the negative log-likelihood of its mean is least there
+        u, step = _LARGEST_LOG_COUNT, u + step - _LARGEST_LOG_COUNT
+    mean, v = _poisson_mean(u), u + step
+    if abs(step) < (_SMALL if v <= _LARGEST_LOG_COUNT else _TINY):
+        return mean * _beyond_linear(step)
     if step < 30.0 and v <= _LARGEST_LOG_COUNT:
         return mean * (math.expm1(step) - step)
-    beyond = max(v - _LARGEST_LOG_COUNT, 0.0)  # here e^step may have no number, e^v has one
-    return _poisson_mean(law, v) * (1.0 + beyond * (1.0 + 0.5 * beyond)) - mean * (1.0 + step)
+    beyond = max(v - _LARGEST_LOG_COUNT, 0.0)  # e^step may overflow here, e^v does not
+    return _poisson_mean(v) * (1.0 + beyond * (1.0 + 0.5 * beyond)) - mean * (1.0 + step)
 
 
 @compiled
-def _poisson_excess(law: PoissonLaw, v: float, w: float) -> float:
+def _poisson_excess(v: float, w: float) -> float:
     # beyond, it is as good as infinite, and stays a number
-    return _poisson_mean(law, v) * math.expm1(min(0.5 * w * w, _LARGEST_EXPONENT))
-
-
-register_law(
-    PoissonLaw,
-    mean=_poisson_mean,
-    cost=_poisson_cost,
-    slope=_poisson_slope,
-    curvature=_poisson_curvature,
-    divergence=_poisson_divergence,
-    excess=_poisson_excess,
-)
-
-
-class IdentityLaw(NamedTuple):
-    """Rewards 0 or 1, with mean u; beyond ``edge`` and 1 - ``edge`` the cost is a parabola.
-
-    Its curvature there is the Fisher information at the edge, so that nothing is gained beyond.
-    Estimates are then defined whatever the data, and means of arms that were not played may leave
-    [0, 1]: they are cut where a mean is asked for, not where arms are ordered.
-
-    Where only zeros were seen the estimate is at the edge, and the information there says that the
-    mean is known to a hundredth of a standard error.  Widths are taken at 1 / (n + 2) instead, or
-    at 1 - 1 / (n + 2), n the rewards of the arm: the posterior mean of a uniform prior.
-    """
-
-    edge: float = 1e-4
+    return _poisson_mean(v) * math.expm1(min(0.5 * w * w, _LARGEST_EXPONENT))
 
 
 @compiled
-def _clear_of_zero_and_one(law: IdentityLaw, u: float, rewards: float) -> float:
-    nearest = max(1.0 / (rewards + 2.0), law.edge)
-    return min(max(u, nearest), 1.0 - nearest)
-
-
-@compiled
-def _inside(law: IdentityLaw, v: float) -> float:
-    return min(max(v, law.edge), 1.0 - law.edge)
-
-
-@compiled
-def _identity_mean(law: IdentityLaw, u: float) -> float:
-    return _inside(law, u)
+def _inside(edge: float, v: float) -> float:
+    return min(max(v, edge), 1.0 - edge)
 
 
 @compiled
 def _identity_slope_inside(m: float, v: float) -> float:
-    return (v - m) / (v * (1.0 - v))
+    return (v - m) / (max(v, _LEAST_MEAN) * max(1.0 - v, _LEAST_MEAN))
 
 
 @compiled
-def _identity_curvature(law: IdentityLaw, m: float, v: float) -> float:
-    if v < law.edge or v > 1.0 - law.edge:
-        return 1.0 / (law.edge * (1.0 - law.edge))
-    return m / (v * v) + (1.0 - m) / ((1.0 - v) * (1.0 - v))
+def _identity_slope(edge: float, m: float, v: float) -> float:
+    q = _inside(edge, v)
+    inside = _identity_slope_inside(m, q)
+    return inside if q == v else inside + (v - q) / (edge * (1.0 - edge))
 
 
 @compiled
-def _identity_slope(law: IdentityLaw, m: float, v: float) -> float:
-    q = _inside(law, v)
-    return _identity_slope_inside(m, q) + (v - q) / (law.edge * (1.0 - law.edge))
+def _identity_curvature(edge: float, m: float, v: float) -> float:
+    if v < edge or v > 1.0 - edge:
+        return 1.0 / (edge * (1.0 - edge))
+    q, left = max(v, _LEAST_MEAN), max(1.0 - v, _LEAST_MEAN)
+    return m / (q * q) + (1.0 - m) / (left * left)
 
 
 @compiled
-def _beyond(law: IdentityLaw, m: float, v: float) -> float:
-    """Say by what the cost grows from the edge to v; 0 inside."""
-    q = _inside(law, v)
-    step = v - q
-    return step * (_identity_slope_inside(m, q) + 0.5 * step / (law.edge * (1.0 - law.edge)))
+def _identity_part(p: float, step: float) -> float:
+    """Half of a divergence, p E(log(q / p)) for q = p + step >= 0; q itself where p is 0."""
+    if p <= 0.0:
+        return step
+    ratio = max(step / p, -1.0)
+    change = math.log1p(ratio) if ratio > -1.0 else -math.inf
+    return p * _beyond_linear(change) if abs(change) < _SMALL else p * (ratio - change)
 
 
 @compiled
-def _identity_cost(law: IdentityLaw, m: float, v: float) -> float:
-    q = _inside(law, v)
-    return -m * math.log(q) - (1.0 - m) * math.log1p(-q) + _beyond(law, m, v)
+def _identity_divergence(edge: float, u: float, step: float) -> float:
+    """P E(log(q / p)) + (1 - p) E(log((1 - q) / (1 - p))), and the parabola beyond the edge."""
+    p, v = _inside(edge, u), u + step
+    q = _inside(edge, v)
+    inside = step if p == u and q == v else q - p
+    value = _identity_part(p, inside) + _identity_part(1.0 - p, -inside)
+    if q == v:
+        return value
+    beyond = v - q
+    bend = 0.5 * beyond / (edge * (1.0 - edge))
+    return value + beyond * (_identity_slope_inside(p, q) + bend)
 
 
 @compiled
-def _identity_divergence(law: IdentityLaw, u: float, v: float) -> float:
-    p, q = _inside(law, u), _inside(law, v)
-    step = q - p
-    inside = -p * math.log1p(step / p) - (1.0 - p) * math.log1p(-step / (1.0 - p))
-    if abs(step) < _CLOSE * p * (1.0 - p):
-        third = (1.0 - 2.0 * p) / (3.0 * p * (1.0 - p))
-        inside = 0.5 * step * step / (p * (1.0 - p)) * (1.0 - 2.0 * third * step)
-    return max(inside, 0.0) + _beyond(law, p, v)
-
-
-@compiled
-def _identity_excess(law: IdentityLaw, v: float, w: float) -> float:
+def _identity_excess(edge: float, v: float, w: float) -> float:
     """Second order only: no bound, since no normal law stays within [0, 1]."""
-    q = _inside(law, v)
+    q = _inside(edge, v)
     return 0.5 * w * w / (q * (1.0 - q))
 
 
-register_law(
-    IdentityLaw,
-    mean=_identity_mean,
-    cost=_identity_cost,
-    slope=_identity_slope,
-    curvature=_identity_curvature,
-    divergence=_identity_divergence,
-    excess=_identity_excess,
-    clear=_clear_of_zero_and_one,
+@compiled
+def _mean(likelihood: BuiltInLikelihood, u: float) -> float:
+    if likelihood.kind == _LOGISTIC:
+        return _logistic_mean(u)
+    if likelihood.kind == _POISSON:
+        return _poisson_mean(u)
+    return _inside(likelihood.edge, u) if likelihood.kind == _IDENTITY else u
+
+
+@compiled
+def _slope(likelihood: BuiltInLikelihood, m: float, v: float) -> float:
+    if likelihood.kind == _LOGISTIC:
+        return _logistic_mean(v) - m
+    if likelihood.kind == _POISSON:
+        return _poisson_slope(m, v)
+    return _identity_slope(likelihood.edge, m, v) if likelihood.kind == _IDENTITY else v - m
+
+
+@compiled
+def _curvature(likelihood: BuiltInLikelihood, m: float, v: float) -> float:
+    if likelihood.kind == _LOGISTIC:
+        return _logistic_curvature(v)
+    if likelihood.kind == _POISSON:
+        return _poisson_mean(v)
+    return _identity_curvature(likelihood.edge, m, v) if likelihood.kind == _IDENTITY else 1.0
+
+
+@compiled
+def _closed_divergence(likelihood: BuiltInLikelihood, u: float, step: float) -> float:
+    if likelihood.kind == _LOGISTIC:
+        return _logistic_divergence(u, step)
+    if likelihood.kind == _POISSON:
+        return _poisson_divergence(u, step)
+    if likelihood.kind == _IDENTITY:
+        return _identity_divergence(likelihood.edge, u, step)
+    return 0.5 * step * step
+
+
+@compiled
+def _closed_excess(likelihood: BuiltInLikelihood, v: float, w: float) -> float:
+    if likelihood.kind == _LOGISTIC:
+        return _logistic_excess(v, w)
+    if likelihood.kind == _POISSON:
+        return _poisson_excess(v, w)
+    if likelihood.kind == _IDENTITY:
+        return _identity_excess(likelihood.edge, v, w)
+    return 0.5 * w * w
+
+
+@compiled
+def _clear(likelihood: BuiltInLikelihood, u: float, rewards: float) -> float:
+    if likelihood.kind != _IDENTITY:
+        return u
+    return _inside(max(1.0 / (rewards + 2.0), likelihood.edge), u)
+
+
+def _limits(likelihood: BuiltInLikelihood) -> tuple[float, float]:
+    return (0.0, 1.0) if likelihood.kind == _IDENTITY else (-math.inf, math.inf)
+
+
+register_likelihood(
+    BuiltInLikelihood,
+    mean=_mean,
+    slope=_slope,
+    curvature=_curvature,
+    divergence=_closed_divergence,
+    excess=_closed_excess,
+    clear=_clear,
+    limits=_limits,
 )
