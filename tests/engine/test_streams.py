@@ -92,7 +92,9 @@ def test_an_outcome_is_learned_through_the_last_row() -> None:
     observe(late, 3, 0.7)
     np.testing.assert_array_equal(early.learned.theta, late.learned.theta)
     np.testing.assert_array_equal(early.learned.gram_inverse, late.learned.gram_inverse)
-    np.testing.assert_array_equal(early.arms.seen.factor, late.arms.seen.factor)
+    np.testing.assert_array_equal(
+        early.arms.observations.stream.factor, late.arms.observations.stream.factor
+    )
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:45])

@@ -46,7 +46,6 @@ from sightline.core.confidence.rules import (
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
@@ -176,7 +175,7 @@ def _posterior(model: Model, estimate: LeastSquares) -> Posterior:
         return posterior_of_fit(estimate)
     arms = estimate.arms
     prior_std = model.noise_std / math.sqrt(estimate.regulariser)
-    return gaussian_posterior(arms.rewards, rows_seen(arms), model.noise_std, prior_std)
+    return gaussian_posterior(arms.rewards, arms.observations.rows, model.noise_std, prior_std)
 
 
 @compiled

@@ -21,17 +21,8 @@ from numpy.typing import NDArray
 from sightline.core.action_set import withhold
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.confidence.rules import local_beta
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.recomputation import update_seen_widths
-from sightline.core.estimation.seen import (
-    SeesLaw,
-    SeesLawStream,
-    SeesRewards,
-    SeesRow,
-    SeesRows,
-    SeesStream,
-    factorise_seen,
-)
+from sightline.core.estimation.estimate import LeastSquares, SeveralRows, factorise_seen
+from sightline.core.estimation.least_squares import update_seen_widths
 from sightline.core.information.gaps import (
     check_weights,
     gap_estimates,
@@ -111,35 +102,21 @@ def register_information(
 @compiled
 def log_det_gains(estimate: LeastSquares, gains: Array) -> None:
     """Write log det(I + Y_x V^-1 Y_x^T), by which log det V would grow: O(k), or O(k p d^2)."""
-    _log_det_gains(estimate.arms.seen, estimate, gains)
+    _log_det_gains(estimate.arms.observations.several, estimate, gains)
 
 
-@generic
-def _log_det_gains(seen: Any, estimate: LeastSquares, gains: Array) -> None:
-    """Write it for one way of seeing."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
-
-
-@_log_det_gains.register(SeesRewards)
-@_log_det_gains.register(SeesLaw)
-@_log_det_gains.register(SeesLawStream)
-@_log_det_gains.register(SeesStream)
-@_log_det_gains.register(SeesRow)
 @compiled
-def _log_det_of_one(seen: Any, estimate: LeastSquares, gains: Array) -> None:
-    widths = estimate.arms.seen_widths
-    for x in range(gains.shape[0]):
-        gains[x] = math.log1p(max(widths[x], 0.0))
-
-
-@_log_det_gains.register(SeesRows)
-@compiled
-def _log_det_of_several(seen: SeesRows, estimate: LeastSquares, gains: Array) -> None:
-    factorise_seen(seen, estimate.learned.gram_inverse)
+def _log_det_gains(several: SeveralRows | None, estimate: LeastSquares, gains: Array) -> None:
+    if several is None:
+        widths = estimate.arms.seen_widths
+        for x in range(gains.shape[0]):
+            gains[x] = math.log1p(max(widths[x], 0.0))
+        return
+    factorise_seen(several, estimate.learned.gram_inverse)
     for x in range(gains.shape[0]):
         gains[x] = 0.0
-        for a in range(seen.per_arm):
-            gains[x] += 2.0 * math.log(seen.factors[a, a, x])
+        for a in range(estimate.arms.observations.per_arm):
+            gains[x] += 2.0 * math.log(several.factors[a, a, x])
 
 
 @compiled

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import locate_alternatives, write_shifts
+from sightline.core.estimation.estimate import apart, quadratic_forms, seen_by_arm
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.seen import apart, quadratic_forms, seen_by_arm
 from sightline.core.information.gains import register_information
 from sightline.core.information.round import Round, Workspace
 from sightline.core.information.weights import mixing_weights, weigh_alternatives
@@ -66,7 +66,7 @@ def _optimistic_gain(rule: OptimisticGain, round_: Round, gains: Array) -> None:
     """O(k d) per alternative."""
     weigh_alternatives(round_)
     estimate, work = round_.estimate, round_.work
-    seen, products, optimism = estimate.arms.seen, estimate.scratch.products, work.optimism
+    seen, products, optimism = estimate.arms.observations, estimate.scratch.products, work.optimism
     arms, columns = work.shifts.arms, work.shifts.columns
     k = gains.shape[0]
     for x in range(k):
@@ -77,7 +77,7 @@ def _optimistic_gain(rule: OptimisticGain, round_: Round, gains: Array) -> None:
         count, z = _next_weighty(work, z)
         write_shifts(round_.alternatives, estimate, round_.comparison, count, work.shifts)
         for n in range(count):
-            apart(seen, estimate.arms, columns[:, n], products)
+            apart(seen.several, seen.likelihood, estimate.arms, columns[:, n], products)
             half = 0.5 * work.weights[arms[n]]
             for x in range(k):
                 term = abs(products[x]) + optimism[x]
@@ -91,7 +91,7 @@ def _quadratic_gain(round_: Round, optimism: float, gains: Array) -> None:
     With W = sum_z q(z) shift(z) shift(z)^T the gain of every other arm is tr(Y_x W Y_x^T) / 2.
     """
     estimate, work, optimist = round_.estimate, round_.work, round_.ucb_arm
-    seen, form, products = estimate.arms.seen, work.form, estimate.scratch.products
+    seen, form, products = estimate.arms.observations, work.form, estimate.scratch.products
     arms, columns = work.shifts.arms, work.shifts.columns
     k, d = estimate.arms.rewards.shape
     for i in range(d):
@@ -103,7 +103,10 @@ def _quadratic_gain(round_: Round, optimism: float, gains: Array) -> None:
         count, z = _next_weighty(work, z)
         write_shifts(round_.alternatives, estimate, round_.comparison, count, work.shifts)
         for n in range(count):
-            term = abs(seen_by_arm(seen, estimate.arms, optimist, columns[:, n])) + optimism
+            shown = seen_by_arm(
+                seen.several, seen.likelihood, estimate.arms, optimist, columns[:, n]
+            )
+            term = abs(shown) + optimism
             optimistic_gain += 0.5 * work.weights[arms[n]] * term * term
         for i in range(d):
             for n in range(count):
@@ -113,7 +116,7 @@ def _quadratic_gain(round_: Round, optimism: float, gains: Array) -> None:
     for i in range(d):
         for j in range(i):
             form[i, j] = form[j, i]
-    quadratic_forms(seen, estimate.arms, form, products, gains)
+    quadratic_forms(seen.several, seen.likelihood, estimate.arms, form, products, gains)
     gains[optimist] = optimistic_gain
 
 

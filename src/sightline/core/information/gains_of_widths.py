@@ -13,22 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.comparison import Comparison
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.seen import (
-    SeesLaw,
-    SeesLawStream,
-    SeesRewards,
-    SeesRow,
-    SeesRows,
-    SeesStream,
+from sightline.core.estimation.estimate import (
+    LeastSquares,
+    LikelihoodFit,
+    SeveralRows,
     factorise_seen,
-    seen_along,
     whiten_seen,
 )
 from sightline.core.information.gains import log_det_gains, register_information
 from sightline.core.information.round import Round
-from sightline.core.linalg.vectors import multiply_symmetric
-from sightline.jit import compiled, generic
+from sightline.core.linalg.vectors import inner_products, multiply_symmetric
+from sightline.jit import compiled
 
 __all__ = ["gains_along", "write_widest"]
 
@@ -56,43 +51,40 @@ def gains_along(estimate: LeastSquares, direction: Array, gains: Array) -> None:
     """
     inverse, image = estimate.learned.gram_inverse, estimate.scratch.direction
     norm = multiply_symmetric(inverse, direction, image, 0.0)
+    seen = estimate.arms.observations
     if norm > 0.0:
-        _write_shares(estimate.arms.seen, estimate, norm, gains)
+        _write_shares(seen.several, seen.likelihood, estimate, norm, gains)
     for x in range(gains.shape[0]):
         gains[x] = -math.log1p(-min(gains[x], 1.0 - 1e-16)) if norm > 0.0 else 0.0
 
 
-@generic
-def _write_shares(seen: Any, estimate: LeastSquares, norm: float, shares: Array) -> None:
+@compiled
+def _write_shares(
+    several: SeveralRows | None,
+    likelihood: LikelihoodFit | None,
+    estimate: LeastSquares,
+    norm: float,
+    shares: Array,
+) -> None:
     """Write b^T (I + G)^-1 b / |u|^2 for all arms; ``scratch.direction`` holds V^-1 u."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
-
-
-@_write_shares.register(SeesRewards)
-@_write_shares.register(SeesLaw)
-@_write_shares.register(SeesLawStream)
-@_write_shares.register(SeesStream)
-@_write_shares.register(SeesRow)
-@compiled
-def _shares_of_one(seen: Any, estimate: LeastSquares, norm: float, shares: Array) -> None:
-    products = estimate.scratch.products
-    seen_along(seen, estimate.arms, estimate.scratch.direction, products)
-    for x in range(shares.shape[0]):
-        width = max(estimate.arms.seen_widths[x], 0.0)
-        shares[x] = products[x] * products[x] / (norm * (1.0 + width))
-
-
-@_write_shares.register(SeesRows)
-@compiled
-def _shares_of_several(seen: SeesRows, estimate: LeastSquares, norm: float, shares: Array) -> None:
-    k = shares.shape[0]
-    factorise_seen(seen, estimate.learned.gram_inverse)
-    whiten_seen(seen, estimate.scratch.direction)
+    arms, image, k = estimate.arms, estimate.scratch.direction, shares.shape[0]
+    if several is None:
+        products = estimate.scratch.products
+        inner_products(arms.observations.columns, image, products)
+        if likelihood is not None:
+            for x in range(k):
+                products[x] *= likelihood.roots[x]
+        for x in range(k):
+            width = max(arms.seen_widths[x], 0.0)
+            shares[x] = products[x] * products[x] / (norm * (1.0 + width))
+        return
+    factorise_seen(several, estimate.learned.gram_inverse)
+    whiten_seen(several, image)
     for x in range(k):
         shares[x] = 0.0
-    for a in range(seen.per_arm):
+    for a in range(arms.observations.per_arm):
         for x in range(k):
-            shares[x] += seen.images[a * k + x] * seen.images[a * k + x] / norm
+            shares[x] += several.images[a * k + x] * several.images[a * k + x] / norm
 
 
 class UCBDirectedGain(NamedTuple):

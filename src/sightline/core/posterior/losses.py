@@ -65,8 +65,7 @@ from sightline.core.estimation.context_distribution import (
     context_distribution,
     log_probability,
 )
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.seen import apart, quadratic_forms
+from sightline.core.estimation.estimate import LeastSquares, apart, quadratic_forms
 from sightline.core.linalg.vectors import inner_product
 from sightline.core.model import Contexts
 from sightline.core.persistence import persists
@@ -329,7 +328,8 @@ def _normal_gains(alternatives: Any, out: Outlook, view: LeastSquares, prospect:
             form[i, j] = inner_product(products, differences[j], k)
             form[j, i] = form[i, j]
     _sandwich(view.learned.gram_inverse, form, out.product)
-    quadratic_forms(arms.seen, arms, form, products, out.gains)
+    seen = arms.observations
+    quadratic_forms(seen.several, seen.likelihood, arms, form, products, out.gains)
 
 
 @_gains_against.register(LawHalfSpaces)
@@ -342,7 +342,7 @@ def _law_gains(
     An alternative at no distance tells nothing of divergences; it is moved to where they are small.
     """
     arms, theta, products = view.arms, view.learned.theta, view.scratch.products
-    shift = view.scratch.direction
+    seen, shift = arms.observations, view.scratch.direction
     for x in range(out.gains.shape[0]):
         out.gains[x] = 0.0
     for z in range(out.weights.shape[0]):
@@ -360,7 +360,7 @@ def _law_gains(
                 for j in range(shift.shape[0]):
                     u_j = arms.rewards[prospect.best, j] - arms.rewards[z, j]
                     shift[i] += scale * view.learned.gram_inverse[i, j] * u_j
-        apart(arms.seen, arms, shift, products)
+        apart(seen.several, seen.likelihood, arms, shift, products)
         share = 0.5 * out.weights[z] * out.elasticities[z] / distance
         for x in range(out.gains.shape[0]):
             out.gains[x] += share * products[x] * products[x]

@@ -43,7 +43,6 @@ from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
 from sightline.core.estimation.context_distribution import SETS_KEPT
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.seen import is_silent
 from sightline.core.information.gains import INFORMATION
 from sightline.core.information.gaps import GAPS
 from sightline.core.information.ratio import SAMPLING
@@ -259,8 +258,7 @@ class IDS(Policy):
 
 def _some_are_silent(estimate: LeastSquares) -> bool:
     """Whether some arms show nothing."""
-    silent = getattr(estimate.arms.seen, "silent", np.zeros(1, dtype=bool))
-    return bool(silent.any())
+    return bool(estimate.arms.observations.silent.any())
 
 
 @compiled
@@ -338,7 +336,7 @@ def _explore_when_due(
         if choice.arm >= 0:
             return choice
     mixture = ids_distribution(state, comparison, offer)[0]
-    silent = is_silent(state.estimate.arms.seen, best) and mixture.first == best
+    silent = state.estimate.arms.observations.silent[best] and mixture.first == best
     if not silent or offer.mask.shape[0] > 0:
         return choose_from(mixture, clock, rng)
     if mixture.second == best or mixture.probability == 0.0:  # there is nothing to be seen

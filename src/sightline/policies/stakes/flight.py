@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.consistency import invariant, whole
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit
 from sightline.core.estimation.foreseen import (
     Foreseen,
     begin_now,
@@ -20,8 +20,7 @@ from sightline.core.estimation.foreseen import (
     foresee_gram,
     foreseen,
 )
-from sightline.core.estimation.recomputation import update_seen_widths
-from sightline.core.estimation.seen import SeesLawStream, SeesStream
+from sightline.core.estimation.least_squares import update_seen_widths
 from sightline.core.likelihood.laws import information
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
@@ -153,28 +152,21 @@ def _see_new_landed(flight: NewInFlight, estimate: LeastSquares) -> None:
     view = flight.space.estimate
     begin_now(view, estimate)
     if flight.open[0] > 0:
-        worth = _worth(estimate.arms.seen, estimate)
-        foresee_gram(view, estimate.arms.seen.factor, flight.gram, worth)
+        seen = estimate.arms.observations
+        worth = _worth(seen.likelihood, estimate)
+        foresee_gram(view, seen.stream.factor, flight.gram, worth)
 
 
-@generic
-def _worth(seen: Any, estimate: LeastSquares) -> float:
-    """Say what an open outcome is worth, beside one of unit noise."""
-    raise TypeError(f"no new arms are seen by a {type(seen).__name__}")
-
-
-@_worth.register(SeesStream)
 @compiled
-def _worth_one(seen: SeesStream, estimate: LeastSquares) -> float:
-    return 1.0
+def _worth(likelihood: LikelihoodFit | None, estimate: LeastSquares) -> float:
+    """Say what an open outcome is worth, beside one of unit noise.
 
-
-@_worth.register(SeesLawStream)
-@compiled
-def _worth_on_average(seen: SeesLawStream, estimate: LeastSquares) -> float:
-    """As much as one of an arm with the mean predictor of those that are shown."""
+    A click or a count as much as one of an arm with the mean predictor of those that are shown.
+    """
+    if likelihood is None:
+        return 1.0
     means = estimate.arms.means
     total = 0.0
     for x in range(means.shape[0]):
         total += means[x]
-    return information(seen.law, total / means.shape[0])
+    return information(likelihood.law, total / means.shape[0])

@@ -34,7 +34,6 @@ from sightline.core.action_set import ActionSet, first_largest_offered
 from sightline.core.alternatives.half_spaces import context_of_arm
 from sightline.core.clock import Clock, first_after, log_round
 from sightline.core.estimation.context_distribution import SAMPLED, log_probability
-from sightline.core.estimation.seen import is_silent
 from sightline.core.information.marginal import Marginal, of_context, walk_chains
 from sightline.core.information.ratio import Mixture, Pairs, least_ratio
 from sightline.core.posterior.losses import Outlook, Prospect
@@ -173,7 +172,8 @@ def stakes_law(state: StakesState, offer: Any) -> Law:
     log_probability = math.log(probability) if probability > 0.0 else -math.inf
     law = Law(first, arm, log_probability, False, -math.inf)
     estimate = state.estimate
-    silent = is_silent(estimate.arms.seen, now.best)  # no outcome of it would bring the next test
+    # no outcome of a silent arm would bring the next test
+    silent = estimate.arms.observations.silent[now.best]
     lasting = state.now.frequencies.kind != SAMPLED  # of others nobody knows what comes
     often = estimate.learned.rounds[0] % _TEST_EVERY != 0 and not silent
     if largest < _RARE and not often and lasting:
