@@ -25,11 +25,10 @@ from benchmarks.parts import Parts, run_parts
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, is_before, tick
 from sightline.core.confidence.rules import global_beta, solve_growth
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.seen import SeesLaw, SeesRewards, SeesRow
+from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit
 from sightline.core.likelihood.laws import divergence
 from sightline.engine.loop import streams
-from sightline.jit import generic, uncached
+from sightline.jit import uncached
 from sightline.policies.base import choose, inspect, started, update
 from sightline.problems.noise import draw
 
@@ -40,12 +39,6 @@ RUNS = 2000
 LEVELS = (0.05, 0.2, 0.5)
 
 Array = NDArray[np.float64]
-
-
-@generic
-def distance(seen: Any, estimate: LeastSquares, theta: Array) -> float:
-    """|theta - theta-hat|_V^2, from counts per arm: it cannot come out negative."""
-    raise TypeError(f"no distance for what is seen by a {type(seen).__name__}")
 
 
 @uncached
@@ -63,21 +56,19 @@ def _along(rows: Array, estimate: LeastSquares, theta: Array) -> float:
     return total
 
 
-@distance.register(SeesRewards)
 @uncached
-def _of_rewards(seen: SeesRewards, estimate: LeastSquares, theta: Array) -> float:
-    return _along(estimate.arms.rewards, estimate, theta)
+def distance(likelihood: LikelihoodFit | None, estimate: LeastSquares, theta: Array) -> float:
+    """|theta - theta-hat|_V^2, from counts per arm: it cannot come out negative.
+
+    For clicks and counts twice what the regularised log-likelihood loses from theta-hat to theta.
+    """
+    if likelihood is None:
+        return _along(estimate.arms.observations.rows, estimate, theta)
+    return _of_likelihood(likelihood, estimate, theta)
 
 
-@distance.register(SeesRow)
 @uncached
-def _of_rows(seen: SeesRow, estimate: LeastSquares, theta: Array) -> float:
-    return _along(seen.rows, estimate, theta)
-
-
-@distance.register(SeesLaw)
-@uncached
-def _of_laws(seen: SeesLaw, estimate: LeastSquares, theta: Array) -> float:
+def _of_likelihood(likelihood: LikelihoodFit, estimate: LeastSquares, theta: Array) -> float:
     """Twice what the regularised log-likelihood loses from theta-hat to theta."""
     learned, arms = estimate.learned.theta, estimate.arms
     total = 0.0
@@ -88,7 +79,9 @@ def _of_laws(seen: SeesLaw, estimate: LeastSquares, theta: Array) -> float:
             v = 0.0
             for i in range(theta.shape[0]):
                 v += arms.rewards[x, i] * theta[i]
-            total += 2.0 * arms.pulls[x] * divergence(seen.law, arms.means[x], v - arms.means[x])
+            total += (
+                2.0 * arms.pulls[x] * divergence(likelihood.law, arms.means[x], v - arms.means[x])
+            )
     return total
 
 
@@ -142,7 +135,7 @@ def _follow(
         outcome = draw(truth.noise, truth.means[choice.arm], noise)
         update(state, clock, choice.arm, outcome)
         watch.learned[0] += 1
-        apart = distance(estimate.arms.seen, estimate, truth.theta)
+        apart = distance(estimate.arms.observations.likelihood, estimate, truth.theta)
         for i in range(watch.missed.shape[0]):
             level = watch.log_rounds[i]
             beta = global_beta(state.confidence, estimate.learned.log_det[0], level)

@@ -11,9 +11,8 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.alternatives.comparison import BLOCK
 from sightline.core.alternatives.projections import projections
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import best_arm, least_squares
+from sightline.core.estimation.least_squares import best_arm, least_squares, update_seen_widths
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.recomputation import update_seen_widths
 from sightline.core.gains import INFORMATION, NEGLIGIBLE_WEIGHT, Round, information_gains
 from sightline.core.gaps import optimistic_arm
 from sightline.core.model import Model, bandit_model

@@ -92,7 +92,9 @@ def test_an_outcome_is_learned_through_the_last_row() -> None:
     observe(late, 3, 0.7)
     np.testing.assert_array_equal(early.learned.theta, late.learned.theta)
     np.testing.assert_array_equal(early.learned.gram_inverse, late.learned.gram_inverse)
-    np.testing.assert_array_equal(early.arms.seen.factor, late.arms.seen.factor)
+    np.testing.assert_array_equal(
+        early.arms.observations.stream.factor, late.arms.observations.stream.factor
+    )
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:45])
@@ -201,7 +203,7 @@ def test_open_decisions_among_new_arms() -> None:
     decided(state, clock_at(7), 0)
     decided(state, clock_at(7), 1)
     view = state.expected.estimate
-    count_open(state.estimate.arms.seen, state.open_decisions, state.estimate, view)
+    count_open(state.open_decisions, state.estimate, view)
     truth = np.linalg.inv(np.linalg.inv(before) + rows.T @ rows)
     np.testing.assert_allclose(view.learned.gram_inverse, truth, rtol=1e-9)
     arms = state.estimate.arms.rewards

@@ -91,9 +91,8 @@ def test_the_set_of_ofuglb_contains_the_published_one(bound: float) -> None:
     radius = _radius(state.rule, state, np.log(61.0))
     published = naive_law_rivals.published_radius("logistic", X[arms], ys, 61, bound)
     for arm, x in enumerate(X):
-        ours = highest_predictor(
-            state.estimate.arms.seen, state.search, state.estimate, arm, radius
-        )
+        likelihood = state.estimate.arms.observations.likelihood
+        ours = highest_predictor(likelihood, state.search, state.estimate, arm, radius)
         theirs = naive_law_rivals.published_bound("logistic", x, X[arms], ys, published, bound)
         assert ours >= theirs - 1e-6
 

@@ -10,7 +10,7 @@ import pytest
 
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
-from sightline.core.estimation.recomputation import refresh
+from sightline.core.estimation.least_squares import refresh
 from sightline.core.likelihood.families import Likelihood
 from sightline.engine.factorial import GRAND_MEAN
 from sightline.report.supposed import supposed_parameter

@@ -42,24 +42,19 @@ from sightline.core.alternatives.comparison import (
     write_shifts,
 )
 from sightline.core.consistency import invariant, within
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.recomputation import update_seen_widths
-from sightline.core.estimation.seen import (
-    SeesLaw,
-    SeesLawStream,
-    SeesRewards,
-    SeesRow,
-    SeesRows,
-    SeesStream,
+from sightline.core.estimation.estimate import (
+    LeastSquares,
+    LikelihoodFit,
+    SeveralRows,
     apart,
     factorise_seen,
     quadratic_forms,
-    seen_along,
     seen_by_arm,
     whiten_seen,
 )
-from sightline.core.linalg.vectors import inner_product, multiply_symmetric
+from sightline.core.estimation.least_squares import update_seen_widths
+from sightline.core.estimation.noise import noise_variance
+from sightline.core.linalg.vectors import inner_product, inner_products, multiply_symmetric
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic, guarded, is_ours
 from sightline.jit.guards import wrong_numbers
@@ -388,7 +383,7 @@ def _optimistic_gain(rule: OptimisticGain, round_: Round, gains: Array) -> None:
     """O(k d) per alternative."""
     weigh_alternatives(rule.weights, round_)
     estimate, work = round_.estimate, round_.work
-    seen, products, optimism = estimate.arms.seen, estimate.scratch.products, work.optimism
+    seen, products, optimism = estimate.arms.observations, estimate.scratch.products, work.optimism
     arms, columns = work.shifts.arms, work.shifts.columns
     k = gains.shape[0]
     for x in range(k):
@@ -399,7 +394,7 @@ def _optimistic_gain(rule: OptimisticGain, round_: Round, gains: Array) -> None:
         count, z = _next_weighty(work, z)
         write_shifts(round_.alternatives, estimate, round_.comparison, count, work.shifts)
         for n in range(count):
-            apart(seen, estimate.arms, columns[:, n], products)
+            apart(seen.several, seen.likelihood, estimate.arms, columns[:, n], products)
             half = 0.5 * work.weights[arms[n]]
             for x in range(k):
                 term = abs(products[x]) + optimism[x]
@@ -439,7 +434,7 @@ def _quadratic_gain(rule: QuadraticGain, round_: Round, gains: Array) -> None:
     optimism = 0.0
     if rule.optimistic:
         optimism = math.sqrt(round_.beta * max(estimate.arms.seen_widths[optimist], 0.0))
-    seen, form, products = estimate.arms.seen, work.form, estimate.scratch.products
+    seen, form, products = estimate.arms.observations, work.form, estimate.scratch.products
     arms, columns = work.shifts.arms, work.shifts.columns
     k, d = estimate.arms.rewards.shape
     for i in range(d):
@@ -451,7 +446,10 @@ def _quadratic_gain(rule: QuadraticGain, round_: Round, gains: Array) -> None:
         count, z = _next_weighty(work, z)
         write_shifts(round_.alternatives, estimate, round_.comparison, count, work.shifts)
         for n in range(count):
-            term = abs(seen_by_arm(seen, estimate.arms, optimist, columns[:, n])) + optimism
+            shown = seen_by_arm(
+                seen.several, seen.likelihood, estimate.arms, optimist, columns[:, n]
+            )
+            term = abs(shown) + optimism
             optimistic_gain += 0.5 * work.weights[arms[n]] * term * term
         for i in range(d):
             for n in range(count):
@@ -461,7 +459,7 @@ def _quadratic_gain(rule: QuadraticGain, round_: Round, gains: Array) -> None:
     for i in range(d):
         for j in range(i):
             form[i, j] = form[j, i]
-    quadratic_forms(seen, estimate.arms, form, products, gains)
+    quadratic_forms(seen.several, seen.likelihood, estimate.arms, form, products, gains)
     gains[optimist] = optimistic_gain
 
 
@@ -485,35 +483,21 @@ class WidthGain(NamedTuple):
 @compiled
 def log_det_gains(estimate: LeastSquares, gains: Array) -> None:
     """Write log det(I + Y_x V^-1 Y_x^T), by which log det V would grow: O(k), or O(k p d^2)."""
-    _log_det_gains(estimate.arms.seen, estimate, gains)
+    _log_det_gains(estimate.arms.observations.several, estimate, gains)
 
 
-@generic
-def _log_det_gains(seen: Any, estimate: LeastSquares, gains: Array) -> None:
-    """Write it for one kind of observations."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
-
-
-@_log_det_gains.register(SeesRewards)
-@_log_det_gains.register(SeesLaw)
-@_log_det_gains.register(SeesLawStream)
-@_log_det_gains.register(SeesStream)
-@_log_det_gains.register(SeesRow)
 @compiled
-def _log_det_of_one(seen: Any, estimate: LeastSquares, gains: Array) -> None:
-    widths = estimate.arms.seen_widths
-    for x in range(gains.shape[0]):
-        gains[x] = math.log1p(max(widths[x], 0.0))
-
-
-@_log_det_gains.register(SeesRows)
-@compiled
-def _log_det_of_several(seen: SeesRows, estimate: LeastSquares, gains: Array) -> None:
-    factorise_seen(seen, estimate.learned.gram_inverse)
+def _log_det_gains(several: SeveralRows | None, estimate: LeastSquares, gains: Array) -> None:
+    if several is None:
+        widths = estimate.arms.seen_widths
+        for x in range(gains.shape[0]):
+            gains[x] = math.log1p(max(widths[x], 0.0))
+        return
+    factorise_seen(several, estimate.learned.gram_inverse)
     for x in range(gains.shape[0]):
         gains[x] = 0.0
-        for a in range(seen.per_arm):
-            gains[x] += 2.0 * math.log(seen.factors[a, a, x])
+        for a in range(estimate.arms.observations.per_arm):
+            gains[x] += 2.0 * math.log(several.factors[a, a, x])
 
 
 @compiled
@@ -525,43 +509,40 @@ def gains_along(estimate: LeastSquares, direction: Array, gains: Array) -> None:
     """
     inverse, image = estimate.learned.gram_inverse, estimate.scratch.direction
     norm = multiply_symmetric(inverse, direction, image, 0.0)
+    seen = estimate.arms.observations
     if norm > 0.0:
-        _write_shares(estimate.arms.seen, estimate, norm, gains)
+        _write_shares(seen.several, seen.likelihood, estimate, norm, gains)
     for x in range(gains.shape[0]):
         gains[x] = -math.log1p(-min(gains[x], 1.0 - 1e-16)) if norm > 0.0 else 0.0
 
 
-@generic
-def _write_shares(seen: Any, estimate: LeastSquares, norm: float, shares: Array) -> None:
+@compiled
+def _write_shares(
+    several: SeveralRows | None,
+    likelihood: LikelihoodFit | None,
+    estimate: LeastSquares,
+    norm: float,
+    shares: Array,
+) -> None:
     """Write b^T (I + G)^-1 b / |u|^2 for all arms; ``scratch.direction`` holds V^-1 u."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
-
-
-@_write_shares.register(SeesRewards)
-@_write_shares.register(SeesLaw)
-@_write_shares.register(SeesLawStream)
-@_write_shares.register(SeesStream)
-@_write_shares.register(SeesRow)
-@compiled
-def _shares_of_one(seen: Any, estimate: LeastSquares, norm: float, shares: Array) -> None:
-    products = estimate.scratch.products
-    seen_along(seen, estimate.arms, estimate.scratch.direction, products)
-    for x in range(shares.shape[0]):
-        width = max(estimate.arms.seen_widths[x], 0.0)
-        shares[x] = products[x] * products[x] / (norm * (1.0 + width))
-
-
-@_write_shares.register(SeesRows)
-@compiled
-def _shares_of_several(seen: SeesRows, estimate: LeastSquares, norm: float, shares: Array) -> None:
-    k = shares.shape[0]
-    factorise_seen(seen, estimate.learned.gram_inverse)
-    whiten_seen(seen, estimate.scratch.direction)
+    arms, image, k = estimate.arms, estimate.scratch.direction, shares.shape[0]
+    if several is None:
+        products = estimate.scratch.products
+        inner_products(arms.observations.columns, image, products)
+        if likelihood is not None:
+            for x in range(k):
+                products[x] *= likelihood.roots[x]
+        for x in range(k):
+            width = max(arms.seen_widths[x], 0.0)
+            shares[x] = products[x] * products[x] / (norm * (1.0 + width))
+        return
+    factorise_seen(several, estimate.learned.gram_inverse)
+    whiten_seen(several, image)
     for x in range(k):
         shares[x] = 0.0
-    for a in range(seen.per_arm):
+    for a in range(arms.observations.per_arm):
         for x in range(k):
-            shares[x] += seen.images[a * k + x] * seen.images[a * k + x] / norm
+            shares[x] += several.images[a * k + x] * several.images[a * k + x] / norm
 
 
 @compiled

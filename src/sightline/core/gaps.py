@@ -30,9 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, first_largest_offered
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares, reward_of
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.seen import reward_of
 from sightline.core.gains import Round, guard_weights
 from sightline.core.linalg.vectors import inner_products, multiply_symmetric
 from sightline.jit import compiled, generic
@@ -168,10 +167,10 @@ def _gap_estimates(rule: GapEstimate, round_: Round, gaps: Array) -> None:
 def _value_gaps(round_: Round, gaps: Array) -> None:
     """max_z UCB(z) - <x, theta-hat>: O(k)."""
     estimate = round_.estimate
-    seen = estimate.arms.seen
-    highest = reward_of(seen, upper_bound(estimate, round_.beta, round_.ucb_arm))
+    likelihood = estimate.arms.observations.likelihood
+    highest = reward_of(likelihood, upper_bound(estimate, round_.beta, round_.ucb_arm))
     for x in range(gaps.shape[0]):
-        gaps[x] = highest - reward_of(seen, estimate.arms.means[x])
+        gaps[x] = highest - reward_of(likelihood, estimate.arms.means[x])
 
 
 @compiled

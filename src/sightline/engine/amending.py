@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.recomputation import refresh
+from sightline.core.estimation.least_squares import refresh
 from sightline.core.linalg.cholesky import solve_transposed
 from sightline.core.posterior.gaussian import Posterior
 from sightline.core.posterior.laplace import Fitted, follow_fit
@@ -161,12 +161,10 @@ def _require_all_data(estimate: LeastSquares, table: Table, policy: Policy) -> N
 
 
 def _correct_estimate(estimate: LeastSquares, moments: _Moments) -> None:
-    seen, p = estimate.arms.seen, len(moments.sums) // len(estimate.arms.pulls)
-    shows = np.ones(len(moments.sums), np.bool_)
-    if (silent := getattr(seen, "silent", None)) is not None:
-        shows &= ~np.repeat(silent, p)
-    if (blank := getattr(seen, "blank", None)) is not None:
-        shows &= ~blank
+    seen = estimate.arms.observations
+    shows = np.repeat(~seen.silent, seen.per_arm)
+    if seen.several is not None:
+        shows &= ~seen.several.blank
     estimate.arms.sums[shows] = moments.sums[shows]
     callable_for(refresh, estimate)(estimate)  # which leaves a factor of V behind
     if not estimate.noise.known:

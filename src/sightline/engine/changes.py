@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.action_set import ALL_ARMS, ActionSet, some_arms
 from sightline.core.estimation.context_distribution import ContextDistribution
 from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import refresh
 from sightline.core.estimation.noise import Noise
-from sightline.core.estimation.recomputation import refresh
 from sightline.core.likelihood.families import Gaussian, Likelihood
 from sightline.core.model import (
     Model,

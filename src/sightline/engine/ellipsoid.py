@@ -35,10 +35,8 @@ from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet, beta_at
 from sightline.core.confidence.rules import ConfidenceRule, adapt_to, global_beta, ridge
 from sightline.core.estimation.estimate import Learned, LeastSquares
-from sightline.core.estimation.least_squares import least_squares
+from sightline.core.estimation.least_squares import least_squares, refresh
 from sightline.core.estimation.noise import Noise, estimated_noise, known_noise
-from sightline.core.estimation.recomputation import refresh
-from sightline.core.estimation.seen import SeesLawStream, SeesStream
 from sightline.core.likelihood.laws import Kind, kind_of
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
@@ -230,10 +228,9 @@ def ellipsoid_in(
     levels = valid_noise_std(noise_std, len(features))
     sigma = common_noise(levels)
     for part in parts_of(state):
-        if isinstance(part, LeastSquares) and isinstance(
-            part.arms.seen, SeesStream | SeesLawStream
-        ):
-            factor, target = np.triu(part.arms.seen.factor), part.arms.seen.target.copy()
+        stream = part.arms.observations.stream if isinstance(part, LeastSquares) else None
+        if stream is not None:
+            factor, target = np.triu(stream.factor), stream.target.copy()
             found = Ellipsoid(factor, target, part.regulariser, sigma, valid_bound(norm_bound))
             return _with_residuals(found, part)
         if isinstance(part, LeastSquares):  # its coordinates may be others, its data are not

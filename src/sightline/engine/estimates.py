@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.seen import SeesLaw
-from sightline.core.estimation.table import rows_seen
 from sightline.core.likelihood.laws import mean_of
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior, noise_unit
@@ -72,9 +70,10 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
             squared = ((rows @ part.learned.gram_inverse) * rows).sum(axis=1)
             errors = np.sqrt(_variance(part) * np.maximum(squared, 0.0))
             return Estimates(rows @ part.learned.theta, errors)
-        if isinstance(part, LeastSquares) and isinstance(part.arms.seen, SeesLaw):
-            return _rewards_by_law(part, part.arms.seen.law)
         if isinstance(part, LeastSquares):
+            seen = part.arms.observations
+            if seen.likelihood is not None and seen.stream is None:
+                return _rewards_by_law(part, seen.likelihood.law)
             variances = _variance(part) * np.maximum(part.arms.squared_widths, 0.0)
             return Estimates(part.arms.means.copy(), np.sqrt(variances))
         if isinstance(part, Posterior):
@@ -111,8 +110,8 @@ def mean_outcome_in(state: State, arm: int) -> NDArray[np.float64] | None:
     for part in parts_of(state):
         if isinstance(part, LeastSquares):
             k, d = part.arms.rewards.shape
-            seen: NDArray[np.float64] = rows_seen(part.arms).reshape(k, -1, d)[arm]
-            return seen @ part.learned.theta
+            rows = part.arms.observations.rows.reshape(k, -1, d)[arm]
+            return np.asarray(rows @ part.learned.theta)
         if isinstance(part, Posterior):
             rows = part.seen.rows[arm].reshape(-1, part.actions.shape[1])
             return np.asarray(rows @ np.linalg.solve(part.factor, part.whitened), np.float64)

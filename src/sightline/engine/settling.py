@@ -18,7 +18,7 @@ from sightline.core.clock import Clock, clock_at
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ConfidenceRule
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.recomputation import refresh
+from sightline.core.estimation.least_squares import refresh
 from sightline.core.model import Model
 from sightline.core.persistence import State
 from sightline.engine.choices import raise_fault

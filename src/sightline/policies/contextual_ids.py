@@ -40,8 +40,7 @@ from sightline.core.action_set import (
 from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, tick
-from sightline.core.confidence.commitment import next_exploration
-from sightline.core.confidence.rules import local_beta
+from sightline.core.confidence.rules import local_beta, next_exploration
 from sightline.core.estimation.context_distribution import (
     ContextDistribution,
     context_distribution,

@@ -38,9 +38,8 @@ from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spac
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import global_beta, valid_regulariser
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares, reward_of
 from sightline.core.estimation.least_squares import least_squares, observe, show_arms
-from sightline.core.estimation.seen import reward_of
 from sightline.core.likelihood.laws import Kind, kind_of, limits_of, mean_slope, variance_of
 from sightline.core.model import Model
 from sightline.jit import callable_for, compiled, generic
@@ -187,9 +186,10 @@ def choose_glm_ucb(
     """Largest upper bound on the mean reward."""
     arms, widths = state.estimate.arms, state.design.arms.squared_widths
     bounds = state.estimate.scratch.products
+    likelihood = arms.observations.likelihood
     rho = _rho(state.width, state.design, log_round(clock))
     for x in range(bounds.shape[0]):
-        bounds[x] = reward_of(arms.seen, arms.means[x]) + rho * math.sqrt(max(widths[x], 0.0))
+        bounds[x] = reward_of(likelihood, arms.means[x]) + rho * math.sqrt(max(widths[x], 0.0))
     return Choice(first_largest_offered(offer, bounds), 1.0, clock)
 
 

@@ -51,17 +51,16 @@ from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spac
 from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.alternatives.projections import Projections, projections
 from sightline.core.clock import Clock, first_after, is_before
-from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
     local_beta,
+    next_exploration,
     valid_regulariser,
     valid_rule,
 )
 from sightline.core.estimation.context_distribution import SETS_KEPT
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.seen import is_silent
 from sightline.core.gains import (
     INFORMATION,
     LearningRate,
@@ -304,7 +303,7 @@ def choose_ids(state: IDSState, clock: Clock, offer: ActionSet, rng: np.random.G
     if is_before(clock, wake):
         return Choice(best, 1.0, clock if state.keeps_data else wake)
     # while x-hat shows nothing, the next exploration is drawn in one step (see below)
-    silent = is_silent(estimate.arms.seen, best) and offer.mask.shape[0] == 0
+    silent = estimate.arms.observations.silent[best] and offer.mask.shape[0] == 0
     if silent and scheduled.t[0] > 0:
         choice = play_scheduled(scheduled, best, clock, offer)
         if choice.arm >= 0:

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round
-from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
     acting_beta,
+    next_exploration,
     valid_regulariser,
     valid_rule,
 )

@@ -58,9 +58,8 @@ from sightline.core.confidence.rules import (
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.seen import SeesLaw, SeesRewards
 from sightline.core.likelihood.laws import slope
 from sightline.core.linalg.vectors import norm
 from sightline.core.model import Model
@@ -179,12 +178,13 @@ def _published_radius(rule: PublishedRadius, state: OFUGLBState, log_t: float) -
     estimate, search = state.estimate, state.search
     theta, d = estimate.learned.theta, estimate.learned.theta.shape[0]
     arms, bound = estimate.arms, rule.norm_bound
+    likelihood = arms.observations.likelihood
     steepest = 0.0
     for x in range(arms.pulls.shape[0]):
         n, length = arms.pulls[x], rule.lengths[x]
         if n > 0.0:  # the cost is convex: it is steepest at an end
-            low = _slope(arms.seen, estimate, arms.sums[x] / n, -bound * length)
-            high = _slope(arms.seen, estimate, arms.sums[x] / n, bound * length)
+            low = _slope(likelihood, estimate, arms.sums[x] / n, -bound * length)
+            high = _slope(likelihood, estimate, arms.sums[x] / n, bound * length)
             steepest += n * length * max(abs(low), abs(high))
     u = max(log_t, _LOG_2)
     radius: float = u + math.log(u) + d * math.log(max(math.e, 2.0 * math.e * bound * steepest / d))
@@ -196,26 +196,16 @@ def _published_radius(rule: PublishedRadius, state: OFUGLBState, log_t: float) -
     ball = bound * bound - part * part * length * length
     radius += 0.5 * estimate.regulariser / noise_variance(estimate) * max(ball, 0.0)
     if part < 1.0:
-        radius += loss_at(arms.seen, search, estimate, search.shift)
+        radius += loss_at(likelihood, search, estimate, search.shift)
     return radius
 
 
-@generic
-def _slope(seen: Any, estimate: LeastSquares, m: float, v: float) -> float:
+@compiled
+def _slope(likelihood: LikelihoodFit | None, estimate: LeastSquares, m: float, v: float) -> float:
     """Differentiate the cost of a reward in v."""
-    raise TypeError(f"no likelihood is known of what a {type(seen).__name__} sees")
-
-
-@_slope.register(SeesRewards)
-@compiled
-def _slope_of_square(seen: SeesRewards, estimate: LeastSquares, m: float, v: float) -> float:
-    return (v - m) / noise_variance(estimate)
-
-
-@_slope.register(SeesLaw)
-@compiled
-def _slope_of_law(seen: SeesLaw, estimate: LeastSquares, m: float, v: float) -> float:
-    derivative: float = slope(seen.law, m, v)
+    if likelihood is None:
+        return (v - m) / noise_variance(estimate)
+    derivative: float = slope(likelihood.law, m, v)
     return derivative
 
 
@@ -223,11 +213,12 @@ def _slope_of_law(seen: SeesLaw, estimate: LeastSquares, m: float, v: float) -> 
 def choose_ofuglb(state: OFUGLBState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Arm whose <x, theta> can be largest, and so its mean reward."""
     estimate, bounds = state.estimate, state.bounds
+    likelihood = estimate.arms.observations.likelihood
     begin_set(state.search, estimate)
     radius = _radius(state.rule, state, log_round(clock))
     for x in range(bounds.shape[0]):
         if is_offered(offer, x):
-            bounds[x] = highest_predictor(estimate.arms.seen, state.search, estimate, x, radius)
+            bounds[x] = highest_predictor(likelihood, state.search, estimate, x, radius)
     return Choice(first_largest_offered(offer, bounds), 1.0, clock)
 
 

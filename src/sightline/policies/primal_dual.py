@@ -30,11 +30,11 @@ from sightline.core.action_set import ActionSet, withhold
 from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
     local_beta,
+    next_exploration,
     valid_regulariser,
     valid_rule,
 )

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import sightline.core.estimation.law_stream  # noqa: F401
-
-# Likelihoods, of arms that stay and of streams, are imported for what they register.
 from sightline.core.action_set import first_largest_offered
 from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
 from sightline.core.clock import Clock, log_round
@@ -26,7 +23,6 @@ from sightline.core.estimation.coordinates import basis_of_differences
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares, observe
 from sightline.core.estimation.noise import Noise
-from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
 from sightline.jit import compiled, parts_of
 from sightline.policies.base import Evidence
@@ -88,7 +84,7 @@ def begin(
     rewards = estimate.arms.rewards
     confidence = build(rewards.shape[1], model.noise_std, ridge_)
     if not (model.shows_rewards or model.stream):
-        leave_out(confidence, basis_of_differences(rewards, rows_seen(estimate.arms)))
+        leave_out(confidence, basis_of_differences(rewards, estimate.arms.observations.rows))
     adapt_to(confidence, estimate)
     return estimate, confidence
 

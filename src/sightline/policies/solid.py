@@ -70,7 +70,6 @@ from sightline.core.estimation.context_distribution import (
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.table import rows_seen
 from sightline.core.linalg.vectors import norm
 from sightline.core.model import Model
 from sightline.core.persistence import persists, state_version
@@ -177,7 +176,7 @@ class SOLID(Policy):
             alternatives=alternatives,
             frequencies=context_distribution(contexts, estimated=True),
             steps=steps,
-            pair=_saddle_point(rows_seen(estimate.arms), alternatives, steps),
+            pair=_saddle_point(estimate.arms.observations.rows, alternatives, steps),
             law=np.zeros(len(actions)),
         )
 

@@ -91,7 +91,7 @@ from sightline.core.estimation.context_distribution import (
     sample_of_sets,
     show_sets,
 )
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit, StreamData
 from sightline.core.estimation.foreseen import (
     Foreseen,
     begin_now,
@@ -99,17 +99,8 @@ from sightline.core.estimation.foreseen import (
     foresee_gram,
     foreseen,
 )
+from sightline.core.estimation.least_squares import update_seen_widths
 from sightline.core.estimation.noise import estimated_noise, weak_guess
-from sightline.core.estimation.recomputation import update_seen_widths
-from sightline.core.estimation.seen import (
-    SeesLaw,
-    SeesLawStream,
-    SeesRewards,
-    SeesRow,
-    SeesRows,
-    SeesStream,
-    is_silent,
-)
 from sightline.core.likelihood.laws import information
 from sightline.core.model import Model
 from sightline.core.persistence import persists, state_version
@@ -129,7 +120,7 @@ from sightline.core.ratio import (
     walk_chains,
 )
 from sightline.core.unknown import none_if_unknown
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Evidence,
@@ -390,7 +381,7 @@ def loss_now(state: StakesState, offer: Any, guard: float) -> ExpectedLoss:
     """Losses and gains as if all open decisions had told their outcomes."""
     best = first_largest_offered(offer, state.estimate.arms.means)
     view = state.expected.estimate
-    count_open(state.estimate.arms.seen, state.open_decisions, state.estimate, view)
+    count_open(state.open_decisions, state.estimate, view)
     return _losses_of(state.now, view, guard, best, offer)
 
 
@@ -469,7 +460,9 @@ def exploration(state: StakesState, offer: Any) -> Exploration:
     log_probability = math.log(probability) if probability > 0.0 else -math.inf
     found = Exploration(first, arm, log_probability, False, -math.inf)
     estimate = state.estimate
-    silent = is_silent(estimate.arms.seen, now.best)  # no outcome of it would bring the next test
+    silent = estimate.arms.observations.silent[
+        now.best
+    ]  # no outcome of it would bring the next test
     lasting = state.now.frequencies.kind != SAMPLED  # of others it is not known what comes
     often = estimate.learned.rounds[0] % _TEST_EVERY != 0 and not silent
     if largest < _RARE and not often and lasting:
@@ -682,22 +675,27 @@ def _add_square(gram: NDArray[np.float64], row: NDArray[np.float64], sign: float
             gram[i, j] += sign * row[i] * row[j]
 
 
-@generic
-def count_open(
-    seen: Any, decisions: OpenDecisions, estimate: LeastSquares, view: LeastSquares
-) -> None:
-    """Make a view as sure as the estimate will be once all open outcomes have come."""
-    raise TypeError(f"unsupported observation type {type(seen).__name__}")
-
-
-@count_open.register(SeesRewards)
-@count_open.register(SeesRow)
-@count_open.register(SeesRows)
-@count_open.register(SeesLaw)
 @compiled
-def _count_open_pulls(
-    seen: Any, decisions: OpenDecisions, estimate: LeastSquares, view: LeastSquares
+def count_open(decisions: OpenDecisions, estimate: LeastSquares, view: LeastSquares) -> None:
+    """Make a view as sure as the estimate will be once all open outcomes have come."""
+    seen = estimate.arms.observations
+    _count_open(seen.stream, seen.likelihood, decisions, estimate, view)
+
+
+@compiled
+def _count_open(
+    stream: StreamData | None,
+    likelihood: LikelihoodFit | None,
+    decisions: OpenDecisions,
+    estimate: LeastSquares,
+    view: LeastSquares,
 ) -> None:
+    if stream is not None:
+        begin_now(view, estimate)
+        if decisions.total[0] > 0:
+            worth = _mean_information(likelihood, estimate)
+            foresee_gram(view, stream.factor, decisions.gram, worth)
+        return
     update_seen_widths(estimate)
     begin_now(view, estimate)
     for x in range(decisions.pulls.shape[0]):
@@ -705,30 +703,16 @@ def _count_open_pulls(
             foresee(view, x, decisions.pulls[x])
 
 
-@count_open.register(SeesStream)
 @compiled
-def _count_open_gram(
-    seen: SeesStream, decisions: OpenDecisions, estimate: LeastSquares, view: LeastSquares
-) -> None:
-    begin_now(view, estimate)
-    if decisions.total[0] > 0:
-        foresee_gram(view, seen.factor, decisions.gram)
-
-
-@count_open.register(SeesLawStream)
-@compiled
-def _count_open_gram_of_law(
-    seen: SeesLawStream, decisions: OpenDecisions, estimate: LeastSquares, view: LeastSquares
-) -> None:
-    """Let each outcome tell as much as one of an arm with the mean predictor of those shown."""
-    begin_now(view, estimate)
-    if decisions.total[0] > 0:
-        means = estimate.arms.means
-        total = 0.0
-        for x in range(means.shape[0]):
-            total += means[x]
-        worth = information(seen.law, total / means.shape[0])
-        foresee_gram(view, seen.factor, decisions.gram, worth)
+def _mean_information(likelihood: LikelihoodFit | None, estimate: LeastSquares) -> float:
+    """Information of an open outcome of a stream: that at the mean predictor of the arms shown."""
+    if likelihood is None:
+        return 1.0
+    means = estimate.arms.means
+    total = 0.0
+    for x in range(means.shape[0]):
+        total += means[x]
+    return information(likelihood.law, total / means.shape[0])
 
 
 # Inspect, and action probabilities

@@ -36,18 +36,17 @@ from sightline.core.alternatives.comparison import Comparison
 from sightline.core.alternatives.half_spaces import HalfSpaces
 from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence.commitment import next_exploration
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
     ConfidenceRule,
     adapt,
+    next_exploration,
     valid_regulariser,
     valid_rule,
 )
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.table import rows_seen
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
@@ -159,7 +158,7 @@ def _posterior(model: Model, estimate: LeastSquares) -> Posterior:
         return posterior_of_fit(estimate)
     arms = estimate.arms
     prior_std = model.noise_std / math.sqrt(estimate.regulariser)
-    return gaussian_posterior(arms.rewards, rows_seen(arms), model.noise_std, prior_std)
+    return gaussian_posterior(arms.rewards, arms.observations.rows, model.noise_std, prior_std)
 
 
 @compiled

@@ -30,7 +30,7 @@ def prepared(data: Told) -> LikelihoodSet:
 def test_the_largest_predictor_is_that_of_scipy(law: str, radius: float) -> None:
     data = told(law, seed=5)
     estimate, part = data.estimate, prepared(data)
-    seen, theta = estimate.arms.seen, estimate.learned.theta
+    seen, theta = estimate.arms.observations.likelihood, estimate.learned.theta
     for arm, x in enumerate(estimate.arms.rewards):
         found = highest_predictor(seen, part, estimate, arm, radius)
         expected = naive_law_rivals.highest(law, x, data.xs, theta, radius, estimate.regulariser)
@@ -45,7 +45,7 @@ def test_for_normal_rewards_it_is_in_closed_form(radius: float) -> None:
     data = told("gaussian", seed=2)
     arms, part = data.estimate.arms, prepared(data)
     for arm in range(6):
-        found = highest_predictor(arms.seen, part, data.estimate, arm, radius)
+        found = highest_predictor(arms.observations.likelihood, part, data.estimate, arm, radius)
         expected = arms.means[arm] + math.sqrt(2.0 * radius * arms.squared_widths[arm])
         assert found == pytest.approx(expected, rel=1e-9)
 
@@ -54,7 +54,7 @@ def test_for_normal_rewards_it_is_in_closed_form(radius: float) -> None:
 def test_it_is_finite_and_grows_with_the_radius_whatever_the_data(law: str) -> None:
     for n in (0, 1, 2, 400):
         data = told(law, seed=n, n=n, regulariser=0.01)
-        part, seen = prepared(data), data.estimate.arms.seen
+        part, seen = prepared(data), data.estimate.arms.observations.likelihood
         for arm in range(6):
             bounds = [
                 highest_predictor(seen, part, data.estimate, arm, radius)

@@ -74,7 +74,8 @@ def test_the_fit_is_that_of_all_single_rewards(name: str, seed: int) -> None:
     widths = np.array([naive.squared_norm(x, H) for x in estimate.arms.rewards])
     np.testing.assert_allclose(estimate.arms.squared_widths, widths, rtol=1e-8)
     worth = naive_laws.information(name, estimate.arms.rewards @ theta)
-    np.testing.assert_allclose(estimate.arms.seen.roots, np.sqrt(worth), rtol=1e-10)
+    roots = estimate.arms.observations.likelihood.roots
+    np.testing.assert_allclose(roots, np.sqrt(worth), rtol=1e-10)
     np.testing.assert_allclose(estimate.arms.seen_widths, worth * widths, rtol=1e-8)
 
 

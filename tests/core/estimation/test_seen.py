@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.core.estimation.estimate import table_of_arms, weighted_table
 from sightline.core.estimation.least_squares import (
     REFRESH_AFTER_FALL,
     REFRESH_AFTER_UPDATES,
     least_squares,
+    refresh,
+    update_seen_widths,
 )
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.recomputation import refresh, update_seen_widths
-from sightline.core.estimation.seen import SeesRewards, SeesRow, SeesRows
-from sightline.core.estimation.table import table_of_arms, weighted_table
 from sightline.core.model import Model, bandit_model
 from tests import naive, naive_observations
 from tests.core.helpers import observe_all
@@ -23,8 +23,7 @@ from tests.core.observations import Told, random_model, random_outcomes, random_
 from tests.naive import Array
 
 seeds = st.integers(0, 2**32 - 1)
-KINDS = {1: SeesRow, 2: SeesRows}
-both_kinds = pytest.mark.parametrize("per_arm", KINDS)
+both_kinds = pytest.mark.parametrize("per_arm", [1, 2])
 
 
 def assert_close(ours: Array, truth: Array, tolerance: float) -> None:
@@ -60,7 +59,9 @@ def test_agrees_with_all_data_at_once(
     per_arm: int, seed: int, k: int, d: int, n: int, regulariser: float
 ) -> None:
     case = random_told(seed, max(k, 2), d, n, per_arm, regulariser)
-    assert type(case.estimate.arms.seen) is KINDS[per_arm]
+    seen = case.estimate.arms.observations
+    assert not seen.are_rewards
+    assert (seen.several is None) == (per_arm == 1)
     # condition numbers stay below 1e6 here, which costs six of sixteen digits
     assert_agrees(case, 1e-9)
 
@@ -164,24 +165,26 @@ def test_arms_of_equal_noise_show_their_rewards(noise_std: float | list[float]) 
     assert model.shows_rewards
     assert np.shares_memory(model.rewards, model.observations)
     table = table_of_arms(model)
-    assert isinstance(table.seen, SeesRewards)
+    assert table.observations.are_rewards
+    assert table.observations.rows is table.rewards
     assert table.seen_widths is table.squared_widths
 
 
 def test_a_table_of_equal_weights_shows_rewards() -> None:
     table = weighted_table(np.eye(2), np.ones(2))
-    assert isinstance(table.seen, SeesRewards)
+    assert table.observations.are_rewards
+    assert table.observations.rows is table.rewards
     assert table.seen_widths is table.squared_widths
 
 
 def test_a_table_of_weights_shows_weighted_rows() -> None:
     rewards, weights = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 2.0])
     table = weighted_table(rewards, weights)
-    assert isinstance(table.seen, SeesRow)
+    assert not table.observations.are_rewards
     assert not np.shares_memory(table.seen_widths, table.squared_widths)
     np.testing.assert_array_equal(table.rewards, rewards)
-    np.testing.assert_array_equal(table.seen.rows, [[0.5, 1.0], [6.0, 8.0]])
-    np.testing.assert_array_equal(table.seen.columns, table.seen.rows.T)
+    np.testing.assert_array_equal(table.observations.rows, [[0.5, 1.0], [6.0, 8.0]])
+    np.testing.assert_array_equal(table.observations.columns, table.observations.rows.T)
 
 
 def test_a_weighted_table_is_that_of_the_model() -> None:
@@ -189,8 +192,8 @@ def test_a_weighted_table_is_that_of_the_model() -> None:
     assert not model.shows_rewards
     assert model.weights is not None
     theirs, ours = table_of_arms(model), weighted_table(model.rewards, model.weights)
-    assert isinstance(theirs.seen, SeesRow)
-    np.testing.assert_array_equal(theirs.seen.rows, ours.seen.rows)
+    assert not theirs.observations.are_rewards
+    np.testing.assert_array_equal(theirs.observations.rows, ours.observations.rows)
     arms, outcomes = random_outcomes(np.random.default_rng(1), model, 50)
     one, other = least_squares(model, 1.0), least_squares(model, 1.0, arms=ours)
     for estimate in (one, other):

@@ -35,7 +35,6 @@ from sightline.core.alternatives.half_spaces import (
 )
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.likelihood import whiten_descent
-from sightline.core.estimation.seen import SeesLaw
 from sightline.core.likelihood.laws import divergence, mean_of
 from sightline.core.linalg.cholesky import solve, solve_transposed
 from sightline.core.linalg.vectors import equal_rows, inner_product
@@ -81,7 +80,8 @@ def half_spaces_for(
     """Half-spaces as the likelihood of the rewards has them."""
     k, d = estimate.arms.rewards.shape
     plain = half_spaces(k)
-    if not isinstance(estimate.arms.seen, SeesLaw):
+    seen = estimate.arms.observations
+    if seen.likelihood is None or seen.stream is not None:
         return plain
     return LawHalfSpaces(
         *plain, np.zeros((k, d)), np.zeros(k), np.zeros(d), np.zeros(d), np.zeros(d), far, near
@@ -91,10 +91,10 @@ def half_spaces_for(
 @compare.register(LawHalfSpaces)
 @compiled
 def _compare_laws(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int) -> Comparison:
-    arms = estimate.arms
+    arms, law = estimate.arms, estimate.arms.observations.likelihood.law
     compare_arms(estimate, best, alternatives.separations, alternatives.shortfalls)
     for x in range(arms.means.shape[0]):
-        alternatives.rewards[x] = mean_of(arms.seen.law, arms.means[x])
+        alternatives.rewards[x] = mean_of(law, arms.means[x])
     far = math.inf
     for z in range(arms.means.shape[0]):
         separation, shortfall = alternatives.separations[z], alternatives.shortfalls[z]
@@ -159,7 +159,7 @@ def _begin(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: in
 def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> float:
     """L after a part of a step from nu."""
     arms, theta = estimate.arms, estimate.learned.theta
-    w = estimate.scratch.direction
+    w, law = estimate.scratch.direction, arms.observations.likelihood.law
     d = nu.shape[0]
     total = 0.0
     for i in range(d):
@@ -168,7 +168,7 @@ def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> fl
     for x in range(arms.pulls.shape[0]):
         if arms.pulls[x] > 0.0:
             v = inner_product(arms.rewards[x], w, d)
-            total += arms.pulls[x] * divergence(arms.seen.law, arms.means[x], v - arms.means[x])
+            total += arms.pulls[x] * divergence(law, arms.means[x], v - arms.means[x])
     return total
 
 
@@ -179,11 +179,12 @@ def expand_loss(estimate: LeastSquares, rewards: Array, nu: Array, descent: Arra
     R is left in the scratch space.  ``rewards`` are the mean rewards at theta-hat.
     """
     arms, theta, d = estimate.arms, estimate.learned.theta, nu.shape[0]
+    predictors = arms.observations.likelihood.predictors
     for i in range(d):
         descent[i] = -estimate.regulariser * (nu[i] - theta[i])
     for x in range(arms.pulls.shape[0]):
         if arms.pulls[x] > 0.0:
-            arms.seen.predictors[x] = inner_product(arms.rewards[x], nu, d)
+            predictors[x] = inner_product(arms.rewards[x], nu, d)
     whiten_descent(estimate, rewards, descent)
 
 

@@ -22,20 +22,19 @@ steps of O(k d^2 + d^3).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives.law_half_spaces import expand_loss
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit, reward_of
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.estimation.seen import SeesLaw, SeesRewards, reward_of
 from sightline.core.likelihood.laws import divergence, slope
 from sightline.core.linalg.cholesky import solve, solve_transposed
 from sightline.core.linalg.vectors import inner_product, inner_products
 from sightline.core.persistence import persists
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 
 __all__ = ["LikelihoodSet", "begin_set", "highest_predictor", "likelihood_set", "loss_at"]
 
@@ -70,55 +69,41 @@ def likelihood_set(k: int, d: int) -> LikelihoodSet:
 @compiled
 def begin_set(part: LikelihoodSet, estimate: LeastSquares) -> None:
     """Prepare for searches at the present estimate."""
+    likelihood = estimate.arms.observations.likelihood
     for x in range(part.rewards.shape[0]):
-        part.rewards[x] = reward_of(estimate.arms.seen, estimate.arms.means[x])
+        part.rewards[x] = reward_of(likelihood, estimate.arms.means[x])
 
 
-@generic
+@compiled
 def highest_predictor(
-    seen: Any, part: LikelihoodSet, estimate: LeastSquares, arm: int, radius: float
+    likelihood: LikelihoodFit | None,
+    part: LikelihoodSet,
+    estimate: LeastSquares,
+    arm: int,
+    radius: float,
 ) -> float:
     """Find the largest <x, nu> for one arm x, after :func:`begin_set`."""
-    raise TypeError(f"no likelihood is known of what a {type(seen).__name__} sees")
-
-
-@generic
-def loss_at(seen: Any, part: LikelihoodSet, estimate: LeastSquares, shift: Array) -> float:
-    """L at theta-hat + shift."""
-    raise TypeError(f"no likelihood is known of what a {type(seen).__name__} sees")
-
-
-@highest_predictor.register(SeesRewards)
-@compiled
-def _highest_of_ellipsoid(
-    seen: SeesRewards, part: LikelihoodSet, estimate: LeastSquares, arm: int, radius: float
-) -> float:
+    if likelihood is not None:
+        return _highest_by_search(part, estimate, arm, radius)
     beta = 2.0 * radius * noise_variance(estimate)
     optimism = math.sqrt(beta * max(estimate.arms.squared_widths[arm], 0.0))
     highest: float = estimate.arms.means[arm] + optimism
     return highest
 
 
-@loss_at.register(SeesRewards)
 @compiled
-def _squares_at(
-    seen: SeesRewards, part: LikelihoodSet, estimate: LeastSquares, shift: Array
+def loss_at(
+    likelihood: LikelihoodFit | None, part: LikelihoodSet, estimate: LeastSquares, shift: Array
 ) -> float:
-    arms = estimate.arms
-    total = 0.5 * estimate.regulariser * inner_product(shift, shift, shift.shape[0])
+    """L at theta-hat + shift."""
+    arms, squared = estimate.arms, inner_product(shift, shift, shift.shape[0])
     inner_products(arms.columns, shift, part.predictors)
+    if likelihood is not None:
+        return _along(part, estimate, squared, 1.0)[0]
+    total = 0.5 * estimate.regulariser * squared
     for x in range(part.predictors.shape[0]):
         total += 0.5 * arms.pulls[x] * part.predictors[x] * part.predictors[x]
     return total / noise_variance(estimate)
-
-
-@loss_at.register(SeesLaw)
-@compiled
-def _divergences_at(
-    seen: SeesLaw, part: LikelihoodSet, estimate: LeastSquares, shift: Array
-) -> float:
-    inner_products(estimate.arms.columns, shift, part.predictors)
-    return _along(part, estimate, inner_product(shift, shift, shift.shape[0]), 1.0)[0]
 
 
 @compiled
@@ -126,7 +111,7 @@ def _along(
     part: LikelihoodSet, estimate: LeastSquares, squared: float, s: float
 ) -> tuple[float, float]:
     """Compute L at theta-hat + s shift, and its derivative in s."""
-    arms, law = estimate.arms, estimate.arms.seen.law
+    arms, law = estimate.arms, estimate.arms.observations.likelihood.law
     fall = 0.5 * estimate.regulariser * s * s * squared
     growth = estimate.regulariser * s * squared
     for x in range(arms.pulls.shape[0]):
@@ -161,10 +146,9 @@ def _to_boundary(part: LikelihoodSet, estimate: LeastSquares, shift: Array, radi
     return s
 
 
-@highest_predictor.register(SeesLaw)
 @compiled
-def _highest_by_law(
-    seen: SeesLaw, part: LikelihoodSet, estimate: LeastSquares, arm: int, radius: float
+def _highest_by_search(
+    part: LikelihoodSet, estimate: LeastSquares, arm: int, radius: float
 ) -> float:
     arms, shift, trial, step = estimate.arms, part.shift, part.trial, part.descent
     row, d = arms.rewards[arm], shift.shape[0]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sightline.core.action_set import ActionSet
 from sightline.core.consistency import invariant, shares, whole
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import note_worth, show_arms
+from sightline.core.estimation.least_squares import note_information, show_arms
 from sightline.core.model import Contexts, Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
@@ -161,7 +161,7 @@ def _repeat_first(estimate: LeastSquares, z: int) -> None:
         arms.columns[i, z] = arms.columns[i, 0]
     arms.means[z] = arms.means[0]
     arms.squared_widths[z] = arms.squared_widths[0]
-    note_worth(arms.seen, estimate, z, z + 1)
+    note_information(arms.observations.likelihood, estimate, z, z + 1)
     arms.refreshed_widths[z] = arms.refreshed_widths[0]
 
 

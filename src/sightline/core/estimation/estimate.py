@@ -1,33 +1,149 @@
-"""What is known after some observations: estimates, the table of arms, and scratch space.
+"""What the data say of theta: the table of arms, the estimates, and scratch space.
 
-| symbol            | here                            | shape  |
-|-------------------|---------------------------------|--------|
-| V_s = lambda I + sum y y^T |                        | (d, d) |
-| V_s^-1            | ``learned.gram_inverse``        | (d, d) |
-| theta-hat_s       | ``learned.theta``               | (d,)   |
-| log det(V_s / lambda) | ``learned.log_det[0]``      | (1,)   |
-| s - 1             | ``learned.rounds[0]``           | (1,)   |
-| <x, theta-hat_s>, widths, data | ``arms``, see :mod:`sightline.core.estimation.table` | |
+| symbol                                 | here                                | shape    |
+|----------------------------------------|-------------------------------------|----------|
+| X                                      | ``arms.rewards``, transposed ``.columns`` | (k, d) |
+| Y: rows of Y_x, for all arms x         | ``observations.rows``, ``.columns`` | (k p, d) |
+| p                                      | ``observations.per_arm``            | int      |
+| V_s = lambda I + sum y y^T             |                                     | (d, d)   |
+| V_s^-1                                 | ``learned.gram_inverse``            | (d, d)   |
+| theta-hat_s                            | ``learned.theta``                   | (d,)     |
+| log det(V_s / lambda)                  | ``learned.log_det[0]``              | (1,)     |
+| s - 1                                  | ``learned.rounds[0]``               | (1,)     |
+| <x, theta-hat_s>                       | ``arms.means``                      | (k,)     |
+| norm of x in V_s^-1, squared           | ``arms.squared_widths``             | (k,)     |
+| sum of the squared norms of the rows of Y_x in V_s^-1 | ``arms.seen_widths`` | (k,)     |
+| pulls of x, sum of the outcomes of x   | ``arms.pulls``, ``arms.sums``       | (k,), (k p,) |
 
-A row y of Y_x is what an observation of arm x tells; in a bandit it is x itself.
+A row y of Y_x is what an observation of arm x tells.  In a bandit it is x itself: then the rows are
+X and ``seen_widths`` are ``squared_widths``, the same memory, which an update moves once.
+
+Three parts of :class:`Observations` are None where a problem does not need them.  Kernels take
+them as arguments of their own: where an argument is None, numba drops the branches for which it is
+not.  So a bandit neither compiles the other cases nor carries their arrays.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.action_set import ALL_ARMS, ActionSet
 from sightline.core.consistency import invariant, positive, whole, within
+from sightline.core.estimation.coordinates import spanning_coordinates
 from sightline.core.estimation.noise import Noise
-from sightline.core.estimation.table import Arms
+from sightline.core.likelihood.laws import divergence, mean_of
+from sightline.core.linalg.cholesky import solve, solve_transposed
+from sightline.core.linalg.vectors import inner_products, triangle_products
+from sightline.core.model import Model
 from sightline.core.persistence import persists
+from sightline.jit import compiled
 
-__all__ = ["Learned", "LeastSquares", "Scratch"]
+__all__ = [
+    "Arms",
+    "Learned",
+    "LeastSquares",
+    "LikelihoodFit",
+    "Observations",
+    "Scratch",
+    "SeveralRows",
+    "StreamData",
+    "apart",
+    "factorise_seen",
+    "inner",
+    "invert",
+    "quadratic_forms",
+    "recompute_arms",
+    "reward_of",
+    "seen_by_arm",
+    "squared_width",
+    "table_of_arms",
+    "weighted_table",
+    "whiten_seen",
+]
 
 Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+
+
+@persists()
+class SeveralRows(NamedTuple):
+    """Scratch space where an arm shows p > 1 numbers, and an outcome is an array of them."""
+
+    blank: Bools  # (k p,): rows of zeros
+    products: Array  # (k p,)
+    widths: Array  # (k p,)
+    directions: Array  # (p, d)
+    slots: Array  # (d, p k): columns of the first row of every arm, then of the second, and so on
+    images: Array  # (p k,)
+    factors: Array  # (p, p, k)
+
+
+@persists("factor", "target")
+class StreamData(NamedTuple):
+    """All data, where arms are new in every round and there are no counts per arm.
+
+    They are R and R^-T sum y z, where V = R^T R.
+    """
+
+    factor: Array  # (d, d)
+    target: Array  # (d,)
+
+
+@persists("roots")
+class LikelihoodFit(NamedTuple):
+    """The likelihood of rewards that are clicks or counts.
+
+    Near theta-hat a reward tells as much about <x, theta> as a normal outcome along roots_x x.  In
+    a stream ``roots`` are those at the time when an arm was shown.
+    """
+
+    law: Any
+    roots: Array  # (k,): of the Fisher information at theta-hat
+    predictors: Array  # (k,): scratch
+    gradient: Array  # (d,): scratch
+    hessian: Array  # (d, d): scratch
+
+
+@persists()
+class Observations(NamedTuple):
+    """What playing an arm shows: its reward, one other number, or several.
+
+    The last three parts are None or not, which compiled code knows from their types.  As values
+    that are always there they would be ten arrays more in the state of every bandit.
+    """
+
+    rows: Array  # (k p, d): Y; X itself where an outcome is the reward
+    columns: Array  # (d, k p)
+    silent: Bools  # (k,): arms that show nothing
+    are_rewards: bool  # Y is X, and the rows are the same memory
+    per_arm: int  # p
+    several: Any  # SeveralRows where p > 1, otherwise None
+    stream: Any  # StreamData where arms are new in every round, otherwise None
+    likelihood: Any  # LikelihoodFit where rewards are clicks or counts, otherwise None
+
+
+@persists("means", "squared_widths", "seen_widths", "refreshed_widths", "pulls", "sums")
+class Arms(NamedTuple):
+    """The table of arms; see the table above.
+
+    Where p > 1, ``seen_widths`` are up to date after ``update_seen_widths`` only.
+    """
+
+    rewards: Array
+    columns: Array
+    observations: Observations
+    means: Array
+    squared_widths: Array
+    seen_widths: Array
+    refreshed_widths: Array  # (k,): seen widths at the last refresh
+    pulls: Array
+    sums: Array
+    everything: ActionSet = ALL_ARMS
 
 
 class Learned(NamedTuple):
@@ -59,6 +175,17 @@ class LeastSquares(NamedTuple):
     noise: Noise
 
 
+@invariant(Arms)
+def _check_arms(arms: Arms, name: str) -> None:
+    """Check that pulls are counts, and widths not negative beyond rounding."""
+    whole(f"{name}.pulls", arms.pulls)
+    for field in ("means", "sums"):
+        within(f"{name}.{field}", getattr(arms, field), ends=False)
+    for field in ("squared_widths", "seen_widths", "refreshed_widths"):
+        widths = getattr(arms, field)
+        within(f"{name}.{field}", widths, -1e-6 * float(np.abs(widths).max()), ends=False)
+
+
 @invariant(LeastSquares)
 def _check(part: LeastSquares, name: str) -> None:
     """Check that all is finite, V^-1 positive on its diagonal, and data as many as rounds."""
@@ -78,3 +205,272 @@ def _check(part: LeastSquares, name: str) -> None:
     ):
         within(f"{name}.{array}", values, ends=False)
     positive(f"{name}.learned.gram_inverse, on its diagonal,", np.diag(learned.gram_inverse))
+
+
+# --- tables before any data ---------------------------------------------------------------------
+
+
+def table_of_arms(model: Model, reduce: bool = True) -> Arms:
+    """Table of all arms, in a basis of their span unless ``reduce`` is False."""
+    rewards = model.rewards
+    k, p, d = model.observations.shape
+    if model.stream:
+        return _table(rewards.copy(), None, 1, model.law, StreamData(np.zeros((d, d)), np.zeros(d)))
+    if model.shows_rewards:
+        rewards = spanning_coordinates(rewards) if reduce else rewards
+        return _table(rewards, None, 1, model.law)
+    rows = np.vstack([rewards, model.observations.reshape(k * p, d)])
+    rows = spanning_coordinates(rows) if reduce else rows
+    return _table(np.ascontiguousarray(rows[:k]), np.ascontiguousarray(rows[k:]), p)
+
+
+def weighted_table(rewards: Array, weights: Array) -> Arms:
+    """Table of arms whose outcomes are rewards times a weight, in coordinates of one's own."""
+    return _table(rewards, None if (weights == 1.0).all() else weights[:, None] * rewards, 1)
+
+
+def _table(
+    rewards: Array,
+    rows: Array | None,
+    per_arm: int,
+    law: Any = None,
+    stream: StreamData | None = None,
+) -> Arms:
+    """Table of arms that show ``rows``, or their rewards if these are None."""
+    k, d = rewards.shape
+    columns, widths = np.ascontiguousarray(rewards.T), np.zeros(k)
+    silent = np.zeros(k, np.bool_)
+    if rows is not None:
+        silent[:] = ~rows.reshape(k, -1).any(axis=1)
+    observations = Observations(
+        rows=rewards if rows is None else rows,
+        columns=columns if rows is None else np.ascontiguousarray(rows.T),
+        silent=silent,
+        are_rewards=rows is None,
+        per_arm=per_arm,
+        several=None if rows is None or per_arm == 1 else _several(rows, per_arm),
+        stream=stream,
+        likelihood=None
+        if law is None
+        else LikelihoodFit(law, np.zeros(k), np.zeros(k), np.zeros(d), np.zeros((d, d))),
+    )
+    return Arms(
+        rewards=rewards,
+        columns=columns,
+        observations=observations,
+        means=np.zeros(k),
+        squared_widths=widths,
+        seen_widths=widths if rows is None and law is None else np.zeros(k),
+        refreshed_widths=np.zeros(k),
+        pulls=np.zeros(k),
+        sums=np.zeros(k * per_arm),
+    )
+
+
+def _several(rows: Array, p: int) -> SeveralRows:
+    k, d = len(rows) // p, rows.shape[1]
+    return SeveralRows(
+        blank=np.logical_not(rows.any(axis=1)),
+        products=np.zeros(k * p),
+        widths=np.zeros(k * p),
+        directions=np.zeros((p, d)),
+        slots=np.ascontiguousarray(rows.reshape(k, p, d).transpose(2, 1, 0)).reshape(d, -1),
+        images=np.zeros(k * p),
+        factors=np.zeros((p, p, k)),
+    )
+
+
+# --- what arms show -----------------------------------------------------------------------------
+
+
+@compiled
+def reward_of(likelihood: LikelihoodFit | None, predictor: float) -> float:
+    """Mean reward of an arm x from <x, theta>."""
+    if likelihood is None:
+        return predictor
+    reward: float = mean_of(likelihood.law, predictor)
+    return reward
+
+
+@compiled
+def inner(rows: Array, n: int, vector: Array) -> float:
+    """Inner product of one row and a vector."""
+    total = 0.0
+    for i in range(vector.shape[0]):
+        total += rows[n, i] * vector[i]
+    return total
+
+
+@compiled
+def seen_by_arm(
+    several: SeveralRows | None,
+    likelihood: LikelihoodFit | None,
+    arms: Arms,
+    arm: int,
+    vector: Array,
+) -> float:
+    """|Y_x vector| for one arm x; where p = 1, up to its sign."""
+    rows = arms.observations.rows
+    if several is not None:
+        p, total = arms.observations.per_arm, 0.0
+        for n in range(arm * p, (arm + 1) * p):
+            value = inner(rows, n, vector)
+            total += value * value
+        return math.sqrt(total)
+    if likelihood is not None:
+        root: float = likelihood.roots[arm]
+        return root * inner(rows, arm, vector)
+    return inner(rows, arm, vector)
+
+
+@compiled
+def apart(
+    several: SeveralRows | None,
+    likelihood: LikelihoodFit | None,
+    arms: Arms,
+    shift: Array,
+    out: Array,
+) -> None:
+    """Write how far apart theta-hat and theta-hat + shift are in what each arm shows.
+
+    The root of twice the divergence of the two distributions, in units of the noise.  For normal
+    outcomes |Y_x shift|, where p = 1 up to its sign.
+    """
+    seen = arms.observations
+    if several is not None:
+        inner_products(seen.columns, shift, several.products)
+        for x in range(out.shape[0]):
+            total = 0.0
+            for n in range(x * seen.per_arm, (x + 1) * seen.per_arm):
+                total += several.products[n] * several.products[n]
+            out[x] = math.sqrt(total)
+        return
+    inner_products(seen.columns, shift, out)
+    if likelihood is not None:
+        for x in range(out.shape[0]):
+            u = arms.means[x]
+            out[x] = math.sqrt(2.0 * divergence(likelihood.law, u, u + out[x]))
+
+
+@compiled
+def quadratic_forms(
+    several: SeveralRows | None,
+    likelihood: LikelihoodFit | None,
+    arms: Arms,
+    form: Array,
+    products: Array,
+    out: Array,
+) -> None:
+    """Write half the sum of y^T W y over the rows y of Y_x for all arms x: O(k p d^2)."""
+    seen = arms.observations
+    if several is not None:
+        for x in range(out.shape[0]):
+            out[x] = 0.0
+            for n in range(x * seen.per_arm, (x + 1) * seen.per_arm):
+                for i in range(form.shape[0]):
+                    out[x] += 0.5 * seen.rows[n, i] * inner(form, i, seen.rows[n])
+        return
+    for x in range(out.shape[0]):
+        out[x] = 0.0
+    for i in range(form.shape[0]):
+        inner_products(seen.columns, form[i], products)
+        for x in range(out.shape[0]):
+            out[x] += 0.5 * seen.columns[i, x] * products[x]
+    if likelihood is not None:
+        for x in range(out.shape[0]):
+            out[x] *= likelihood.roots[x] * likelihood.roots[x]
+
+
+@compiled
+def factorise_seen(several: SeveralRows, inverse: Array) -> None:
+    """Write the Cholesky factors of I + Y_x V^-1 Y_x^T: O(p d^2 + p^2 d + p^3) for each arm x.
+
+    Inner loops run over arms: the matrices are too small to be worth one.
+    """
+    factors, d = several.factors, several.slots.shape[0]
+    p, _, k = factors.shape
+    for a in range(p):
+        for b in range(a, p):
+            for x in range(k):
+                factors[a, b, x] = 1.0 if a == b else 0.0
+    # with one index per axis: of sums of indices compilers make no vector instructions
+    left, right = several.slots.reshape((d, p, k)), several.images.reshape((p, k))
+    for i in range(d):
+        triangle_products(several.slots, inverse, i, 0, p * k, several.images)
+        for a in range(p):
+            for b in range(a, p):
+                for x in range(k):
+                    factors[a, b, x] += left[i, a, x] * right[b, x] + left[i, b, x] * right[a, x]
+    for a in range(p):
+        for b in range(a, p):
+            for m in range(a):
+                for x in range(k):
+                    factors[a, b, x] -= factors[m, a, x] * factors[m, b, x]
+            if a == b:
+                for x in range(k):  # at least 1, but for rounding
+                    factors[a, a, x] = math.sqrt(max(factors[a, a, x], 1.0))
+                continue
+            for x in range(k):
+                factors[a, b, x] /= factors[a, a, x]
+
+
+@compiled
+def whiten_seen(several: SeveralRows, vector: Array) -> None:
+    """Write R^-T Y_x vector into ``images`` for all arms x, R the factor of each: O(p d + p^2)."""
+    factors, images = several.factors, several.images
+    p, _, k = factors.shape
+    inner_products(several.slots, vector, images)
+    for a in range(p):
+        for m in range(a):
+            for x in range(k):
+                images[a * k + x] -= factors[m, a, x] * images[m * k + x]
+        for x in range(k):
+            images[a * k + x] /= factors[a, a, x]
+
+
+# --- estimates from a factor of V ---------------------------------------------------------------
+
+
+@compiled
+def invert(state: LeastSquares) -> float:
+    """Write V^-1 from the factor of V in the scratch space; return log det(V / lambda)."""
+    learned, factor, w = state.learned, state.scratch.factor, state.scratch.direction
+    d = w.shape[0]
+    root = math.sqrt(state.regulariser)
+    log_det = 0.0
+    for i in range(d):
+        # rotations never shorten the diagonal: not a rounding below 0, and 0 before any data
+        log_det += 2.0 * math.log(factor[i, i] / root)
+        for j in range(d):
+            w[j] = 1.0 if i == j else 0.0
+        solve_transposed(factor, w)
+        solve(factor, w)
+        for j in range(i + 1):  # one triangle, mirrored: symmetric to the last bit
+            learned.gram_inverse[i, j] = w[j]
+            learned.gram_inverse[j, i] = w[j]
+    return log_det
+
+
+@compiled
+def squared_width(state: LeastSquares, row: Array) -> float:
+    """Squared norm of a row in V^-1, from the factor of V in the scratch space."""
+    w = state.scratch.direction
+    for i in range(w.shape[0]):
+        w[i] = row[i]
+    solve_transposed(state.scratch.factor, w)
+    width = 0.0
+    for i in range(w.shape[0]):
+        width += w[i] * w[i]
+    return width
+
+
+@compiled
+def recompute_arms(state: LeastSquares) -> None:
+    """Write means and widths of all arms, from theta-hat and the factor of V."""
+    arms, theta = state.arms, state.learned.theta
+    for z in range(arms.rewards.shape[0]):
+        mean = 0.0
+        for i in range(theta.shape[0]):
+            mean += arms.rewards[z, i] * theta[i]
+        arms.means[z] = mean
+        arms.squared_widths[z] = squared_width(state, arms.rewards[z])

@@ -13,25 +13,17 @@ n_x may be infinite: then what x shows is known perfectly.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import note_worth
-from sightline.core.estimation.seen import (
-    SeesLaw,
-    SeesLawStream,
-    SeesRewards,
-    SeesRow,
-    SeesRows,
-    SeesStream,
-)
+from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit, SeveralRows, StreamData
+from sightline.core.estimation.least_squares import note_information
 from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products, multiply
 from sightline.core.persistence import computed
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 
 __all__ = ["Foreseen", "begin_now", "foresee", "foresee_gram", "foreseen"]
 
@@ -52,7 +44,9 @@ def foreseen(estimate: LeastSquares) -> Foreseen:
     """View of an estimate, to be filled by :func:`begin_now`; every kernel can read it."""
     arms = estimate.arms
     widths = np.zeros_like(arms.squared_widths)
-    by_law = isinstance(arms.seen, SeesLaw)  # whose likelihood needs the data themselves
+    seen = arms.observations
+    # a fit to the likelihood needs the data themselves
+    fitted = seen.likelihood is not None and seen.stream is None
     shared = arms.seen_widths is arms.squared_widths
     return Foreseen(
         estimate._replace(
@@ -62,7 +56,7 @@ def foreseen(estimate: LeastSquares) -> Foreseen:
             arms=arms._replace(
                 squared_widths=widths,
                 seen_widths=widths if shared else np.zeros_like(widths),
-                pulls=np.zeros_like(widths) if by_law else arms.pulls,
+                pulls=np.zeros_like(widths) if fitted else arms.pulls,
             ),
         )
     )
@@ -78,42 +72,17 @@ def begin_now(view: LeastSquares, estimate: LeastSquares) -> None:
     for x in range(view.arms.squared_widths.shape[0]):
         view.arms.squared_widths[x] = estimate.arms.squared_widths[x]
         view.arms.seen_widths[x] = estimate.arms.seen_widths[x]
-    _begin_data(view.arms.seen, view, estimate)
-
-
-@generic
-def _begin_data(seen: Any, view: LeastSquares, estimate: LeastSquares) -> None:
-    """Let a view have the data of an estimate, where it has its own."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
-
-
-@_begin_data.register(SeesRewards)
-@_begin_data.register(SeesStream)
-@_begin_data.register(SeesLawStream)
-@_begin_data.register(SeesRow)
-@_begin_data.register(SeesRows)
-@compiled
-def _data_are_shared(seen: Any, view: LeastSquares, estimate: LeastSquares) -> None:
-    pass
-
-
-@_begin_data.register(SeesLaw)
-@compiled
-def _copy_pulls(seen: SeesLaw, view: LeastSquares, estimate: LeastSquares) -> None:
-    for x in range(view.arms.pulls.shape[0]):
-        view.arms.pulls[x] = estimate.arms.pulls[x]
-
-
-@generic
-def _foresee(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
-    """Foresee all rows that an arm shows."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+        view.arms.pulls[x] = estimate.arms.pulls[x]  # where these are not the same memory
 
 
 @compiled
 def foresee(view: LeastSquares, arm: int, count: float) -> None:
     """Change a view as if an arm had been played ``count`` times more: O(p (k d + d^2))."""
-    _foresee(view.arms.seen, view, arm, count)
+    seen = view.arms.observations
+    if seen.are_rewards:
+        _foresee_reward(seen.stream, seen.likelihood, view, arm, count)
+    else:
+        _foresee_rows(seen.several, view, arm, count)
 
 
 @compiled
@@ -141,7 +110,7 @@ def foresee_gram(view: LeastSquares, factor: Array, gram: Array, worth: float = 
             inverse[i, j] = w[j]
     for x in range(arms.squared_widths.shape[0]):
         arms.squared_widths[x] = multiply(inverse, arms.rewards[x], w, 0.0)
-    note_worth(arms.seen, view, 0, arms.squared_widths.shape[0])
+    note_information(arms.observations.likelihood, view, 0, arms.squared_widths.shape[0])
 
 
 @compiled
@@ -162,41 +131,38 @@ def _shrink(view: LeastSquares, row: Array, count: float) -> float:
     return factor
 
 
-@_foresee.register(SeesRewards)
-@_foresee.register(SeesStream)
 @compiled
-def _foresee_reward(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
-    _shrink(view, view.arms.rewards[arm], count)
-
-
-@_foresee.register(SeesLaw)
-@compiled
-def _foresee_law(seen: SeesLaw, view: LeastSquares, arm: int, count: float) -> None:
-    """Count what a reward tells near theta-hat."""
-    _foresee_new_law(seen, view, arm, count)
-    view.arms.pulls[arm] += min(count, _PERFECT / (seen.roots[arm] * seen.roots[arm]))
-
-
-@_foresee.register(SeesLawStream)
-@compiled
-def _foresee_new_law(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
-    """Do the same for an arm that does not stay, and of which nothing is counted."""
-    arms, worth = view.arms, seen.roots[arm] * seen.roots[arm]
+def _foresee_reward(
+    stream: StreamData | None,
+    likelihood: LikelihoodFit | None,
+    view: LeastSquares,
+    arm: int,
+    count: float,
+) -> None:
+    """Foresee rewards; clicks and counts as what they tell near theta-hat."""
+    arms = view.arms
+    if likelihood is None:
+        _shrink(view, arms.rewards[arm], count)
+        return
+    roots = likelihood.roots
+    worth = roots[arm] * roots[arm]
     _shrink(view, arms.rewards[arm], count * worth)
     for x in range(arms.seen_widths.shape[0]):
-        arms.seen_widths[x] = seen.roots[x] * seen.roots[x] * arms.squared_widths[x]
+        arms.seen_widths[x] = roots[x] * roots[x] * arms.squared_widths[x]
+    if stream is None:
+        arms.pulls[arm] += min(count, _PERFECT / worth)
 
 
-@_foresee.register(SeesRow)
-@_foresee.register(SeesRows)
 @compiled
-def _foresee_rows(seen: Any, view: LeastSquares, arm: int, count: float) -> None:
-    widths, p = view.arms.seen_widths, seen.per_arm
+def _foresee_rows(several: SeveralRows | None, view: LeastSquares, arm: int, count: float) -> None:
+    """Foresee all rows that an arm shows."""
+    seen, widths, p = view.arms.observations, view.arms.seen_widths, view.arms.observations.per_arm
+    products = view.scratch.products if several is None else several.products
     for n in range(arm * p, arm * p + p):
         factor = _shrink(view, seen.rows[n], count)
         if factor > 0.0:
-            inner_products(seen.columns, view.scratch.direction, seen.products)
+            inner_products(seen.columns, view.scratch.direction, products)
             for z in range(widths.shape[0]):
                 for i in range(z * p, z * p + p):
-                    widths[z] -= factor * (seen.products[i] * seen.products[i])
+                    widths[z] -= factor * (products[i] * products[i])
                 widths[z] = max(widths[z], 0.0)

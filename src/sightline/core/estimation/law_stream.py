@@ -3,8 +3,8 @@
 | symbol                                   | here                       | shape  |
 |------------------------------------------|----------------------------|--------|
 | theta_t                                  | ``learned.theta``          | (d,)   |
-| H_t = lambda I + sum of w_s x_s x_s^T    | ``seen.factor`` = R, H = R^T R | (d, d) |
-| sum of w_s z_s x_s = H_t theta_t         | ``seen.target``, times R^-T | (d,)  |
+| H_t = lambda I + sum of w_s x_s x_s^T    | ``stream.factor`` = R, H = R^T R | (d, d) |
+| sum of w_s z_s x_s = H_t theta_t         | ``stream.target``, times R^-T | (d,)  |
 
 Mirror descent in the metric of all curvature so far: after an outcome y of x
 
@@ -28,23 +28,12 @@ ellipsoid is then that of the limit, and not proven.  O(d^2) per outcome.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import absorb, learn_new, note_worth
-from sightline.core.estimation.likelihood import write_factor
-from sightline.core.estimation.seen import SeesLawStream
-from sightline.core.likelihood.laws import curvature, information, slope
-from sightline.core.linalg.vectors import inner_product, multiply
+from sightline.core.likelihood.laws import curvature, slope
 from sightline.jit import compiled
 
-__all__ = ["implicit_predictor"]
-
-Array = NDArray[np.float64]
+__all__ = ["implicit_predictor", "normal_equivalent"]
 
 _MOST_STEPS = 100
 _LAST_STEP = 1e-14
@@ -73,36 +62,9 @@ def implicit_predictor(law: Any, outcome: float, u: float, width: float) -> floa
     return v
 
 
-@absorb.register(SeesLawStream)
 @compiled
-def _absorb_by_law(seen: SeesLawStream, state: LeastSquares, arm: int, outcome: float) -> None:
-    arms, learned, row = state.arms, state.learned, state.arms.rewards[arm]
-    d = row.shape[0]
-    width = multiply(learned.gram_inverse, row, state.scratch.direction, 0.0)
-    u = inner_product(row, learned.theta, d)
-    v = implicit_predictor(seen.law, outcome, u, max(width, 0.0))
-    worth = curvature(seen.law, outcome, v)
-    root = math.sqrt(worth)
-    for i in range(d):
-        seen.scaled[i] = root * row[i]
-    value = root * (v - slope(seen.law, outcome, v) / worth)
-    arms.seen_widths[arm] = learn_new(seen, state, seen.scaled, value)
-    arms.squared_widths[arm] = arms.seen_widths[arm] / worth
-
-
-@note_worth.register(SeesLawStream)
-@compiled
-def _note_information(seen: SeesLawStream, state: LeastSquares, start: int, stop: int) -> None:
-    arms = state.arms
-    for z in range(start, stop):
-        worth = information(seen.law, arms.means[z])
-        seen.roots[z] = math.sqrt(worth)
-        arms.seen_widths[z] = worth * arms.squared_widths[z]
-
-
-@write_factor.register(SeesLawStream)
-@compiled
-def _write_own_factor(seen: SeesLawStream, state: LeastSquares, factor: Array) -> None:
-    for i in range(factor.shape[0]):
-        for j in range(i, factor.shape[0]):
-            factor[i, j] = seen.factor[i, j]
+def normal_equivalent(law: Any, outcome: float, u: float, width: float) -> tuple[float, float]:
+    """Return the normal outcome z that moves the estimate as this one does, and its precision w."""
+    v = implicit_predictor(law, outcome, u, width)
+    worth = curvature(law, outcome, v)
+    return v - slope(law, outcome, v) / worth, worth

@@ -4,11 +4,15 @@ An update costs O(k d + d^2) per observation: with w = V^-1 y and q = 1 + <y, w>
 Sherman-Morrison formula moves the mean of arm z by <z, w> r / q and its squared width by
 -<z, w>^2 / q, in one pass.  Symbols: :mod:`sightline.core.estimation.estimate`.
 
-The data themselves are kept as counts and sums per arm, which never drift; now and then every
-estimate is recomputed from them (:mod:`sightline.core.estimation.recomputation`).
+The data themselves are kept as counts and sums per arm, which never drift.  Now and then every
+estimate is recomputed from them (:func:`refresh`): they are rotated into a factor of V, and
+everything else follows from that factor.
 
 Where arms are new in every round (:func:`show_arms`) the data are kept in a factor of V, an update
 costs O(d^2), and means and widths are those of the arms shown last.
+
+Clicks and counts are learned by :mod:`sightline.core.estimation.likelihood`, and in streams by
+:mod:`sightline.core.estimation.law_stream`.
 """
 
 from __future__ import annotations
@@ -19,23 +23,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.estimate import Learned, LeastSquares, Scratch
-from sightline.core.estimation.noise import Noise, known_noise, note_error, weak_guess
-from sightline.core.estimation.recomputation import refresh
-from sightline.core.estimation.seen import (
-    SeesLawStream,
-    SeesRewards,
-    SeesRow,
-    SeesRows,
-    SeesStream,
+from sightline.core.estimation.estimate import (
+    Arms,
+    Learned,
+    LeastSquares,
+    LikelihoodFit,
+    Scratch,
+    SeveralRows,
+    StreamData,
     inner,
-    is_silent,
+    invert,
+    recompute_arms,
+    squared_width,
+    table_of_arms,
 )
-from sightline.core.estimation.table import Arms, rows_seen, table_of_arms
-from sightline.core.linalg.cholesky import rank_one_update
+from sightline.core.estimation.law_stream import normal_equivalent
+from sightline.core.estimation.likelihood import fit
+from sightline.core.estimation.noise import Noise, known_noise, note_error, weak_guess
+from sightline.core.likelihood.laws import information
+from sightline.core.linalg.cholesky import rank_one_update, solve
 from sightline.core.linalg.vectors import (
     first_largest,
+    inner_product,
     inner_products,
+    multiply,
     multiply_symmetric,
     squared_norms,
 )
@@ -43,14 +54,15 @@ from sightline.core.model import Model, check_signal
 from sightline.jit import callable_for, compiled, generic
 
 __all__ = [
+    "REFRESH_AFTER_FALL",
     "REFRESH_AFTER_UPDATES",
-    "absorb",
     "best_arm",
-    "learn_new",
     "least_squares",
-    "note_worth",
+    "note_information",
     "observe",
+    "refresh",
     "show_arms",
+    "update_seen_widths",
 ]
 
 Array = NDArray[np.float64]
@@ -89,7 +101,8 @@ def least_squares(
         or learned where the model does not say it.
     """
     table = arms or table_of_arms(model, reduce)
-    check_signal(rows_seen(table), 1.0 / math.sqrt(regulariser), f"regulariser {regulariser:g}")
+    seen = table.observations
+    check_signal(seen.rows, 1.0 / math.sqrt(regulariser), f"regulariser {regulariser:g}")
     k, d = table.rewards.shape
     state = LeastSquares(
         learned=Learned(
@@ -104,8 +117,8 @@ def least_squares(
         regulariser=regulariser,
         noise=noise or _noise_of(model),
     )
-    if isinstance(table.seen, SeesStream | SeesLawStream):
-        np.fill_diagonal(table.seen.factor, math.sqrt(regulariser))
+    if seen.stream is not None:
+        np.fill_diagonal(seen.stream.factor, math.sqrt(regulariser))
     callable_for(refresh, state)(state)
     return state
 
@@ -122,16 +135,19 @@ def _noise_of(model: Model) -> Noise:
     return weak_guess(model.noise_std)
 
 
+# --- learning from an outcome -------------------------------------------------------------------
+
+
 @compiled
 def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
     """Learn from what one play of one arm has shown: a number, or an array of p.
 
     Nothing changes, not even the local time, where the arm shows nothing.
     """
-    arms, learned = state.arms, state.learned
-    if is_silent(arms.seen, arm):
+    arms, learned, seen = state.arms, state.learned, state.arms.observations
+    if seen.silent[arm]:
         return
-    absorb(arms.seen, state, arm, outcome)
+    _absorb(seen.several, seen.stream, seen.likelihood, state, arm, outcome)
     arms.pulls[arm] += 1.0
     learned.rounds[0] += 1
     learned.since_refresh[0] += 1
@@ -142,22 +158,108 @@ def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
         refresh(state)
 
 
-@generic
-def absorb(seen: Any, state: LeastSquares, arm: int, outcome: Any) -> None:
-    """Move every estimate by one outcome."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
-
-
 @compiled
-def _move(state: LeastSquares, row: Array, mean: float, value: float) -> float:
-    """Move what has been learned, means and widths by one observed value; return 1 / q."""
-    arms, products = state.arms, state.scratch.products
-    shrink, step = _learn(state, row, mean, value)
+def _absorb(
+    several: SeveralRows | None,
+    stream: StreamData | None,
+    likelihood: LikelihoodFit | None,
+    state: LeastSquares,
+    arm: int,
+    outcome: Any,
+) -> None:
+    """Move every estimate by one outcome."""
+    if stream is not None:
+        _absorb_new(stream, likelihood, state, arm, outcome)
+    elif likelihood is not None:
+        state.arms.sums[arm] += outcome
+        state.learned.since_refresh[0] = REFRESH_AFTER_UPDATES  # a fit follows, once it is counted
+    else:
+        _absorb_normal(several, state, arm, outcome)
+
+
+# Generic, since outcomes of one number and of several differ in type, and numba drops a branch only
+# where the argument is None.
+@generic
+@compiled
+def _absorb_normal(several: Any, state: LeastSquares, arm: int, outcome: float) -> None:
+    """Move all arms by a normal outcome of one number."""
+    arms, products, seen = state.arms, state.scratch.products, state.arms.observations
+    mean = arms.means[arm] if seen.are_rewards else inner(seen.rows, arm, state.learned.theta)
+    shrink, step = _learn(state, seen.rows[arm], mean, outcome)
     inner_products(arms.columns, state.scratch.direction, products)
     for z in range(products.shape[0]):
         arms.means[z] += products[z] * step
         arms.squared_widths[z] -= products[z] * products[z] * shrink
-    return shrink
+    arms.sums[arm] += outcome
+    if not seen.are_rewards:  # otherwise the widths are the same memory
+        inner_products(seen.columns, state.scratch.direction, products)
+        for z in range(products.shape[0]):
+            arms.seen_widths[z] -= products[z] * products[z] * shrink
+
+
+@_absorb_normal.register(SeveralRows)
+@compiled
+def _absorb_array(several: SeveralRows, state: LeastSquares, arm: int, outcome: Array) -> None:
+    """Learn row by row, then move all arms at once; rows of zeros show nothing."""
+    arms, learned, w = state.arms, state.learned, state.scratch.direction
+    rows, p = arms.observations.rows, arms.observations.per_arm
+    count, width = 0, 0.0
+    for n in range(arm * p, (arm + 1) * p):
+        if several.blank[n]:
+            continue
+        value = outcome[n - arm * p]
+        shrink, _ = _learn(state, rows[n], inner(rows, n, learned.theta), value)
+        arms.sums[n] += value
+        width += 1.0 - shrink  # (q - 1) / q, which the rows to come can only reduce
+        root = math.sqrt(shrink)
+        for i in range(w.shape[0]):
+            several.directions[count, i] = root * w[i]
+        count += 1
+    inner_products(arms.columns, learned.theta, arms.means)
+    products = state.scratch.products
+    for m in range(count):
+        inner_products(arms.columns, several.directions[m], products)
+        for z in range(products.shape[0]):
+            arms.squared_widths[z] -= products[z] * products[z]
+    arms.seen_widths[arm] = width
+
+
+@compiled
+def _absorb_new(
+    stream: StreamData,
+    likelihood: LikelihoodFit | None,
+    state: LeastSquares,
+    arm: int,
+    outcome: float,
+) -> None:
+    """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
+    arms, learned, row = state.arms, state.learned, state.arms.rewards[arm]
+    if likelihood is None:
+        arms.squared_widths[arm] = _learn_new(stream, state, row, outcome)
+        return
+    d = row.shape[0]
+    width = multiply(learned.gram_inverse, row, state.scratch.direction, 0.0)
+    u = inner_product(row, learned.theta, d)
+    value, worth = normal_equivalent(likelihood.law, outcome, u, max(width, 0.0))
+    root, scaled = math.sqrt(worth), likelihood.gradient
+    for i in range(d):
+        scaled[i] = root * row[i]
+    arms.seen_widths[arm] = _learn_new(stream, state, scaled, root * value)
+    arms.squared_widths[arm] = arms.seen_widths[arm] / worth
+
+
+@compiled
+def _learn_new(stream: StreamData, state: LeastSquares, row: Array, value: float) -> float:
+    """Learn from a row that is in no table to stay; return its squared width after that."""
+    w = state.scratch.direction
+    mean = 0.0
+    for i in range(w.shape[0]):
+        mean += row[i] * state.learned.theta[i]
+    shrink, _ = _learn(state, row, mean, value)
+    for i in range(w.shape[0]):
+        w[i] = row[i]
+    rank_one_update(stream.factor, w, stream.target, value)
+    return 1.0 - shrink  # (q - 1) / q
 
 
 @compiled
@@ -180,71 +282,7 @@ def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[
     return shrink, step
 
 
-@absorb.register(SeesRewards)
-@compiled
-def _absorb_reward(seen: SeesRewards, state: LeastSquares, arm: int, outcome: float) -> None:
-    arms = state.arms
-    _move(state, arms.rewards[arm], arms.means[arm], outcome)
-    arms.sums[arm] += outcome
-
-
-@absorb.register(SeesStream)
-@compiled
-def _absorb_new(seen: SeesStream, state: LeastSquares, arm: int, outcome: float) -> None:
-    """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
-    arms = state.arms
-    arms.squared_widths[arm] = learn_new(seen, state, arms.rewards[arm], outcome)
-
-
-@compiled
-def learn_new(seen: Any, state: LeastSquares, row: Array, value: float) -> float:
-    """Learn from a row that is in no table to stay; return its squared width after that."""
-    w = state.scratch.direction
-    mean = 0.0
-    for i in range(w.shape[0]):
-        mean += row[i] * state.learned.theta[i]
-    shrink, _ = _learn(state, row, mean, value)
-    for i in range(w.shape[0]):
-        w[i] = row[i]
-    rank_one_update(seen.factor, w, seen.target, value)
-    return 1.0 - shrink  # (q - 1) / q
-
-
-@absorb.register(SeesRow)
-@compiled
-def _absorb_number(seen: SeesRow, state: LeastSquares, arm: int, outcome: float) -> None:
-    arms, products = state.arms, seen.products
-    shrink = _move(state, seen.rows[arm], inner(seen.rows, arm, state.learned.theta), outcome)
-    arms.sums[arm] += outcome
-    inner_products(seen.columns, state.scratch.direction, products)
-    for z in range(products.shape[0]):
-        arms.seen_widths[z] -= products[z] * products[z] * shrink
-
-
-@absorb.register(SeesRows)
-@compiled
-def _absorb_array(seen: SeesRows, state: LeastSquares, arm: int, outcome: Array) -> None:
-    """Learn row by row, then move all arms at once; rows of zeros show nothing."""
-    arms, learned, w = state.arms, state.learned, state.scratch.direction
-    count, width = 0, 0.0
-    for n in range(arm * seen.per_arm, (arm + 1) * seen.per_arm):
-        if seen.blank[n]:
-            continue
-        value = outcome[n - arm * seen.per_arm]
-        shrink, _ = _learn(state, seen.rows[n], inner(seen.rows, n, learned.theta), value)
-        arms.sums[n] += value
-        width += 1.0 - shrink  # (q - 1) / q, which the rows to come can only reduce
-        root = math.sqrt(shrink)
-        for i in range(w.shape[0]):
-            seen.directions[count, i] = root * w[i]
-        count += 1
-    inner_products(arms.columns, learned.theta, arms.means)
-    products = state.scratch.products
-    for m in range(count):
-        inner_products(arms.columns, seen.directions[m], products)
-        for z in range(products.shape[0]):
-            arms.squared_widths[z] -= products[z] * products[z]
-    arms.seen_widths[arm] = width
+# --- arms that are new in every round -----------------------------------------------------------
 
 
 @compiled
@@ -260,21 +298,22 @@ def show_arms(state: LeastSquares, rows: Array, start: int, stop: int) -> None:
             mean += value * state.learned.theta[i]
         arms.means[z] = mean
     _widths_of_new(state, start, stop)
-    note_worth(arms.seen, state, start, stop)
+    note_information(arms.observations.likelihood, state, start, stop)
     for z in range(start, stop):
         arms.refreshed_widths[z] = arms.seen_widths[z]
 
 
-@generic
-def note_worth(seen: Any, state: LeastSquares, start: int, stop: int) -> None:
-    """Take note of what outcomes of new arms are worth, where it is not the same for all."""
-    raise TypeError(f"no new arms are seen by a {type(seen).__name__}")
-
-
-@note_worth.register(SeesStream)
 @compiled
-def _worth_the_same(seen: SeesStream, state: LeastSquares, start: int, stop: int) -> None:
-    pass
+def note_information(
+    likelihood: LikelihoodFit | None, state: LeastSquares, start: int, stop: int
+) -> None:
+    """Take note of what outcomes of new arms are worth; all are worth the same if normal."""
+    if likelihood is not None:
+        arms = state.arms
+        for z in range(start, stop):
+            worth = information(likelihood.law, arms.means[z])
+            likelihood.roots[z] = math.sqrt(worth)
+            arms.seen_widths[z] = worth * arms.squared_widths[z]
 
 
 @compiled
@@ -287,6 +326,114 @@ def _widths_of_new(state: LeastSquares, start: int, stop: int) -> None:
     for z in range(start, stop):
         width = multiply_symmetric(inverse, arms.rewards[z], state.scratch.direction, 0.0)
         arms.squared_widths[z] = width
+
+
+# --- estimates from the data as a whole ---------------------------------------------------------
+
+
+@compiled
+def refresh(state: LeastSquares) -> None:
+    """Recompute every estimate from the data."""
+    seen = state.arms.observations
+    _recompute(seen.several, seen.stream, seen.likelihood, state)
+    state.learned.since_refresh[0] = 0
+
+
+@compiled
+def _recompute(
+    several: SeveralRows | None,
+    stream: StreamData | None,
+    likelihood: LikelihoodFit | None,
+    state: LeastSquares,
+) -> None:
+    if stream is not None:
+        _copy_rotated(stream, state)
+        state.learned.log_det[0] = _solve(state)  # means and widths: other arms will come
+    elif likelihood is not None:
+        fit(likelihood, state)
+    else:
+        _rotate_data(state)
+        log_det = _solve(state)
+        recompute_arms(state)
+        _refresh_widths(several, state)
+        state.learned.log_det[0] = log_det
+
+
+@compiled
+def _solve(state: LeastSquares) -> float:
+    """Solve R theta = R^-T sum y r, which is in the place of theta; return log det(V / lambda)."""
+    log_det = invert(state)
+    solve(state.scratch.factor, state.learned.theta)
+    return log_det
+
+
+@compiled
+def _copy_rotated(stream: StreamData, state: LeastSquares) -> None:
+    factor, theta = state.scratch.factor, state.learned.theta
+    for i in range(theta.shape[0]):
+        theta[i] = stream.target[i]
+        for j in range(theta.shape[0]):
+            factor[i, j] = stream.factor[i, j]
+
+
+@compiled
+def _rotate_data(state: LeastSquares) -> None:
+    """Rotate all data into the factor R of V, and R^-T sum y r into the place of theta-hat.
+
+    Rotating the rows into the factor, instead of factorising their sum, is a QR decomposition:
+    it loses half as many digits where V is ill-conditioned.
+    """
+    arms, rows, p = state.arms, state.arms.observations.rows, state.arms.observations.per_arm
+    theta, factor, w = state.learned.theta, state.scratch.factor, state.scratch.direction
+    d, root = theta.shape[0], math.sqrt(state.regulariser)
+    for i in range(d):
+        theta[i] = 0.0
+        for j in range(d):
+            factor[i, j] = root if i == j else 0.0
+    for n in range(rows.shape[0]):
+        pulls = arms.pulls[n // p]
+        if pulls > 0.0:
+            weight = math.sqrt(pulls)
+            for i in range(d):
+                w[i] = weight * rows[n, i]
+            rank_one_update(factor, w, theta, arms.sums[n] / weight)
+
+
+@compiled
+def _refresh_widths(several: SeveralRows | None, state: LeastSquares) -> None:
+    """Write the widths of what is seen, where these are not those of the rewards."""
+    arms, seen = state.arms, state.arms.observations
+    if several is not None:
+        _sum_widths(several, state)
+    elif not seen.are_rewards:
+        for z in range(arms.seen_widths.shape[0]):
+            arms.seen_widths[z] = squared_width(state, seen.rows[z])
+    for z in range(arms.seen_widths.shape[0]):
+        arms.refreshed_widths[z] = arms.seen_widths[z]
+
+
+@compiled
+def update_seen_widths(state: LeastSquares) -> None:
+    """Bring the widths of what is seen up to date: O(k p d^2) where arms show p > 1 numbers.
+
+    To follow every number would cost O(k p d) for each of p, and most policies do not need them;
+    so after an update only that of the arm played is there, as an upper bound.  Where p = 1 all
+    widths follow every observation.
+    """
+    _sum_widths(state.arms.observations.several, state)
+
+
+@compiled
+def _sum_widths(several: SeveralRows | None, state: LeastSquares) -> None:
+    if several is not None:
+        arms, inverse, widths = state.arms, state.learned.gram_inverse, several.widths
+        columns, p = arms.observations.columns, arms.observations.per_arm
+        squared_norms(columns, inverse, 0, widths.shape[0], several.products, widths)
+        for z in range(arms.seen_widths.shape[0]):
+            width = 0.0
+            for n in range(z * p, z * p + p):
+                width += widths[n]
+            arms.seen_widths[z] = width
 
 
 @compiled

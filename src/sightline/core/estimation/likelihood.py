@@ -7,7 +7,7 @@
 | H = lambda I + sum_x n_x curvature x x^T at theta-hat | factor in the scratch space | (d, d) |
 | H^-1                                             | ``learned.gram_inverse`` | (d, d) |
 | <x, theta-hat>                                   | ``arms.means``           | (k,)   |
-| Fisher information at it, rooted                 | ``seen.roots``           | (k,)   |
+| Fisher information at it, rooted                 | ``likelihood.roots``     | (k,)   |
 | log det(H / lambda) + 2 c                        | ``learned.log_det``      | number |
 
 The cost is sum_x n_x cost(S_x / n_x, <x, theta>) + lambda/2 |theta|^2.
@@ -38,21 +38,23 @@ so holds for laws whose ``excess`` is an upper bound: all but that of the identi
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import REFRESH_AFTER_UPDATES, absorb
-from sightline.core.estimation.recomputation import invert, recompute, recompute_arms
-from sightline.core.estimation.seen import SeesLaw
+from sightline.core.estimation.estimate import (
+    LeastSquares,
+    LikelihoodFit,
+    StreamData,
+    invert,
+    recompute_arms,
+)
 from sightline.core.likelihood.laws import clear_of_edges, curvature, excess, information, slope
 from sightline.core.linalg.cholesky import factorise, rank_one_update, solve, solve_transposed
 from sightline.core.linalg.vectors import inner_products
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 
-__all__ = ["whiten_descent", "write_factor"]
+__all__ = ["fit", "whiten_descent", "write_factor"]
 
 Array = NDArray[np.float64]
 
@@ -65,68 +67,55 @@ _LONG_STEP, _LEAST_FRACTION = 1e-2, 2.0**-100
 _SHRINK, _LEAST_SCALE = 0.25, 1e-5
 
 
-@absorb.register(SeesLaw)
 @compiled
-def _absorb_reward(seen: SeesLaw, state: LeastSquares, arm: int, outcome: float) -> None:
-    state.arms.sums[arm] += outcome
-    state.learned.since_refresh[0] = REFRESH_AFTER_UPDATES  # a fit follows, once it is counted
-
-
-@generic
-def write_factor(seen: Any, state: LeastSquares, factor: Array) -> None:
+def write_factor(stream: StreamData | None, state: LeastSquares, factor: Array) -> None:
     """Write the factor of H, right after an outcome was learned."""
-    raise TypeError(f"nothing is fitted to what a {type(seen).__name__} sees")
-
-
-@write_factor.register(SeesLaw)
-@compiled
-def _write_factor_of_fit(seen: SeesLaw, state: LeastSquares, factor: Array) -> None:
+    source = state.scratch.factor if stream is None else stream.factor
     for i in range(factor.shape[0]):
         for j in range(i, factor.shape[0]):
-            factor[i, j] = state.scratch.factor[i, j]
+            factor[i, j] = source[i, j]
 
 
-@recompute.register(SeesLaw)
 @compiled
-def _fit(seen: SeesLaw, state: LeastSquares) -> None:
+def fit(likelihood: LikelihoodFit, state: LeastSquares) -> None:
     """Find theta-hat from the last one, and all that follows from it."""
-    arms, learned = state.arms, state.learned
-    theta, step = learned.theta, seen.gradient
+    arms, learned, law = state.arms, state.learned, likelihood.law
+    theta, step = learned.theta, likelihood.gradient
     if learned.rounds[0] == 0:
         for i in range(theta.shape[0]):
             theta[i] = 0.0
     for _ in range(_MOST_STEPS):
-        squared = _newton_step(seen, state)
-        fraction = 1.0 if squared < _LONG_STEP else _affordable(seen, state, squared)
+        squared = _newton_step(likelihood, state)
+        fraction = 1.0 if squared < _LONG_STEP else _affordable(likelihood, state, squared)
         for i in range(theta.shape[0]):
             theta[i] += fraction * step[i]
         if squared * fraction * fraction < _LAST_STEP:
             break
-    _write_curvature(seen, state)
+    _write_curvature(likelihood, state)
     log_det = invert(state)
     recompute_arms(state)
     for x in range(arms.means.shape[0]):
-        worth = information(seen.law, clear_of_edges(seen.law, arms.means[x], arms.pulls[x]))
-        seen.roots[x] = math.sqrt(worth)
+        worth = information(law, clear_of_edges(law, arms.means[x], arms.pulls[x]))
+        likelihood.roots[x] = math.sqrt(worth)
         arms.seen_widths[x] = worth * arms.squared_widths[x]
         arms.refreshed_widths[x] = arms.seen_widths[x]
-    learned.log_det[0] = log_det + 2.0 * _mixture_excess(seen, state)
+    learned.log_det[0] = log_det + 2.0 * _mixture_excess(likelihood, state)
 
 
 @compiled
-def _newton_step(seen: SeesLaw, state: LeastSquares) -> float:
+def _newton_step(likelihood: LikelihoodFit, state: LeastSquares) -> float:
     """Write a step of Newton's method into the place of the gradient; return its squared length.
 
     The factor of the curvature H is left in the scratch space, and the length is in its norm.
     """
-    arms, theta, gradient = state.arms, state.learned.theta, seen.gradient
+    arms, theta, gradient = state.arms, state.learned.theta, likelihood.gradient
     observed = state.scratch.products
     for i in range(theta.shape[0]):
         gradient[i] = -state.regulariser * theta[i]
     for x in range(arms.pulls.shape[0]):
         if arms.pulls[x] > 0.0:
             observed[x] = arms.sums[x] / arms.pulls[x]
-    inner_products(arms.columns, theta, seen.predictors)
+    inner_products(arms.columns, theta, likelihood.predictors)
     whiten_descent(state, observed, gradient)
     squared = 0.0
     for i in range(theta.shape[0]):
@@ -136,26 +125,27 @@ def _newton_step(seen: SeesLaw, state: LeastSquares) -> float:
 
 
 @compiled
-def _write_curvature(seen: SeesLaw, state: LeastSquares) -> None:
+def _write_curvature(likelihood: LikelihoodFit, state: LeastSquares) -> None:
     """Leave the factor of the curvature at theta-hat in the scratch space."""
-    arms, observed, predictors = state.arms, state.scratch.products, seen.predictors
+    arms, observed, predictors = state.arms, state.scratch.products, likelihood.predictors
     inner_products(arms.columns, state.learned.theta, predictors)
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            observed[x] = clear_of_edges(seen.law, arms.sums[x] / n, n)
-            predictors[x] = clear_of_edges(seen.law, predictors[x], n)
-    whiten_descent(state, observed, seen.gradient)
+            observed[x] = clear_of_edges(likelihood.law, arms.sums[x] / n, n)
+            predictors[x] = clear_of_edges(likelihood.law, predictors[x], n)
+    whiten_descent(state, observed, likelihood.gradient)
 
 
 @compiled
 def whiten_descent(state: LeastSquares, means: Array, descent: Array) -> None:
     """Add the data to a descent of the cost, and multiply it by R^-T, R^T R being the curvature.
 
-    For rewards with these means, at ``seen.predictors``.  ``descent`` comes with what the
+    For rewards with these means, at ``likelihood.predictors``.  ``descent`` comes with what the
     regulariser says.  R is left in the scratch space.
     """
-    arms, seen, hessian = state.arms, state.arms.seen, state.arms.seen.hessian
+    arms, likelihood = state.arms, state.arms.observations.likelihood
+    hessian, law = likelihood.hessian, likelihood.law
     d = descent.shape[0]
     for i in range(d):
         for j in range(i, d):
@@ -163,8 +153,8 @@ def whiten_descent(state: LeastSquares, means: Array, descent: Array) -> None:
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            mean, v = means[x], seen.predictors[x]
-            pull, weight = n * slope(seen.law, mean, v), n * curvature(seen.law, mean, v)
+            mean, v = means[x], likelihood.predictors[x]
+            pull, weight = n * slope(law, mean, v), n * curvature(law, mean, v)
             for i in range(d):
                 descent[i] -= pull * arms.rewards[x, i]
                 entry = weight * arms.rewards[x, i]
@@ -181,55 +171,56 @@ def _rotate_curvature(state: LeastSquares, means: Array) -> None:
 
     A sum of matrices loses the regulariser beside counts of 10^15; rotations keep it.
     """
-    arms, seen, factor = state.arms, state.arms.seen, state.scratch.factor
+    arms, likelihood, factor = state.arms, state.arms.observations.likelihood, state.scratch.factor
     row, d = state.scratch.direction, state.scratch.factor.shape[0]
     for i in range(d):
         for j in range(i, d):
             factor[i, j] = math.sqrt(state.regulariser) if i == j else 0.0
     for x in range(arms.pulls.shape[0]):
         if arms.pulls[x] > 0.0:
-            weight = arms.pulls[x] * curvature(seen.law, means[x], seen.predictors[x])
+            weight = arms.pulls[x] * curvature(likelihood.law, means[x], likelihood.predictors[x])
             for i in range(d):
                 row[i] = math.sqrt(weight) * arms.rewards[x, i]
             rank_one_update(factor, row)
 
 
 @compiled
-def _slope_after(seen: SeesLaw, state: LeastSquares, fraction: float) -> float:
+def _slope_after(likelihood: LikelihoodFit, state: LeastSquares, fraction: float) -> float:
     """Differentiate the cost along the step, after a part of it.
 
     Arms that the step does not move add nothing: the cost itself would drown what one arm gains in
     the rounding errors of another with large counts.
     """
     arms, theta, w = state.arms, state.learned.theta, state.scratch.direction
-    step, moves = seen.gradient, state.scratch.products
+    step, moves = likelihood.gradient, state.scratch.products
     total = 0.0
     for i in range(theta.shape[0]):
         w[i] = theta[i] + fraction * step[i]
         total += state.regulariser * w[i] * step[i]
-    inner_products(arms.columns, w, seen.predictors)
+    inner_products(arms.columns, w, likelihood.predictors)
     inner_products(arms.columns, step, moves)
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            total += n * slope(seen.law, arms.sums[x] / n, seen.predictors[x]) * moves[x]
+            mean, v = arms.sums[x] / n, likelihood.predictors[x]
+            total += n * slope(likelihood.law, mean, v) * moves[x]
     return total
 
 
 @compiled
-def _affordable(seen: SeesLaw, state: LeastSquares, squared: float) -> float:
+def _affordable(likelihood: LikelihoodFit, state: LeastSquares, squared: float) -> float:
     """Find a part of a long step that does not overshoot.
 
     At its end the cost may rise at most half as fast as it falls at the beginning.
     """
     fraction = 1.0
-    while fraction > _LEAST_FRACTION and _slope_after(seen, state, fraction) > 0.5 * squared:
+    while fraction > _LEAST_FRACTION and _slope_after(likelihood, state, fraction) > 0.5 * squared:
         fraction *= 0.5
     return fraction
 
 
 @compiled
-def _mixture_excess(seen: SeesLaw, state: LeastSquares) -> float:
+def _mixture_excess(likelihood: LikelihoodFit, state: LeastSquares) -> float:
     """Find c; of some scales s that are all valid, the one that comes out best."""
     arms, d = state.arms, state.learned.theta.shape[0]
     trace = 0.0
@@ -241,8 +232,8 @@ def _mixture_excess(seen: SeesLaw, state: LeastSquares) -> float:
         for x in range(arms.pulls.shape[0]):
             if arms.pulls[x] > 0.0:
                 width = math.sqrt(scale * max(arms.squared_widths[x], 0.0))
-                mean = clear_of_edges(seen.law, arms.means[x], arms.pulls[x])
-                total += arms.pulls[x] * excess(seen.law, mean, width)
+                mean = clear_of_edges(likelihood.law, arms.means[x], arms.pulls[x])
+                total += arms.pulls[x] * excess(likelihood.law, mean, width)
         if total >= least:
             break
         least = total

@@ -23,10 +23,8 @@ from sightline.core.action_set import nth_offered, number_offered
 from sightline.core.allocation.design import SPANNER_FACTOR
 from sightline.core.allocation.spanner import barycentric_spanner, spanner
 from sightline.core.consistency import indices, invariant, within
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import least_squares
-from sightline.core.estimation.recomputation import refresh
-from sightline.core.estimation.table import weighted_table
+from sightline.core.estimation.estimate import LeastSquares, weighted_table
+from sightline.core.estimation.least_squares import least_squares, refresh
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic

@@ -22,8 +22,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# Streams are imported for what they register.
-import sightline.core.estimation.law_stream  # noqa: F401
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import ridge
 from sightline.core.estimation.estimate import LeastSquares
@@ -104,7 +102,7 @@ def follow_fit(posterior: Posterior) -> None:
     """Write the posterior that goes with its estimate, right after that was fitted."""
     estimate = posterior.seen.estimate
     theta, factor = estimate.learned.theta, posterior.factor
-    write_factor(estimate.arms.seen, estimate, factor)
+    write_factor(estimate.arms.observations.stream, estimate, factor)
     for i in range(theta.shape[0]):
         total = 0.0
         for j in range(i, theta.shape[0]):

@@ -67,8 +67,7 @@ from sightline.core.estimation.context_distribution import (
     context_distribution,
     log_probability,
 )
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.seen import apart, quadratic_forms
+from sightline.core.estimation.estimate import LeastSquares, apart, quadratic_forms
 from sightline.core.linalg.vectors import inner_product
 from sightline.core.model import Contexts
 from sightline.core.persistence import persists
@@ -300,7 +299,8 @@ def _normal_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss) -> None:
             form[i, j] = inner_product(products, differences[j], k)
             form[j, i] = form[i, j]
     _sandwich(view.learned.gram_inverse, form, out.product)
-    quadratic_forms(arms.seen, arms, form, products, out.gains)
+    seen = arms.observations
+    quadratic_forms(seen.several, seen.likelihood, arms, form, products, out.gains)
 
 
 @compiled
@@ -310,7 +310,7 @@ def _gains_by_likelihood(out: Losses, view: LeastSquares, best: int) -> None:
     An alternative at no distance has no divergence; it is moved to a small distance.
     """
     arms, theta, products = view.arms, view.learned.theta, view.scratch.products
-    shift = view.scratch.direction
+    seen, shift = arms.observations, view.scratch.direction
     for x in range(out.gains.shape[0]):
         out.gains[x] = 0.0
     for z in range(out.weights.shape[0]):
@@ -328,7 +328,7 @@ def _gains_by_likelihood(out: Losses, view: LeastSquares, best: int) -> None:
                 for j in range(shift.shape[0]):
                     u_j = arms.rewards[best, j] - arms.rewards[z, j]
                     shift[i] += scale * view.learned.gram_inverse[i, j] * u_j
-        apart(arms.seen, arms, shift, products)
+        apart(seen.several, seen.likelihood, arms, shift, products)
         share = 0.5 * out.weights[z] * out.elasticities[z] / distance
         for x in range(out.gains.shape[0]):
             out.gains[x] += share * products[x] * products[x]
