@@ -29,10 +29,10 @@ from sightline.core.confidence.rules import global_beta
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.seen import SeesLaw, SeesRewards, SeesRow
 from sightline.core.likelihood.laws import divergence
-from sightline.engine.loop import streams
 from sightline.jit import generic, uncached
 from sightline.policies.base import choose, inspect, started, update
 from sightline.problems.noise import draw
+from sightline.simulation.loop import streams
 
 __all__ = ["LEVELS", "Tally", "coverage", "tally"]
 

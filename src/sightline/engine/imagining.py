@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sightline.core.action_set import ActionSet
-from sightline.engine.choices import raise_fault
 from sightline.engine.estimates import estimates_in, mean_outcome_in
 from sightline.engine.outcomes import Outcome, OutcomeOfSeveral
 from sightline.engine.turns import NOTHING_NEW, Answers, answer, blank_answers, take_outcome
+from sightline.simulation.choices import raise_fault
 
 if TYPE_CHECKING:
     from sightline.engine.live import LiveState
