@@ -48,10 +48,10 @@ def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random
 
 @compiled
 def next_rows(arrivals: Arrivals, state: State, rng: np.random.Generator) -> tuple[int, int, int]:
-    """Return the first row of the next round, the one after the last, and the context.
+    """Draw an action set; return its first row, the row after its last, and its context.
 
-    Arms that are new are shown to the policy.  An action set has an array, which a kernel cannot
-    return: the caller makes it.
+    In a stream the policy is shown the new arms.  The caller makes the ``ActionSet``, since a
+    kernel cannot return an array.
     """
     count = _show_new_arms(arrivals.source, arrivals, state, rng)
     if count > 0:
@@ -69,7 +69,7 @@ def _is_stream(arrivals: Arrivals) -> bool:
 
 @compiled
 def count_regret(arrivals: Arrivals, recorder: Recorder, arm: int) -> None:
-    """Add up the regret of arms that will not be there at the end to be counted."""
+    """Add the gap of a round to the regret of a stream."""
     if _is_stream(arrivals):
         add_regret(recorder, arrivals.gaps[arm])
 
@@ -106,11 +106,11 @@ def _play(
     exact: bool,
     rng: np.random.Generator,
 ) -> None:
-    """Enter rounds of a commitment: of the first ``known`` it is known what is on offer.
+    """Count the rounds of a commitment, of which the first ``known`` have the context of ``offer``.
 
-    They are split among contexts by a binomial draw for each, of what the others have left.  Where
-    rounds are not ``exact``, beyond 2^53, the shares are the probabilities, but for less than the
-    last bit of log t.
+    The numbers of rounds per context are multinomial: one binomial draw for each context, from the
+    rounds that remain.  Where rounds are not ``exact``, beyond 2^53, every context gets its
+    expected share, which differs by less than the last bit of log t.
     """
     probabilities, bests = arrivals.probabilities, arrivals.bests
     if _is_stream(arrivals):
@@ -142,9 +142,10 @@ def commit(
     wake: Clock,
     rng: np.random.Generator,
 ) -> Clock:
-    """Play one arm now and the best of every action set until ``wake``, passing checkpoints.
+    """Play one arm now, and the best arm of every context until ``wake``; record checkpoints.
 
-    Returns when to ask again; now, if the best of an action set is none of its arms.
+    Returns the clock of the next question: that of this round if ``best_of`` returned an invalid
+    arm.
     """
     if _is_stream(arrivals):
         wake = tick(clock)  # what comes next is not known

@@ -185,7 +185,7 @@ class Step(NamedTuple):
 
 
 def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> Iterator[Step]:
-    """Take the steps of ``simulate`` with this seed one by one, for ever.
+    """Take the steps of ``simulate`` with this seed one by one, without end.
 
     Between two steps ``state`` is what the choice was made from; it learns when the next step is
     asked for.
