@@ -27,10 +27,10 @@ from sightline.core.clock import Clock, is_before, tick
 from sightline.core.confidence.rules import global_beta, solve_growth
 from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit
 from sightline.core.likelihood.laws import divergence
-from sightline.engine.loop import streams
 from sightline.jit import uncached
 from sightline.policies.base import choose, inspect, started, update
 from sightline.problems.noise import draw
+from sightline.simulation.loop import streams
 
 __all__ = ["LEVELS", "Tally", "coverage", "tally"]
 

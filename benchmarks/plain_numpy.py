@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from sightline.core.allocation.design import design, optimal_design
-from sightline.engine.loop import streams
+from sightline.simulation.loop import streams
 
 __all__ = ["PLAIN", "play"]
 

@@ -10,7 +10,7 @@ from benchmarks.plain_c import POLICIES, runner
 from benchmarks.plain_numpy import PLAIN, play
 
 import sightline as sl
-from sightline.engine.loop import streams
+from sightline.simulation.loop import streams
 
 ROUNDS = 2000
 

@@ -31,7 +31,7 @@ PACKAGE = Path(sl.__file__).parent
 
 SIMULATE = """
 import sightline as sl
-from sightline.engine import loop
+from sightline.simulation import loop
 run = sl.simulate(sl.problems.end_of_optimism(), sl.ThompsonSampling(), 1000, seed=1)
 (outer,) = loop._CACHED.outers.values()
 stats = outer.stats
@@ -104,7 +104,7 @@ def test_a_cache_that_cannot_be_written_is_mentioned_once_and_done_without(tmp_p
 @pytest.mark.slow
 def test_nothing_is_said_of_an_unwritable_cache_before_a_kernel_is_compiled(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    code = "import warnings; warnings.simplefilter('error'); import sightline.engine.simulate"
+    code = "import warnings; warnings.simplefilter('error'); import sightline.simulation.simulate"
     assert run_in_new_process(code, PACKAGE.parent, tmp_path / "file") == ""
 
 

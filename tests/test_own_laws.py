@@ -12,11 +12,11 @@ import pytest
 
 import sightline as sl
 from sightline.core.likelihood.laws import GAUSSIAN
-from sightline.engine.loop import walk
-from sightline.engine.simulate import is_interpreted
 from sightline.jit import callable_for
 from sightline.problems.noise import draw
 from sightline.problems.streams import sphere_stream
+from sightline.simulation.loop import walk
+from sightline.simulation.simulate import is_interpreted
 from tests.contracts.test_laws import TAKING
 
 

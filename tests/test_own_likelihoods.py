@@ -19,8 +19,8 @@ from sightline.core.alternatives.law_half_spaces import half_spaces_for
 from sightline.core.estimation.least_squares import best_arm, least_squares, observe
 from sightline.core.likelihood.laws import divergence, excess, variance_of
 from sightline.core.model import bandit_model
-from sightline.engine.simulate import is_interpreted
 from sightline.jit import callable_for
+from sightline.simulation.simulate import is_interpreted
 from tests.naive import Array
 
 X = np.array([[1.0, 0.0], [0.8, 0.7], [0.9, -0.6], [0.3, 0.2], [0.6, -1.1]])

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from sightline.core.clock import Clock
-from sightline.engine.simulate import is_interpreted
 from sightline.problems.streams import StreamBandit, draw_arms
+from sightline.simulation.simulate import is_interpreted
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
 Array = NDArray[np.float64]

@@ -19,7 +19,7 @@ PACKAGE = Path(sl.__file__).parent
 
 def test_the_closure_has_everything_that_importing_loads() -> None:
     code = "import sys, {0}; print(*(m for m in sys.modules if m.split('.')[0] == 'sightline'))"
-    for module in ("sightline.engine.simulate", "sightline.policies.ids"):
+    for module in ("sightline.simulation.simulate", "sightline.policies.ids"):
         done = subprocess.run(
             [sys.executable, "-c", code.format(module)], capture_output=True, text=True, check=True
         )
@@ -69,13 +69,13 @@ from sightlines import other
 
 
 def test_a_hash_changes_with_what_is_behind_it_only() -> None:
-    before = hash_of("sightline.engine.simulate")
+    before = hash_of("sightline.simulation.simulate")
     assert len(before) == 16
     with changed("sightline.core.clock"):
-        assert hash_of("sightline.engine.simulate") != before
+        assert hash_of("sightline.simulation.simulate") != before
     with changed("sightline.policies.lin_ucb"):
-        assert hash_of("sightline.engine.simulate") == before
-    assert hash_of("sightline.engine.simulate") == before
+        assert hash_of("sightline.simulation.simulate") == before
+    assert hash_of("sightline.simulation.simulate") == before
 
 
 def test_only_code_is_hashed(monkeypatch: pytest.MonkeyPatch) -> None:

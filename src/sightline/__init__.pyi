@@ -50,11 +50,7 @@ from sightline.engine.games import duel as duel
 from sightline.engine.games import game as game
 from sightline.engine.labels import Contrast as Contrast
 from sightline.engine.options import Options as Options
-from sightline.engine.simulate import Run as Run
-from sightline.engine.simulate import simulate as simulate
 from sightline.engine.stream import stream as stream
-from sightline.engine.trajectory import GainTrajectory as GainTrajectory
-from sightline.engine.trajectory import information_gains as information_gains
 from sightline.lab.experiment import Experiment as Experiment
 from sightline.policies.base import Choice as Choice
 from sightline.policies.base import Evidence as Evidence
@@ -82,4 +78,8 @@ from sightline.report.session import Session as Session
 from sightline.service.client import Client as Client
 from sightline.service.client import RemoteDecision as RemoteDecision
 from sightline.service.client import ServiceError as ServiceError
+from sightline.simulation.simulate import Run as Run
+from sightline.simulation.simulate import simulate as simulate
+from sightline.simulation.trajectory import GainTrajectory as GainTrajectory
+from sightline.simulation.trajectory import information_gains as information_gains
 from sightline.version import __version__ as __version__

@@ -38,7 +38,7 @@ def sources_behind(*modules: str) -> tuple[Path, ...]:
     Parameters
     ----------
     *modules : str
-        Full names, such as ``"sightline.engine.simulate"``.
+        Full names, such as ``"sightline.simulation.simulate"``.
 
     Returns
     -------

@@ -19,7 +19,7 @@ runner = CliRunner()
 
 USE = """
 import sightline as sl
-from sightline.engine import loop
+from sightline.simulation import loop
 from sightline.engine import turns
 from sightline.policies import base
 problem = sl.problems.unit_sphere(k=4, d=3, seed=1)

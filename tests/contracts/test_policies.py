@@ -15,10 +15,10 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, clock_at, is_before
 from sightline.core.model import bandit_model
-from sightline.engine.loop import streams
 from sightline.jit import registered
 from sightline.policies.base import choose, inspect, update
 from sightline.policies.catalogue import POLICIES, build, describe
+from sightline.simulation.loop import streams
 from tests.marks import without_compilation
 
 # those that need no horizon, which has no default

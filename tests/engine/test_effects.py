@@ -14,8 +14,8 @@ from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
 from sightline.engine.effects import effects
 from sightline.engine.ellipsoid import ellipsoid_in, ellipsoid_of, evidence_of
-from sightline.engine.loop import walk
 from sightline.engine.options import Contrast, as_options
+from sightline.simulation.loop import walk
 from tests.marks import without_compilation
 from tests.naive_effects import interval
 

@@ -17,10 +17,10 @@ import sightline as sl
 from sightline.core.action_set import block
 from sightline.core.clock import Clock, clock_at, is_before
 from sightline.engine import live
-from sightline.engine.loop import context_stream, streams
 from sightline.engine.options import Options
 from sightline.jit import callable_for
 from sightline.policies.base import best_of, choose, law, update
+from sightline.simulation.loop import context_stream, streams
 from tests.engine.test_journal import crash, everything
 from tests.marks import thorough, without_compilation
 from tests.naive_contexts import contexts_drawn
@@ -42,7 +42,10 @@ POLICIES: list[sl.Policy] = [
     sl.ThompsonSampling(),
     sl.OAM(horizon=1000),
 ]
-RARE = [POLICIES[1], POLICIES[5]]  # compiled in simulations of tests/engine/test_contexts.py only
+RARE = [
+    POLICIES[1],
+    POLICIES[5],
+]  # compiled in tests/simulation/test_contexts.py only
 every_policy = pytest.mark.parametrize(
     "policy",
     [

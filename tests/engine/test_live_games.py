@@ -14,8 +14,8 @@ import pytest
 
 import sightline as sl
 from sightline.engine import live
-from sightline.engine.loop import streams
 from sightline.engine.options import Options
+from sightline.simulation.loop import streams
 from tests.engine.test_journal import crash, everything
 from tests.marks import thorough, without_compilation
 from tests.naive import Array

@@ -21,11 +21,11 @@ from sightline.core.estimation.least_squares import least_squares, observe, show
 from sightline.core.model import Model, stream_model
 from sightline.engine import ledger, live
 from sightline.engine.journal import set_of_bytes
-from sightline.engine.loop import context_stream, streams
 from sightline.engine.options import Options
 from sightline.jit import callable_for
 from sightline.policies.base import Choice, choose, decided, register_policy, show, update
 from sightline.problems.streams import draw_arms, sphere_stream
+from sightline.simulation.loop import context_stream, streams
 from tests import naive
 from tests.engine.test_journal import crash, everything
 from tests.marks import thorough, without_compilation

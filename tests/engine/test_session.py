@@ -16,9 +16,9 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ActionSet
 from sightline.engine.archive import write_snapshot
-from sightline.engine.loop import streams
 from sightline.engine.turns import answer
 from sightline.jit import interpreted
+from sightline.simulation.loop import streams
 from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy, Stubborn, arms_played
 

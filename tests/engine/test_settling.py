@@ -10,8 +10,8 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
-from sightline.engine.loop import walk
 from sightline.engine.settling import settle
+from sightline.simulation.loop import walk
 from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy
 

@@ -111,7 +111,7 @@ def test_other_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("module", "decides"),
     [
-        ("engine.simulate", True),
+        ("simulation.simulate", True),
         ("policies.ids", True),
         ("core.estimation.least_squares", True),
         ("problems.noise", True),

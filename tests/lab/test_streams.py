@@ -16,8 +16,6 @@ from typer.testing import CliRunner
 
 import sightline as sl
 from sightline.cli import app
-from sightline.engine.loop import _CACHED, _UNCACHED, loop_for
-from sightline.engine.simulate import is_interpreted
 from sightline.jit import compiled
 from sightline.jit.numba_compat import is_disabled
 from sightline.lab.block import tasks
@@ -30,6 +28,8 @@ from sightline.problems.streams import (
     recorded_stream,
     sphere_stream,
 )
+from sightline.simulation.loop import _CACHED, _UNCACHED, loop_for
+from sightline.simulation.simulate import is_interpreted
 from tests.lab.helpers import EOO, bits, small
 from tests.lab.test_run import Recorder, local_bits
 

@@ -5,10 +5,10 @@ import numpy as np
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.engine.loop import streams
-from sightline.engine.simulate import Run
 from sightline.policies.base import choose, update
 from sightline.problems.base import Problem
+from sightline.simulation.loop import streams
+from sightline.simulation.simulate import Run
 from tests.naive import Ints
 from tests.naive_allocation_policies import Record
 

@@ -10,14 +10,14 @@ import pytest
 import sightline as sl
 from sightline import IDS, LinearBandit, LinIMED, LinUCB, LogDet, PrimalDual, ThompsonSampling
 from sightline.core.clock import Clock, clock_at
-from sightline.engine.loop import _advance, loop_for, streams
-from sightline.engine.pending import no_outcomes
-from sightline.engine.simulate import Run
-from sightline.engine.tape import blank_tape
 from sightline.jit import interpreted
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.delays import NO_DELAY
 from sightline.problems.noise import register_noise
+from sightline.simulation.loop import _advance, loop_for, streams
+from sightline.simulation.pending import no_outcomes
+from sightline.simulation.recorder import new_recorder
+from sightline.simulation.simulate import Run
 from tests.marks import thorough, without_compilation
 from tests.naive import Array
 
@@ -206,13 +206,13 @@ def test_the_interpreter_plays_what_compiled_code_plays(
     problem, policy = LinearBandit(ACTIONS, THETA, noise_std), configured(name)
     pulls = []
     for advance in (loop_for(policy.start(problem.model), problem), interpreted(_advance)):
-        tape = blank_tape(tuple(clock_at(t) for t in range(1, 101)), problem.k)
+        recorder = new_recorder(tuple(clock_at(t) for t in range(1, 101)), problem.k)
         clock = Clock(*clock_at(1))
         state, world = policy.start(problem.model), problem.world()
         decisions, noise = streams(4)
         pending = no_outcomes(NO_DELAY, 1)
         random = decisions, noise, decisions, decisions
-        advance(state, world, clock, tape, pending, *random, 100)
-        assert tape.next_mark[0] == 100
-        pulls.append(tape.recorded_pulls)
+        advance(state, world, clock, recorder, pending, *random, 100)
+        assert recorder.next_checkpoint[0] == 100
+        pulls.append(recorder.recorded_pulls)
     np.testing.assert_array_equal(pulls[0], pulls[1])

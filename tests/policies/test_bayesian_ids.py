@@ -12,8 +12,8 @@ from sightline import BayesianIDS, LinearBandit, Session, choose, inspect, simul
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.engine.loop import streams
 from sightline.problems import end_of_optimism, unit_sphere
+from sightline.simulation.loop import streams
 from tests import naive, naive_bayes
 from tests.core.helpers import half_of
 from tests.marks import without_compilation

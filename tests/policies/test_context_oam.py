@@ -13,8 +13,8 @@ import sightline as sl
 from sightline.core.action_set import ActionSet
 from sightline.core.clock import clock_at
 from sightline.core.consistency import check_consistency
-from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import choose, inspect, update
+from sightline.simulation.loop import context_stream, streams
 from tests import naive_allocation_policies as fixed
 from tests import naive_bounds_contexts, naive_contexts
 from tests.naive import Array

@@ -9,8 +9,8 @@ import pytest
 
 import sightline as sl
 from sightline.core.clock import clock_at
-from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import choose, law, update
+from sightline.simulation.loop import context_stream, streams
 from tests import naive, naive_contexts
 from tests.naive import Array
 from tests.naive_rivals_solid import UNIFORM_SHARE

@@ -12,9 +12,9 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS, block
 from sightline.core.clock import clock_at, is_before
 from sightline.core.posterior.losses import expected_loss
-from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import at_stake, choose, law, update
 from sightline.policies.stakes import exploration
+from sightline.simulation.loop import context_stream, streams
 from tests.marks import thorough, without_compilation
 from tests.naive_contexts import contexts_drawn, expected, least_ratio
 from tests.naive_stakes import KAPPA, look_at_all

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sightline import E4, LinearBandit, Session, choose, inspect, simulate, update
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, never
-from sightline.engine.loop import streams
 from sightline.policies.e4 import E4State
 from sightline.problems import end_of_optimism, unit_sphere
+from sightline.simulation.loop import streams
 from tests import naive
 from tests import naive_allocation_policies as truth
 from tests.marks import without_compilation

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sightline import ExploreThenAllocate, LinearBandit, choose, inspect, simulate, update
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, never
-from sightline.engine.loop import streams
 from sightline.policies.explore_then_allocate import ExploreThenAllocateState
 from sightline.problems import unit_sphere
+from sightline.simulation.loop import streams
 from tests import naive
 from tests import naive_allocation_policies as truth
 from tests.marks import without_compilation

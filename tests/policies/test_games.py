@@ -12,16 +12,16 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.allocation.observers import observer_set
 from sightline.core.clock import FAR, Clock, clock_at, is_before
 from sightline.core.model import Model, bandit_model
-from sightline.engine.loop import streams
 from sightline.policies.base import choose, inspect, update
 from sightline.policies.bayesian_ids import current_bayesian_gains
+from sightline.simulation.loop import streams
 from tests import naive
 from tests import naive_games_policies as truth
-from tests.engine.test_simulate import identical
 from tests.marks import thorough, without_compilation
 from tests.naive import Array
 from tests.own_policies import Restless
 from tests.policies.helpers import assert_same_rounds, every_round
+from tests.simulation.test_simulate import identical
 
 
 def localised_dueling(d: int = 4, gap: float = 0.1, noise_std: float = 1.0) -> LinearGame:

@@ -8,9 +8,9 @@ from sightline import EpsilonGreedy, LinearBandit, choose, update
 from sightline.core.action_set import ALL_ARMS, ActionSet, block, some_arms
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.engine.loop import context_stream, streams
 from sightline.policies.base import inspect, law
 from sightline.problems import contextual_simple, unit_sphere
+from sightline.simulation.loop import context_stream, streams
 from tests import naive
 from tests.naive import Array
 from tests.naive_contexts import contexts_drawn

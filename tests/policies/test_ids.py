@@ -13,11 +13,11 @@ from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, choose, simu
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, is_before
 from sightline.core.confidence.rules import ConfidenceRule, needs_norm_bound
-from sightline.engine.loop import streams
-from sightline.engine.simulate import Run
 from sightline.policies.ids import IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems import end_of_optimism, large_gaps
+from sightline.simulation.loop import streams
+from sightline.simulation.simulate import Run
 from tests import naive, naive_family
 from tests.marks import thorough, without_compilation
 from tests.naive import Array, Ints

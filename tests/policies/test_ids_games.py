@@ -11,11 +11,11 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.gaps import GAPS
 from sightline.core.persistence import persistent_arrays
-from sightline.engine.loop import streams
 from sightline.policies.base import choose, law, update
-from tests.engine.test_simulate import identical
+from sightline.simulation.loop import streams
 from tests.marks import thorough, without_compilation
 from tests.own_policies import Restless
+from tests.simulation.test_simulate import identical
 
 LABELS = sl.problems.label_efficient()
 DUELING = sl.problems.localised_dueling(3, 0.4, 0.25)

@@ -13,11 +13,11 @@ from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
 from sightline.core.clock import clock_at
 from sightline.core.likelihood.laws import GAUSSIAN
 from sightline.core.model import bandit_model
-from sightline.engine.loop import streams
 from sightline.policies.base import choose, inspect, update
 from sightline.policies.ids import ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.noise import draw
+from sightline.simulation.loop import streams
 from tests import naive, naive_laws
 from tests.marks import thorough, without_compilation
 from tests.naive import Array

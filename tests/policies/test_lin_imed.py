@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import FixedBeta, LinearBandit, LinIMED, LogDet, LogLog, simulate
-from sightline.engine.loop import streams
-from sightline.engine.simulate import Run
 from sightline.problems import end_of_optimism, large_gaps
+from sightline.simulation.loop import streams
+from sightline.simulation.simulate import Run
 from tests import naive, naive_rivals
 
 

@@ -12,9 +12,9 @@ from sightline import LinearBandit, LinMED, LogDet, LogLog, choose, simulate, up
 from sightline.core.action_set import ALL_ARMS, ActionSet, block, some_arms
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.engine.loop import streams
 from sightline.policies.lin_med import DESIGN_TOLERANCE, LinMEDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
+from sightline.simulation.loop import streams
 from tests import naive, naive_design, naive_rivals
 from tests.naive import Array
 

@@ -12,9 +12,9 @@ from sightline import FixedBeta, LinearBandit, LinUCB, LogDet, LogLog, choose, s
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.engine.loop import streams
-from sightline.engine.simulate import Run
 from sightline.problems import end_of_optimism, large_gaps
+from sightline.simulation.loop import streams
+from sightline.simulation.simulate import Run
 from tests import naive, naive_variants
 
 

@@ -11,8 +11,8 @@ from sightline import OSSB, LinearBandit, choose, inspect, simulate, update
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.engine.loop import streams
 from sightline.problems import end_of_optimism, unit_sphere
+from sightline.simulation.loop import streams
 from tests import naive
 from tests import naive_allocation_policies as truth
 from tests.marks import without_compilation

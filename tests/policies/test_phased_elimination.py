@@ -11,10 +11,10 @@ import sightline as sl
 from sightline import LinearBandit, PhasedElimination, Session, choose, inspect, simulate, update
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, never
-from sightline.engine.loop import streams
-from sightline.engine.simulate import Run
 from sightline.policies.phased_elimination import PhasedEliminationState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
+from sightline.simulation.loop import streams
+from sightline.simulation.simulate import Run
 from tests import naive, naive_rivals
 
 PROBLEMS = {

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, PrimalDual, simulate
-from sightline.engine.loop import streams
-from sightline.engine.simulate import Run
 from sightline.problems import end_of_optimism, large_gaps
+from sightline.simulation.loop import streams
+from sightline.simulation.simulate import Run
 from tests import naive, naive_variants
 from tests.marks import thorough, without_compilation
 

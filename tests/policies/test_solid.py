@@ -13,10 +13,10 @@ import sightline as sl
 from sightline import SOLID, FixedBeta, LinearBandit, LogDet, LogLog
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.engine.loop import streams
 from sightline.policies.base import Evidence, choose, inspect, update
 from sightline.policies.solid import SOLIDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
+from sightline.simulation.loop import streams
 from tests import naive, naive_rivals_solid
 from tests.marks import thorough, without_compilation
 from tests.naive import Array

@@ -12,13 +12,13 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS, some_arms
 from sightline.core.clock import Clock, clock_at, is_before
-from sightline.engine.loop import streams
 from sightline.policies.base import at_stake, choose, decided, dropped, law, update
 from sightline.policies.stakes import exploration
-from tests.engine.test_simulate import identical
+from sightline.simulation.loop import streams
 from tests.marks import thorough, without_compilation
 from tests.naive_stakes import look, mixture
 from tests.own_policies import Restless
+from tests.simulation.test_simulate import identical
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
 SPHERE = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)

@@ -20,10 +20,10 @@ from sightline import (
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.engine.loop import streams
-from sightline.engine.simulate import Run
 from sightline.policies.thompson import ThompsonState
 from sightline.problems import end_of_optimism, unit_sphere
+from sightline.simulation.loop import streams
+from sightline.simulation.simulate import Run
 from tests import naive, naive_variants
 from tests.naive import Array
 

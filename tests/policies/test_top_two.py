@@ -11,10 +11,10 @@ from sightline import FixedBeta, LinearBandit, LogDet, LogLog, TopTwo, choose, s
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.engine.loop import streams
-from sightline.engine.simulate import Run
 from sightline.policies.top_two import TopTwoState
 from sightline.problems import end_of_optimism, large_gaps
+from sightline.simulation.loop import streams
+from sightline.simulation.simulate import Run
 from tests import naive, naive_variants
 from tests.marks import thorough
 

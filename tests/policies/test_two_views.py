@@ -9,9 +9,9 @@ import pytest
 import sightline as sl
 from sightline import IDS, LinUCB
 from sightline.core.estimation.least_squares import update_seen_widths
-from sightline.engine.loop import walk
 from sightline.policies.catalogue import POLICIES
 from sightline.problems import end_of_optimism
+from sightline.simulation.loop import walk
 from tests import naive
 from tests.policies.test_arm_noise import configured
 from tests.two_views import two_views

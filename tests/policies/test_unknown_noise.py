@@ -14,7 +14,6 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.confidence.rules import FixedConfidence, global_beta, local_beta
 from sightline.core.estimation.noise import known_noise, noise_variance
-from sightline.engine.loop import walk
 from sightline.lab.specification import from_toml, to_toml
 from sightline.policies.base import choose, started
 from sightline.policies.catalogue import POLICIES, build, describe
@@ -22,6 +21,7 @@ from sightline.policies.ids import IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.catalogue import build as build_problem
 from sightline.problems.catalogue import describe as describe_problem
+from sightline.simulation.loop import walk
 from tests import naive
 from tests.marks import thorough, without_compilation
 

@@ -11,9 +11,9 @@ import sightline as sl
 from sightline import LinearGame
 from sightline.core.model import game_model
 from sightline.problems import end_of_optimism
-from tests.engine.test_simulate import identical
 from tests.marks import thorough
 from tests.naive import Array
+from tests.simulation.test_simulate import identical
 
 EOO = end_of_optimism(0.05)
 

@@ -111,7 +111,7 @@ def _problem(text: str, noise_std: float | None) -> TableProblem:
 
 
 def _horizons(text: str | None, box: float | None) -> list[int]:
-    from sightline.engine.checkpoints import parse_rounds
+    from sightline.simulation.checkpoints import parse_rounds
     from sightline.validation import integer
 
     if text is None:

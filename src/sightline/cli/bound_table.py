@@ -11,8 +11,8 @@ from rich.table import Table
 
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.finite_horizon import HorizonBound
-from sightline.engine.checkpoints import rounds_text
 from sightline.report.bound import binding, paid_pulls
+from sightline.simulation.checkpoints import rounds_text
 
 __all__ = ["print_bound"]
 

@@ -70,8 +70,8 @@ def plan(
     """
     with in_a_sentence(f"cannot read {problem}" if problem is not None else ""):
         from sightline.cli.arguments import parse_policies
-        from sightline.engine.checkpoints import parse_rounds
         from sightline.report.plan import plan as make_plan
+        from sightline.simulation.checkpoints import parse_rounds
 
         given: list[object] = [factor, interaction, forbid, effect, mean or None]
         given += [noise_std, clicks or None, rewards]

@@ -50,8 +50,8 @@ def scoreboard(
     resume = f"stopped; what is finished is kept in {store}.  The same command goes on from there"
     with in_a_sentence(interrupted=resume):
         from sightline.cli.arguments import parse_policies
-        from sightline.engine.checkpoints import parse_rounds
         from sightline.report.scoreboard import scoreboard as make_scoreboard
+        from sightline.simulation.checkpoints import parse_rounds
 
         own = parse_policies(policy or [])
         if figure is not None:

@@ -88,8 +88,8 @@ def _experiment(
     problems: list[str], policies: list[str], config: Path | None, options: dict[str, Any]
 ) -> Experiment:
     from sightline.cli.arguments import parse_policies, parse_problems
-    from sightline.engine.checkpoints import parse_rounds
     from sightline.lab.experiment import Experiment
+    from sightline.simulation.checkpoints import parse_rounds
 
     given = {name: value for name, value in options.items() if value is not None}
     if config is not None:
@@ -109,7 +109,7 @@ def _print(results: Results, store: Path, figure: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sightline.engine.checkpoints import rounds_text
+    from sightline.simulation.checkpoints import rounds_text
 
     console = Console()
     summary, slopes = results.summary(), results.slopes()

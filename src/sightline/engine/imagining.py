@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sightline.core.action_set import ActionSet
-from sightline.engine.choices import raise_fault
 from sightline.engine.estimates import estimates_in, mean_outcome_in
 from sightline.engine.turns import (
     Answers,
@@ -25,6 +24,7 @@ from sightline.engine.turns import (
     take_outcome,
     take_outcomes,
 )
+from sightline.simulation.choices import raise_fault
 
 if TYPE_CHECKING:
     from sightline.engine.live import LiveState

@@ -36,14 +36,12 @@ from sightline.engine.changes import (
     table_without,
     valid_floor,
 )
-from sightline.engine.choices import raise_fault
 from sightline.engine.decisions import UnlearnableRewardError
 from sightline.engine.estimates import Estimates, differences_in, estimates_in
 from sightline.engine.imagining import fill_imagining
 from sightline.engine.ledger import Closing, Ledger, Received, Window, is_nothing, numbers_told
 from sightline.engine.ledger_arrays import fill_ledger, ledger_arrays
 from sightline.engine.log import Log
-from sightline.engine.loop import streams
 from sightline.engine.operation import Operation
 from sightline.engine.options import Options
 from sightline.engine.supports import Support, supports_of
@@ -64,6 +62,8 @@ from sightline.engine.units import GIVEN, Units, augmented
 from sightline.jit import callable_for, entry_for, registered
 from sightline.policies.base import Evidence, Policy, at_stake, inspect
 from sightline.policies.catalogue import describe
+from sightline.simulation.choices import raise_fault
+from sightline.simulation.loop import streams
 from sightline.validation import integer, shown
 
 __all__ = ["CHANGES", "LiveState", "weakest"]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sightline.core.clock import FAR, Clock
-from sightline.engine.checkpoints import power_of_ten
 from sightline.engine.decisions import (
     ClosedDecisionError,
     Decision,
@@ -40,6 +39,7 @@ from sightline.engine.live import weakest
 from sightline.engine.options import Options
 from sightline.engine.stored import StoredSession
 from sightline.policies.base import Evidence
+from sightline.simulation.checkpoints import power_of_ten
 from sightline.validation import integer, shown
 
 __all__ = ["Session"]

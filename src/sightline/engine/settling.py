@@ -21,17 +21,17 @@ from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import refresh
 from sightline.core.model import Model
 from sightline.core.persistence import State
-from sightline.engine.choices import raise_fault
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
-from sightline.engine.loop import loop_for, streams
-from sightline.engine.pending import no_outcomes
-from sightline.engine.simulate import Stop
-from sightline.engine.tape import blank_tape
 from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.base import Evidence, Policy, inspect, started
 from sightline.policies.lin_ucb import LinUCB
 from sightline.problems.bandit import LinearBandit
 from sightline.problems.delays import NO_DELAY
+from sightline.simulation.choices import raise_fault
+from sightline.simulation.loop import loop_for, streams
+from sightline.simulation.pending import no_outcomes
+from sightline.simulation.recorder import new_recorder
+from sightline.simulation.simulate import Stop
 
 __all__ = ["Settling", "bound_of", "evidence_by_law", "rule_of", "settle"]
 
@@ -91,7 +91,7 @@ def settle(
     """
     horizon, leaders = marks[-1], np.full(len(marks), -1)
     state = started(policy, problem.model if model is None else model)
-    tape = blank_tape(tuple(clock_at(mark) for mark in marks), problem.k, policy)
+    recorder = new_recorder(tuple(clock_at(mark) for mark in marks), problem.k, policy)
     world, (decisions, noise) = problem.world(), streams(seed)
     random = decisions, noise, decisions, decisions  # no contexts and no delays are drawn
     pending = no_outcomes(NO_DELAY, world.means.shape[1])
@@ -102,24 +102,24 @@ def settle(
     rounds, best = (0.0, report.best) if report.evidence >= report.threshold else (found, -1)
     looks = 1
     while looks <= horizon:
-        while clock.t <= looks and tape.next_mark[0] < len(marks):
+        while clock.t <= looks and recorder.next_checkpoint[0] < len(marks):
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
             questions = min(looks + 1 - clock.t, _MOST_QUESTIONS)
-            clock = Clock(*advance(state, world, clock, tape, pending, *random, questions))
-            raise_fault(tape.fault, policy)
+            clock = Clock(*advance(state, world, clock, recorder, pending, *random, questions))
+            raise_fault(recorder.fault, policy)
         if rounds == math.inf or looks in marks:
             report = _report(state, policy, problem, clock)
         if looks in marks:
             leaders[marks.index(looks)] = report.best
         if rounds == math.inf:
-            committed = tape.explorations[0] < clock.t - 1
+            committed = recorder.explorations[0] < clock.t - 1
             settled = committed and policy.settles_by_committing
             if settled or report.evidence >= report.threshold:
                 rounds, best = float(looks), report.best
         later = [mark for mark in marks if mark > looks]
         looks = max(looks + 1, min([math.ceil(looks * _STEP), *later[:1]]))
-    return Settling(rounds, int(best), tape.recorded_pulls, leaders)
+    return Settling(rounds, int(best), recorder.recorded_pulls, leaders)
 
 
 def rule_of(policy: Policy) -> ConfidenceRule:

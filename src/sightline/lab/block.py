@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.simulate import Stop, simulate
 from sightline.lab.experiment import Cell, Experiment, arms_counted
 from sightline.lab.sources import sources_of
 from sightline.policies.base import Policy
 from sightline.problems.catalogue import AnyProblem
+from sightline.simulation.simulate import Stop, simulate
 
 __all__ = ["Block", "Task", "compute", "tasks"]
 

@@ -17,11 +17,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 from sightline.engine.session import Session
-from sightline.engine.simulate import simulate
 from sightline.lab.executors import cores
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES
 from sightline.problems import end_of_optimism
+from sightline.simulation.simulate import simulate
 
 __all__ = ["Job", "compile_in_processes", "default_policies", "exercise"]
 

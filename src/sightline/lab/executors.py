@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
-from sightline.engine.simulate import Stop, is_interpreted
 from sightline.lab.block import Block, Task, compute
+from sightline.simulation.simulate import Stop, is_interpreted
 from sightline.validation import shown
 
 __all__ = ["Workers", "cores"]

@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sightline.archives import read_parquet
-from sightline.engine.checkpoints import rounds_text
 from sightline.files import sealed, unsealed, write_atomically
 from sightline.lab.block import Block
 from sightline.lab.experiment import Cell
+from sightline.simulation.checkpoints import rounds_text
 
 __all__ = ["read_block", "read_header", "write_block"]
 

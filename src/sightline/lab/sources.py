@@ -30,7 +30,7 @@ def sources_of(problem: AnyProblem, policy: Policy) -> str:
     stores, and the seeds that it chose are in every block.  Of a file of one's own, what it imports
     from this package counts too; other modules that it imports are not looked into.
     """
-    modules = {"sightline.engine.simulate"}
+    modules = {"sightline.simulation.simulate"}
     digest = hashlib.sha256()
     for part in _parts(problem, policy):
         if _is_ours(part):

@@ -25,10 +25,10 @@ import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sightline.engine.checkpoints import parse_rounds, rounds_text
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
+from sightline.simulation.checkpoints import parse_rounds, rounds_text
 from sightline.validation import one_of, shown
 
 if TYPE_CHECKING:

@@ -27,12 +27,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from sightline.engine.checkpoints import parse_rounds, rounds_text
 from sightline.files import remove_leftovers, sealed, unsealed, write_atomically
 from sightline.lab.block import Block, Task
 from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.parquet import read_block, read_header, write_block
 from sightline.lab.sources import sources_of
+from sightline.simulation.checkpoints import parse_rounds, rounds_text
 from sightline.validation import file_path, integer, shown
 from sightline.version import __version__
 

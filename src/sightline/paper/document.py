@@ -14,7 +14,6 @@ import numba
 import numpy as np
 import scipy
 
-from sightline.engine.checkpoints import rounds_text
 from sightline.paper.claims import CLAIMS
 from sightline.paper.duration import duration_text
 from sightline.paper.item import Findings, Item, Outcome
@@ -24,6 +23,7 @@ from sightline.paper.verdict import CONFIDENCE, Part, Verdict, verdict_by_readin
 from sightline.report.page import Opening, Section, Table, Tile, write_page
 from sightline.report.picture import Picture
 from sightline.report.style import drawing
+from sightline.simulation.checkpoints import rounds_text
 from sightline.version import __version__
 
 __all__ = ["FIRST", "Finished", "finished", "write_report"]

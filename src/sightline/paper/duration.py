@@ -6,13 +6,13 @@ import collections
 import time
 from collections.abc import Iterable
 
-from sightline.engine.simulate import simulate
 from sightline.lab.block import Task
 from sightline.lab.executors import cores
 from sightline.lab.experiment import Cell, Experiment
 from sightline.paper.item import Calculation, Item
 from sightline.paper.reproduce import ResultsFolder
 from sightline.problems.base import Problem
+from sightline.simulation.simulate import simulate
 
 __all__ = ["duration_text", "estimate"]
 

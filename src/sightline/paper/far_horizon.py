@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sightline.engine.checkpoints import rounds_text
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (
@@ -21,6 +20,7 @@ from sightline.policies.catalogue import LinUCB
 from sightline.report.figures import growth_figure, ratio_figure
 from sightline.report.page import Table
 from sightline.report.statistics import mean_and_error
+from sightline.simulation.checkpoints import rounds_text
 
 __all__ = ["ITEM", "far_experiment"]
 

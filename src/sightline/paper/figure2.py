@@ -9,11 +9,11 @@ import numpy as np
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.core.clock import log_round
-from sightline.engine.loop import walk
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, SLOPE_2, problems
 from sightline.problems import end_of_optimism
 from sightline.report.page import Table
+from sightline.simulation.loop import walk
 
 __all__ = ["ITEM", "constants", "first_commitment"]
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sightline.engine.trajectory import information_gains
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.judge import NotRunError
 from sightline.paper.settings import (
@@ -21,6 +20,7 @@ from sightline.paper.settings import (
 )
 from sightline.report.figures import label_ends
 from sightline.report.symbols import as_label
+from sightline.simulation.trajectory import information_gains
 
 __all__ = ["GAINS", "ITEM", "gains", "runs_of"]
 

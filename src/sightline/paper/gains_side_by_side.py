@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sightline.engine.trajectory import information_ratios
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, SLOPE_2, VARIANCE, log_constant, problems
 from sightline.problems import end_of_optimism
 from sightline.report.figures import label_ends
 from sightline.report.style import BOUND
+from sightline.simulation.trajectory import information_ratios
 
 __all__ = ["ITEM", "bounds_of_proofs", "follow", "runs_along", "runs_of_proofs"]
 

@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.checkpoints import rounds_text
 from sightline.paper.item import Outcome
 from sightline.paper.settings import log_constant
 from sightline.paper.verdict import (
@@ -27,6 +26,7 @@ from sightline.paper.verdict import (
 )
 from sightline.report.results import Results
 from sightline.report.statistics import log_slopes
+from sightline.simulation.checkpoints import rounds_text
 
 __all__ = [
     "CONFIDENCE",

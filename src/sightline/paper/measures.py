@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.engine.checkpoints import rounds_text
 from sightline.paper import (
     dimension,
     figure3,
@@ -25,6 +24,7 @@ from sightline.paper.item import Outcome
 from sightline.paper.judge import log_regret, results_of, slopes_between
 from sightline.paper.settings import EPSILON, SLOPE_2, VARIANCE, Reading, log_constant, problems
 from sightline.paper.verdict import Part, Verdict, below, resampled, sampled, together
+from sightline.simulation.checkpoints import rounds_text
 
 Array = NDArray[np.float64]
 

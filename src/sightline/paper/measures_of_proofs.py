@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.engine.checkpoints import rounds_text
 from sightline.paper.gains_side_by_side import runs_along, runs_of_proofs
 from sightline.paper.item import Outcome
 from sightline.paper.judge import results_of
 from sightline.paper.settings import SLOPE_2, VARIANCE, log_constant, problems
 from sightline.paper.verdict import CONFIDENCE, Part, Verdict, sampled
+from sightline.simulation.checkpoints import rounds_text
 
 __all__ = [
     "coverage",

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from sightline.engine.loop import walk
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, VARIANCE
 from sightline.problems import unit_sphere
 from sightline.report.page import Table
+from sightline.simulation.loop import walk
 
 __all__ = ["ITEM", "KINDS", "apart", "distances", "sectors"]
 

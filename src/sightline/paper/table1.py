@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sightline.engine.simulate import simulate
 from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
 from sightline.policies.catalogue import build
 from sightline.problems import unit_sphere
 from sightline.report.page import Table
+from sightline.simulation.simulate import simulate
 
 __all__ = ["ITEM", "METHODS", "SHAPES", "seconds_of", "timings"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.engine.checkpoints import rounds_text
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, VARIANCE, curve_frame
@@ -15,6 +14,7 @@ from sightline.problems import LinearBandit
 from sightline.report.figures import ratio_figure
 from sightline.report.page import Table
 from sightline.report.statistics import mean_and_error
+from sightline.simulation.checkpoints import rounds_text
 
 __all__ = ["ITEM", "ZERO", "zero_constant"]
 

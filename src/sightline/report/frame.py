@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sightline.engine.checkpoints import round_array
 from sightline.lab.block import Block
 from sightline.lab.experiment import Plan
+from sightline.simulation.checkpoints import round_array
 
 if TYPE_CHECKING:
     import pandas as pd

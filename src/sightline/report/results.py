@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.engine.checkpoints import parse_rounds, round_array, rounds_text
 from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.run import BlockStorage
 from sightline.lab.store import Store
@@ -20,6 +19,7 @@ from sightline.problems.catalogue import AnyProblem
 from sightline.problems.table import TableProblem
 from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
+from sightline.simulation.checkpoints import parse_rounds, round_array, rounds_text
 from sightline.validation import entries, instance, number, one_of, shown
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from sightline.engine.frames import Frame, record_frames
 from sightline.files import write_atomically
 from sightline.policies.ids import IDS
 from sightline.problems.bandit import LinearBandit
+from sightline.simulation.frames import Frame, record_frames
 from sightline.validation import instance
 
 __all__ = ["watch_page", "write_watch_page"]

@@ -1,8 +1,9 @@
-"""The action sets of a simulation, and how a commitment plays out over them.
+"""Action sets and commitments of a simulation.
 
-A commitment in a bandit is a number of rounds of one arm.  With contexts, which are drawn
-independently, it is one multinomial draw: how many of its rounds fall to each context, in which
-the policy plays its best arm.  A run therefore costs its exploration rounds in both cases.
+The world draws the action set of every round.  A commitment of n rounds skips these draws: the
+numbers of rounds that fall to the contexts are one multinomial draw, and in each context the policy
+plays its best arm.  A bandit has one context.  The cost of a run is therefore that of its
+exploration rounds.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from sightline.core.action_set import ActionSet
 from sightline.core.clock import FAR, Clock, is_before, rounds_between, tick
 from sightline.core.linalg.vectors import first_above
 from sightline.core.persistence import State
-from sightline.engine.choices import is_arm_refused
-from sightline.engine.tape import Tape, lose, record
 from sightline.jit import compiled
 from sightline.policies.base import best_of, show
 from sightline.problems.base import Arrivals
 from sightline.problems.streams import draw_arms
+from sightline.simulation.choices import is_arm_refused
+from sightline.simulation.recorder import Recorder, add_regret, record
 
-__all__ = ["commit", "next_rows", "note_loss"]
+__all__ = ["commit", "count_regret", "next_rows"]
 
 
 @compiled
@@ -47,10 +48,10 @@ def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random
 
 @compiled
 def next_rows(arrivals: Arrivals, state: State, rng: np.random.Generator) -> tuple[int, int, int]:
-    """Return the first row of the next round, the one after the last, and the context.
+    """Draw an action set; return its first row, the row after its last, and its context.
 
-    Arms that are new are shown to the policy.  An action set has an array, which a kernel cannot
-    return: the caller makes it.
+    In a stream the policy is shown the new arms.  The caller makes the ``ActionSet``, since a
+    kernel cannot return an array.
     """
     count = _show_new_arms(arrivals.source, arrivals, state, rng)
     if count > 0:
@@ -67,19 +68,20 @@ def _is_stream(arrivals: Arrivals) -> bool:
 
 
 @compiled
-def note_loss(arrivals: Arrivals, tape: Tape, arm: int) -> None:
-    """Add up the regret of arms that will not be there at the end to be counted."""
+def count_regret(arrivals: Arrivals, recorder: Recorder, arm: int) -> None:
+    """Add the gap of a round to the regret of a stream."""
     if _is_stream(arrivals):
-        lose(tape, arrivals.gaps[arm])
+        add_regret(recorder, arrivals.gaps[arm])
 
 
 @compiled
 def _find_bests(
-    arrivals: Arrivals, tape: Tape, state: State, clock: Clock, offer: ActionSet, arm: int
+    arrivals: Arrivals, recorder: Recorder, state: State, clock: Clock, offer: ActionSet, arm: int
 ) -> bool:
-    """Write what a committed policy plays in every context; now it is ``arm``.
+    """Write the arm of every context that a committed policy plays; in this round it is ``arm``.
 
-    Return whether each is an arm of its context; if not, ``tape.fault`` has the first that is none.
+    Return whether each arm belongs to its context; if not, ``recorder.fault`` describes the first
+    one that does not.
     """
     starts = arrivals.starts
     for c in range(arrivals.bests.shape[0]):
@@ -87,7 +89,7 @@ def _find_bests(
         if c != offer.context:
             other = ActionSet(starts[c], starts[c + 1], arrivals.no_mask, c)
             best = best_of(state, clock, other)
-            if is_arm_refused(tape.fault, best, clock, other, tape.pulls.shape[0]):
+            if is_arm_refused(recorder.fault, best, clock, other, recorder.pulls.shape[0]):
                 return False
         arrivals.bests[c] = best
     return True
@@ -96,7 +98,7 @@ def _find_bests(
 @compiled
 def _play(
     arrivals: Arrivals,
-    tape: Tape,
+    recorder: Recorder,
     offer: ActionSet,
     arm: int,
     rounds: float,
@@ -104,21 +106,21 @@ def _play(
     exact: bool,
     rng: np.random.Generator,
 ) -> None:
-    """Enter rounds of a commitment: of the first ``known`` it is known what is on offer.
+    """Count the rounds of a commitment, of which the first ``known`` have the context of ``offer``.
 
-    They are split among contexts by a binomial draw for each, of what the others have left.  Where
-    rounds are not ``exact``, beyond 2^53, the shares are the probabilities, but for less than the
-    last bit of log t.
+    The numbers of rounds per context are multinomial: one binomial draw for each context, from the
+    rounds that remain.  Where rounds are not ``exact``, beyond 2^53, every context gets its
+    expected share, which differs by less than the last bit of log t.
     """
     probabilities, bests = arrivals.probabilities, arrivals.bests
     if _is_stream(arrivals):
         if rounds > 0.0:  # it is one: a commitment ends before other arms come
-            tape.pulls[arm] += rounds
-            lose(tape, arrivals.gaps[arm])
+            recorder.pulls[arm] += rounds
+            add_regret(recorder, arrivals.gaps[arm])
         return
     if not exact:
         for c in range(bests.shape[0]):
-            tape.pulls[bests[c]] += rounds * probabilities[c]
+            recorder.pulls[bests[c]] += rounds * probabilities[c]
         return
     left, share = int(rounds - known), 1.0
     last = bests.shape[0] - 1
@@ -126,13 +128,13 @@ def _play(
         count = left if c == last else rng.binomial(left, min(probabilities[c] / share, 1.0))
         left -= count
         share -= probabilities[c]
-        tape.pulls[bests[c]] += count + (known if c == offer.context else 0.0)
+        recorder.pulls[bests[c]] += count + (known if c == offer.context else 0.0)
 
 
 @compiled
 def commit(
     arrivals: Arrivals,
-    tape: Tape,
+    recorder: Recorder,
     state: State,
     clock: Clock,
     offer: ActionSet,
@@ -140,25 +142,27 @@ def commit(
     wake: Clock,
     rng: np.random.Generator,
 ) -> Clock:
-    """Play one arm now and the best of every action set until ``wake``, passing checkpoints.
+    """Play one arm now, and the best arm of every context until ``wake``; record checkpoints.
 
-    Returns when to ask again; now, if the best of an action set is none of its arms.
+    Returns the clock of the next question: that of this round if ``best_of`` returned an invalid
+    arm.
     """
     if _is_stream(arrivals):
         wake = tick(clock)  # what comes next is not known
-    elif not _find_bests(arrivals, tape, state, clock, offer, arm):
+    elif not _find_bests(arrivals, recorder, state, clock, offer, arm):
         return clock
     known = 1.0
-    while tape.next_mark[0] < tape.mark_t.shape[0]:
-        mark = Clock(tape.mark_t[tape.next_mark[0]], tape.mark_log_t[tape.next_mark[0]])
+    while recorder.next_checkpoint[0] < recorder.checkpoint_t.shape[0]:
+        i = recorder.next_checkpoint[0]
+        mark = Clock(recorder.checkpoint_t[i], recorder.checkpoint_log_t[i])
         if not is_before(mark, wake):
             break
         after = tick(mark)
         rounds = rounds_between(clock, after)
-        _play(arrivals, tape, offer, arm, rounds, known, after.t < FAR, rng)
+        _play(arrivals, recorder, offer, arm, rounds, known, after.t < FAR, rng)
         known = 0.0
         clock = after
-        record(tape)
+        record(recorder)
     rounds = rounds_between(clock, wake)
-    _play(arrivals, tape, offer, arm, rounds, known, wake.t < FAR, rng)
+    _play(arrivals, recorder, offer, arm, rounds, known, wake.t < FAR, rng)
     return wake

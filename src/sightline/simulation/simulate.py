@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at
-from sightline.engine.checkpoints import round_array, valid_checkpoints
-from sightline.engine.choices import raise_fault
-from sightline.engine.loop import (
+from sightline.policies.base import Policy, check_supports, started
+from sightline.problems.base import Problem
+from sightline.problems.delays import valid_delay
+from sightline.simulation.checkpoints import round_array, valid_checkpoints
+from sightline.simulation.choices import raise_fault
+from sightline.simulation.loop import (
     context_stream,
     delay_stream,
     is_compiled,
     loop_for,
     streams,
 )
-from sightline.engine.pending import more_space, no_outcomes
-from sightline.engine.tape import blank_tape
-from sightline.policies.base import Policy, check_supports, started
-from sightline.problems.base import Problem
-from sightline.problems.delays import valid_delay
+from sightline.simulation.pending import more_space, no_outcomes
+from sightline.simulation.recorder import new_recorder
 from sightline.validation import event, instance, integer, shown
 
 __all__ = ["Run", "Stop", "check_lasting", "is_interpreted", "simulate", "valid_horizon"]
@@ -161,7 +161,7 @@ def simulate(
     check_supports(policy, problem.model, delays=delay is not None)
     state = started(policy, problem.model)
     world = problem.world()
-    tape = blank_tape(clocks, len(problem.gaps), policy)
+    recorder = new_recorder(clocks, len(problem.gaps), policy)
     decisions, noise = streams(seed)
     fixed = problem.model.contexts is None and not problem.model.stream
     contexts = decisions if fixed else context_stream(seed)
@@ -171,12 +171,12 @@ def simulate(
     advance = loop_for(state, problem)
     clock = clock_at(1)
     questions = _FIRST_QUESTIONS
-    while tape.next_mark[0] < len(rounds):
+    while recorder.next_checkpoint[0] < len(rounds):
         if stop is not None and stop.is_set():
             raise KeyboardInterrupt
         began = time.perf_counter()
-        clock = Clock(*advance(state, world, clock, tape, pending, *random, questions))
-        raise_fault(tape.fault, policy)
+        clock = Clock(*advance(state, world, clock, recorder, pending, *random, questions))
+        raise_fault(recorder.fault, policy)
         seconds = time.perf_counter() - began
         growth = min(_PATIENCE / max(seconds, 1e-9), _GROWTH)
         questions = max(int(questions * growth), 1)
@@ -186,10 +186,10 @@ def simulate(
         t=round_array(rounds),
         log_t=log_t.copy(),
         regret=(
-            tape.recorded_lost
+            recorder.recorded_regret
             if problem.model.stream
-            else _regret(tape.recorded_pulls, problem.gaps)
+            else _regret(recorder.recorded_pulls, problem.gaps)
         ),
-        explorations=tape.recorded_explorations,
-        pulls=tape.recorded_pulls,
+        explorations=recorder.recorded_explorations,
+        pulls=recorder.recorded_pulls,
     )

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import FAR, clock_at
-from sightline.engine.loop import Step, walk
 from sightline.jit import compiled
 from sightline.policies.base import inspect
 from sightline.policies.ids import IDS, IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.bandit import LinearBandit
+from sightline.simulation.loop import Step, walk
 from sightline.validation import instance, integer, shown
 
 __all__ = ["Frame", "record_frames"]

@@ -1,8 +1,9 @@
-"""Checks of what a policy chose, before the engine uses it.
+"""Validation of choices, for simulations and sessions.
 
-An arm is an index into arrays, and compiled code does not check indices: an arm that is not on
-offer would be read and written beside them.  Kernels test every choice by :func:`is_refused`,
-which notes what is wrong, and stop; the interpreter then raises by :func:`raise_fault`.
+An arm is an index into arrays, and compiled code does not check indices: an invalid arm would read
+and write memory outside of them.  Kernels therefore test every choice by :func:`is_refused`, which
+describes an invalid choice in a :class:`Fault`, and stop.  The interpreter then calls
+:func:`raise_fault`.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _ONE = 1.0 + 1e-9
 
 
 class Fault(NamedTuple):
-    """What is wrong with a choice.
+    """Description of an invalid choice.
 
     Attributes
     ----------
     found : ndarray, shape (6,)
-        What it is (0: nothing), the arm, the round, the first row on offer and the one after the
-        last, the round at which to wake.
+        Code of the error (0: valid), arm, round, first row of the action set and the row after its
+        last, and the round until which the choice holds.
     probability : ndarray, shape (1,)
         Probability of the arm.
     states_probability : bool
@@ -52,7 +53,7 @@ class Fault(NamedTuple):
 
 
 def no_fault(policy: Policy | None = None) -> Fault:
-    """Space for what is wrong with a choice of a policy."""
+    """Make the description of a valid choice, to be overwritten by an invalid one."""
     states = policy is not None and not policy.probability_by_draws
     return Fault(np.zeros(6, dtype=np.int64), np.zeros(1), states)
 
@@ -65,7 +66,7 @@ def _note(fault: Fault, code: int, arm: int, clock: Clock, offer: Any, k: int) -
 
 @compiled
 def is_arm_refused(fault: Fault, arm: int, clock: Clock, offer: Any, k: int) -> bool:
-    """Whether what a committed policy plays is none of the arms on offer, of k in all."""
+    """Whether the arm that a committed policy plays is outside of the action set, of k rows."""
     if 0 <= arm < k and is_offered(offer, arm):
         return False
     _note(fault, _BEST, arm, clock, offer, k)
@@ -74,7 +75,7 @@ def is_arm_refused(fault: Fault, arm: int, clock: Clock, offer: Any, k: int) -> 
 
 @compiled
 def _is_excused(fault: Fault, probability: float, clock: Clock) -> bool:
-    """Whether it is nan from a policy that need not know it, or a tiny one, far out, as 0."""
+    """Whether a probability is nan by declaration, or has underflowed to 0 beyond round 2^53."""
     if probability == 0.0:
         return clock.t == FAR
     return math.isnan(probability) and not fault.states_probability
@@ -82,7 +83,7 @@ def _is_excused(fault: Fault, probability: float, clock: Clock) -> bool:
 
 @compiled
 def is_refused(fault: Fault, choice: Choice, clock: Clock, offer: Any, k: int) -> bool:
-    """Whether a choice among the arms on offer, of k in all, is none; note why."""
+    """Whether a choice is invalid, in a table of k rows; describe it in ``fault``."""
     arm, probability, wake = choice.arm, choice.probability, choice.wake
     code = 0
     if not (0 <= arm < k and is_offered(offer, arm)):
@@ -105,7 +106,7 @@ def is_refused(fault: Fault, choice: Choice, clock: Clock, offer: Any, k: int) -
 def is_probability_refused(
     fault: Fault, arm: int, probability: float, clock: Clock, offer: Any, k: int
 ) -> bool:
-    """Whether the law of a policy, of k arms, has a number that is no probability; note it."""
+    """Whether an action probability is outside of [0, 1]; describe it in ``fault``."""
     if 0.0 <= probability <= _ONE:
         return False
     _note(fault, _PROBABILITY, arm, clock, offer, k)
@@ -114,7 +115,7 @@ def is_probability_refused(
 
 
 def raise_fault(fault: Fault, policy: object) -> None:
-    """Say what is wrong with a choice, if anything is."""
+    """Raise ValueError if a choice was invalid."""
     code, arm, t, start, stop, wake = fault.found.tolist()
     if code == 0:
         return

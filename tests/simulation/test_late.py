@@ -13,8 +13,8 @@ from sightline.core.clock import Clock
 from sightline.core.model import Model
 from sightline.policies.base import Choice, Policy, Supports, register_policy
 from sightline.problems.delays import delay_text, valid_delay
-from tests.engine.test_simulate import identical
 from tests.marks import thorough, without_compilation
+from tests.simulation.test_simulate import identical
 from tests.two_views import two_views
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)

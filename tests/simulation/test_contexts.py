@@ -6,11 +6,11 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS, block
 from sightline.core.clock import FAR, clock_at
-from sightline.engine.arrivals import _play, commit, next_rows
-from sightline.engine.loop import context_stream
-from sightline.engine.tape import blank_tape
 from sightline.policies.base import best_of
 from sightline.problems.base import Arrivals
+from sightline.simulation.arrivals import _play, commit, next_rows
+from sightline.simulation.loop import context_stream
+from sightline.simulation.recorder import new_recorder
 from tests.marks import thorough
 from tests.naive import Array
 from tests.naive_contexts import contexts_drawn
@@ -70,10 +70,10 @@ def _split(rounds: float, exact: bool, seed: int) -> Array:
     arrivals = PROBLEM.arrivals()
     assert isinstance(arrivals, Arrivals)
     arrivals.bests[:] = [0, 2, 5]
-    tape = blank_tape((clock_at(10),), PROBLEM.k)
+    recorder = new_recorder((clock_at(10),), PROBLEM.k)
     rng = np.random.default_rng(seed)
-    _play(arrivals, tape, block(2, 5, 1), 2, rounds, 1.0, exact, rng)
-    return tape.pulls
+    _play(arrivals, recorder, block(2, 5, 1), 2, rounds, 1.0, exact, rng)
+    return recorder.pulls
 
 
 def test_rounds_of_a_commitment_are_split_by_a_multinomial_draw() -> None:
@@ -94,14 +94,14 @@ def test_beyond_counting_the_shares_are_the_probabilities() -> None:
 
 def test_checkpoints_on_the_way() -> None:
     state = sl.IDS().start(PROBLEM.model)
-    tape = blank_tape(tuple(map(clock_at, (3, 10, 50))), PROBLEM.k)
+    recorder = new_recorder(tuple(map(clock_at, (3, 10, 50))), PROBLEM.k)
     arrivals, rng = PROBLEM.arrivals(), np.random.default_rng(0)
     offer = block(5, 6, 2)
-    after = commit(arrivals, tape, state, clock_at(2), offer, 5, clock_at(40), rng)
+    after = commit(arrivals, recorder, state, clock_at(2), offer, 5, clock_at(40), rng)
     assert after.t == 40
-    assert tape.next_mark[0] == 2
-    assert tape.recorded_pulls.sum(axis=1).tolist() == [2.0, 9.0, 0.0]
-    assert tape.pulls.sum() == 38.0
+    assert recorder.next_checkpoint[0] == 2
+    assert recorder.recorded_pulls.sum(axis=1).tolist() == [2.0, 9.0, 0.0]
+    assert recorder.pulls.sum() == 38.0
 
 
 @pytest.mark.slow

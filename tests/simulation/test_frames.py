@@ -7,8 +7,8 @@ import pytest
 
 import sightline as sl
 from sightline.core.likelihood.families import Likelihood
-from sightline.engine import frames as module
-from sightline.engine.frames import record_frames
+from sightline.simulation import frames as module
+from sightline.simulation.frames import record_frames
 from tests.marks import without_compilation
 from tests.own_policies import arms_played
 

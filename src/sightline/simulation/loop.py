@@ -2,12 +2,12 @@
 
 In every round
 
-1. the world draws an action set (:mod:`sightline.engine.arrivals`),
+1. the world draws an action set (:mod:`sightline.simulation.arrivals`),
 2. the policy chooses an arm and says until when the choice holds,
 3. either the policy explores: the world draws an outcome Y_x theta* + noise; or the policy commits:
    the clock jumps to the end of the commitment,
 4. the policy learns the outcomes that have become known, without a delay the one just drawn
-   (:mod:`sightline.engine.pending`).
+   (:mod:`sightline.simulation.pending`).
 
 One loop serves all cases.  It is compiled and cached per policy, noise and source of arms; where
 one of these is plain Python, the same loop runs in the interpreter.  ``walk`` takes the same steps
@@ -25,10 +25,6 @@ from numpy.typing import NDArray
 from sightline.core.action_set import ALL_ARMS, ActionSet
 from sightline.core.clock import Clock, clock_at, is_before, tick
 from sightline.core.persistence import State
-from sightline.engine.arrivals import commit, next_rows, note_loss
-from sightline.engine.choices import is_refused, no_fault, raise_fault
-from sightline.engine.pending import Pending, add, is_due, remove_first
-from sightline.engine.tape import Tape, explore
 from sightline.jit import (
     callable_for,
     compiled,
@@ -41,6 +37,10 @@ from sightline.policies.base import Choice, choose, decided, update
 from sightline.problems.base import Problem, World
 from sightline.problems.delays import DelayKind, told_after
 from sightline.problems.noise import draw
+from sightline.simulation.arrivals import commit, count_regret, next_rows
+from sightline.simulation.choices import is_refused, no_fault, raise_fault
+from sightline.simulation.pending import Pending, add, is_due, remove_first
+from sightline.simulation.recorder import Recorder, explore
 from sightline.validation import integer
 
 __all__ = [
@@ -72,7 +72,7 @@ def _advance(
     state: State,
     world: World,
     clock: Clock,
-    tape: Tape,
+    recorder: Recorder,
     pending: Pending,
     decisions: np.random.Generator,
     noise: np.random.Generator,
@@ -83,9 +83,9 @@ def _advance(
     """Ask the policy until all checkpoints are recorded, at most so many times; return the clock.
 
     As a plain tuple: see ``generic``.  It ends early where there is no space for another outcome,
-    and at an invalid choice, which ``tape.fault`` describes.
+    and at an invalid choice, which ``recorder.fault`` describes.
     """
-    marks, k = tape.mark_t.shape[0], tape.pulls.shape[0]
+    marks, k = recorder.checkpoint_t.shape[0], recorder.pulls.shape[0]
     delayed = pending.delay.kind != DelayKind.NONE
     for _ in range(questions):
         if pending.size[0] == pending.told.shape[0]:
@@ -93,23 +93,23 @@ def _advance(
         start, stop, context = next_rows(world.arrivals, state, contexts)
         offer = ActionSet(start, stop, world.arrivals.no_mask, context)
         choice = choose(state, clock, offer, decisions)
-        if is_refused(tape.fault, choice, clock, offer, k):
+        if is_refused(recorder.fault, choice, clock, offer, k):
             break
         asked, arm, wake = clock, choice.arm, choice.wake
         explores = not is_before(clock, wake)
         if not explores:
             if pending.size[0] > 0 and pending.told[0] + 1 < wake.t:
                 wake = Clock(pending.told[0] + 1, np.nan)  # the next outcome may change its mind
-            clock = commit(world.arrivals, tape, state, clock, offer, arm, wake, contexts)
-            if tape.fault.found[0] != 0:
+            clock = commit(world.arrivals, recorder, state, clock, offer, arm, wake, contexts)
+            if recorder.fault.found[0] != 0:
                 break
         else:
             _observe(world, pending, arm, noise)
             if delayed:
                 add(pending, told_after(pending.delay, clock.t, delays), clock.t, arm)
                 decided(state, clock, arm)
-            note_loss(world.arrivals, tape, arm)
-            clock = explore(tape, arm, clock)
+            count_regret(world.arrivals, recorder, arm)
+            clock = explore(recorder, arm, clock)
         # One call of update serves both cases, since each call compiles to a copy of it.  Without
         # delay the queue stays empty, and the outcome stands in its first row.
         learns = explores and not delayed
@@ -120,7 +120,7 @@ def _advance(
             if delayed:
                 remove_first(pending)
             learns = False
-        if tape.next_mark[0] == marks:
+        if recorder.next_checkpoint[0] == marks:
             break
     return clock.t, clock.log_t
 
@@ -185,7 +185,7 @@ class Step(NamedTuple):
 
 
 def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> Iterator[Step]:
-    """Take the steps of ``simulate`` with this seed one by one, for ever.
+    """Take the steps of ``simulate`` with this seed one by one, without end.
 
     Between two steps ``state`` is what the choice was made from; it learns when the next step is
     asked for.

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.engine.loop import streams
 from sightline.jit import interpreted
+from sightline.simulation.loop import streams
 from tests.marks import thorough, without_compilation
 from tests.own_policies import REWARDS, EpsilonGreedy, Restless, Stubborn, arms_played
 
@@ -156,7 +156,7 @@ def test_a_policy_in_plain_numpy_runs_through_the_same_engine() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_compiled_and_interpreted_loops_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sightline.engine import loop, simulate
+    from sightline.simulation import loop, simulate
 
     compiled = sl.simulate(EOO, sl.LinUCB(), 300, seed)
     monkeypatch.setattr(simulate, "loop_for", lambda *_: interpreted(loop._advance))

@@ -11,8 +11,8 @@ import pytest
 
 import sightline as sl
 from sightline.core.clock import FAR
-from sightline.engine.loop import walk
 from sightline.engine.settling import settle
+from sightline.simulation.loop import walk
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, seed=3)
 CONTEXTS = sl.ContextualBandit([np.eye(2), -np.eye(2), np.ones((1, 2))], [1.0, 0.5])

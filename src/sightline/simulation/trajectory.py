@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, is_before, log_round
 from sightline.core.gains import INFORMATION
-from sightline.engine.checkpoints import round_array, valid_checkpoints
-from sightline.engine.loop import walk
 from sightline.jit import compiled
 from sightline.policies.base import update
 from sightline.policies.bayesian_ids import (
@@ -27,6 +25,8 @@ from sightline.policies.bayesian_ids import (
 from sightline.policies.ids import IDS, IDSState, ids_distribution
 from sightline.policies.reports import compare_to_best
 from sightline.problems.bandit import LinearBandit
+from sightline.simulation.checkpoints import round_array, valid_checkpoints
+from sightline.simulation.loop import walk
 from sightline.validation import entries, instance, integer, one_of
 
 __all__ = ["GainTrajectory", "RatioTrajectory", "information_gains", "information_ratios"]

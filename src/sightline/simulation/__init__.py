@@ -1,0 +1,1 @@
+"""Simulations: one run of a policy on a problem, to any horizon."""
