@@ -66,7 +66,7 @@ from sightline.core.consistency import indices, invariant
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.unregularised import (
-    Members,
+    Span,
     next_outside,
     note_played,
     span,
@@ -93,7 +93,7 @@ class OAMState(NamedTuple):
     estimate: LeastSquares
     level: Threshold
     goal: Target
-    played: Any  # Members or Span: arms of the first rounds
+    played: Span  # arms of the first rounds
     forced_exploration: float  # nan for 1 / log log t
     explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
     explorations: NDArray[np.int64]  # (1,): exploration rounds before
@@ -162,7 +162,7 @@ class OAM(Policy):
             estimate=estimate,
             level=threshold(self.horizon, self.constant, d, model.noise_std),
             goal=target(weights, self.determinant_growth, contexts),
-            played=Members(members) if contexts is None else span(d, len(members)),
+            played=span(d, len(members), members if contexts is None else None),
             forced_exploration=math.nan if isinstance(rate, str) else float(rate),
             explores=np.zeros(1, dtype=np.int64),
             explorations=np.zeros(1, dtype=np.int64),

@@ -27,10 +27,9 @@ from sightline.core.estimation.estimate import LeastSquares, weighted_table
 from sightline.core.estimation.least_squares import least_squares, refresh
 from sightline.core.model import Model
 from sightline.core.persistence import persists
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 
 __all__ = [
-    "Members",
     "Span",
     "first_unplayed",
     "forget",
@@ -73,19 +72,13 @@ def first_unplayed(estimate: LeastSquares, arms: NDArray[np.int64], times: float
     return -1
 
 
-@persists()
-class Members(NamedTuple):
-    """Arms to be played first, where all arms are on offer in every round."""
-
-    members: NDArray[np.int64]  # (r,)
-
-
 @persists("basis", "rank")
 class Span(NamedTuple):
-    """The span of the arms played so far, where contexts come as they like."""
+    """The arms to be played first: members of a spanner, or what is outside the span so far."""
 
+    members: NDArray[np.int64]  # (r,) where all arms are on offer in every round, otherwise none
     basis: NDArray[np.float64]  # (d, d): the first ``rank`` rows are orthonormal
-    rank: NDArray[np.int64]  # (1,)
+    rank: NDArray[np.int64]  # (1,): of the arms played so far, where contexts come as they like
     most: int  # rank of all arms
     residual: NDArray[np.float64]  # scratch (d,)
 
@@ -99,44 +92,26 @@ def _check(played: Span, name: str) -> None:
         raise ValueError(f"{name}.basis must have orthonormal rows")
 
 
-def span(d: int, most: int) -> Span:
-    """Span of nothing, in d coordinates; of all arms it has the dimension ``most``."""
-    return Span(np.zeros((d, d)), np.zeros(1, dtype=np.int64), most, np.zeros(d))
+def span(d: int, most: int, members: NDArray[np.int64] | None = None) -> Span:
+    """Span of nothing, in d coordinates; of all arms it has the dimension ``most``.
+
+    With ``members`` these are played first.
+    """
+    first = np.zeros(0, dtype=np.int64) if members is None else members
+    return Span(first, np.zeros((d, d)), np.zeros(1, dtype=np.int64), most, np.zeros(d))
 
 
-@generic
-def spans(played: Any) -> bool:
+@compiled
+def spans(played: Span) -> bool:
     """Whether every arm is in the span of those played, once none on offer is outside."""
-    raise TypeError(f"{type(played).__name__} does not say which arms were played")
+    return bool(played.members.shape[0] > 0 or played.rank[0] == played.most)
 
 
-@spans.register(Members)
 @compiled
-def _members_span(played: Members) -> bool:
-    return True
-
-
-@spans.register(Span)
-@compiled
-def _rank_is_full(played: Span) -> bool:
-    return bool(played.rank[0] == played.most)
-
-
-@generic
-def next_outside(played: Any, estimate: LeastSquares, offer: Any) -> int:
+def next_outside(played: Span, estimate: LeastSquares, offer: Any) -> int:
     """Arm on offer to be played for the sake of the span; -1 if there is none."""
-    raise TypeError(f"{type(played).__name__} does not say which arms were played")
-
-
-@next_outside.register(Members)
-@compiled
-def _next_member(played: Members, estimate: LeastSquares, offer: Any) -> int:
-    return first_unplayed(estimate, played.members, 1.0)
-
-
-@next_outside.register(Span)
-@compiled
-def _farthest_outside(played: Span, estimate: LeastSquares, offer: Any) -> int:
+    if played.members.shape[0] > 0:
+        return first_unplayed(estimate, played.members, 1.0)
     farthest, largest = -1, math.sqrt(estimate.regulariser)
     if spans(played):
         return farthest
@@ -168,21 +143,9 @@ def _write_residual(played: Span, row: NDArray[np.float64]) -> float:
     return math.sqrt(norm)
 
 
-@generic
-def note_played(played: Any, estimate: LeastSquares, arm: int) -> None:
+@compiled
+def note_played(played: Span, estimate: LeastSquares, arm: int) -> None:
     """Take note that an arm was played and its outcome learned."""
-    raise TypeError(f"{type(played).__name__} does not say which arms were played")
-
-
-@note_played.register(Members)
-@compiled
-def _pulls_tell(played: Members, estimate: LeastSquares, arm: int) -> None:
-    pass
-
-
-@note_played.register(Span)
-@compiled
-def _extend(played: Span, estimate: LeastSquares, arm: int) -> None:
     if spans(played):
         return
     norm = _write_residual(played, estimate.arms.rewards[arm])
