@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.nearest_point import SOLVED, Projection, project_cell, projection
+from sightline.core.projections import SOLVED, Projection, project_cell, projection
 from sightline.jit import uncached
 
 Array = NDArray[np.float64]

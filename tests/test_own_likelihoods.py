@@ -14,8 +14,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import gammaln
 
 import sightline as sl
-from sightline.core.alternatives.comparison import compare
-from sightline.core.alternatives.law_half_spaces import half_spaces_for
+from sightline.core.alternatives import compare, half_spaces_for
 from sightline.core.estimation.least_squares import best_arm, least_squares, observe
 from sightline.core.likelihood.laws import divergence, excess, variance_of
 from sightline.core.model import bandit_model

@@ -16,7 +16,6 @@ from sightline.core.action_set import first_largest_offered as first_largest_off
 from sightline.core.action_set import is_offered as is_offered
 from sightline.core.action_set import nth_offered as nth_offered
 from sightline.core.action_set import number_offered as number_offered
-from sightline.core.alternatives.parameter_set import Polytope as Polytope
 from sightline.core.clock import Clock as Clock
 from sightline.core.clock import never as never
 from sightline.core.clock import tick as tick
@@ -34,6 +33,7 @@ from sightline.core.likelihood.families import Likelihood as Likelihood
 from sightline.core.likelihood.families import Poisson as Poisson
 from sightline.core.likelihood.laws import register_likelihood as register_likelihood
 from sightline.core.model import Model as Model
+from sightline.core.parameter_set import Polytope as Polytope
 from sightline.engine.contexts import contexts as contexts
 from sightline.engine.decisions import ClosedDecisionError as ClosedDecisionError
 from sightline.engine.decisions import Decision as Decision

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sightline.core.action_set import ALL_ARMS
-from sightline.core.alternatives.comparison import (
+from sightline.core.alternatives import (
     BLOCK,
     Comparison,
     compare,
+    half_spaces,
     shifts,
     write_shifts,
 )
-from sightline.core.alternatives.half_spaces import half_spaces
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, least_squares, observe
 from sightline.core.gains import Round, learning_rate_rule, workspace

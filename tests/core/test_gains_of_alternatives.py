@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.action_set import ALL_ARMS
-from sightline.core.alternatives.comparison import BLOCK
-from sightline.core.alternatives.projections import projections
+from sightline.core.alternatives import BLOCK
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, least_squares, update_seen_widths
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.gains import INFORMATION, NEGLIGIBLE_WEIGHT, Round, information_gains
 from sightline.core.gaps import optimistic_arm
 from sightline.core.model import Model, bandit_model
+from sightline.core.projections import projections
 from tests import naive, naive_observations
 from tests.core.helpers import random_fed, round_of, shifts_of
 from tests.core.observations import Told, random_told, told

@@ -9,7 +9,7 @@ import pytest
 
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
-from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
+from sightline.core.alternatives import LawHalfSpaces
 from sightline.core.clock import clock_at
 from sightline.core.likelihood.laws import GAUSSIAN
 from sightline.core.model import bandit_model

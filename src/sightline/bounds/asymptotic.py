@@ -45,7 +45,7 @@ from sightline.bounds.of_laws import law_certificate
 from sightline.bounds.within_polytope import solve_within
 from sightline.core.allocation.program import MOST_STEPS, optimal_shares
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
-from sightline.core.alternatives.parameter_set import Polytope
+from sightline.core.parameter_set import Polytope
 from sightline.problems.table import TableProblem
 from sightline.validation import number, shown
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sightline.bounds.geometry import ProblemView
 from sightline.bounds.within_polytope import cutting_planes
 from sightline.core.allocation.program import MOST_STEPS, optimal_game_shares
-from sightline.core.alternatives.nearest_point import INFEASIBLE, project_rows, projection
+from sightline.core.projections import INFEASIBLE, project_rows, projection
 
 __all__ = ["solve_game"]
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.nearest_point import INFEASIBLE, project_rows, projection
+from sightline.core.projections import INFEASIBLE, project_rows, projection
 
 __all__ = ["cover", "cutting_planes", "solve_within"]
 

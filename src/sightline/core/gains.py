@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, withhold
-from sightline.core.alternatives.comparison import (
+from sightline.core.alternatives import (
     Comparison,
     Shifts,
     locate_alternatives,
@@ -54,7 +54,7 @@ from sightline.core.estimation.estimate import (
 )
 from sightline.core.estimation.least_squares import update_seen_widths
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.linalg.vectors import inner_product, inner_products, multiply_symmetric
+from sightline.core.linalg import inner_product, inner_products, multiply_symmetric
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic, guarded, is_ours
 from sightline.jit.guards import wrong_numbers

@@ -33,7 +33,7 @@ from sightline.core.action_set import ActionSet, first_largest_offered
 from sightline.core.estimation.estimate import LeastSquares, reward_of
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.gains import Round, guard_weights
-from sightline.core.linalg.vectors import inner_products, multiply_symmetric
+from sightline.core.linalg import inner_products, multiply_symmetric
 from sightline.jit import compiled, generic
 
 __all__ = [

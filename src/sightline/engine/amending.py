@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import refresh
-from sightline.core.linalg.cholesky import solve_transposed
+from sightline.core.linalg import solve_transposed
 from sightline.core.posterior.gaussian import Posterior
 from sightline.core.posterior.laplace import Fitted, follow_fit
 from sightline.engine.changes import Table

@@ -41,7 +41,7 @@ from sightline.core.clock import Clock
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import FixedBeta
 from sightline.core.estimation.least_squares import show_arms
-from sightline.core.linalg.vectors import draw_index
+from sightline.core.linalg import draw_index
 from sightline.core.model import Model
 from sightline.core.persistence import State
 from sightline.core.ratio import Mixture

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sightline.core.alternatives.parameter_set import Polytope
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import FixedBeta, LogLog
+from sightline.core.parameter_set import Polytope
 from sightline.core.unknown import described_fields
 from sightline.policies.base import Policy
 from sightline.policies.bayesian_ids import BayesianIDS as BayesianIDS

@@ -37,8 +37,13 @@ from sightline.core.action_set import (
     first_largest_offered,
     withhold,
 )
-from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives import (
+    Comparison,
+    HalfSpaces,
+    compare,
+    half_spaces,
+    restrict_alternatives,
+)
 from sightline.core.clock import Clock, is_before, tick
 from sightline.core.confidence.rules import local_beta, next_exploration
 from sightline.core.estimation.context_distribution import (

@@ -27,15 +27,14 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.allocation.target import Target, find_allocation, target
-from sightline.core.alternatives.comparison import compare
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives import HalfSpaces, compare, half_spaces
 from sightline.core.clock import FAR, Clock, never
 from sightline.core.confidence.rules import SMALLEST_HORIZON
 from sightline.core.consistency import indices, invariant, whole, within
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, observe
 from sightline.core.estimation.unregularised import unregularised
-from sightline.core.linalg.vectors import equal_rows
+from sightline.core.linalg import equal_rows
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart

@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.target import Target, find_allocation, target
-from sightline.core.alternatives.comparison import compare
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives import HalfSpaces, compare, half_spaces
 from sightline.core.clock import Clock, never
 from sightline.core.confidence.rules import (
     Threshold,

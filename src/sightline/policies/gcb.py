@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.allocation.observers import next_of_sweep, sweeping
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round, never
 from sightline.core.confidence.rules import global_beta, next_exploration, register_confidence
 from sightline.core.estimation.estimate import LeastSquares

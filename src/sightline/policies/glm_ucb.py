@@ -33,8 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered
-from sightline.core.alternatives.half_spaces import HalfSpaces
-from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import global_beta, valid_regulariser

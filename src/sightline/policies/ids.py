@@ -21,7 +21,7 @@ with the optimistic term for all arms or for the UCB arm; not to the other gains
 
 Clicks and counts: the same algorithm with divergences in place of squared distances; for normal
 rewards the two are the same.  Alternatives are nearest in log-likelihood
-(:mod:`sightline.core.alternatives.law_half_spaces`).  The gain is
+(:mod:`sightline.core.alternatives`).  The gain is
 sum_z q(z) (sqrt(2 d(x, z)) + sqrt(beta) w(x))^2 / 2, with the divergence d(x, z) of the outcomes of
 x under nu-hat(z) and the width w(x) of an outcome by the curvature at theta-hat.  Gaps are those of
 mean rewards.  The exploitation test is proven right: it compares a likelihood ratio with a
@@ -45,11 +45,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, first_largest_offered, withhold
-from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
-from sightline.core.alternatives.half_spaces import HalfSpaces
-from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
-from sightline.core.alternatives.parameter_set import Polytope
-from sightline.core.alternatives.projections import Projections, projections
+from sightline.core.alternatives import (
+    Comparison,
+    HalfSpaces,
+    LawHalfSpaces,
+    compare,
+    half_spaces_for,
+    restrict_alternatives,
+)
 from sightline.core.clock import Clock, first_after, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
@@ -73,6 +76,8 @@ from sightline.core.gains import (
 )
 from sightline.core.gaps import GAPS, gap_estimates, optimistic_arm
 from sightline.core.model import Model
+from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Projections, projections
 from sightline.core.ratio import SAMPLING, Mixture, least_ratio
 from sightline.jit import compiled
 from sightline.policies.base import (

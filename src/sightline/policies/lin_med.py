@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import number_offered, withhold
 from sightline.core.allocation.design import Design, design, optimal_design
-from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (

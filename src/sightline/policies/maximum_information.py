@@ -27,8 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
@@ -40,7 +39,7 @@ from sightline.core.confidence.rules import (
 )
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.gains import gains_along, log_det_gains, write_widest
-from sightline.core.linalg.vectors import first_largest
+from sightline.core.linalg import first_largest
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled

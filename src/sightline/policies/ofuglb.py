@@ -41,8 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered, is_offered
-from sightline.core.alternatives.half_spaces import HalfSpaces
-from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.likelihood_set import (
     LikelihoodSet,
@@ -61,7 +60,7 @@ from sightline.core.confidence.rules import (
 from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.likelihood.laws import slope
-from sightline.core.linalg.vectors import norm
+from sightline.core.linalg import norm
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic

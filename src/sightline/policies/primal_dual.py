@@ -27,8 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sightline.core.action_set import ActionSet, withhold
-from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from sightline.core.action_set import first_largest_offered
-from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
+from sightline.core.alternatives import Comparison, compare, restrict_alternatives
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import leave_out
 from sightline.core.confidence.rules import (

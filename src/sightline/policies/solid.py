@@ -48,8 +48,7 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import withhold
 from sightline.core.allocation.proportions import Sampling, information_rates, sampling
-from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import HalfSpaces, half_spaces
+from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.confidence.rules import (
@@ -70,7 +69,7 @@ from sightline.core.estimation.context_distribution import (
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import observe
 from sightline.core.estimation.noise import noise_variance
-from sightline.core.linalg.vectors import norm
+from sightline.core.linalg import norm
 from sightline.core.model import Model
 from sightline.core.persistence import persists, state_version
 from sightline.jit import compiled

@@ -76,9 +76,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, first_largest_offered, is_offered
-from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import context_of_arm, rival_of
-from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
+from sightline.core.alternatives import (
+    Comparison,
+    LawHalfSpaces,
+    context_of_arm,
+    half_spaces_for,
+    rival_of,
+)
 from sightline.core.clock import Clock, first_after, is_before, log_round
 from sightline.core.confidence.log_det import LogDet
 from sightline.core.consistency import invariant, whole
@@ -275,9 +279,8 @@ class Stakes(Policy):
             estimate=estimate,
             confidence=confidence,
             alternatives=now.alternatives if by_law[0] is None else half_spaces_for(estimate),
-            randomised=self.randomised,
             guard=float(self.guard),
-            due=nothing_scheduled(),
+            due=nothing_scheduled() if self.randomised else None,
             open_decisions=_no_open_decisions(estimate, bool(model.stream)),
             now=now,
             expected=foreseen(estimate),
@@ -349,9 +352,8 @@ class StakesState(NamedTuple):
     estimate: LeastSquares
     confidence: Any
     alternatives: Any  # for reports: those of ``now``, or by the likelihood of the rewards
-    randomised: bool
     guard: float
-    due: ScheduledExploration  # the next exploration of a commitment; the randomised form only
+    due: Any  # ScheduledExploration of a commitment; None in the deterministic form
     open_decisions: OpenDecisions
     now: Losses  # under ``expected``
     expected: Foreseen  # the estimate with all open decisions told
@@ -460,9 +462,8 @@ def exploration(state: StakesState, offer: Any) -> Exploration:
     log_probability = math.log(probability) if probability > 0.0 else -math.inf
     found = Exploration(first, arm, log_probability, False, -math.inf)
     estimate = state.estimate
-    silent = estimate.arms.observations.silent[
-        now.best
-    ]  # no outcome of it would bring the next test
+    # no outcome of a silent arm would bring the next test
+    silent = estimate.arms.observations.silent[now.best]
     lasting = state.now.frequencies.kind != SAMPLED  # of others it is not known what comes
     often = estimate.learned.rounds[0] % _TEST_EVERY != 0 and not silent
     if largest < _RARE and not often and lasting:
@@ -535,10 +536,13 @@ def _commitment(
 
 @compiled
 def _choose_randomised(
-    state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator
+    due: ScheduledExploration,
+    state: StakesState,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
 ) -> Choice:
     """Follow the commitment that was drawn, or draw."""
-    due = state.due
     if due.t[0] > 0 and offer.mask.shape[0] == 0:
         best = first_largest_offered(offer, state.estimate.arms.means)
         choice = play_scheduled(due, best, clock, offer)
@@ -612,9 +616,28 @@ def _committed_until(now: ExpectedLoss, limit: ExpectedLoss, price: float) -> fl
 def choose_stakes(state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Choose by the form that is configured."""
     note_action_set(state.now.frequencies, offer, state.estimate, rng)
-    if state.randomised:
-        return _choose_randomised(state, clock, offer, rng)
-    return _choose_deterministic(state, clock, offer)
+    return _choose(state.due, state, clock, offer, rng)
+
+
+# Of the two forms only the one in use is compiled: ``due`` tells which by its type.
+@compiled
+def _choose(
+    due: ScheduledExploration | None,
+    state: StakesState,
+    clock: Clock,
+    offer: Any,
+    rng: np.random.Generator,
+) -> Choice:
+    if due is None:
+        return _choose_deterministic(state, clock, offer)
+    return _choose_randomised(due, state, clock, offer, rng)
+
+
+@compiled
+def _forget(due: ScheduledExploration | None) -> None:
+    """Drop what was scheduled with less data."""
+    if due is not None:
+        cancel(due)
 
 
 @compiled
@@ -622,7 +645,7 @@ def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> N
     """Learn from an outcome."""
     learn(state, clock, arm, outcome)
     _close(state.open_decisions, state.estimate, arm)
-    cancel(state.due)
+    _forget(state.due)
 
 
 @compiled
@@ -643,14 +666,14 @@ def open_stakes(state: StakesState, clock: Clock, arm: int) -> None:
         _add_square(decisions.gram, estimate.arms.rewards[arm], 1.0)
     else:
         decisions.pulls[arm] += 1.0
-    cancel(state.due)
+    _forget(state.due)
 
 
 @compiled
 def drop_stakes(state: StakesState, clock: Clock, arm: int) -> None:
     """Stop counting on an outcome that will never come."""
     _close(state.open_decisions, state.estimate, arm)
-    cancel(state.due)
+    _forget(state.due)
 
 
 @compiled
@@ -743,15 +766,21 @@ def stakes_probabilities(
     probabilities: NDArray[np.float64],
 ) -> None:
     """Write the probability of every arm."""
-    if state.randomised:
-        found = exploration(state, offer)
-        best, arm, probability = found.best, found.arm, math.exp(found.log_probability)
-        if not is_offered(offer, arm):
-            arm, probability = best, 0.0
-    else:
-        best = _choose_deterministic(state, clock, offer).arm
-        arm, probability = best, 0.0
-    spread(Mixture(best, arm, probability, 0.0), probabilities)
+    spread(_mixture(state.due, state, clock, offer), probabilities)
+
+
+@compiled
+def _mixture(
+    due: ScheduledExploration | None, state: StakesState, clock: Clock, offer: Any
+) -> Mixture:
+    """Two arms, and the probability of the second."""
+    if due is None:
+        arm = _choose_deterministic(state, clock, offer).arm
+        return Mixture(arm, arm, 0.0, 0.0)
+    found = exploration(state, offer)
+    if not is_offered(offer, found.arm):
+        return Mixture(found.best, found.best, 0.0, 0.0)
+    return Mixture(found.best, found.arm, math.exp(found.log_probability), 0.0)
 
 
 register_policy(

@@ -15,7 +15,7 @@ import numpy as np
 
 from sightline.core.action_set import ActionSet
 from sightline.core.clock import FAR, Clock, is_before, rounds_between, tick
-from sightline.core.linalg.vectors import first_above
+from sightline.core.linalg import first_above
 from sightline.core.persistence import State
 from sightline.jit import compiled
 from sightline.policies.base import best_of, show

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.allocation.proportions import Sampling, information_rates, sampling
-from sightline.core.alternatives.half_spaces import half_spaces
+from sightline.core.alternatives import half_spaces
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm, least_squares
 from sightline.core.model import bandit_model

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from sightline.core.alternatives.comparison import compare, locate_alternatives
-from sightline.core.alternatives.half_spaces import half_spaces
+from sightline.core.alternatives import compare, half_spaces, locate_alternatives
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import least_squares
 from sightline.core.model import bandit_model

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from sightline.core.alternatives.comparison import compare
-from sightline.core.alternatives.half_spaces import half_spaces
-from sightline.core.alternatives.law_half_spaces import LawHalfSpaces, half_spaces_for
+from sightline.core.alternatives import LawHalfSpaces, compare, half_spaces, half_spaces_for
 from sightline.core.estimation.least_squares import best_arm, least_squares, observe
 from sightline.core.likelihood.laws import POISSON
 from sightline.core.model import bandit_model

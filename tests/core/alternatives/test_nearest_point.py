@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.alternatives.nearest_point import (
+from sightline.core.projections import (
     INFEASIBLE,
     SOLVED,
     UNFINISHED,

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.alternatives.comparison import Comparison, locate_alternatives
-from sightline.core.alternatives.half_spaces import half_spaces
-from sightline.core.alternatives.parameter_set import Polytope
-from sightline.core.alternatives.projections import Projections, projections
+from sightline.core.alternatives import Comparison, half_spaces, locate_alternatives
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import best_arm
+from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Projections, projections
 from tests import naive
 from tests.core.helpers import Fed, compare_to_best, fed, random_data, random_fed, shifts_of
 from tests.marks import without_compilation

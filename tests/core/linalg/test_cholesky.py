@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
+from sightline.core.linalg import rank_one_update, solve, solve_transposed
 from tests.naive import Array
 
 seeds = st.integers(0, 2**32 - 1)

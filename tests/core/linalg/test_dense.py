@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.linalg.dense import (
+from sightline.core.linalg import (
     add_gram,
     apply,
     apply_transposed,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sightline.core.linalg.vectors import (
+from sightline.core.linalg import (
     draw_index,
     inner_products,
     multiply,

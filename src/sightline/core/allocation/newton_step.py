@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.linalg.dense import (
+from sightline.core.linalg import (
     add_gram,
     apply,
     apply_transposed,

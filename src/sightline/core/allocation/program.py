@@ -51,8 +51,7 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.newton_step import Program, direction, newton_system, square_vectors
 from sightline.core.allocation.reduced_points import costly_arms, reduced_points
-from sightline.core.linalg.cholesky import factorise, solve_transposed
-from sightline.core.linalg.dense import add_gram
+from sightline.core.linalg import add_gram, factorise, solve_transposed
 from sightline.jit import compiled_apart
 
 __all__ = [

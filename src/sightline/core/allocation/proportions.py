@@ -26,11 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.comparison import Comparison
-from sightline.core.alternatives.half_spaces import rival_of
+from sightline.core.alternatives import Comparison, rival_of
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.linalg.cholesky import rank_one_update, solve, solve_transposed
-from sightline.core.linalg.vectors import norm
+from sightline.core.linalg import norm, rank_one_update, solve, solve_transposed
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 

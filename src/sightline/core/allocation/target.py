@@ -36,7 +36,7 @@ from sightline.core.action_set import (
 from sightline.core.allocation.program import cheapest_allocation
 from sightline.core.consistency import indices, invariant, may_hold, within
 from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.linalg.vectors import equal_rows, first_largest
+from sightline.core.linalg import equal_rows, first_largest
 from sightline.core.model import Contexts, starts_of
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart

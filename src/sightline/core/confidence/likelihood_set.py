@@ -27,12 +27,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives.law_half_spaces import expand_loss
+from sightline.core.alternatives import expand_loss
 from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit, reward_of
 from sightline.core.estimation.noise import noise_variance
 from sightline.core.likelihood.laws import divergence, slope
-from sightline.core.linalg.cholesky import solve, solve_transposed
-from sightline.core.linalg.vectors import inner_product, inner_products
+from sightline.core.linalg import inner_product, inner_products, solve, solve_transposed
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 

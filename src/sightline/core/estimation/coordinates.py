@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.linalg.cholesky import rank_one_update, solve
+from sightline.core.linalg import rank_one_update, solve
 from sightline.jit import compiled
 
 __all__ = ["basis_of_differences", "span_of", "spanning_coordinates"]

@@ -36,8 +36,7 @@ from sightline.core.consistency import invariant, positive, whole, within
 from sightline.core.estimation.coordinates import spanning_coordinates
 from sightline.core.estimation.noise import Noise
 from sightline.core.likelihood.laws import divergence, mean_of
-from sightline.core.linalg.cholesky import solve, solve_transposed
-from sightline.core.linalg.vectors import inner_products, triangle_products
+from sightline.core.linalg import inner_products, solve, solve_transposed, triangle_products
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit, SeveralRows, StreamData
 from sightline.core.estimation.least_squares import note_information
-from sightline.core.linalg.cholesky import factorise, solve, solve_transposed
-from sightline.core.linalg.vectors import inner_products, multiply
+from sightline.core.linalg import factorise, inner_products, multiply, solve, solve_transposed
 from sightline.core.persistence import computed
 from sightline.jit import compiled
 

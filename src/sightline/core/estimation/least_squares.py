@@ -41,13 +41,14 @@ from sightline.core.estimation.law_stream import normal_equivalent
 from sightline.core.estimation.likelihood import fit
 from sightline.core.estimation.noise import Noise, known_noise, note_error, weak_guess
 from sightline.core.likelihood.laws import information
-from sightline.core.linalg.cholesky import rank_one_update, solve
-from sightline.core.linalg.vectors import (
+from sightline.core.linalg import (
     first_largest,
     inner_product,
     inner_products,
     multiply,
     multiply_symmetric,
+    rank_one_update,
+    solve,
     squared_norms,
 )
 from sightline.core.model import Model, check_signal

@@ -50,8 +50,13 @@ from sightline.core.estimation.estimate import (
     recompute_arms,
 )
 from sightline.core.likelihood.laws import clear_of_edges, curvature, excess, information, slope
-from sightline.core.linalg.cholesky import factorise, rank_one_update, solve, solve_transposed
-from sightline.core.linalg.vectors import inner_products
+from sightline.core.linalg import (
+    factorise,
+    inner_products,
+    rank_one_update,
+    solve,
+    solve_transposed,
+)
 from sightline.jit import compiled
 
 __all__ = ["fit", "whiten_descent", "write_factor"]

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet
-from sightline.core.linalg.cholesky import solve_transposed
+from sightline.core.linalg import solve_transposed
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import Posterior, noise_unit, posterior_mean
 from sightline.jit import compiled, generic

@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered
-from sightline.core.linalg.cholesky import solve_transposed
-from sightline.core.linalg.vectors import norm
+from sightline.core.linalg import norm, solve_transposed
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells
 from sightline.core.posterior.joint import joint_law

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from sightline.core.action_set import first_largest_offered
 from sightline.core.consistency import invariant, positive, within
 from sightline.core.estimation.noise import Noise, known_noise, note_error, variance_of
-from sightline.core.linalg.cholesky import rank_one_update, solve
-from sightline.core.linalg.vectors import inner_products
+from sightline.core.linalg import inner_products, rank_one_update, solve
 from sightline.core.model import check_signal
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.linalg.vectors import norm
+from sightline.core.linalg import norm
 from sightline.core.posterior.angles import Angles, normal_cdf, normal_pdf, sector
 from sightline.core.posterior.cells import Cells
 from sightline.core.posterior.samples import WIDTH, Samples

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered, is_offered
 from sightline.core.likelihood.laws import mean_of, variance_of
-from sightline.core.linalg.vectors import norm
+from sightline.core.linalg import norm
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells, is_settled
 from sightline.core.posterior.gains import bayesian_gains, bayesian_gaps

@@ -59,16 +59,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import withhold
-from sightline.core.alternatives.comparison import Comparison, compare, restrict_alternatives
-from sightline.core.alternatives.half_spaces import half_spaces, rival_of
-from sightline.core.alternatives.law_half_spaces import LawHalfSpaces
+from sightline.core.alternatives import (
+    Comparison,
+    LawHalfSpaces,
+    compare,
+    half_spaces,
+    restrict_alternatives,
+    rival_of,
+)
 from sightline.core.estimation.context_distribution import (
     ContextDistribution,
     context_distribution,
     log_probability,
 )
 from sightline.core.estimation.estimate import LeastSquares, apart, quadratic_forms
-from sightline.core.linalg.vectors import inner_product
+from sightline.core.linalg import inner_product
 from sightline.core.model import Contexts
 from sightline.core.persistence import persists
 from sightline.core.posterior.normal import excess, log_density, mills_ratio
@@ -88,9 +93,7 @@ class Losses(NamedTuple):
     """Losses and gains of all arms under one estimate; see the table above."""
 
     alternatives: Any  # HalfSpaces or LawHalfSpaces
-    by_likelihood: bool  # whether they are LawHalfSpaces
-    rewards: Array  # (k,): mean rewards at theta-hat, by likelihood; else empty
-    parameters: Array  # (k, d): nu-hat(z), by likelihood; else empty
+    by_likelihood: Any  # the same LawHalfSpaces; None, if they are HalfSpaces
     gaps: Array  # by likelihood; else the shortfalls themselves
     frequencies: ContextDistribution
     log_losses: Array
@@ -114,9 +117,7 @@ def losses(
     plain = half_spaces(k, contexts)
     return Losses(
         alternatives=plain if by_law is None else by_law,
-        by_likelihood=by_law is not None,
-        rewards=np.zeros(0) if by_law is None else by_law.rewards,
-        parameters=np.zeros((0, 0)) if by_law is None else by_law.parameters,
+        by_likelihood=by_law,
         gaps=plain.shortfalls if by_law is None else np.zeros(k),
         frequencies=frequencies or context_distribution(contexts, False),
         log_losses=np.zeros(k),
@@ -162,16 +163,16 @@ def expected_loss(
     """Write the losses of all alternatives on offer, and return their sum: O(k d)."""
     alternatives = out.alternatives
     restrict_alternatives(offer, alternatives, compare(alternatives, view, best))
-    if out.by_likelihood:
-        for z in range(out.gaps.shape[0]):
-            out.gaps[z] = max(out.rewards[best] - out.rewards[z], 0.0)
+    _write_gaps(out.by_likelihood, out.gaps, best)
     log_sigma = math.log(noise_level(view))
     largest, total, evidence = -math.inf, 0.0, math.inf
     starts = alternatives.starts
     for c in range(starts.shape[0] - 1):
         log_share = log_probability(out.frequencies, c)
         start, stop = starts[c], starts[c + 1]
-        log_loss, m = _losses_of_block(out, view, guard, log_sigma, log_share, start, stop)
+        log_loss, m = _losses_of_block(
+            out.by_likelihood, out, view, guard, log_sigma, log_share, start, stop
+        )
         evidence = min(evidence, m)
         if log_loss > largest:
             total = total * math.exp(largest - log_loss) + 1.0
@@ -184,7 +185,17 @@ def expected_loss(
 
 
 @compiled
+def _write_gaps(by_likelihood: LawHalfSpaces | None, gaps: Array, best: int) -> None:
+    """Write the gaps in mean rewards; normal rewards share the memory of the shortfalls."""
+    if by_likelihood is not None:
+        rewards = by_likelihood.rewards
+        for z in range(gaps.shape[0]):
+            gaps[z] = max(rewards[best] - rewards[z], 0.0)
+
+
+@compiled
 def _losses_of_block(
+    by_likelihood: LawHalfSpaces | None,
     out: Losses,
     view: LeastSquares,
     guard: float,
@@ -202,12 +213,12 @@ def _losses_of_block(
         if alternatives.distances[z] == math.inf:  # x-hat, its twins, what is not on offer
             continue
         log_width = 0.5 * math.log(alternatives.separations[z]) + log_sigma
-        if out.by_likelihood:
-            deviations = math.sqrt(alternatives.distances[z])  # the root of the likelihood ratio
-        else:
+        if by_likelihood is None:
             deviations = alternatives.shortfalls[z] / math.exp(log_width)
+        else:
+            deviations = math.sqrt(alternatives.distances[z])  # the root of the likelihood ratio
         a, slope = score(view.noise, deviations)
-        if out.by_likelihood:
+        if by_likelihood is not None:
             log_width += math.log(_slope_of_reward(alternatives.shortfalls[z], out.gaps[z]))
         h, mills, log_phi = excess(a), mills_ratio(a), log_density(a)
         out.log_losses[z] = log_width + log_phi + math.log(h)  # (1)
@@ -264,13 +275,20 @@ def _sandwich(inverse: Array, form: Array, product: Array) -> None:
 def loss_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss, offer: Any) -> None:
     """Write I(x) of (3) for all arms; zero for those not on offer: O(k d^2)."""
     _weigh(out, loss)
-    if out.by_likelihood:
-        _gains_by_likelihood(out, view, loss.best)
-    else:
-        _normal_gains(out, view, loss)
+    _write_gains(out.by_likelihood, out, view, loss)
     for x in range(out.gains.shape[0]):
         out.gains[x] /= 1.0 + max(view.arms.seen_widths[x], 0.0)
     withhold(offer, out.gains, 0.0)
+
+
+@compiled
+def _write_gains(
+    by_likelihood: LawHalfSpaces | None, out: Losses, view: LeastSquares, loss: ExpectedLoss
+) -> None:
+    if by_likelihood is None:
+        _normal_gains(out, view, loss)
+    else:
+        _gains_by_likelihood(by_likelihood, out, view, loss.best)
 
 
 @compiled
@@ -304,7 +322,9 @@ def _normal_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss) -> None:
 
 
 @compiled
-def _gains_by_likelihood(out: Losses, view: LeastSquares, best: int) -> None:
+def _gains_by_likelihood(
+    alternatives: LawHalfSpaces, out: Losses, view: LeastSquares, best: int
+) -> None:
     """Write the same from divergences d: I_z(x) = e_z / a_z^2 d(x, z).
 
     An alternative at no distance has no divergence; it is moved to a small distance.
@@ -316,13 +336,13 @@ def _gains_by_likelihood(out: Losses, view: LeastSquares, best: int) -> None:
     for z in range(out.weights.shape[0]):
         if out.weights[z] <= _NEGLIGIBLE_WEIGHT:
             continue
-        distance = out.alternatives.distances[z]
+        distance = alternatives.distances[z]
         if distance > _TIED:
             for i in range(shift.shape[0]):
-                shift[i] = out.parameters[z, i] - theta[i]
+                shift[i] = alternatives.parameters[z, i] - theta[i]
         else:
             distance = _TIED
-            scale = -math.sqrt(_TIED / out.alternatives.separations[z])
+            scale = -math.sqrt(_TIED / alternatives.separations[z])
             for i in range(shift.shape[0]):
                 shift[i] = 0.0
                 for j in range(shift.shape[0]):

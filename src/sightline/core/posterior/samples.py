@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.linalg.vectors import norm
+from sightline.core.linalg import norm
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells, measure_cells
 from sightline.jit import compiled

@@ -1,1 +1,0 @@
-"""Parameters under which another arm would be best: half-spaces, cells, polytopes."""

@@ -1,1 +1,0 @@
-"""Vectors, triangular factors and dense systems in plain loops: no names of bandits here."""
