@@ -317,7 +317,7 @@ def test_sources_outside_the_package_are_not_ours() -> None:
 
 
 def test_kernels_that_count_no_references_return_no_arrays() -> None:
-    records = "ActionSet|Choice|Clock|Comparison|Evidence|Law|Mixture|Prospect|Walk"
+    records = "ActionSet|Choice|Clock|Comparison|Evidence|ExpectedLoss|Exploration|Mixture|Walk"
     numbers = rf"(None|bool|int|float|{records})"
     checked = 0
     for path in PACKAGE.rglob("*.py"):

@@ -123,7 +123,7 @@ def test_selection_keeps_the_order_and_refuses_what_is_unknown() -> None:
 def test_an_experiment_moves_after_a_change_to_any_of_its_policies(tmp_path: Path) -> None:
     (experiment,) = experiments(ITEM.sizes["quick"]).values()
     before = ResultsFolder(tmp_path).store_of(experiment)
-    for module, decides in (("ids.policy", True), ("lin_ucb", True), ("e4", False)):
+    for module, decides in (("ids", True), ("lin_ucb", True), ("e4", False)):
         with changed(f"sightline.policies.{module}"):
             assert (ResultsFolder(tmp_path).store_of(experiment) != before) is decides
 

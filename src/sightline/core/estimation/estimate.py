@@ -348,7 +348,7 @@ def apart(
     if likelihood is not None:
         for x in range(out.shape[0]):
             u = arms.means[x]
-            out[x] = math.sqrt(2.0 * divergence(likelihood.law, u, u + out[x]))
+            out[x] = math.sqrt(2.0 * divergence(likelihood.law, u, out[x]))
 
 
 @compiled
