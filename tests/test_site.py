@@ -134,7 +134,7 @@ def test_code_on_pages_runs(path: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     for block in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):
         if "--8<--" not in block:
-            exec(block, {})
+            exec(block, {"__name__": "page"})  # functions that are registered need a module
 
 
 def test_the_page_to_watch_is_up_to_date() -> None:

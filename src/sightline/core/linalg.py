@@ -199,7 +199,7 @@ def squared_norms(
 def first_largest(values: NDArray[np.float64]) -> int:
     """Index of the largest value; the first one among equals."""
     first = 0
-    largest = values[0]  # at hand: looking it up again would make every step wait for the last
+    largest = values[0]  # a copy: reading it again would make every step wait for the last
     for x in range(1, values.shape[0]):
         if values[x] > largest:
             first, largest = x, values[x]

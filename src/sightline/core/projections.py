@@ -44,8 +44,8 @@ contradict each other.
 | their offsets b and multipliers u          | ``bounds``, ``multipliers`` | (d,)   |
 | w with R^T w = b, so that y = Q w          | ``coordinates``       | (d,)         |
 
-Columns enter by Gram-Schmidt, twice, and leave by rotations; y and u are computed anew from the
-factor after every change, so they do not drift.
+Columns enter by Gram-Schmidt, twice, and leave by rotations; y and u are recomputed from
+the factor after every change, so they do not drift.
 """
 
 from __future__ import annotations

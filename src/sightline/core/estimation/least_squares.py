@@ -402,7 +402,7 @@ def _rotate_data(state: LeastSquares) -> None:
 
 @compiled
 def _refresh_widths(several: SeveralRows | None, state: LeastSquares) -> None:
-    """Write the widths of what is seen, where these are not those of the rewards."""
+    """Write the widths of observations, if they differ from those of the rewards."""
     arms, seen = state.arms, state.arms.observations
     if several is not None:
         _sum_widths(several, state)
@@ -415,7 +415,7 @@ def _refresh_widths(several: SeveralRows | None, state: LeastSquares) -> None:
 
 @compiled
 def update_seen_widths(state: LeastSquares) -> None:
-    """Bring the widths of what is seen up to date: O(k p d^2) where arms show p > 1 numbers.
+    """Update the widths of observations: O(k p d^2) if arms show p > 1 numbers.
 
     To follow every number would cost O(k p d) for each of p, and most policies do not need them;
     so after an update only that of the arm played is there, as an upper bound.  Where p = 1 all
