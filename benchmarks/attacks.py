@@ -9,8 +9,8 @@ prints how long the bystander waited at most (net: without the time in which thr
 were ready to run and had no CPU, as on a machine that others use, too) and in 99 of 100 cases, the
 peak of the service's memory, and what the attacker was answered.  ``fuzz`` sends requests with
 random, extreme and adversarial values to every address of the OpenAPI document (``--requests``,
-``--seed``), and prints those that were answered with 500 and those during which the bystander
-waited for more than a second.  ``soak`` keeps a service busy for some minutes (``--minutes``) and
+``--seed``) for at most ``--minutes``, and prints those that were answered with 500 and those during
+which the bystander waited for more than a second.  ``soak`` keeps a service busy for some minutes (``--minutes``) and
 prints its memory, open files and threads.
 
 Compiled code is used as it is found; NUMBA_DISABLE_JIT=1 works without it, and fuzzes all policies
@@ -836,8 +836,11 @@ class Sent(NamedTuple):
         )
 
 
-def fuzz(requests: int, seed: int) -> None:
-    """Send random requests, and print those that were answered with 500 or delayed others."""
+def fuzz(requests: int, seed: int, minutes: float) -> None:
+    """Send random requests, and print those that were answered with 500 or delayed others.
+
+    No request is sent after ``minutes``; what was sent until then is reported.
+    """
     interpreted = os.environ.get("NUMBA_DISABLE_JIT") == "1"
     with besieged() as (service, other):
         document = service.call("GET", "/openapi.json").value
@@ -846,7 +849,9 @@ def fuzz(requests: int, seed: int) -> None:
         numbers = itertools.count()
 
         def work(worker: int) -> None:
-            while next(numbers) < requests:
+            while (number := next(numbers)) < requests and time.monotonic() < until:
+                if number % 1_000 == 0:
+                    print(f"{number} requests sent", file=sys.stderr, flush=True)
                 with lock:
                     request = generator()
                 method, address, body, headers = request
@@ -857,6 +862,7 @@ def fuzz(requests: int, seed: int) -> None:
                     _learn(generator, method, address, reply)
 
         began = time.monotonic()
+        until = began + 60.0 * minutes
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(work, range(8)))
         took = time.monotonic() - began
@@ -969,7 +975,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--minutes", type=float)
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the service ends with it
     if given.what == "watch":
@@ -978,9 +984,9 @@ def main() -> None:
     elif given.what == "bystander":
         bystander(given.only, given.seconds)
     elif given.what == "fuzz":
-        fuzz(given.requests, given.seed)
+        fuzz(given.requests, given.seed, given.minutes or 60.0)
     else:
-        soak(given.minutes)
+        soak(given.minutes or 10.0)
 
 
 if __name__ == "__main__":
