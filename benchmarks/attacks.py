@@ -10,8 +10,8 @@ were ready to run and had no CPU, as on a machine that others use, too) and in 9
 peak of the service's memory, and what the attacker was answered.  ``fuzz`` sends requests with
 random, extreme and adversarial values to every address of the OpenAPI document (``--requests``,
 ``--seed``) for at most ``--minutes``, and prints those that were answered with 500 and those during
-which the bystander waited for more than a second.  ``soak`` keeps a service busy for some minutes (``--minutes``) and
-prints its memory, open files and threads.
+which the bystander waited for more than a second.  ``soak`` keeps a service busy for some minutes
+(``--minutes``) and prints its memory, open files and threads.
 
 Compiled code is used as it is found; NUMBA_DISABLE_JIT=1 works without it, and fuzzes all policies
 without waiting for compilations.  The attacker has a lower priority than the service (nice 10): it
