@@ -131,7 +131,7 @@ def require_right(session: sl.Session, made: list[sl.Decision], log: dict[str, f
     for estimate in [one for one in parts if isinstance(one, LeastSquares)][:1]:
         _require_estimate(estimate, session, learned)  # others look ahead from it
     for part in parts:
-        if isinstance(part, Posterior) and hasattr(part.seen, "rows"):
+        if isinstance(part, Posterior) and part.estimate is None:
             _require_posterior(part, session, learned)
 
 
@@ -168,7 +168,7 @@ def _require_estimate(
 def _require_posterior(
     part: Posterior, session: sl.Session, learned: list[tuple[int, float]]
 ) -> None:
-    rows = part.seen.rows
+    rows = part.rows
     n = np.bincount([arm for arm, _ in learned], minlength=len(rows)).astype(float)
     theta = np.asarray(np.linalg.solve(np.triu(part.factor), part.whitened), np.float64)
     _compare(theta, rows, n, _outcomes(session, learned), part.precision * part.noise_std**2)

@@ -88,7 +88,7 @@ def test_the_set_of_ofuglb_contains_the_published_one(bound: float) -> None:
     for arm, y in zip(arms, ys, strict=True):
         update(state, clock_at(1), int(arm), y)
     begin_set(state.search, state.estimate)
-    radius = _radius(state.rule, state, np.log(61.0))
+    radius = _radius(state.published, state, np.log(61.0))
     published = naive_law_rivals.published_radius("logistic", X[arms], ys, 61, bound)
     for arm, x in enumerate(X):
         likelihood = state.estimate.arms.observations.likelihood

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from sightline.core.estimation.estimate import LeastSquares
 from sightline.core.estimation.least_squares import refresh
 from sightline.core.linalg import solve_transposed
-from sightline.core.posterior.gaussian import Posterior
-from sightline.core.posterior.laplace import Fitted, follow_fit
+from sightline.core.posterior.gaussian import Posterior, follow_fit
 from sightline.engine.changes import Table
 from sightline.engine.exact_data import ExactData, Sums
 from sightline.engine.ledger import Told
@@ -136,7 +135,7 @@ def _correct(state: Any, table: Table, policy: Policy, moments: _Moments) -> Non
             _require_all_data(part, table, policy)
             _correct_estimate(part, moments)
             corrected.add(id(part.learned.theta))
-        elif isinstance(part, Posterior) and isinstance(part.seen, Fitted):
+        elif isinstance(part, Posterior) and part.estimate is not None:
             fitted.append(part)
         elif isinstance(part, Posterior):
             _correct_posterior(part, moments)
@@ -178,13 +177,14 @@ def _correct_estimate(estimate: LeastSquares, moments: _Moments) -> None:
 
 def _correct_posterior(posterior: Posterior, moments: _Moments) -> None:
     """Compute R^-T b, b = sum of y z / sigma^2 over all that was learned from."""
-    rows = posterior.seen.rows.reshape(len(moments.sums), -1)
+    rows = posterior.rows.reshape(len(moments.sums), -1)
     scaled = moments.sums / posterior.noise_std**2
     # in an order that no library of linear algebra changes
     posterior.whitened[:] = [math.fsum(column) for column in (rows * scaled[:, None]).T.tolist()]
     interpreted(solve_transposed)(posterior.factor, posterior.whitened)
     if not posterior.noise.known:
-        shows, explained = rows.any(axis=1), math.fsum(posterior.whitened**2)
+        shows = np.asarray(rows.any(axis=1))
+        explained = math.fsum(posterior.whitened**2)
         posterior.noise.errors[0] = _unexplained(moments, shows, explained)
 
 

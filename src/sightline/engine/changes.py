@@ -29,8 +29,7 @@ from sightline.core.model import (
     valid_noise_std,
 )
 from sightline.core.persistence import persistent_arrays
-from sightline.core.posterior.gaussian import Posterior
-from sightline.core.posterior.laplace import Fitted, follow_fit
+from sightline.core.posterior.gaussian import Posterior, follow_fit
 from sightline.engine.exact_data import ExactData
 from sightline.engine.journal import Event
 from sightline.engine.options import Options
@@ -352,7 +351,7 @@ def _adopt(new: Table, old: Table, policy: Policy) -> None:
             part.learned.rounds[0] = known.learned.rounds[0]
             _adopt_noise(part.noise, known.noise, weights[0])
             callable_for(refresh, part)(part)
-        elif isinstance(part, Posterior) and isinstance(part.seen, Fitted):
+        elif isinstance(part, Posterior) and part.estimate is not None:
             fitted.append(part)
         elif isinstance(part, Posterior):
             # an unknown noise level is the unit, and it is that of the noisiest option

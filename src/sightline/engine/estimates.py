@@ -13,7 +13,6 @@ from sightline.core.estimation.noise import noise_variance
 from sightline.core.likelihood.laws import mean_of
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior, noise_unit
-from sightline.core.posterior.laplace import Fitted
 from sightline.jit import interpreted, parts_of
 
 __all__ = ["Estimates", "differences_in", "estimates_in", "mean_outcome_in"]
@@ -64,7 +63,7 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
     They are those of its arms, or of other rows, in the coordinates of the state.
     """
     for part in parts_of(state):
-        if isinstance(part, Posterior) and isinstance(part.seen, Fitted):
+        if isinstance(part, Posterior) and part.estimate is not None:
             continue  # what it was fitted to is a part of it
         if isinstance(part, LeastSquares) and rows is not None:
             squared = ((rows @ part.learned.gram_inverse) * rows).sum(axis=1)
@@ -113,6 +112,6 @@ def mean_outcome_in(state: State, arm: int) -> NDArray[np.float64] | None:
             rows = part.arms.observations.rows.reshape(k, -1, d)[arm]
             return np.asarray(rows @ part.learned.theta)
         if isinstance(part, Posterior):
-            rows = part.seen.rows[arm].reshape(-1, part.actions.shape[1])
+            rows = part.rows[arm].reshape(-1, part.actions.shape[1])
             return np.asarray(rows @ np.linalg.solve(part.factor, part.whitened), np.float64)
     return None

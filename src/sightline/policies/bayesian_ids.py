@@ -68,10 +68,10 @@ from sightline.core.posterior.gaussian import (
     Posterior,
     absorb,
     best_under,
+    posterior_for,
     posterior_mean,
     show_rows,
 )
-from sightline.core.posterior.laplace import posterior_for
 from sightline.core.posterior.law_gains import law_variance
 from sightline.core.posterior.samples import fixed_samples, samples_size
 from sightline.core.ratio import SAMPLING, Mixture, least_ratio

@@ -41,7 +41,7 @@ from sightline.core.estimation.estimate import LeastSquares, reward_of
 from sightline.core.estimation.least_squares import least_squares, observe, show_arms
 from sightline.core.likelihood.laws import Kind, kind_of, limits_of, mean_slope, variance_of
 from sightline.core.model import Model
-from sightline.jit import callable_for, compiled, generic
+from sightline.jit import callable_for, compiled
 from sightline.policies.base import Choice, Policy, Supports, register_policy
 from sightline.policies.reports import begin, report
 from sightline.validation import one_of, scale
@@ -54,17 +54,12 @@ _WIDTHS = ("asymptotic", "proven")
 _HALF_RANGE = 0.5  # the sub-Gaussian parameter of rewards in [0, 1]
 
 
-class AsymptoticWidth(NamedTuple):
-    """rho(t) = sigma_max sqrt(2 log t)."""
+class Width(NamedTuple):
+    """rho(t): asymptotic, or proven where there is a confidence rule."""
 
-    sigma: float
-
-
-class ProvenWidth(NamedTuple):
-    """The self-normalised coefficient of V, times k_mu / c_mu."""
-
-    ratio: float
-    confidence: Any
+    sigma: float  # sigma_max
+    ratio: float  # k_mu / c_mu
+    confidence: Any = None
 
 
 class GLMUCBState(NamedTuple):
@@ -72,7 +67,7 @@ class GLMUCBState(NamedTuple):
 
     estimate: LeastSquares
     design: LeastSquares  # which has V, as if rewards were normal
-    width: AsymptoticWidth | ProvenWidth
+    width: Width
     confidence: Any  # for reports only
     alternatives: HalfSpaces | LawHalfSpaces  # for reports only
 
@@ -130,7 +125,7 @@ class GLMUCB(Policy):
             alternatives=half_spaces_for(estimate),
         )
 
-    def _width(self, model: Model, estimate: LeastSquares) -> AsymptoticWidth | ProvenWidth:
+    def _width(self, model: Model, estimate: LeastSquares) -> Width:
         """rho, with the numbers of one problem."""
         d = estimate.arms.rewards.shape[1]
         sigma, ratio = model.noise_std, 1.0
@@ -139,12 +134,12 @@ class GLMUCB(Policy):
             lengths = np.sqrt((model.rewards**2).sum(axis=1))
             sigma, ratio = _worst(model.law, self.norm_bound * (lengths.max() or 1.0))
         if self.width == "asymptotic":
-            return AsymptoticWidth(sigma)
+            return Width(sigma, ratio)
         if model.law is not None and kind_of(model.law) in (Kind.POISSON, Kind.OWN):
             raise ValueError('width="proven" needs rewards that are bounded or normal, not counts')
         if model.law is not None:
             sigma = _HALF_RANGE
-        return ProvenWidth(ratio, self._rule().build(d, sigma, estimate.regulariser))
+        return Width(sigma, ratio, self._rule().build(d, sigma, estimate.regulariser))
 
 
 def _worst(law: Any, reach: float) -> tuple[float, float]:
@@ -159,23 +154,13 @@ def _worst(law: Any, reach: float) -> tuple[float, float]:
     return math.sqrt(max(variances)), max(slopes) / min(slopes)
 
 
-@generic
-def _rho(width: Any, design: LeastSquares, log_t: float) -> float:
+@compiled
+def _rho(width: Width, confidence: Any, design: LeastSquares, log_t: float) -> float:
     """rho(t)."""
-    raise TypeError(f"{type(width).__name__} is no width")
-
-
-@_rho.register(AsymptoticWidth)
-@compiled
-def _asymptotic(width: AsymptoticWidth, design: LeastSquares, log_t: float) -> float:
+    if confidence is not None:
+        beta = global_beta(confidence, design.learned.log_det[0], log_t)
+        return width.ratio * math.sqrt(beta)
     return width.sigma * math.sqrt(2.0 * log_t)
-
-
-@_rho.register(ProvenWidth)
-@compiled
-def _proven(width: ProvenWidth, design: LeastSquares, log_t: float) -> float:
-    beta = global_beta(width.confidence, design.learned.log_det[0], log_t)
-    return width.ratio * math.sqrt(beta)
 
 
 @compiled
@@ -186,7 +171,7 @@ def choose_glm_ucb(
     arms, widths = state.estimate.arms, state.design.arms.squared_widths
     bounds = state.estimate.scratch.products
     likelihood = arms.observations.likelihood
-    rho = _rho(state.width, state.design, log_round(clock))
+    rho = _rho(state.width, state.width.confidence, state.design, log_round(clock))
     for x in range(bounds.shape[0]):
         bounds[x] = reward_of(likelihood, arms.means[x]) + rho * math.sqrt(max(widths[x], 0.0))
     return Choice(first_largest_offered(offer, bounds), 1.0, clock)

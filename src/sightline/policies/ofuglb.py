@@ -63,7 +63,7 @@ from sightline.core.likelihood.laws import slope
 from sightline.core.linalg import norm
 from sightline.core.model import Model
 from sightline.core.persistence import persists
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, Supports, register_policy
 from sightline.policies.reports import begin, learn, report
 from sightline.validation import scale
@@ -82,20 +82,14 @@ class PublishedRadius(NamedTuple):
     lengths: Array  # (k,): norms of the arms
 
 
-class RadiusOfRule(NamedTuple):
-    """beta/2 of a confidence rule."""
-
-    confidence: Any
-
-
 @persists()
 class OFUGLBState(NamedTuple):
     """Estimates from all rounds."""
 
     estimate: LeastSquares
-    confidence: Any  # for reports only
+    confidence: Any  # of the radius, or for reports only
     alternatives: HalfSpaces | LawHalfSpaces  # for reports only
-    rule: Any  # PublishedRadius or RadiusOfRule
+    published: PublishedRadius | None  # else the radius is beta/2 of the confidence rule
     search: LikelihoodSet
     bounds: Array  # (k,): scratch
 
@@ -142,36 +136,31 @@ class OFUGLB(Policy):
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self._reported())
         arms = estimate.arms.rewards
-        rule: PublishedRadius | RadiusOfRule = RadiusOfRule(confidence)
+        published = None
         if self.confidence is None:
             lengths = np.sqrt((arms**2).sum(axis=1))
-            rule = PublishedRadius(float(self.norm_bound), lengths)
+            published = PublishedRadius(float(self.norm_bound), lengths)
         return OFUGLBState(
             estimate=estimate,
             confidence=confidence,
             alternatives=half_spaces_for(estimate),
-            rule=rule,
+            published=published,
             search=likelihood_set(*arms.shape),
             bounds=np.zeros(len(arms)),
         )
 
 
-@generic
-def _radius(rule: Any, state: OFUGLBState, log_t: float) -> float:
-    """Radius of the set, as a fall of the log-likelihood from theta-hat."""
-    raise TypeError(f"{type(rule).__name__} is no radius")
-
-
-@_radius.register(RadiusOfRule)
 @compiled
-def _radius_of_rule(rule: RadiusOfRule, state: OFUGLBState, log_t: float) -> float:
+def _radius(published: PublishedRadius | None, state: OFUGLBState, log_t: float) -> float:
+    """Radius of the set, as a fall of the log-likelihood from theta-hat."""
+    if published is not None:
+        return _published_radius(published, state, log_t)
     log_det = state.estimate.learned.log_det[0]
-    beta: float = global_beta(rule.confidence, log_det, log_t)
+    beta: float = global_beta(state.confidence, log_det, log_t)
     variance: float = noise_variance(state.estimate)
     return 0.5 * beta / variance
 
 
-@_radius.register(PublishedRadius)
 @compiled
 def _published_radius(rule: PublishedRadius, state: OFUGLBState, log_t: float) -> float:
     estimate, search = state.estimate, state.search
@@ -214,7 +203,7 @@ def choose_ofuglb(state: OFUGLBState, clock: Clock, offer: Any, rng: np.random.G
     estimate, bounds = state.estimate, state.bounds
     likelihood = estimate.arms.observations.likelihood
     begin_set(state.search, estimate)
-    radius = _radius(state.rule, state, log_round(clock))
+    radius = _radius(state.published, state, log_round(clock))
     for x in range(bounds.shape[0]):
         if is_offered(offer, x):
             bounds[x] = highest_predictor(likelihood, state.search, estimate, x, radius)

@@ -18,8 +18,7 @@ are for normal rewards.
 
 Cost per round: O(k d + p d^2), p the numbers that an arm shows, and with clicks or counts a few
 steps of Newton's method, O(k d^2 + d^3) each.  It learns from every round and
-never commits.  The posterior and its symbols: :mod:`sightline.core.posterior.gaussian` and, of
-clicks and counts, :mod:`sightline.core.posterior.laplace`.
+never commits.  The posterior and its symbols: :mod:`sightline.core.posterior.gaussian`.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ from sightline.core.posterior.gaussian import (
     best_under,
     draw_parameter,
     log_det_ratio,
+    posterior_for,
     posterior_mean,
     show_rows,
 )
-from sightline.core.posterior.laplace import posterior_for
 from sightline.core.unknown import none_if_unknown
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.validation import one_of, scale
@@ -66,52 +65,28 @@ _INFLATION = ("none", "agrawal-goyal", "abeille-lazaric")
 _LOG_2 = math.log(2.0)
 
 
-@generic
-def _inflation(rule: Any, posterior: Posterior, clock: Clock) -> float:
-    """v: how many posterior standard deviations a draw has."""
-    raise TypeError(f"no inflation for {type(rule).__name__}")
+class Inflation(NamedTuple):
+    """Rule for v: fixed, Agrawal-Goyal where ``dimension`` is set, or of a confidence rule."""
+
+    fixed: float
+    dimension: float = 0.0
+    confidence: Any = None
+    prior_std: float = 1.0
+    noise_variance: float = 1.0
 
 
-class FixedInflation(NamedTuple):
-    """The same v in every round."""
-
-    value: float
-
-
-@_inflation.register(FixedInflation)
 @compiled
-def _fixed(rule: FixedInflation, posterior: Posterior, clock: Clock) -> float:
-    return rule.value
-
-
-class AgrawalGoyal(NamedTuple):
-    """v = sqrt(9 d log(t / delta)), delta = 1/(t log t)."""
-
-    dimension: float
-
-
-@_inflation.register(AgrawalGoyal)
-@compiled
-def _agrawal_goyal(rule: AgrawalGoyal, posterior: Posterior, clock: Clock) -> float:
-    u = max(log_round(clock), _LOG_2)  # t / delta = t^2 log t
-    return 3.0 * math.sqrt(rule.dimension * (2.0 * u + math.log(u)))
-
-
-class AbeilleLazaric(NamedTuple):
-    """v = sqrt(beta) / sigma."""
-
-    confidence: Any
-    prior_std: float
-    noise_variance: float
-
-
-@_inflation.register(AbeilleLazaric)
-@compiled
-def _abeille_lazaric(rule: AbeilleLazaric, posterior: Posterior, clock: Clock) -> float:
-    log_det = log_det_ratio(posterior, rule.prior_std)
-    beta = global_beta(rule.confidence, log_det, log_round(clock))
-    # the posterior covariance is sigma^2 V^-1, and beta has sigma^2 in it already
-    return math.sqrt(beta / rule.noise_variance)
+def _inflation(rule: Inflation, confidence: Any, posterior: Posterior, clock: Clock) -> float:
+    """v: the number of posterior standard deviations of a draw."""
+    if confidence is not None:  # v = sqrt(beta) / sigma
+        log_det = log_det_ratio(posterior, rule.prior_std)
+        beta = global_beta(confidence, log_det, log_round(clock))
+        # the posterior covariance is sigma^2 V^-1, and beta has sigma^2 in it already
+        return math.sqrt(beta / rule.noise_variance)
+    if rule.dimension > 0.0:  # v = sqrt(9 d log(t / delta)), delta = 1/(t log t)
+        u = max(log_round(clock), _LOG_2)  # t / delta = t^2 log t
+        return 3.0 * math.sqrt(rule.dimension * (2.0 * u + math.log(u)))
+    return rule.fixed
 
 
 @persists()
@@ -119,7 +94,7 @@ class ThompsonState(NamedTuple):
     """Posterior over theta, and the last draw from it."""
 
     posterior: Posterior
-    inflation: FixedInflation | AgrawalGoyal | AbeilleLazaric
+    inflation: Inflation
     draw: Array  # scratch (d,)
 
 
@@ -179,23 +154,28 @@ class ThompsonSampling(Policy):
         posterior = posterior_for(model, self.prior_std)
         return ThompsonState(posterior, self._inflation(model), np.zeros(model.rewards.shape[1]))
 
-    def _inflation(self, model: Model) -> FixedInflation | AgrawalGoyal | AbeilleLazaric:
+    def _inflation(self, model: Model) -> Inflation:
         """Rule for v, with the numbers of one problem."""
         if not isinstance(self.inflation, str):
-            return FixedInflation(float(self.inflation))
+            return Inflation(float(self.inflation))
         if self.inflation == "none":
-            return FixedInflation(1.0)
+            return Inflation(1.0)
         # as everywhere, of the span of the arms; new ones may span everything
         arms = np.eye(model.rewards.shape[1]) if model.stream else _all_rows(model)
         d = spanning_coordinates(arms).shape[1]
         if self.inflation == "agrawal-goyal":
-            return AgrawalGoyal(float(d))
+            return Inflation(math.nan, dimension=float(d))
         if self.prior_std is None:
             raise ValueError('inflation="abeille-lazaric" needs prior_std, got None')
         regulariser = (model.noise_std / self.prior_std) ** 2
         needs_norm_bound(self.confidence, "ThompsonSampling with its confidence")
         confidence = self.confidence.build(d, model.noise_std, regulariser)
-        return AbeilleLazaric(confidence, float(self.prior_std), model.noise_std**2)
+        return Inflation(
+            math.nan,
+            confidence=confidence,
+            prior_std=float(self.prior_std),
+            noise_variance=model.noise_std**2,
+        )
 
 
 def _all_rows(model: Model) -> Array:
@@ -211,7 +191,9 @@ def choose_thompson(
 ) -> Choice:
     """Best arm of one posterior draw; its probability has no closed form."""
     theta = state.draw
-    draw_parameter(state.posterior, _inflation(state.inflation, state.posterior, clock), theta, rng)
+    rule = state.inflation
+    v = _inflation(rule, rule.confidence, state.posterior, clock)
+    draw_parameter(state.posterior, v, theta, rng)
     return Choice(best_under(state.posterior, theta, offer), math.nan, clock)
 
 

@@ -48,15 +48,14 @@ from sightline.core.estimation.noise import noise_variance
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
-    OneNumber,
     Posterior,
     absorb,
     best_under,
     draw_parameter,
     gaussian_posterior,
+    posterior_of_fit,
 )
-from sightline.core.posterior.laplace import Fitted, posterior_of_fit
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, Supports, put_all_on, register_policy
 from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
 from sightline.policies.reports import (
@@ -209,27 +208,18 @@ def choose_top_two(
 @compiled
 def update_top_two(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an exploration round; exploitation rounds are never told."""
-    _learn(state.posterior.seen, state, arm, outcome)
+    _observe_if_apart(state.posterior.estimate, state, arm, outcome)
+    absorb(state.posterior, arm, outcome)
     adapt(state.confidence, state.estimate)
 
 
-@generic
-def _learn(seen: Any, state: TopTwoState, arm: int, outcome: Any) -> None:
-    """Let the estimate and the posterior learn."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
-
-
-@_learn.register(OneNumber)
 @compiled
-def _learn_twice(seen: OneNumber, state: TopTwoState, arm: int, outcome: float) -> None:
-    observe(state.estimate, arm, outcome)
-    absorb(state.posterior, arm, outcome)
-
-
-@_learn.register(Fitted)
-@compiled
-def _learn_once(seen: Fitted, state: TopTwoState, arm: int, outcome: float) -> None:
-    absorb(state.posterior, arm, outcome)  # it keeps the very estimate
+def _observe_if_apart(
+    fit: LeastSquares | None, state: TopTwoState, arm: int, outcome: float
+) -> None:
+    """Update the estimate, unless it is the fit that the posterior updates."""
+    if fit is None:
+        observe(state.estimate, arm, outcome)
 
 
 @compiled

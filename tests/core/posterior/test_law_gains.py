@@ -8,8 +8,7 @@ from sightline.core.clock import clock_at
 from sightline.core.consistency import check_consistency
 from sightline.core.likelihood.laws import mean_of, mean_slope, variance_of
 from sightline.core.model import bandit_model
-from sightline.core.posterior.gaussian import draw_parameter
-from sightline.core.posterior.laplace import laplace_posterior
+from sightline.core.posterior.gaussian import draw_parameter, posterior_for
 from sightline.policies.base import update
 from sightline.policies.bayesian_ids import BayesianIDS, bayesian_mixture
 from tests import naive_law_rivals, naive_laws
@@ -35,7 +34,7 @@ def test_slopes_of_means_and_variances_follow_from_the_law(law: str) -> None:
 @pytest.mark.parametrize("law", ["logistic", "poisson"])
 def test_draws_have_the_mean_and_the_covariance_of_the_fit(law: str) -> None:
     rng = np.random.default_rng(3)
-    posterior = laplace_posterior(bandit_model(X, law=LAWS[law]), 2.0)
+    posterior = posterior_for(bandit_model(X, law=LAWS[law]), 2.0)
     arms = rng.integers(len(X), size=80)
     ys = np.array([draw(law, m, rng) for m in naive_laws.mean(law, X[arms] @ THETA)])
     for arm, y in zip(arms, ys, strict=True):

@@ -3,20 +3,24 @@
 | symbol                          | here            | shape  |
 |---------------------------------|-----------------|--------|
 | X                               | ``actions``     | (k, d) |
-| Y, what playing an arm shows    | ``seen``        | (k, d) or (k, p, d) |
+| Y, the observations of an arm   | ``rows``        | (k, d) or (k, p, d) |
 | sigma                           | ``noise_std``   | number |
 | P = I / prior_std^2 + sum y y^T / sigma^2 = R^T R | ``factor`` = R | (d, d) |
 | R^-T b, b = sum y r / sigma^2   | ``whitened``    | (d,)   |
 
 The posterior is N(P^-1 b, P^-1), so R^-1 (R^-T b + standard normal) is a draw from it: one
-triangular solve, and no inverse that could drift.  R and R^-T b follow the data by rotations.
+triangular solve, and no inverse that could drift.  Rotations update R and R^-T b.
 
-Where sigma is not known, prior and noise have it as their common unit: ``noise_std`` is 1, and the
-posterior given sigma is N(P^-1 b, sigma^2 P^-1).  The mean does not depend on sigma; for the
-covariance an estimate takes its place (:mod:`sightline.core.estimation.noise`).
+If sigma is unknown, it is the common unit of prior and noise: ``noise_std`` is 1, and the
+posterior given sigma is N(P^-1 b, sigma^2 P^-1).  The mean does not depend on sigma; the
+covariance uses an estimate of it (:mod:`sightline.core.estimation.noise`).
 
-Clicks and counts have a normal law in place of their posterior, whose mean and precision are found
-anew after every outcome: :mod:`sightline.core.posterior.laplace`.
+Clicks and counts have the Laplace approximation N(theta-hat, H^-1): theta-hat maximises the
+posterior density, and H = R^T R is the curvature of its negative logarithm there.  Both are those
+of the fit with lambda = 1 / prior_std^2 (:mod:`sightline.core.estimation.likelihood`), which
+``estimate`` holds; ``whitened`` is R theta-hat.  The approximation is exact for normal rewards and
+correct in the limit for others.  With few outcomes the true posterior has a heavier tail towards
+rarer rewards.
 """
 
 from __future__ import annotations
@@ -28,47 +32,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered
+from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence.rules import ridge
 from sightline.core.consistency import invariant, positive, within
-from sightline.core.estimation.noise import Noise, known_noise, note_error, variance_of
+from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimation.least_squares import least_squares, observe, show_arms
+from sightline.core.estimation.likelihood import write_factor
+from sightline.core.estimation.noise import (
+    WEAK_COUNT,
+    Noise,
+    estimated_noise,
+    known_noise,
+    note_error,
+    variance_of,
+)
 from sightline.core.linalg import inner_products, rank_one_update, solve
-from sightline.core.model import check_signal
+from sightline.core.model import Model, check_signal
 from sightline.core.persistence import persists
-from sightline.jit import compiled, generic
+from sightline.jit import compiled
 
 __all__ = [
-    "OneNumber",
     "Posterior",
-    "SeveralNumbers",
     "absorb",
-    "absorb_seen",
     "best_under",
     "draw_parameter",
+    "follow_fit",
     "gaussian_posterior",
     "log_det_ratio",
-    "log_det_seen",
     "noise_unit",
+    "posterior_for",
     "posterior_mean",
+    "posterior_of_fit",
     "show_rows",
-    "show_seen",
 ]
 
 Array = NDArray[np.float64]
 
 _UNIT = known_noise(1.0)  # the unit is that of the rewards
-
-
-@persists()
-class OneNumber(NamedTuple):
-    """An outcome is one number."""
-
-    rows: Array  # (k, d)
-
-
-@persists()
-class SeveralNumbers(NamedTuple):
-    """An outcome is an array of p numbers."""
-
-    rows: Array  # (k, p, d)
 
 
 @persists("factor", "whitened")
@@ -82,7 +82,8 @@ class Posterior(NamedTuple):
     columns: Array  # (d, k): the arms, transposed
     scaled: Array  # scratch (d,): a row of an update, in units of the noise
     means: Array  # scratch (k,)
-    seen: Any  # OneNumber, SeveralNumbers or Fitted
+    rows: Array  # Y, (k, d) where an outcome is one number, else (k, p, d)
+    estimate: Any = None  # LeastSquares: the fit that the posterior of clicks or counts follows
     noise: Noise = _UNIT
     precision: float = 1.0  # 1 / prior_std^2
 
@@ -120,22 +121,44 @@ def gaussian_posterior(
         columns=np.ascontiguousarray(actions.T),
         scaled=np.zeros(d),
         means=np.zeros(k),
-        seen=OneNumber(rows) if rows.ndim == 2 else SeveralNumbers(rows),
+        rows=rows,
         noise=noise,
         precision=prior_std**-2,
     )
 
 
-@compiled
-def absorb(posterior: Posterior, arm: int, outcome: Any) -> None:
-    """Posterior after one more outcome: a number, or an array of p."""
-    absorb_seen(posterior.seen, posterior, arm, outcome)
+def posterior_of_fit(estimate: LeastSquares) -> Posterior:
+    """Prior that goes with an estimate before any data; it keeps what is learned from then on."""
+    arms = estimate.arms
+    prior_std = estimate.regulariser**-0.5
+    blank = gaussian_posterior(arms.rewards, arms.rewards, 1.0, prior_std)
+    return blank._replace(columns=arms.columns, estimate=estimate)
 
 
-@generic
-def absorb_seen(seen: Any, posterior: Posterior, arm: int, outcome: Any) -> None:
-    """Absorb what is seen."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
+def posterior_for(model: Model, prior_std: float | None) -> Posterior:
+    """Prior, before any data, as the rewards of a model have it.
+
+    Where the noise level is not known, ``prior_std`` is in units of the noise.  None is a prior
+    that is rather too wide, of :func:`~sightline.core.confidence.rules.ridge`.
+    """
+    if model.observations_per_round > 1 and not model.noise_known:
+        raise ValueError(
+            "the noise level can be learned from outcomes of one number; this problem shows "
+            f"{model.observations_per_round}: say noise_std"
+        )
+    unit = model.noise_std if model.noise_known else 1.0
+    if prior_std is None:
+        prior_std = unit / math.sqrt(ridge("matched", LogDet(norm_bound=None), model))
+    if model.law is not None:
+        return posterior_of_fit(least_squares(model, prior_std**-2, reduce=False))
+    actions, rows = model.rewards, model.observations
+    if model.stream:  # arms of its own, which are replaced
+        actions = actions.copy()
+        rows = actions
+    if model.noise_known:
+        return gaussian_posterior(actions, rows, unit, prior_std)
+    unknown = estimated_noise(model.noise_std, WEAK_COUNT)
+    return gaussian_posterior(actions, rows, unit, prior_std, unknown)
 
 
 @compiled
@@ -168,41 +191,58 @@ def _absorb_row(posterior: Posterior, row: Array, value: float) -> None:
     _rotate(posterior, value / posterior.noise_std)
 
 
-@absorb_seen.register(OneNumber)
 @compiled
-def _absorb_number(seen: OneNumber, posterior: Posterior, arm: int, outcome: float) -> None:
-    _absorb_row(posterior, seen.rows[arm], outcome)
+def absorb(posterior: Posterior, arm: int, outcome: Any) -> None:
+    """Posterior after one more outcome: a number, or an array of p."""
+    _absorb(posterior.estimate, posterior.rows, posterior, arm, outcome)
 
 
-@absorb_seen.register(SeveralNumbers)
+# Numba drops the branches of a part that is None, and of other shapes, where it is an argument.
 @compiled
-def _absorb_array(seen: SeveralNumbers, posterior: Posterior, arm: int, outcome: Array) -> None:
-    for i in range(outcome.shape[0]):
-        _absorb_row(posterior, seen.rows[arm, i], outcome[i])
+def _absorb(
+    estimate: LeastSquares | None, rows: Array, posterior: Posterior, arm: int, outcome: Any
+) -> None:
+    if estimate is not None:
+        observe(estimate, arm, outcome)
+        follow_fit(posterior)
+    elif rows.ndim == 2:
+        _absorb_row(posterior, rows[arm], outcome)
+    else:
+        for i in range(outcome.shape[0]):
+            _absorb_row(posterior, rows[arm, i], outcome[i])
+
+
+@compiled
+def follow_fit(posterior: Posterior) -> None:
+    """Write the posterior that goes with its estimate, right after that was fitted."""
+    estimate = posterior.estimate
+    theta, factor = estimate.learned.theta, posterior.factor
+    write_factor(estimate.arms.observations.stream, estimate, factor)
+    for i in range(theta.shape[0]):
+        total = 0.0
+        for j in range(i, theta.shape[0]):
+            total += factor[i, j] * theta[j]
+        posterior.whitened[i] = total
 
 
 @compiled
 def show_rows(posterior: Posterior, rows: Array, start: int, stop: int) -> None:
     """Put new arms into a part of the table, the first ones of ``rows``."""
-    show_seen(posterior.seen, posterior, rows, start, stop)
+    _show(posterior.estimate, posterior, rows, start, stop)
 
 
-@generic
-def show_seen(seen: Any, posterior: Posterior, rows: Array, start: int, stop: int) -> None:
-    """Put new arms where what is seen is kept as well."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
-
-
-@show_seen.register(OneNumber)
 @compiled
-def _show_numbers(
-    seen: OneNumber, posterior: Posterior, rows: Array, start: int, stop: int
+def _show(
+    estimate: LeastSquares | None, posterior: Posterior, rows: Array, start: int, stop: int
 ) -> None:
-    for z in range(start, stop):
-        for i in range(rows.shape[1]):
-            seen.rows[z, i] = rows[z - start, i]
-            posterior.actions[z, i] = rows[z - start, i]
-            posterior.columns[i, z] = rows[z - start, i]
+    if estimate is not None:
+        show_arms(estimate, rows, start, stop)  # its table is that of the posterior
+    else:
+        for z in range(start, stop):
+            for i in range(rows.shape[1]):
+                posterior.rows[z, i] = rows[z - start, i]
+                posterior.actions[z, i] = rows[z - start, i]
+                posterior.columns[i, z] = rows[z - start, i]
 
 
 @compiled
@@ -219,19 +259,14 @@ def draw_parameter(
 @compiled
 def log_det_ratio(posterior: Posterior, prior_std: float) -> float:
     """Compute log det(V / lambda) of least squares with lambda = sigma^2 / prior_std^2."""
-    return log_det_seen(posterior.seen, posterior, prior_std)
+    return _log_det(posterior.estimate, posterior, prior_std)
 
 
-@generic
-def log_det_seen(seen: Any, posterior: Posterior, prior_std: float) -> float:
-    """Compute log det(V / lambda) of what is seen."""
-    raise TypeError(f"nothing is seen by a {type(seen).__name__}")
-
-
-@log_det_seen.register(OneNumber)
-@log_det_seen.register(SeveralNumbers)
 @compiled
-def _log_det_of_factor(seen: Any, posterior: Posterior, prior_std: float) -> float:
+def _log_det(estimate: LeastSquares | None, posterior: Posterior, prior_std: float) -> float:
+    if estimate is not None:
+        fitted: float = estimate.learned.log_det[0]
+        return fitted
     total = 0.0
     for i in range(posterior.factor.shape[0]):
         total += 2.0 * math.log(posterior.factor[i, i] * prior_std)
