@@ -24,9 +24,9 @@ import sightline as sl
 from benchmarks.parts import Parts, run_parts
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, is_before, tick
-from sightline.core.confidence.rules import global_beta, solve_growth
-from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit
-from sightline.core.likelihood.laws import divergence
+from sightline.core.confidence import global_beta, solve_growth
+from sightline.core.estimate import LeastSquares, LikelihoodFit
+from sightline.core.likelihood import divergence
 from sightline.jit import uncached
 from sightline.policies.base import choose, inspect, started, update
 from sightline.problems.noise import draw

@@ -75,7 +75,7 @@ LONG, SETTLING_SEEDS = 10**6, 20
 
 def website(sigma: float) -> sl.LinearBandit:
     """Return clicks on eight pages, of which policies are told a noise level."""
-    noise = sl.problems.Bernoulli(sigma)
+    noise = sl.problems.BernoulliNoise(sigma)
     return sl.LinearBandit(PAGES.features, THETA, noise=noise, name=f"sigma {sigma:g}")
 
 
@@ -135,8 +135,8 @@ def settling() -> None:
 # the same ends, or the model would be wrong.
 FREE = sl.LogDet(norm_bound=None)
 KNOWN: dict[str, tuple[dict[str, Any], sl.LogDet]] = {
-    "at most 1, sigma 0.5": ({"noise": sl.problems.Bernoulli(0.5)}, sl.LogDet()),
-    "noise unknown": ({"noise": sl.problems.Bernoulli(), "rewards": sl.Gaussian(None)}, FREE),
+    "at most 1, sigma 0.5": ({"noise": sl.problems.BernoulliNoise(0.5)}, sl.LogDet()),
+    "noise unknown": ({"noise": sl.problems.BernoulliNoise(), "rewards": sl.Gaussian(None)}, FREE),
     "clicks, identity link": ({"rewards": sl.Bernoulli("identity")}, sl.LogDet()),
     "clicks, logistic link": ({"rewards": sl.Bernoulli()}, FREE),
 }

@@ -16,7 +16,7 @@ EFFECTS = {
     "text": {"short": 0.015},
     "button": {"green": 0.01},
 }
-CLICKS = sl.problems.Bernoulli(0.3)  # 0 or 1; 0.3 is near their standard deviation
+CLICKS = sl.problems.BernoulliNoise(0.3)  # 0 or 1; 0.3 is near their standard deviation
 
 
 def plan(policy: sl.Policy, runs: int) -> sl.Plan:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sightline.core.allocation.design import barycentric_spanner, spanner
 from sightline.core.allocation.program import optimal_allocation
-from sightline.core.allocation.spanner import barycentric_spanner, spanner
-from sightline.core.estimation.unregularised import unregularised
 from sightline.core.model import bandit_model
+from sightline.core.unregularised import unregularised
 from tests import naive, naive_design, naive_rivals
 from tests.naive import Array, Ints
 

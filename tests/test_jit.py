@@ -24,7 +24,7 @@ from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
 from sightline.jit import cache
 from sightline.policies.base import choose
-from sightline.problems.noise import Gaussian, draw
+from sightline.problems.noise import GaussianNoise, draw
 from sightline.sources import sources_behind
 
 PACKAGE = Path(sl.__file__).parent
@@ -312,7 +312,7 @@ def test_generic_functions_are_pickled_by_name() -> None:
 
 @pytest.mark.slow
 def test_sources_outside_the_package_are_not_ours() -> None:
-    assert jit.registered(Gaussian()).ours
+    assert jit.registered(GaussianNoise()).ours
     assert not jit.registered(Left(1.0)).ours
 
 
@@ -338,7 +338,7 @@ def test_generators_are_given_back() -> None:
     before = sys.getrefcount(rng)
     state = sl.IDS().start(bandit_model(np.eye(2)))
     for _ in range(10):
-        draw(Gaussian(), 0.0, rng)
+        draw(GaussianNoise(), 0.0, rng)
         choose(state, clock_at(1), ALL_ARMS, rng)
     assert sys.getrefcount(rng) == before
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.core.likelihood.laws import GAUSSIAN
+from sightline.core.likelihood import GAUSSIAN
 from sightline.jit import callable_for
 from sightline.problems.noise import draw
 from sightline.problems.streams import sphere_stream

@@ -15,8 +15,8 @@ from scipy.special import gammaln
 
 import sightline as sl
 from sightline.core.alternatives import compare, half_spaces_for
-from sightline.core.estimation.least_squares import best_arm, least_squares, observe
-from sightline.core.likelihood.laws import divergence, excess, variance_of
+from sightline.core.least_squares import best_arm, least_squares, observe
+from sightline.core.likelihood import divergence, excess, variance_of
 from sightline.core.model import bandit_model
 from sightline.jit import callable_for
 from sightline.simulation.simulate import is_interpreted

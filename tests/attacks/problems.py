@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import sightline as sl
-from sightline.problems import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems import BernoulliNoise, GaussianNoise, Sampler, TwoPoint, Uniform
 from tests.attacks.attack import Attack, accepted, each, refused
 from tests.attacks.values import BEYOND, NO_INTEGERS, NO_NUMBERS, NO_TEXTS
 
@@ -123,16 +123,16 @@ LEVELS: dict[str, tuple[Any, str]] = {
 NOISES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "text": ("gaussian", ("noise", "'gaussian'")),
     "number": (0.3, ("noise", "0.3")),
-    "class": (Gaussian, ("noise", "Gaussian")),
-    "Gaussian of text": (Gaussian("1"), ("std", "'1'")),  # type: ignore[arg-type]
-    "Gaussian of 10**400": (Gaussian(10**400), ("std", "10**400")),
-    "Gaussian of 1e300": (Gaussian(1e300), ("std", "1e+300")),
-    "Gaussian of 1e-300": (Gaussian(1e-300), ("std", "1e-300")),
+    "class": (GaussianNoise, ("noise", "Gaussian")),
+    "Gaussian of text": (GaussianNoise("1"), ("std", "'1'")),  # type: ignore[arg-type]
+    "Gaussian of 10**400": (GaussianNoise(10**400), ("std", "10**400")),
+    "Gaussian of 1e300": (GaussianNoise(1e300), ("std", "1e+300")),
+    "Gaussian of 1e-300": (GaussianNoise(1e-300), ("std", "1e-300")),
     "Uniform of nan": (Uniform(math.nan), ("half_width", "nan")),
     "Uniform of 1e300": (Uniform(1e300), ("half_width", "1e+300")),
     "TwoPoint of zero": (TwoPoint(0.0), ("std", "0.0")),
     "TwoPoint of a duration": (TwoPoint(np.timedelta64(1, "s")), ("std", "timedelta64")),  # type: ignore[arg-type]
-    "Bernoulli of means beyond 1": (Bernoulli(), ("Bernoulli", "2")),
+    "Bernoulli of means beyond 1": (BernoulliNoise(), ("Bernoulli", "2")),
     "Sampler of no function": (Sampler(3, 1.0), ("draw", "3")),  # type: ignore[arg-type]
     "Sampler of text": (Sampler(lambda mean, rng: mean, "1"), ("std", "'1'")),  # type: ignore[arg-type]
     "Sampler of 1e300": (Sampler(lambda mean, rng: mean, 1e300), ("std", "1e+300")),
@@ -193,7 +193,7 @@ def _noises() -> list[Attack]:
         given = {"noise": value, "theta": theta}
         attacks.append(refused(f"noise: {name}", functools.partial(bandit, **given), *texts))
     attacks.append(
-        refused("both noises", lambda: bandit(noise=Gaussian(), noise_std=1.0), "not both")
+        refused("both noises", lambda: bandit(noise=GaussianNoise(), noise_std=1.0), "not both")
     )
     few = ("text", "nan", "10**400", "timedelta", "zero", "negative", "largest float")
     for name in (*few, "least float"):

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 import sightline as sl
-from sightline.core.consistency import check_consistency
-from sightline.core.persistence import persistent_arrays
+from sightline.core.persistence import check_consistency, persistent_arrays
 from sightline.engine.archive import write_snapshot
 from tests.attacks.attack import Attack
 

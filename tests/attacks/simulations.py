@@ -13,8 +13,7 @@ import sightline as sl
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
 from sightline.problems import Sampler
 from sightline.report.watch import write_watch_page
-from sightline.simulation.frames import record_frames
-from sightline.simulation.trajectory import information_ratios
+from sightline.simulation.trace import information_ratios, record_frames
 from tests.attacks.attack import Attack, accepted, each, refused
 from tests.attacks.values import NO_INTEGERS, NO_NUMBERS
 from tests.own_policies import EpsilonGreedy, Stubborn

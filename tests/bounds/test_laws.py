@@ -18,7 +18,7 @@ from sightline.bounds.law_certificate import LawView, law_bracket
 from sightline.bounds.law_terms import terms_of
 from sightline.bounds.of_laws import solve_law
 from sightline.bounds.oracle import CoveringProgram
-from sightline.core.likelihood.laws import GAUSSIAN, divergence
+from sightline.core.likelihood import GAUSSIAN, divergence
 from sightline.jit.numba_compat import is_disabled
 from tests import naive_bounds_laws as naive
 from tests.naive import Array

@@ -14,9 +14,9 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.consistency import check_consistency
-from sightline.core.likelihood.laws import LOGISTIC
+from sightline.core.likelihood import LOGISTIC
 from sightline.core.model import bandit_model
+from sightline.core.persistence import check_consistency
 from sightline.policies.base import choose, inspect, law, started, update
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.streams import recorded_stream, sphere_stream

@@ -13,10 +13,10 @@ from sightline.core.alternatives import (
     shifts,
     write_shifts,
 )
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import best_arm, least_squares, observe
+from sightline.core.estimate import LeastSquares
 from sightline.core.gains import Round, learning_rate_rule, workspace
 from sightline.core.gaps import optimistic_arm
+from sightline.core.least_squares import best_arm, least_squares, observe
 from sightline.core.model import bandit_model
 from sightline.core.posterior.samples import Samples
 from sightline.jit import uncached

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import least_squares
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import least_squares
 from sightline.core.model import Model, bandit_model
 from tests import naive_observations
 from tests.core.helpers import observe_all

@@ -10,9 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 import sightline as sl
-from sightline.core.consistency import check_consistency, invariant, may_hold, shares, whole
 from sightline.core.model import bandit_model
-from sightline.core.persistence import persists
+from sightline.core.persistence import (
+    check_consistency,
+    invariant,
+    may_hold,
+    persists,
+    shares,
+    whole,
+)
 from sightline.lab.compilation import default_policies
 from tests.contracts.test_policies import CONFIGURATIONS
 from tests.marks import without_compilation

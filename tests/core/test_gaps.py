@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.action_set import ALL_ARMS
-from sightline.core.estimation.least_squares import best_arm, least_squares
 from sightline.core.gaps import (
     GAPS,
     gap_estimates,
     optimistic_arm,
     upper_bound,
 )
+from sightline.core.least_squares import best_arm, least_squares
 from sightline.core.model import bandit_model
 from tests import naive
 from tests.core.helpers import random_fed, round_of

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.core.estimation.unregularised import forget
+from sightline.core.unregularised import forget
 from sightline.report.audit import audit
 from tests.marks import without_compilation
 from tests.stress.actor import bits

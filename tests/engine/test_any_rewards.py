@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sightline as sl
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.posterior.gaussian import Posterior
 from sightline.engine.exact_data import ExactData, Sums
 from sightline.jit import parts_of

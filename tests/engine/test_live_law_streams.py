@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.posterior.gaussian import Posterior
 from sightline.jit.dispatch import parts_of
 from tests.marks import without_compilation

@@ -16,8 +16,8 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ActionSet, block
 from sightline.core.clock import clock_at, is_before
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import least_squares, observe, show_arms
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import least_squares, observe, show_arms
 from sightline.core.model import Model, stream_model
 from sightline.engine import ledger, live
 from sightline.engine.journal import set_of_bytes

@@ -10,15 +10,15 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import block
 from sightline.core.clock import clock_at
-from sightline.core.consistency import check_consistency
-from sightline.core.estimation.context_distribution import SETS_KEPT
-from sightline.core.estimation.least_squares import (
+from sightline.core.context_distribution import SETS_KEPT
+from sightline.core.least_squares import (
     REFRESH_AFTER_UPDATES,
     least_squares,
     observe,
     show_arms,
 )
 from sightline.core.model import stream_model
+from sightline.core.persistence import check_consistency
 from sightline.policies.base import choose, decided, dropped, show, update
 from sightline.policies.stakes import count_open
 from sightline.problems.streams import SphereArms, StreamBandit, recorded_stream, sphere_stream

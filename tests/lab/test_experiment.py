@@ -26,7 +26,7 @@ EXPERIMENTS = [
     small(horizon=10**300 + 7, policies=[sl.IDS()], checkpoints=[5, 10**200, 10**300 + 6]),
     small(policies={"a b": sl.IDS(parameter_set=BOX, confidence=sl.LogLog(0.5)), "ü": sl.LinUCB()}),
     small(problems=[sl.LinearBandit([[1.0, 0.1], [0.5, 1e-9]], [1 / 3, 2.0], name="own")]),
-    small(problems=[sl.LinearBandit([[0.5], [0.2]], [1.0], noise=sl.problems.Bernoulli())]),
+    small(problems=[sl.LinearBandit([[0.5], [0.2]], [1.0], noise=sl.problems.BernoulliNoise())]),
     small(problems=[sl.problems.unit_sphere(k=np.int64(5), seed=np.int64(3))]),  # type: ignore[arg-type]
 ]
 

@@ -12,7 +12,7 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ActionSet
 from sightline.core.clock import clock_at
-from sightline.core.consistency import check_consistency
+from sightline.core.persistence import check_consistency
 from sightline.policies.base import choose, inspect, update
 from sightline.simulation.loop import context_stream, streams
 from tests import naive_allocation_policies as fixed

@@ -11,11 +11,10 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.alternatives import LawHalfSpaces
 from sightline.core.clock import clock_at
-from sightline.core.likelihood.laws import GAUSSIAN
+from sightline.core.likelihood import GAUSSIAN
 from sightline.core.model import bandit_model
-from sightline.policies.base import choose, inspect, update
+from sightline.policies.base import choose, compare_to_best, inspect, update
 from sightline.policies.ids import ids_distribution
-from sightline.policies.reports import compare_to_best
 from sightline.problems.noise import draw
 from sightline.simulation.loop import streams
 from tests import naive, naive_laws

@@ -9,8 +9,8 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.confidence.likelihood_set import begin_set, highest_predictor
-from sightline.core.likelihood.laws import LOGISTIC
+from sightline.core.likelihood import LOGISTIC
+from sightline.core.likelihood_set import begin_set, highest_predictor
 from sightline.core.model import bandit_model
 from sightline.policies.base import choose, update
 from sightline.policies.ofuglb import OFUGLBState, _radius

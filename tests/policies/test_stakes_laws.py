@@ -11,7 +11,7 @@ from scipy.special import rel_entr
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.likelihood.laws import GAUSSIAN
+from sightline.core.likelihood import GAUSSIAN
 from sightline.core.model import bandit_model
 from sightline.policies.base import choose, law, update
 from tests.marks import thorough, without_compilation

@@ -8,7 +8,7 @@ import pytest
 
 import sightline as sl
 from sightline import IDS, LinUCB
-from sightline.core.estimation.least_squares import update_seen_widths
+from sightline.core.least_squares import update_seen_widths
 from sightline.policies.catalogue import POLICIES
 from sightline.problems import end_of_optimism
 from sightline.simulation.loop import walk

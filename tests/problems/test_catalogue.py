@@ -9,7 +9,7 @@ import pytest
 
 import sightline as sl
 from sightline import problems
-from sightline.problems import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems import BernoulliNoise, GaussianNoise, Sampler, TwoPoint, Uniform
 from sightline.problems.catalogue import PROBLEMS, AnyProblem, build, describe
 
 ALL: list[AnyProblem] = [
@@ -24,16 +24,16 @@ ALL: list[AnyProblem] = [
     problems.spanning_contexts(short=True),
     problems.sphere_stream(4, 3, 0.5),
     sl.ContextualBandit([np.eye(2), [[0.3, 0.1]]], [0.5, 0.2], [0.3, 0.7], name="in contexts"),
-    sl.ContextualBandit([np.eye(2)] * 3, [0.5, 0.2], noise=Bernoulli()),
+    sl.ContextualBandit([np.eye(2)] * 3, [0.5, 0.2], noise=BernoulliNoise()),
     sl.ContextualBandit([np.eye(2)] * 2, [0.5, 0.2], noise_std=[0.1, 0.2, 0.1, 0.3]),
     sl.LinearBandit(np.eye(2), [0.5, 0.2], 0.3, name="mine"),
     sl.LinearGame(np.eye(2), [[[1, 1], [0, 1]]] * 2, [0.5, 0.2], 0.3, name="a game"),
     sl.LinearGame(np.eye(2), [[1, 1], [0, 1]], [0.5, 0.2], [0.3, 0.1]),
     sl.LinearGame(np.eye(2), [[[1, 1], [0, 1]]] * 2, [0.5, 0.2], [[0.3, 0.1], [0.2, 0.3]]),
-    sl.LinearGame(np.eye(2), np.eye(2), [0.5, 0.2], noise=Bernoulli(), name="what is paid"),
+    sl.LinearGame(np.eye(2), np.eye(2), [0.5, 0.2], noise=BernoulliNoise(), name="what is paid"),
     *(
         sl.LinearBandit(np.eye(2), [0.5, 0.2], noise=noise)
-        for noise in (Gaussian(0.1), TwoPoint(2.0), Uniform(0.5), Bernoulli())
+        for noise in (GaussianNoise(0.1), TwoPoint(2.0), Uniform(0.5), BernoulliNoise())
     ),
 ]
 

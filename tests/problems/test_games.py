@@ -126,7 +126,7 @@ def test_observations_that_make_no_sense(observations: Any, message: str) -> Non
         ({"noise_std": 0.0}, "noise_std must be finite and > 0"),
         ({"noise_std": [[1e-60, 1e60]] * 3}, "must not be so different"),
         ({"noise_std": 1.0, "noise": sl.problems.Uniform()}, "noise_std or noise, not both"),
-        ({"noise": sl.problems.Bernoulli()}, r"Bernoulli rewards need means in \[0, 1\]"),
+        ({"noise": sl.problems.BernoulliNoise()}, r"Bernoulli rewards need means in \[0, 1\]"),
     ],
     ids=str,
 )

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.core.likelihood.laws import LOGISTIC
-from sightline.problems import Bernoulli, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.core.likelihood import LOGISTIC
+from sightline.problems import BernoulliNoise, GaussianNoise, Sampler, TwoPoint, Uniform
 from sightline.problems.noise import Counts, draw
 from tests.marks import without_compilation
 
@@ -62,10 +62,10 @@ def test_a_problem_cannot_be_changed_from_outside() -> None:
 
 
 NOISES = [
-    Gaussian(0.4),
+    GaussianNoise(0.4),
     Uniform(0.9),
     TwoPoint(0.3),
-    Bernoulli(),
+    BernoulliNoise(),
     Sampler(lambda mean, rng: mean + 0.2 * rng.choice([-1.0, 1.0]), 0.2),
 ]
 
@@ -108,18 +108,18 @@ def test_every_noise_can_be_simulated(noise: Any) -> None:
         ({"noise_std": 0.0}, "noise_std must be finite and > 0"),
         ({"noise_std": math.nan}, "noise_std must be finite"),
         ({"noise_std": "loud"}, "noise_std must be a number, got 'loud'"),
-        ({"noise": Gaussian(-1.0)}, "std must be finite and > 0"),
+        ({"noise": GaussianNoise(-1.0)}, "std must be finite and > 0"),
         ({"noise": Uniform(math.inf)}, "half_width must be finite"),
         ({"noise": Sampler(lambda mean, rng: mean, 0.0)}, "std must be finite and > 0"),
         ({"noise": Sampler(3, 1.0)}, "draw must be a function"),  # type: ignore[arg-type]
-        ({"noise": Gaussian("1")}, "std must be a number"),  # type: ignore[arg-type]
+        ({"noise": GaussianNoise("1")}, "std must be a number"),  # type: ignore[arg-type]
         ({"noise_std": True}, "noise_std must be a number, got True"),
         ({"actions": [[1j]]}, "actions must be an array of real numbers: it is complex"),
         ({"actions": [[1e155, 0.0]]}, "actions must not exceed 1e\\+70"),
         ({"actions": [[1e60, 0.0]], "theta": [1e60, 0.0]}, "means must not exceed"),
         ({"noise": "gaussian"}, "noise must be a reward distribution"),
-        ({"noise": Gaussian(), "noise_std": 1.0}, "not both"),
-        ({"noise": Bernoulli(), "theta": [2.0, 0.0]}, r"means in \[0, 1\], got 0 to 2"),
+        ({"noise": GaussianNoise(), "noise_std": 1.0}, "not both"),
+        ({"noise": BernoulliNoise(), "theta": [2.0, 0.0]}, r"means in \[0, 1\], got 0 to 2"),
     ],
 )
 def test_bad_problems(arguments: dict[str, Any], message: str) -> None:

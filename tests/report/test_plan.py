@@ -10,8 +10,8 @@ import pytest
 
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
-from sightline.core.estimation.least_squares import refresh
-from sightline.core.likelihood.families import Likelihood
+from sightline.core.least_squares import refresh
+from sightline.core.likelihood import Likelihood
 from sightline.engine.factorial import GRAND_MEAN
 from sightline.report.supposed import supposed_parameter
 from tests.marks import without_compilation
@@ -24,7 +24,7 @@ EFFECTS: dict[str, Any] = {
     "picture": {"large": 0.25},
     "text": {"short": 0.1},
 }
-CLICKS: dict[str, Any] = {"noise_std": None, "noise": sl.problems.Bernoulli(0.5)}
+CLICKS: dict[str, Any] = {"noise_std": None, "noise": sl.problems.BernoulliNoise(0.5)}
 
 
 def planned(**changes: Any) -> sl.Plan:
@@ -134,7 +134,7 @@ def test_the_same_seed_gives_the_same_plan_and_the_runs_of_simulate() -> None:
 @without_compilation
 def test_clicks_are_played_with_bernoulli_rewards() -> None:
     plan = planned(**CLICKS, policy=sl.ThompsonSampling())
-    assert plan.problem.noise == sl.problems.Bernoulli(0.5)
+    assert plan.problem.noise == sl.problems.BernoulliNoise(0.5)
     assert plan.settled < 1.0, "the noise level is that of any reward in [0, 1]"
     assert "ThompsonSampling" in str(plan)
 
@@ -214,7 +214,7 @@ def test_a_law_that_the_policy_knows(rewards: Likelihood) -> None:
 
 @without_compilation
 def test_a_policy_that_is_not_told_the_noise_level() -> None:
-    clicks = {"noise_std": None, "noise": sl.problems.Bernoulli(0.5), "horizon": 10}
+    clicks = {"noise_std": None, "noise": sl.problems.BernoulliNoise(0.5), "horizon": 10}
     plan = planned(**clicks, policy=sl.LinUCB())
     assert not plan.problem.model.noise_known
     # clicks at 5 to 75 % have less variance than the 0.25 that another policy is told
@@ -265,7 +265,11 @@ def test_a_plan_says_what_is_known_and_lost_after_a_day_and_a_week() -> None:
         ({"noise": 1.0}, "give noise_std or noise, not both"),
         ({"noise_std": -1.0}, "noise_std must be finite and > 0, got -1.0"),
         (
-            {"effects": {GRAND_MEAN: 2.0}, "noise_std": None, "noise": sl.problems.Bernoulli()},
+            {
+                "effects": {GRAND_MEAN: 2.0},
+                "noise_std": None,
+                "noise": sl.problems.BernoulliNoise(),
+            },
             r"\[0, 1\]",
         ),
         ({"means": [1, 2, 3, 4]}, "give effects or means"),

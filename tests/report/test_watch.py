@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 import sightline as sl
 from sightline.report.watch import watch_page, write_watch_page
-from sightline.simulation.frames import record_frames
+from sightline.simulation.trace import record_frames
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from sightline.simulation.checkpoints import log_spaced, power_of_ten
+from sightline.simulation.simulate import log_spaced, power_of_ten
 
 
 def test_small_horizons_are_recorded_in_full() -> None:

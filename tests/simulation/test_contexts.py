@@ -8,9 +8,7 @@ from sightline.core.action_set import ALL_ARMS, block
 from sightline.core.clock import FAR, clock_at
 from sightline.policies.base import best_of
 from sightline.problems.base import Arrivals
-from sightline.simulation.arrivals import _play, commit, next_rows
-from sightline.simulation.loop import context_stream
-from sightline.simulation.recorder import new_recorder
+from sightline.simulation.loop import _play, commit, context_stream, new_recorder, next_rows
 from tests.marks import thorough
 from tests.naive import Array
 from tests.naive_contexts import contexts_drawn

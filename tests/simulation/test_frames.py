@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.core.likelihood.families import Likelihood
-from sightline.simulation import frames as module
-from sightline.simulation.frames import record_frames
+from sightline.core.likelihood import Likelihood
+from sightline.simulation import trace as module
+from sightline.simulation.trace import record_frames
 from tests.marks import without_compilation
 from tests.own_policies import arms_played
 

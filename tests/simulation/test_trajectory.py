@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from sightline.simulation.loop import streams
-from sightline.simulation.trajectory import RatioTrajectory, information_ratios
+from sightline.simulation.trace import RatioTrajectory, information_ratios
 from tests.marks import without_compilation
 
 EOO = sl.problems.end_of_optimism(epsilon=0.1, slope=2.0, noise_variance=0.1)

@@ -43,10 +43,14 @@ from sightline.bounds.law_certificate import law_bracket
 from sightline.bounds.of_games import solve_game
 from sightline.bounds.of_laws import law_certificate
 from sightline.bounds.within_polytope import solve_within
-from sightline.core.allocation.program import MOST_STEPS, optimal_shares
-from sightline.core.allocation.reduced_points import costly_arms, reduced_points
+from sightline.core.allocation.program import (
+    MOST_STEPS,
+    costly_arms,
+    optimal_shares,
+    reduced_points,
+)
 from sightline.core.parameter_set import Polytope
-from sightline.problems.table import TableProblem
+from sightline.problems.base import TableProblem
 from sightline.validation import number, shown
 
 __all__ = ["LowerBound", "lower_bound"]

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from sightline.bounds.geometry import ProblemView, favoured_arm, scaled, view_of
 from sightline.core.parameter_set import Polytope
-from sightline.problems.table import TableProblem
+from sightline.problems.base import TableProblem
 
 __all__ = ["Bracket", "ConvergenceWarning", "bracket", "warn_if_wide"]
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket
 from sightline.bounds.geometry import Scaled, optimal_arms, scaled
-from sightline.problems.table import TableProblem
+from sightline.problems.base import TableProblem
 
 __all__ = [
     "Budgeted",

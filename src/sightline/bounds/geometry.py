@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.parameter_set import Polytope
-from sightline.problems.table import TableProblem
+from sightline.problems.base import TableProblem
 
 __all__ = ["ProblemView", "Scaled", "favoured_arm", "leads", "optimal_arms", "scaled", "view_of"]
 

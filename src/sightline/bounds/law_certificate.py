@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from sightline.bounds.certificate import Bracket
 from sightline.bounds.geometry import leads, scaled, view_of
 from sightline.bounds.law_terms import Terms, terms_of
-from sightline.problems.table import TableProblem
+from sightline.problems.base import TableProblem
 
 __all__ = ["LawView", "evidence_bounds", "law_bracket", "law_view"]
 

@@ -9,7 +9,7 @@
 | alpha, sigma                                                | ``amounts``, ``slopes`` |
 | d*(alpha, sigma) = sup_v sigma v - alpha d(v)               | ``conjugate``  |
 
-All of it follows from the functions of the likelihood (:mod:`sightline.core.likelihood.laws`):
+All of it follows from the functions of the likelihood (:mod:`sightline.core.likelihood`):
 
     d'(v) = l'(mu(u), u + v) = int_0^v l''(mu(u), u + r) dr,      d''(v) = l''(mu(u), u + v).    (1)
 
@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.likelihood.laws import (
+from sightline.core.likelihood import (
     NODES,
     WEIGHTS,
     curvature,

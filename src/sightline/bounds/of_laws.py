@@ -21,7 +21,7 @@ from sightline.bounds.geometry import optimal_arms
 from sightline.bounds.law_certificate import LawView, evidence_bounds, law_view
 from sightline.bounds.law_nearest import first_shifts
 from sightline.bounds.law_program import LawProgram, follow_path
-from sightline.problems.table import TableProblem
+from sightline.problems.base import TableProblem
 from sightline.validation import affordable
 
 __all__ = ["LawSolution", "law_certificate", "solve_law"]

@@ -20,12 +20,11 @@ from typing import Any
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
 from sightline.problems import catalogue as problems
-from sightline.problems.bandit import LinearBandit
+from sightline.problems.bandits import LinearBandit, LinearGame
+from sightline.problems.base import TableProblem
 from sightline.problems.catalogue import AnyProblem
 from sightline.problems.files import is_problem_file, read_problem
-from sightline.problems.game import LinearGame
-from sightline.problems.table import TableProblem
-from sightline.simulation.checkpoints import parse_rounds
+from sightline.simulation.simulate import parse_rounds
 from sightline.validation import one_of, shown
 
 __all__ = ["lasting", "parse_bandit", "parse_policies", "parse_problems", "parse_table"]

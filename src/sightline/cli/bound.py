@@ -15,7 +15,7 @@ from sightline.cli.errors import in_a_sentence
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
     from sightline.bounds.finite_horizon import HorizonBound
-    from sightline.problems.table import TableProblem
+    from sightline.problems.base import TableProblem
 
 __all__ = ["bound"]
 
@@ -111,7 +111,7 @@ def _problem(text: str, noise_std: float | None) -> TableProblem:
 
 
 def _horizons(text: str | None, box: float | None) -> list[int]:
-    from sightline.simulation.checkpoints import parse_rounds
+    from sightline.simulation.simulate import parse_rounds
     from sightline.validation import integer
 
     if text is None:

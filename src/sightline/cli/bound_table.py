@@ -12,7 +12,7 @@ from rich.table import Table
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.finite_horizon import HorizonBound
 from sightline.report.bound import binding, paid_pulls
-from sightline.simulation.checkpoints import rounds_text
+from sightline.simulation.simulate import rounds_text
 
 __all__ = ["print_bound"]
 

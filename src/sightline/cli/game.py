@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
     from sightline.bounds.observability import Neighbours, Observability
     from sightline.core.parameter_set import Polytope
-    from sightline.problems.table import TableProblem
+    from sightline.problems.base import TableProblem
 
 __all__ = ["game"]
 

@@ -71,7 +71,7 @@ def plan(
     with in_a_sentence(f"cannot read {problem}" if problem is not None else ""):
         from sightline.cli.arguments import parse_policies
         from sightline.report.plan import plan as make_plan
-        from sightline.simulation.checkpoints import parse_rounds
+        from sightline.simulation.simulate import parse_rounds
 
         given: list[object] = [factor, interaction, forbid, effect, mean or None]
         given += [noise_std, clicks or None, rewards]
@@ -140,8 +140,8 @@ def _number(option: str, text: str) -> float:
 
 
 def _rewards(noise_std: float | None, clicks: bool, law: str | None) -> dict[str, Any]:
-    from sightline.core.likelihood import families
-    from sightline.problems.noise import Bernoulli
+    from sightline.core import likelihood as families
+    from sightline.problems.noise import BernoulliNoise
     from sightline.validation import one_of
 
     if law is not None:
@@ -153,7 +153,7 @@ def _rewards(noise_std: float | None, clicks: bool, law: str | None) -> dict[str
     if clicks and noise_std is None:
         return {"rewards": families.Bernoulli("identity")}  # effects are on rates
     if clicks and noise_std is not None:
-        return {"noise": Bernoulli(noise_std)}
+        return {"noise": BernoulliNoise(noise_std)}
     return {"noise_std": noise_std}
 
 

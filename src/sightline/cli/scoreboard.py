@@ -51,7 +51,7 @@ def scoreboard(
     with in_a_sentence(interrupted=resume):
         from sightline.cli.arguments import parse_policies
         from sightline.report.scoreboard import scoreboard as make_scoreboard
-        from sightline.simulation.checkpoints import parse_rounds
+        from sightline.simulation.simulate import parse_rounds
 
         own = parse_policies(policy or [])
         if figure is not None:

@@ -89,7 +89,7 @@ def _experiment(
 ) -> Experiment:
     from sightline.cli.arguments import parse_policies, parse_problems
     from sightline.lab.experiment import Experiment
-    from sightline.simulation.checkpoints import parse_rounds
+    from sightline.simulation.simulate import parse_rounds
 
     given = {name: value for name, value in options.items() if value is not None}
     if config is not None:
@@ -109,7 +109,7 @@ def _print(results: Results, store: Path, figure: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sightline.simulation.checkpoints import rounds_text
+    from sightline.simulation.simulate import rounds_text
 
     console = Console()
     summary, slopes = results.summary(), results.slopes()

@@ -45,9 +45,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, first_largest_between, withhold
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.likelihood import whiten_descent
-from sightline.core.likelihood.laws import divergence, mean_of
+from sightline.core.estimate import LeastSquares
+from sightline.core.likelihood import divergence, mean_of
+from sightline.core.likelihood_fit import whiten_descent
 from sightline.core.linalg import (
     equal_rows,
     inner_product,

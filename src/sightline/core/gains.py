@@ -41,21 +41,20 @@ from sightline.core.alternatives import (
     shifts,
     write_shifts,
 )
-from sightline.core.consistency import invariant, within
-from sightline.core.estimation.estimate import (
+from sightline.core.estimate import (
     LeastSquares,
     LikelihoodFit,
     SeveralRows,
     apart,
     factorise_seen,
+    noise_variance,
     quadratic_forms,
     seen_by_arm,
     whiten_seen,
 )
-from sightline.core.estimation.least_squares import update_seen_widths
-from sightline.core.estimation.noise import noise_variance
+from sightline.core.least_squares import update_seen_widths
 from sightline.core.linalg import inner_product, inner_products, multiply_symmetric
-from sightline.core.persistence import persists
+from sightline.core.persistence import invariant, persists, within
 from sightline.jit import compiled, generic, guarded, is_ours
 from sightline.jit.guards import wrong_numbers
 from sightline.validation import LARGEST, number, one_of

@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, first_largest_offered
-from sightline.core.estimation.estimate import LeastSquares, reward_of
-from sightline.core.estimation.noise import noise_variance
+from sightline.core.estimate import LeastSquares, noise_variance, reward_of
 from sightline.core.gains import Round, guard_weights
 from sightline.core.linalg import inner_products, multiply_symmetric
 from sightline.jit import compiled, generic

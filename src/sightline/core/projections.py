@@ -64,10 +64,9 @@ from sightline.core.alternatives import (
     locate_alternatives,
     write_shifts,
 )
-from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.linalg import factorise, norm, solve_transposed
-from sightline.core.persistence import persists
+from sightline.core.persistence import indices, invariant, persists
 from sightline.jit import compiled, compiled_apart
 
 __all__ = [

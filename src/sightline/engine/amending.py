@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import refresh
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import refresh
 from sightline.core.linalg import solve_transposed
 from sightline.core.posterior.gaussian import Posterior, follow_fit
 from sightline.engine.changes import Table
@@ -32,8 +32,7 @@ from sightline.engine.exact_data import ExactData, Sums
 from sightline.engine.ledger import Told
 from sightline.engine.turns import Standing
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.base import Policy
-from sightline.policies.reports import readapt
+from sightline.policies.base import Policy, readapt
 from sightline.policies.scheduled_exploration import ScheduledExploration, cancel
 from sightline.validation import SMALLEST
 

@@ -17,11 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.archives import read_arrays, size_of
-from sightline.core.consistency import check_consistency
-from sightline.core.persistence import State, migrated, persistent_arrays, version_of
+from sightline.core.persistence import (
+    State,
+    check_consistency,
+    migrated,
+    persistent_arrays,
+    version_of,
+)
 from sightline.engine.options import Options
 from sightline.engine.units import GIVEN
-from sightline.policies.reports import readapt
+from sightline.policies.base import readapt
 
 __all__ = ["Snapshot", "fill", "pack", "read_snapshot", "unpack", "write_snapshot"]
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from sightline.core.model import Contexts
 from sightline.engine.labels import listed, unknown_name, valid_labels
-from sightline.problems.contextual import valid_probabilities
+from sightline.problems.bandits import valid_probabilities
 from sightline.validation import integer, shown
 
 __all__ = ["Blocks"]

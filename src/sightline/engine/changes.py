@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.action_set import ALL_ARMS, ActionSet, some_arms
-from sightline.core.estimation.context_distribution import ContextDistribution
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import refresh
-from sightline.core.estimation.noise import Noise
-from sightline.core.likelihood.families import Gaussian, Likelihood
+from sightline.core.context_distribution import ContextDistribution
+from sightline.core.estimate import LeastSquares, Noise
+from sightline.core.least_squares import refresh
+from sightline.core.likelihood import Gaussian, Likelihood
 from sightline.core.model import (
     Model,
     bandit_model,
@@ -36,8 +35,7 @@ from sightline.engine.options import Options
 from sightline.engine.turns import Standing
 from sightline.engine.units import GIVEN, Units, augmented
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.base import Policy, law, started
-from sightline.policies.reports import readapt
+from sightline.policies.base import Policy, law, readapt, started
 from sightline.policies.scheduled_exploration import ScheduledExploration
 from sightline.policies.stakes import OpenDecisions
 from sightline.validation import number, scale

@@ -15,7 +15,7 @@ With probability at least 1 - delta, at every round |R (theta - theta-hat)| <= s
 parameter sigma given everything before, a parameter of norm at most S, and that whether and when a
 reward is told does not depend on the reward.  How options were chosen does not matter.
 
-Where sigma or S is not known, beta is that of :mod:`sightline.core.confidence.log_det`: without S
+Where sigma or S is not known, beta is that of :mod:`sightline.core.confidence`: without S
 it holds for every theta, without sigma for normal noise.
 
 Of clicks and counts V is the curvature of the log-likelihood at its maximum, sigma is 1, and theta
@@ -32,12 +32,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.log_det import LogDet, beta_at
-from sightline.core.confidence.rules import ConfidenceRule, adapt_to, global_beta, ridge
-from sightline.core.estimation.estimate import Learned, LeastSquares
-from sightline.core.estimation.least_squares import least_squares, refresh
-from sightline.core.estimation.noise import Noise, estimated_noise, known_noise
-from sightline.core.likelihood.laws import Kind, kind_of
+from sightline.core.confidence import ConfidenceRule, LogDet, adapt_to, beta_at, global_beta, ridge
+from sightline.core.estimate import Learned, LeastSquares, Noise, estimated_noise, known_noise
+from sightline.core.least_squares import least_squares, refresh
+from sightline.core.likelihood import Kind, kind_of
 from sightline.core.model import bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior

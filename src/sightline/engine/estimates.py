@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.noise import noise_variance
-from sightline.core.likelihood.laws import mean_of
+from sightline.core.estimate import LeastSquares, noise_variance
+from sightline.core.likelihood import mean_of
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior, noise_unit
 from sightline.jit import interpreted, parts_of

@@ -24,7 +24,7 @@ from sightline.engine.turns import (
     take_outcome,
     take_outcomes,
 )
-from sightline.simulation.choices import raise_fault
+from sightline.simulation.loop import raise_fault
 
 if TYPE_CHECKING:
     from sightline.engine.live import LiveState

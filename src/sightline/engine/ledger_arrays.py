@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.consistency import within
+from sightline.core.persistence import within
 from sightline.engine.archive import Snapshot
 from sightline.engine.decisions import Pending
 from sightline.engine.ledger import Closing, Ending, Ledger, Received, Tally, Told, is_nothing

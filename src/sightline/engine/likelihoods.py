@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.core.likelihood.families import Gaussian, Likelihood, valid_likelihood
+from sightline.core.likelihood import Gaussian, Likelihood, valid_likelihood
 from sightline.engine.options import Options
 from sightline.engine.units import GIVEN, Units, learned_units
 from sightline.policies.base import Policy

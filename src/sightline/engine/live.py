@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, block, number_offered
 from sightline.core.clock import Clock
-from sightline.core.consistency import check_consistency
-from sightline.core.likelihood.families import Likelihood, describe_likelihood
+from sightline.core.likelihood import Likelihood, describe_likelihood
 from sightline.core.model import check_signal
-from sightline.core.persistence import persistent_arrays
+from sightline.core.persistence import check_consistency, persistent_arrays
 from sightline.engine.amending import amended
 from sightline.engine.archive import Snapshot, fill, pack, unpack, write_snapshot
 from sightline.engine.changes import (
@@ -62,8 +61,7 @@ from sightline.engine.units import GIVEN, Units, augmented
 from sightline.jit import callable_for, entry_for, registered
 from sightline.policies.base import Evidence, Policy, at_stake, inspect
 from sightline.policies.catalogue import describe
-from sightline.simulation.choices import raise_fault
-from sightline.simulation.loop import streams
+from sightline.simulation.loop import raise_fault, streams
 from sightline.validation import integer, shown
 
 __all__ = ["CHANGES", "LiveState", "weakest"]

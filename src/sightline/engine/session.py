@@ -39,7 +39,7 @@ from sightline.engine.live import weakest
 from sightline.engine.options import Options
 from sightline.engine.stored import StoredSession
 from sightline.policies.base import Evidence
-from sightline.simulation.checkpoints import power_of_ten
+from sightline.simulation.simulate import power_of_ten
 from sightline.validation import integer, shown
 
 __all__ = ["Session"]

@@ -15,22 +15,18 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, clock_at
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import refresh
+from sightline.core.confidence import ConfidenceRule, LogDet
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import refresh
 from sightline.core.model import Model
 from sightline.core.persistence import State
 from sightline.engine.ellipsoid import ellipsoid_in, evidence_of
 from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.base import Evidence, Policy, inspect, started
 from sightline.policies.lin_ucb import LinUCB
-from sightline.problems.bandit import LinearBandit
+from sightline.problems.bandits import LinearBandit
 from sightline.problems.delays import NO_DELAY
-from sightline.simulation.choices import raise_fault
-from sightline.simulation.loop import loop_for, streams
-from sightline.simulation.pending import no_outcomes
-from sightline.simulation.recorder import new_recorder
+from sightline.simulation.loop import loop_for, new_recorder, no_outcomes, raise_fault, streams
 from sightline.simulation.simulate import Stop
 
 __all__ = ["Settling", "bound_of", "evidence_by_law", "rule_of", "settle"]

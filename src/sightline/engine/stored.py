@@ -13,7 +13,7 @@ from typing import NoReturn, Self
 
 from numpy.typing import ArrayLike
 
-from sightline.core.likelihood.families import Likelihood, build_likelihood
+from sightline.core.likelihood import Likelihood, build_likelihood
 from sightline.engine.archive import Snapshot, read_snapshot, write_snapshot
 from sightline.engine.games import check_window, outcome_value
 from sightline.engine.guard import Guard, exclusive

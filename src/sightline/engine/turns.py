@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, is_offered, nth_offered
 from sightline.core.clock import FAR, Clock, is_before, tick
-from sightline.core.consistency import invariant, may_hold, within
-from sightline.core.persistence import State
+from sightline.core.persistence import State, invariant, may_hold, within
 from sightline.engine.units import GIVEN, Units
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import (
@@ -30,7 +29,7 @@ from sightline.policies.base import (
     show,
     update,
 )
-from sightline.simulation.choices import Fault, is_probability_refused, is_refused, no_fault
+from sightline.simulation.loop import Fault, is_probability_refused, is_refused, no_fault
 from sightline.validation import LARGEST, SMALLEST
 
 __all__ = [

@@ -18,8 +18,12 @@ from sightline.lab import specification
 from sightline.policies.base import Policy, check_supports, started
 from sightline.problems.catalogue import AnyProblem
 from sightline.problems.delays import delay_text
-from sightline.simulation.checkpoints import rounds_text, valid_checkpoints
-from sightline.simulation.simulate import check_lasting, valid_horizon
+from sightline.simulation.simulate import (
+    check_lasting,
+    rounds_text,
+    valid_checkpoints,
+    valid_horizon,
+)
 from sightline.validation import (
     entries,
     file_path,

@@ -18,7 +18,7 @@ from sightline.archives import read_parquet
 from sightline.files import sealed, unsealed, write_atomically
 from sightline.lab.block import Block
 from sightline.lab.experiment import Cell
-from sightline.simulation.checkpoints import rounds_text
+from sightline.simulation.simulate import rounds_text
 
 __all__ = ["read_block", "read_header", "write_block"]
 

@@ -11,7 +11,7 @@ from sightline.core.model import Model
 from sightline.engine.settling import Settling, settle
 from sightline.lab.executors import cores
 from sightline.lab.experiment import Experiment
-from sightline.problems.bandit import LinearBandit
+from sightline.problems.bandits import LinearBandit
 from sightline.undisturbed import undisturbed
 
 __all__ = ["settle_all"]

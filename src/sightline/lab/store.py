@@ -32,7 +32,7 @@ from sightline.lab.block import Block, Task
 from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.parquet import read_block, read_header, write_block
 from sightline.lab.sources import sources_of
-from sightline.simulation.checkpoints import parse_rounds, rounds_text
+from sightline.simulation.simulate import parse_rounds, rounds_text
 from sightline.validation import file_path, integer, shown
 from sightline.version import __version__
 

@@ -23,7 +23,7 @@ from sightline.paper.verdict import CONFIDENCE, Part, Verdict, verdict_by_readin
 from sightline.report.page import Opening, Section, Table, Tile, write_page
 from sightline.report.picture import Picture
 from sightline.report.style import drawing
-from sightline.simulation.checkpoints import rounds_text
+from sightline.simulation.simulate import rounds_text
 from sightline.version import __version__
 
 __all__ = ["FIRST", "Finished", "finished", "write_report"]

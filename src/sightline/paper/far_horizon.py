@@ -20,7 +20,7 @@ from sightline.policies.catalogue import LinUCB
 from sightline.report.figures import growth_figure, ratio_figure
 from sightline.report.page import Table
 from sightline.report.statistics import mean_and_error
-from sightline.simulation.checkpoints import rounds_text
+from sightline.simulation.simulate import rounds_text
 
 __all__ = ["ITEM", "far_experiment"]
 

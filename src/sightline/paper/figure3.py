@@ -20,7 +20,7 @@ from sightline.paper.settings import (
 )
 from sightline.report.figures import label_ends
 from sightline.report.symbols import as_label
-from sightline.simulation.trajectory import information_gains
+from sightline.simulation.trace import information_gains
 
 __all__ = ["GAINS", "ITEM", "gains", "runs_of"]
 

@@ -14,7 +14,7 @@ from sightline.paper.settings import IDS_H, SLOPE_2, VARIANCE, log_constant, pro
 from sightline.problems import end_of_optimism
 from sightline.report.figures import label_ends
 from sightline.report.style import BOUND
-from sightline.simulation.trajectory import information_ratios
+from sightline.simulation.trace import information_ratios
 
 __all__ = ["ITEM", "bounds_of_proofs", "follow", "runs_along", "runs_of_proofs"]
 

@@ -26,7 +26,7 @@ from sightline.paper.verdict import (
 )
 from sightline.report.results import Results
 from sightline.report.statistics import log_slopes
-from sightline.simulation.checkpoints import rounds_text
+from sightline.simulation.simulate import rounds_text
 
 __all__ = [
     "CONFIDENCE",

@@ -24,7 +24,7 @@ from sightline.paper.item import Outcome
 from sightline.paper.judge import log_regret, results_of, slopes_between
 from sightline.paper.settings import EPSILON, SLOPE_2, VARIANCE, Reading, log_constant, problems
 from sightline.paper.verdict import Part, Verdict, below, resampled, sampled, together
-from sightline.simulation.checkpoints import rounds_text
+from sightline.simulation.simulate import rounds_text
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from sightline.paper.item import Outcome
 from sightline.paper.judge import results_of
 from sightline.paper.settings import SLOPE_2, VARIANCE, log_constant, problems
 from sightline.paper.verdict import CONFIDENCE, Part, Verdict, sampled
-from sightline.simulation.checkpoints import rounds_text
+from sightline.simulation.simulate import rounds_text
 
 __all__ = [
     "coverage",

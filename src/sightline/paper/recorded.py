@@ -22,7 +22,7 @@ from sightline.files import write_atomically
 from sightline.paper.item import Outcome
 from sightline.paper.judge import Claim, decide
 from sightline.paper.verdict import Part, Verdict
-from sightline.simulation.checkpoints import rounds_text
+from sightline.simulation.simulate import rounds_text
 from sightline.version import __version__
 
 __all__ = ["Judged", "Record", "record_of", "records", "with_records"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.core.confidence.log_det import LogDet
+from sightline.core.confidence import LogDet
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
 from sightline.policies.base import Policy
@@ -19,7 +19,7 @@ from sightline.report.figures import regret_figure
 from sightline.report.page import Table
 from sightline.report.results import Results
 from sightline.report.statistics import Curve, mean_and_error
-from sightline.simulation.checkpoints import log_spaced, rounds_text
+from sightline.simulation.simulate import log_spaced, rounds_text
 
 __all__ = [
     "BOTH",

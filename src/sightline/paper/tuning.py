@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, FixedBeta
+from sightline.core.confidence import ConfidenceRule, FixedBeta, LogDet
 from sightline.lab.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
 from sightline.paper.judge import NotRunError

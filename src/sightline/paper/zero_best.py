@@ -14,7 +14,7 @@ from sightline.problems import LinearBandit
 from sightline.report.figures import ratio_figure
 from sightline.report.page import Table
 from sightline.report.statistics import mean_and_error
-from sightline.simulation.checkpoints import rounds_text
+from sightline.simulation.simulate import rounds_text
 
 __all__ = ["ITEM", "ZERO", "zero_constant"]
 

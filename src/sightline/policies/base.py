@@ -22,6 +22,12 @@ state:
 A choice says until when it holds.  If ``wake`` is the current round, the policy explores: it
 wants to see the outcome.  If ``wake`` lies ahead, it commits to its best arm of every offer until
 then, does not learn, and need not be asked again before: whoever runs it may jump there.
+
+What most policies do alike: learn by least squares, and report what IDS would on their data.
+
+For states that have an ``estimate``, a ``confidence`` and ``alternatives``.
+
+Probabilities of arms that have no formula: shares in many draws.
 """
 
 from __future__ import annotations
@@ -32,43 +38,69 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.clock import Clock
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import FixedBeta
-from sightline.core.estimation.least_squares import show_arms
+from sightline.core.action_set import first_largest_offered, withhold
+from sightline.core.alternatives import Comparison, compare, restrict_alternatives
+from sightline.core.clock import Clock, log_round
+from sightline.core.confidence import (
+    ConfidenceRule,
+    FixedBeta,
+    LogDet,
+    adapt,
+    adapt_to,
+    global_beta,
+    leave_out,
+    next_exploration,
+    ridge,
+)
+from sightline.core.estimate import LeastSquares, Noise, basis_of_differences
+from sightline.core.least_squares import least_squares, observe, show_arms
 from sightline.core.linalg import draw_index
 from sightline.core.model import Model
 from sightline.core.persistence import State
 from sightline.core.ratio import Mixture
-from sightline.jit import compiled, compiled_apart, generic
+from sightline.jit import compiled, compiled_apart, generic, parts_of
 from sightline.validation import flag, instance
 
 __all__ = [
+    "LAW_DRAWS",
     "Choice",
     "Evidence",
     "Policy",
+    "StateWithAlternatives",
+    "StateWithConfidence",
+    "StateWithEstimate",
     "Supports",
     "at_stake",
+    "begin",
     "best_of",
+    "best_on_offer",
     "check_supports",
     "choose",
     "choose_among",
     "choose_from",
+    "compare_to_best",
     "decided",
     "dropped",
     "inspect",
     "law",
+    "learn",
     "put_all_on",
+    "readapt",
     "register_policy",
+    "report",
+    "report_commitment",
+    "report_evidence",
+    "share_draws",
     "show",
     "spread",
     "started",
     "update",
+    "withhold_all",
 ]
 
 
@@ -510,3 +542,128 @@ def choose_among(
     """Draw one of all arms, for the current round only."""
     arm = draw_index(probabilities, rng)
     return Choice(arm, probabilities[arm], clock)
+
+
+class StateWithEstimate(Protocol):
+    """A state that keeps least squares."""
+
+    @property
+    def estimate(self) -> LeastSquares:
+        """What the data say."""
+
+
+class StateWithConfidence(StateWithEstimate, Protocol):
+    """A state that keeps a confidence coefficient beside it."""
+
+    @property
+    def confidence(self) -> Any:
+        """Named tuple of a confidence rule."""
+
+
+class StateWithAlternatives(StateWithConfidence, Protocol):
+    """A state that can run the exploitation test of IDS."""
+
+    @property
+    def alternatives(self) -> Any:
+        """HalfSpaces or Projections."""
+
+
+def begin(
+    model: Model,
+    regulariser: float | str,
+    rule: ConfidenceRule,
+    *,
+    reduce: bool = True,
+    noise: Noise | None = None,
+) -> tuple[LeastSquares, Any]:
+    """Estimates before any data, and the confidence coefficient that goes with them.
+
+    What they are made of is said at :func:`~sightline.core.least_squares.least_squares`.
+    """
+    ridge_ = ridge(regulariser, rule, model)
+    estimate = least_squares(model, ridge_, reduce=reduce, noise=noise)
+    build = rule.build if estimate.noise.known else rule.build_without_noise
+    rewards = estimate.arms.rewards
+    confidence = build(rewards.shape[1], model.noise_std, ridge_)
+    if not (model.shows_rewards or model.stream):
+        leave_out(confidence, basis_of_differences(rewards, estimate.arms.observations.rows))
+    adapt_to(confidence, estimate)
+    return estimate, confidence
+
+
+def readapt(state: Any) -> None:
+    """Let confidence coefficients follow estimates that were filled in."""
+    for part in parts_of(state):
+        if hasattr(part, "estimate") and hasattr(part, "confidence"):
+            adapt_to(part.confidence, part.estimate)
+
+
+@compiled
+def learn(state: StateWithConfidence, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from every round that is told."""
+    observe(state.estimate, arm, outcome)
+    adapt(state.confidence, state.estimate)
+
+
+@compiled
+def best_on_offer(state: StateWithEstimate, clock: Clock, offer: Any) -> int:
+    """Empirically best arm of an offer."""
+    return first_largest_offered(offer, state.estimate.arms.means)
+
+
+@compiled
+def compare_to_best(state: StateWithAlternatives, offer: Any) -> Comparison:
+    """Compare arms on offer with the empirically best of them."""
+    best = first_largest_offered(offer, state.estimate.arms.means)
+    comparison = compare(state.alternatives, state.estimate, best)
+    return restrict_alternatives(offer, state.alternatives, comparison)
+
+
+@compiled
+def report(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
+    """Report m_s against beta_{s, t log t} / 2, on which the policy itself never acts."""
+    comparison = compare_to_best(state, offer)
+    log_det = state.estimate.learned.log_det[0]
+    beta = global_beta(state.confidence, log_det, log_round(clock))
+    return Evidence(comparison.best, 0.5 * comparison.least, 0.5 * beta, clock)
+
+
+@compiled
+def report_evidence(state: StateWithAlternatives, comparison: Comparison, clock: Clock) -> Evidence:
+    """Report what a comparison says, and until when x-hat is settled as things stand."""
+    log_det = state.estimate.learned.log_det[0]
+    beta = global_beta(state.confidence, log_det, log_round(clock))
+    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
+    return Evidence(comparison.best, 0.5 * comparison.least, 0.5 * beta, wake)
+
+
+@compiled
+def report_commitment(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
+    """Report m_s against beta_{s, t log t} / 2, and until when x-hat is settled."""
+    return report_evidence(state, compare_to_best(state, offer), clock)
+
+
+Array = NDArray[np.float64]
+
+#: Draws behind a probability: its standard error is at most 1 / (2 sqrt(4096)) = 0.008.
+LAW_DRAWS = 4096
+
+
+@compiled
+def withhold_all(probabilities: Array) -> None:
+    """Begin to count."""
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = 0.0
+
+
+@compiled
+def share_draws(offer: Any, counts: Array) -> None:
+    """Make probabilities of counts, at least half a draw for every arm on offer."""
+    for x in range(counts.shape[0]):
+        counts[x] = max(counts[x], 0.5)
+    withhold(offer, counts, 0.0)
+    total = 0.0
+    for x in range(counts.shape[0]):
+        total += counts[x]
+    for x in range(counts.shape[0]):
+        counts[x] /= total

@@ -21,7 +21,7 @@ for bandits, and mutual information is for bandits only.
 
 Clicks and counts: the posterior is that of Laplace, gaps are those of mean rewards, and the gain
 is the variance of E[mean reward | x*] over that of a reward
-(:mod:`sightline.core.posterior.law_gains`).  No bound on regret is known for it.
+(:mod:`sightline.core.posterior.gains`).  No bound on regret is known for it.
 
 With M samples from the posterior, cells rarer than 1 / M vanish: the policy then is greedy, and
 stays so unless the arm it plays disappoints.  M must grow with the horizon.  For a while its regret
@@ -45,8 +45,7 @@ from numpy.typing import NDArray
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.clock import Clock
 from sightline.core.model import Model
-from sightline.core.persistence import persists
-from sightline.core.posterior.angles import plane_angles
+from sightline.core.persistence import none_if_unknown, persists
 from sightline.core.posterior.cells import (
     Cells,
     admit,
@@ -55,11 +54,13 @@ from sightline.core.posterior.cells import (
     hull_vertices,
     is_settled,
     measure_cells,
+    plane_angles,
     whiten,
 )
 from sightline.core.posterior.gains import (
     bayesian_gains,
     bayesian_gaps,
+    law_variance,
     mutual_information,
     row_variance,
     variance,
@@ -72,10 +73,8 @@ from sightline.core.posterior.gaussian import (
     posterior_mean,
     show_rows,
 )
-from sightline.core.posterior.law_gains import law_variance
 from sightline.core.posterior.samples import fixed_samples, samples_size
 from sightline.core.ratio import SAMPLING, Mixture, least_ratio
-from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,

@@ -45,15 +45,15 @@ from sightline.core.alternatives import (
     restrict_alternatives,
 )
 from sightline.core.clock import Clock, is_before, tick
-from sightline.core.confidence.rules import local_beta, next_exploration
-from sightline.core.estimation.context_distribution import (
+from sightline.core.confidence import local_beta, next_exploration
+from sightline.core.context_distribution import (
     ContextDistribution,
     context_distribution,
     note_action_set,
     sample_of_sets,
     show_sets,
 )
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.gains import LearningRate, Round, Workspace, check_weights, gains_on_offer
 from sightline.core.gaps import gap_estimates, optimistic_arm, upper_bound
 from sightline.core.model import Model
@@ -70,12 +70,14 @@ from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Evidence,
+    best_on_offer,
     choose_from,
+    learn,
     put_all_on,
     register_policy,
+    report_evidence,
     spread,
 )
-from sightline.policies.reports import best_on_offer, learn, report_evidence
 from sightline.validation import LARGEST
 
 if TYPE_CHECKING:

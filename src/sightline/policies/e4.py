@@ -29,14 +29,13 @@ from sightline.core.allocation.design import Design, design, largest_reward_leve
 from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives import HalfSpaces, compare, half_spaces
 from sightline.core.clock import FAR, Clock, never
-from sightline.core.confidence.rules import SMALLEST_HORIZON
-from sightline.core.consistency import indices, invariant, whole, within
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import best_arm, observe
-from sightline.core.estimation.unregularised import unregularised
+from sightline.core.confidence import SMALLEST_HORIZON
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import best_arm, observe
 from sightline.core.linalg import equal_rows
 from sightline.core.model import Model
-from sightline.core.persistence import persists
+from sightline.core.persistence import indices, invariant, persists, whole, within
+from sightline.core.unregularised import unregularised
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, integer, number

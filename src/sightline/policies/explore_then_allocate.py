@@ -29,20 +29,19 @@ from numpy.typing import NDArray
 from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives import HalfSpaces, compare, half_spaces
 from sightline.core.clock import Clock, never
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     Threshold,
     evidence_level,
     full_level,
     threshold,
     valid_threshold,
 )
-from sightline.core.consistency import indices, invariant, within
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import best_arm, observe
-from sightline.core.estimation.unregularised import first_unplayed, forget, unregularised
+from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm
+from sightline.core.least_squares import best_arm, observe
 from sightline.core.model import Model
-from sightline.core.persistence import persists
+from sightline.core.persistence import indices, invariant, persists, within
+from sightline.core.unregularised import first_unplayed, forget, unregularised
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 

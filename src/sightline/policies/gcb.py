@@ -31,13 +31,20 @@ from numpy.typing import NDArray
 from sightline.core.allocation.observers import next_of_sweep, sweeping
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round, never
-from sightline.core.confidence.rules import global_beta, next_exploration, register_confidence
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.confidence import global_beta, next_exploration, register_confidence
+from sightline.core.estimate import LeastSquares
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
-from sightline.policies.reports import compare_to_best, learn
+from sightline.policies.base import (
+    Choice,
+    Evidence,
+    Policy,
+    Supports,
+    compare_to_best,
+    learn,
+    register_policy,
+)
 from sightline.validation import scale
 
 __all__ = ["GCB", "GCBState"]

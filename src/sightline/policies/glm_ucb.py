@@ -35,15 +35,13 @@ from numpy.typing import NDArray
 from sightline.core.action_set import first_largest_offered
 from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import global_beta, valid_regulariser
-from sightline.core.estimation.estimate import LeastSquares, reward_of
-from sightline.core.estimation.least_squares import least_squares, observe, show_arms
-from sightline.core.likelihood.laws import Kind, kind_of, limits_of, mean_slope, variance_of
+from sightline.core.confidence import LogDet, global_beta, valid_regulariser
+from sightline.core.estimate import LeastSquares, reward_of
+from sightline.core.least_squares import least_squares, observe, show_arms
+from sightline.core.likelihood import Kind, kind_of, limits_of, mean_slope, variance_of
 from sightline.core.model import Model
 from sightline.jit import callable_for, compiled
-from sightline.policies.base import Choice, Policy, Supports, register_policy
-from sightline.policies.reports import begin, report
+from sightline.policies.base import Choice, Policy, Supports, begin, register_policy, report
 from sightline.validation import one_of, scale
 
 __all__ = ["GLMUCB", "GLMUCBState"]

@@ -31,14 +31,22 @@ from numpy.typing import NDArray
 from sightline.core.action_set import number_offered, withhold
 from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, valid_regulariser, valid_rule
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.confidence import ConfidenceRule, LogDet, valid_regulariser, valid_rule
+from sightline.core.estimate import LeastSquares
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, Supports, choose_among, register_policy
-from sightline.policies.reports import begin, best_on_offer, learn, report
+from sightline.policies.base import (
+    Choice,
+    Policy,
+    Supports,
+    begin,
+    best_on_offer,
+    choose_among,
+    learn,
+    register_policy,
+    report,
+)
 from sightline.validation import LARGEST, number, one_of, shown
 
 __all__ = ["EpsilonGreedy", "RidgeGreedyState"]

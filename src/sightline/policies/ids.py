@@ -25,7 +25,7 @@ rewards the two are the same.  Alternatives are nearest in log-likelihood
 sum_z q(z) (sqrt(2 d(x, z)) + sqrt(beta) w(x))^2 / 2, with the divergence d(x, z) of the outcomes of
 x under nu-hat(z) and the width w(x) of an outcome by the curvature at theta-hat.  Gaps are those of
 mean rewards.  The exploitation test is proven right: it compares a likelihood ratio with a
-threshold that holds in all rounds at once (:mod:`sightline.core.estimation.likelihood`), given a
+threshold that holds in all rounds at once (:mod:`sightline.core.likelihood_fit`), given a
 bound on the norm of theta, for all links but the identity.  That regret is optimal in the limit is
 measured and not proven.
 
@@ -54,16 +54,16 @@ from sightline.core.alternatives import (
     restrict_alternatives,
 )
 from sightline.core.clock import Clock, first_after, is_before
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
+    LogDet,
     local_beta,
     next_exploration,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.context_distribution import SETS_KEPT
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.context_distribution import SETS_KEPT
+from sightline.core.estimate import LeastSquares
 from sightline.core.gains import (
     INFORMATION,
     LearningRate,
@@ -84,19 +84,17 @@ from sightline.policies.base import (
     Choice,
     Policy,
     Supports,
+    begin,
+    best_on_offer,
     choose_from,
+    compare_to_best,
+    learn,
     put_all_on,
     register_policy,
+    report_commitment,
     spread,
 )
 from sightline.policies.contextual_ids import RATIO_OF, in_contexts
-from sightline.policies.reports import (
-    begin,
-    best_on_offer,
-    compare_to_best,
-    learn,
-    report_commitment,
-)
 from sightline.policies.scheduled_exploration import (
     ScheduledExploration,
     cancel,

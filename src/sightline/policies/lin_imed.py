@@ -26,20 +26,19 @@ import numpy as np
 
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
+    LogDet,
     acting_beta,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import best_arm
+from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm, upper_bound
+from sightline.core.least_squares import best_arm
 from sightline.core.model import Model
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, Supports, register_policy
-from sightline.policies.reports import begin, learn, report
+from sightline.policies.base import Choice, Policy, Supports, begin, learn, register_policy, report
 from sightline.validation import integer, scale, shown
 
 __all__ = ["LinIMED", "LinIMEDState"]

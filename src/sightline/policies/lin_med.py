@@ -31,20 +31,28 @@ from sightline.core.action_set import number_offered, withhold
 from sightline.core.allocation.design import Design, design, optimal_design
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
+    LogDet,
     global_beta,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.consistency import invariant, within
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.model import Model
-from sightline.core.persistence import persists
+from sightline.core.persistence import invariant, persists, within
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, Supports, choose_among, register_policy
-from sightline.policies.reports import begin, compare_to_best, learn, report
+from sightline.policies.base import (
+    Choice,
+    Policy,
+    Supports,
+    begin,
+    choose_among,
+    compare_to_best,
+    learn,
+    register_policy,
+    report,
+)
 from sightline.validation import LARGEST, number
 
 __all__ = ["LinMED", "LinMEDState"]

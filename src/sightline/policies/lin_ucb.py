@@ -31,20 +31,28 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
+    LogDet,
     acting_beta,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm
 from sightline.core.model import Model
+from sightline.core.persistence import indices, invariant
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
-from sightline.policies.reports import begin, learn, report
+from sightline.policies.base import (
+    Choice,
+    Evidence,
+    Policy,
+    Supports,
+    begin,
+    learn,
+    register_policy,
+    report,
+)
 from sightline.validation import scale
 
 __all__ = ["LinUCB", "LinUCBState", "RareState"]

@@ -29,25 +29,28 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
+    LogDet,
     acting_beta,
     next_exploration,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.gains import gains_along, log_det_gains, write_widest
 from sightline.core.linalg import first_largest
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, Supports, register_policy
-from sightline.policies.reports import (
+from sightline.policies.base import (
+    Choice,
+    Policy,
+    Supports,
     begin,
     compare_to_best,
     learn,
+    register_policy,
     report_commitment,
 )
 

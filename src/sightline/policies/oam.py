@@ -55,17 +55,19 @@ from numpy.typing import NDArray
 from sightline.core.action_set import first_largest_offered, nth_offered, number_offered
 from sightline.core.allocation.target import Target, fewest_pulls, follow, least_gap, target
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     Threshold,
     evidence_level,
     full_level,
     threshold,
     valid_threshold,
 )
-from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import observe
-from sightline.core.estimation.unregularised import (
+from sightline.core.estimate import LeastSquares
+from sightline.core.gaps import optimistic_arm
+from sightline.core.least_squares import observe
+from sightline.core.model import Model
+from sightline.core.persistence import indices, invariant, persists
+from sightline.core.unregularised import (
     Span,
     next_outside,
     note_played,
@@ -73,9 +75,6 @@ from sightline.core.estimation.unregularised import (
     spans,
     unregularised,
 )
-from sightline.core.gaps import optimistic_arm
-from sightline.core.model import Model
-from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, number, one_of

@@ -7,7 +7,7 @@ theta, the set of all theta with norm at most S and
 
 holds the true one in all rounds at once, G_t being a Lipschitz constant of L_t on the ball.  The
 arm is played whose <x, theta> can be largest: a convex programme per arm
-(:mod:`sightline.core.confidence.likelihood_set`).
+(:mod:`sightline.core.likelihood_set`).
 
 Two things differ from the paper.  There delta is fixed; here it is 1/(t log t), the level of
 LinUCB.  And the ball enters by its Lagrangian: the set is that of all theta with
@@ -19,7 +19,7 @@ paper's, is larger by at most lambda S^2 in the likelihood where the fit lies in
 constraint in place of two.  G_t is found from counts and sums per arm.
 
 With a ``confidence`` rule the radius is beta/2, for which
-:mod:`sightline.core.estimation.likelihood` has the proof: it grows with half of
+:mod:`sightline.core.likelihood_fit` has the proof: it grows with half of
 log det H, and not with d log t.
 
 Guarantees: regret of order d sqrt(n) log n, whose leading term is free of exp(S) and, for clicks,
@@ -43,29 +43,27 @@ from numpy.typing import NDArray
 from sightline.core.action_set import first_largest_offered, is_offered
 from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.likelihood_set import (
+from sightline.core.confidence import (
+    ConfidenceRule,
+    LogDet,
+    global_beta,
+    valid_regulariser,
+    valid_rule,
+)
+from sightline.core.estimate import LeastSquares, LikelihoodFit, noise_variance
+from sightline.core.likelihood import slope
+from sightline.core.likelihood_set import (
     LikelihoodSet,
     begin_set,
     highest_predictor,
     likelihood_set,
     loss_at,
 )
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
-    ConfidenceRule,
-    global_beta,
-    valid_regulariser,
-    valid_rule,
-)
-from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit
-from sightline.core.estimation.noise import noise_variance
-from sightline.core.likelihood.laws import slope
 from sightline.core.linalg import norm
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, Supports, register_policy
-from sightline.policies.reports import begin, learn, report
+from sightline.policies.base import Choice, Policy, Supports, begin, learn, register_policy, report
 from sightline.validation import scale
 
 __all__ = ["OFUGLB", "OFUGLBState"]

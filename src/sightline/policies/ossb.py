@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.target import Target, fewest_pulls, follow, target
 from sightline.core.clock import Clock, log_round
-from sightline.core.consistency import indices, invariant
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import best_arm, observe
-from sightline.core.estimation.unregularised import unregularised
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import best_arm, observe
 from sightline.core.model import Model
+from sightline.core.persistence import indices, invariant
+from sightline.core.unregularised import unregularised
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, number

@@ -30,12 +30,11 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.observers import sweeping
 from sightline.core.clock import FAR, Clock, is_before, later, never, tick
-from sightline.core.consistency import invariant, whole, within
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import best_arm, observe
-from sightline.core.estimation.unregularised import first_unplayed
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import best_arm, observe
 from sightline.core.model import Model
-from sightline.core.persistence import persists
+from sightline.core.persistence import invariant, persists, whole, within
+from sightline.core.unregularised import first_unplayed
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import number, one_of, scale

@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 
 from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.clock import Clock, never
-from sightline.core.consistency import indices, invariant, whole, within
 from sightline.core.linalg import factorise, solve, solve_transposed
 from sightline.core.model import Model
-from sightline.core.persistence import persists
+from sightline.core.persistence import indices, invariant, persists, whole, within
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import integer, scale

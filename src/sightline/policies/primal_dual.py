@@ -29,15 +29,15 @@ import numpy as np
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
+    LogDet,
     local_beta,
     next_exploration,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.gains import (
     INFORMATION,
     LearningRate,
@@ -51,8 +51,16 @@ from sightline.core.gaps import EMPIRICAL, FLOORED, GAPS, gap_estimates, optimis
 from sightline.core.model import Model
 from sightline.core.ratio import cheapest_arm
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, Supports, register_policy
-from sightline.policies.reports import begin, compare_to_best, learn, report_commitment
+from sightline.policies.base import (
+    Choice,
+    Policy,
+    Supports,
+    begin,
+    compare_to_best,
+    learn,
+    register_policy,
+    report_commitment,
+)
 from sightline.validation import LARGEST, one_of
 
 __all__ = ["PrimalDual", "PrimalDualState"]

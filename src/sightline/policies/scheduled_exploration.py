@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, is_offered
 from sightline.core.clock import FAR, Clock, is_before, later, tick
-from sightline.core.consistency import invariant, may_hold
-from sightline.core.persistence import state_version
+from sightline.core.persistence import invariant, may_hold, state_version
 from sightline.jit import compiled
 from sightline.policies.base import Choice
 

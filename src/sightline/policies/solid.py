@@ -50,38 +50,39 @@ from sightline.core.action_set import withhold
 from sightline.core.allocation.proportions import Sampling, information_rates, sampling
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
+    LogDet,
     global_beta,
     local_beta,
     needs_norm_bound,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.consistency import indices, invariant, within
-from sightline.core.estimation.context_distribution import (
+from sightline.core.context_distribution import (
     ContextDistribution,
     context_distribution,
     log_probability,
     note_action_set,
 )
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import observe
-from sightline.core.estimation.noise import noise_variance
+from sightline.core.estimate import LeastSquares, noise_variance
+from sightline.core.least_squares import observe
 from sightline.core.linalg import norm
 from sightline.core.model import Model
-from sightline.core.persistence import persists, state_version
+from sightline.core.persistence import indices, invariant, persists, state_version, within
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Policy,
     Supports,
+    begin,
+    best_on_offer,
     choose_among,
+    compare_to_best,
     put_all_on,
     register_policy,
+    report_commitment,
 )
-from sightline.policies.reports import begin, best_on_offer, compare_to_best, report_commitment
 from sightline.validation import LARGEST, number, one_of, scale, shown
 
 __all__ = ["SOLID", "SOLIDState", "SaddlePoint", "Steps"]

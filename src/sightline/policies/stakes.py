@@ -45,7 +45,7 @@ rounds are marked with probability q, whatever their context.  At a marked round
 if it is that context's, and else draws the next mark.
 
 *Streams.*  If arms are new in every round, a sample of past action sets stands for those to come
-(:mod:`sightline.core.estimation.context_distribution`).  The policy never commits.
+(:mod:`sightline.core.context_distribution`).  The policy never commits.
 
 **Deterministic form.**  The stakes are H L, with the horizon H = 3 t.  Arm x is worth exploring if
 
@@ -84,9 +84,8 @@ from sightline.core.alternatives import (
     rival_of,
 )
 from sightline.core.clock import Clock, first_after, is_before, log_round
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.consistency import invariant, whole
-from sightline.core.estimation.context_distribution import (
+from sightline.core.confidence import LogDet
+from sightline.core.context_distribution import (
     SAMPLED,
     SETS_KEPT,
     context_distribution,
@@ -95,19 +94,24 @@ from sightline.core.estimation.context_distribution import (
     sample_of_sets,
     show_sets,
 )
-from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit, StreamData
-from sightline.core.estimation.foreseen import (
+from sightline.core.estimate import (
+    LeastSquares,
+    LikelihoodFit,
+    StreamData,
+    estimated_noise,
+    weak_guess,
+)
+from sightline.core.least_squares import update_seen_widths
+from sightline.core.likelihood import information
+from sightline.core.lookahead import (
     Foreseen,
     begin_now,
     foresee,
     foresee_gram,
     foreseen,
 )
-from sightline.core.estimation.least_squares import update_seen_widths
-from sightline.core.estimation.noise import estimated_noise, weak_guess
-from sightline.core.likelihood.laws import information
 from sightline.core.model import Model
-from sightline.core.persistence import persists, state_version
+from sightline.core.persistence import invariant, none_if_unknown, persists, state_version, whole
 from sightline.core.posterior.losses import (
     ExpectedLoss,
     Losses,
@@ -123,18 +127,20 @@ from sightline.core.ratio import (
     pair_mixture,
     walk_chains,
 )
-from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Evidence,
     Policy,
     Supports,
+    begin,
+    best_on_offer,
     choose_from,
+    learn,
     register_policy,
+    report,
     spread,
 )
-from sightline.policies.reports import begin, best_on_offer, learn, report
 from sightline.policies.scheduled_exploration import (
     ScheduledExploration,
     cancel,

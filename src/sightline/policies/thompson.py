@@ -31,16 +31,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
+    LogDet,
     global_beta,
     needs_norm_bound,
     valid_rule,
 )
-from sightline.core.estimation.coordinates import spanning_coordinates
+from sightline.core.estimate import spanning_coordinates
 from sightline.core.model import Model
-from sightline.core.persistence import persists
+from sightline.core.persistence import none_if_unknown, persists
 from sightline.core.posterior.gaussian import (
     Posterior,
     absorb,
@@ -51,10 +51,17 @@ from sightline.core.posterior.gaussian import (
     posterior_mean,
     show_rows,
 )
-from sightline.core.unknown import none_if_unknown
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
-from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
+from sightline.policies.base import (
+    LAW_DRAWS,
+    Choice,
+    Evidence,
+    Policy,
+    Supports,
+    register_policy,
+    share_draws,
+    withhold_all,
+)
 from sightline.validation import one_of, scale
 
 __all__ = ["ThompsonSampling", "ThompsonState"]

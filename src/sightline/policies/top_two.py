@@ -34,17 +34,16 @@ from numpy.typing import NDArray
 
 from sightline.core.alternatives import Comparison, HalfSpaces, LawHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
+    LogDet,
     adapt,
     next_exploration,
     valid_regulariser,
     valid_rule,
 )
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import observe
-from sightline.core.estimation.noise import noise_variance
+from sightline.core.estimate import LeastSquares, noise_variance
+from sightline.core.least_squares import observe
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
@@ -56,12 +55,18 @@ from sightline.core.posterior.gaussian import (
     posterior_of_fit,
 )
 from sightline.jit import compiled
-from sightline.policies.base import Choice, Policy, Supports, put_all_on, register_policy
-from sightline.policies.law_by_draws import LAW_DRAWS, share_draws, withhold_all
-from sightline.policies.reports import (
+from sightline.policies.base import (
+    LAW_DRAWS,
+    Choice,
+    Policy,
+    Supports,
     begin,
     compare_to_best,
+    put_all_on,
+    register_policy,
     report_commitment,
+    share_draws,
+    withhold_all,
 )
 from sightline.validation import integer, scale
 

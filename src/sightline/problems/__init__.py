@@ -1,48 +1,52 @@
 """The world: linear bandits with their true parameter and noise.  Policies never import it."""
 
-from sightline.problems.bandit import LinearBandit
-from sightline.problems.clicks import click_rates, website
+from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame
 from sightline.problems.context_instances import (
     contextual_end_of_optimism,
     contextual_simple,
     product_problem,
     spanning_contexts,
 )
-from sightline.problems.contextual import ContextualBandit
-from sightline.problems.features import product_features
-from sightline.problems.finite_games import (
+from sightline.problems.games import (
     apple_tasting,
+    dueling,
     dynamic_pricing,
     full_information,
     graph_feedback,
-    label_efficient,
-    semi_bandit,
-)
-from sightline.problems.game import LinearGame
-from sightline.problems.games import (
-    dueling,
     heteroscedastic,
     ice_cream,
+    label_efficient,
     laser,
     localised_dueling,
     noise_example,
+    semi_bandit,
     transductive,
 )
 from sightline.problems.instances import (
+    click_rates,
     end_of_optimism,
     end_of_optimism_family,
     large_gaps,
+    product_features,
     unit_sphere,
     unit_spheres,
+    website,
 )
-from sightline.problems.noise import Bernoulli, Counts, Gaussian, Sampler, TwoPoint, Uniform
+from sightline.problems.noise import (
+    BernoulliNoise,
+    Counts,
+    GaussianNoise,
+    Sampler,
+    TwoPoint,
+    Uniform,
+)
 from sightline.problems.streams import StreamBandit, recorded_stream, sphere_stream
 
 __all__ = [
-    "Bernoulli",
+    "BernoulliNoise",
     "ContextualBandit",
     "Counts",
-    "Gaussian",
+    "GaussianNoise",
     "LinearBandit",
     "LinearGame",
     "Sampler",

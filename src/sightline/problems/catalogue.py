@@ -8,29 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from sightline.core.likelihood.families import Likelihood, build_likelihood, describe_likelihood
-from sightline.problems import finite_games, games
-from sightline.problems.bandit import LinearBandit
-from sightline.problems.clicks import click_rates, website
+from sightline.core.likelihood import Likelihood, build_likelihood, describe_likelihood
+from sightline.problems import games
+from sightline.problems import games as finite_games
+from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame, NoisyRewards
+from sightline.problems.base import TableProblem
 from sightline.problems.context_instances import (
     contextual_end_of_optimism,
     contextual_simple,
     product_problem,
     spanning_contexts,
 )
-from sightline.problems.contextual import ContextualBandit
-from sightline.problems.game import LinearGame
 from sightline.problems.instances import (
+    click_rates,
     end_of_optimism,
     end_of_optimism_family,
     large_gaps,
     unit_sphere,
     unit_spheres,
+    website,
 )
-from sightline.problems.noise import Bernoulli, Counts, Gaussian, Sampler, TwoPoint, Uniform
-from sightline.problems.rewards import NoisyRewards
+from sightline.problems.noise import (
+    BernoulliNoise,
+    Counts,
+    GaussianNoise,
+    Sampler,
+    TwoPoint,
+    Uniform,
+)
 from sightline.problems.streams import StreamBandit, sphere_stream
-from sightline.problems.table import TableProblem
 from sightline.validation import one_of
 
 __all__ = ["PROBLEMS", "AnyProblem", "build", "describe"]
@@ -62,7 +68,7 @@ _IN_FULL: dict[str, Callable[..., TableProblem]] = {
 }
 
 _NOISES: dict[str, Callable[..., Any]] = {
-    cls.__name__: cls for cls in (Bernoulli, Counts, Gaussian, TwoPoint, Uniform)
+    cls.__name__: cls for cls in (BernoulliNoise, Counts, GaussianNoise, TwoPoint, Uniform)
 }
 
 

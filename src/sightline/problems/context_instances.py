@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.problems.contextual import ContextualBandit
-from sightline.problems.features import product_features
-from sightline.problems.named import deviation, fraction, named, valid_slope
+from sightline.problems.bandits import ContextualBandit
+from sightline.problems.base import deviation, fraction, named, valid_slope
+from sightline.problems.instances import product_features
 from sightline.validation import affordable, flag, integer, shown
 
 __all__ = [

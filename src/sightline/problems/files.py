@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sightline.archives import read_arrays, size_of
-from sightline.core.likelihood.families import build_likelihood
-from sightline.problems.bandit import LinearBandit
-from sightline.problems.contextual import ContextualBandit
-from sightline.problems.game import LinearGame
+from sightline.core.likelihood import build_likelihood
+from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame
 from sightline.problems.streams import StreamBandit, recorded_stream
 from sightline.validation import action_set, file_path, one_of, shown
 

@@ -1,20 +1,64 @@
-"""Named problems of the literature."""
+"""Features of pairs, such as a user and an item, for one parameter that is shared by all.
+
+Named problems of the literature.
+
+Named problems whose rewards are clicks.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from sightline.problems.bandit import LinearBandit
-from sightline.problems.named import deviation, fraction, named, valid_slope
-from sightline.validation import affordable, integer, shown
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sightline.core.likelihood import Bernoulli
+from sightline.problems.bandits import LinearBandit
+from sightline.problems.base import deviation, fraction, named, valid_slope
+from sightline.validation import LARGEST, affordable, finite_array, integer, shown
 
 __all__ = [
+    "click_rates",
     "end_of_optimism",
     "end_of_optimism_family",
     "large_gaps",
+    "product_features",
     "unit_sphere",
     "unit_spheres",
+    "website",
 ]
+
+
+def product_features(user: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
+    """Features of every pair of one user and an item: all products of their features.
+
+    The mean reward of user u and item a is then u^T Theta a, with one matrix Theta for all; the
+    parameter is its entries, row by row: <vec(u a^T), vec(Theta)>.  So in the hybrid LinUCB (Li,
+    Chu, Langford, Schapire, WWW 2010) and in bilinear bandits (Jun, Willett, Wright, Nowak, ICML
+    2019).  A constant 1 among the features of the user lets items have a value for all users.
+
+    Parameters
+    ----------
+    user : array_like, shape (p,)
+        Features of the user.
+    items : array_like, shape (k, q)
+        Features of the items, one per row.
+
+    Returns
+    -------
+    ndarray, shape (k, p q)
+        One arm per row: the arms on offer to this user.
+    """
+    u = finite_array("user", user, (None,))
+    a = finite_array("items", items, (None, None), hint=", one item per row")
+    with np.errstate(over="ignore"):
+        products: NDArray[np.float64] = u[None, :, None] * a[:, None, :]
+    largest = np.abs(products).max()
+    if largest > LARGEST:
+        raise ValueError(
+            f"products of features must not exceed {LARGEST:g}, got {largest:g}: scale the features"
+        )
+    return products.reshape(len(a), -1)
 
 
 @named
@@ -133,3 +177,51 @@ def large_gaps(noise_variance: float = 1.0) -> LinearBandit:
     """
     actions = [[0.97, 0.23], [0.09, -0.9], [-0.09, 0.9], [-0.8, 0.5]]
     return LinearBandit(actions, [1.0, 0.0], deviation(noise_variance), name="large-gaps")
+
+
+_LOWEST, _HIGHEST = 0.03, 0.12
+_SHARES = (0.5, 0.3, 0.2)  # of the three factors in what lies between
+
+
+@named
+def website(link: str = "logistic") -> LinearBandit:
+    """Eight pages, three factors of two levels each; from 3 to 12 % of the visitors click.
+
+    Features are 1 and a sign per factor.  They add up to the log odds of a click, or to its
+    probability.
+
+    Parameters
+    ----------
+    link : {"logistic", "identity"}
+        Which of the two.
+    """
+    family = Bernoulli(link)
+    ends = family.predictors(np.array([_LOWEST, _HIGHEST]))
+    half = 0.5 * (ends[1] - ends[0])
+    signs = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)], dtype=float)
+    actions = np.column_stack([np.ones(8), signs])
+    theta = [0.5 * (ends[0] + ends[1]), *(half * share for share in _SHARES)]
+    return LinearBandit(actions, theta, rewards=family, name=f"website-{link}")
+
+
+@named
+def click_rates(
+    rates: Sequence[float] = (0.05, 0.04, 0.03, 0.02), link: str = "logistic"
+) -> LinearBandit:
+    """Options that tell nothing of each other, with these click rates: no features.
+
+    c* is the sum of Delta / kl over the options that are not best (Lai, Robbins, 1985).
+
+    Parameters
+    ----------
+    rates : sequence of float
+        Probabilities of a click, in (0, 1).
+    link : {"logistic", "identity"}
+        Whether theta has log odds or probabilities.
+    """
+    family = Bernoulli(link)
+    found = finite_array("rates", rates, (None,), hint=", one per option", booleans=False)
+    if not ((found > 0.0) & (found < 1.0)).all():
+        raise ValueError(f"rates must be between 0 and 1, got {found.min():g} to {found.max():g}")
+    theta = family.predictors(found)
+    return LinearBandit(np.eye(len(found)), theta, rewards=family, name="click-rates")

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.core.likelihood.laws import Kind, draw_reward, has_sampler, kind_of
+from sightline.core.likelihood import Kind, draw_reward, has_sampler, kind_of
 from sightline.jit import compiled, compiled_apart, generic, number_between
 from sightline.validation import LARGEST, number, scale, shown
 
 __all__ = [
-    "Bernoulli",
+    "BernoulliNoise",
     "Counts",
-    "FromLaw",
-    "Gaussian",
+    "FromLikelihood",
+    "GaussianNoise",
     "Sampler",
     "TwoPoint",
     "Uniform",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-class Gaussian(NamedTuple):
+class GaussianNoise(NamedTuple):
     """Normal noise with standard deviation ``std``."""
 
     std: float = 1.0
@@ -57,7 +57,7 @@ class TwoPoint(NamedTuple):
     std: float = 1.0
 
 
-class Bernoulli(NamedTuple):
+class BernoulliNoise(NamedTuple):
     """Rewards 1 with probability equal to the mean, else 0; means must lie in [0, 1].
 
     The parameter is that of any variable in [0, 1].
@@ -75,7 +75,7 @@ class Counts(NamedTuple):
     std: float = 1.0
 
 
-class FromLaw(NamedTuple):
+class FromLikelihood(NamedTuple):
     """Rewards from the sampler of a law of a user's own.
 
     ``std`` is what a policy is told that takes them for normal.
@@ -89,10 +89,10 @@ def noise_of_law(law: Any) -> Any:
     """Find the reward distribution of a law, with the default ``std``."""
     kind = kind_of(law)
     if kind in (Kind.LOGISTIC, Kind.IDENTITY):
-        return Bernoulli()
+        return BernoulliNoise()
     if kind == Kind.POISSON:
         return Counts()
-    return Gaussian() if kind == Kind.GAUSSIAN else FromLaw(law)
+    return GaussianNoise() if kind == Kind.GAUSSIAN else FromLikelihood(law)
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,9 @@ def _draw_plainly(noise: Any, mean: float, rng: np.random.Generator) -> tuple[fl
     return (draw(noise, mean, rng),)
 
 
-@register_noise(Gaussian)
+@register_noise(GaussianNoise)
 @compiled
-def _draw_gaussian(noise: Gaussian, mean: float, rng: np.random.Generator) -> float:
+def _draw_gaussian(noise: GaussianNoise, mean: float, rng: np.random.Generator) -> float:
     return mean + noise.std * rng.standard_normal()
 
 
@@ -167,9 +167,9 @@ def _draw_two_point(noise: TwoPoint, mean: float, rng: np.random.Generator) -> f
     return mean + noise.std if rng.random() < 0.5 else mean - noise.std
 
 
-@register_noise(Bernoulli)
+@register_noise(BernoulliNoise)
 @compiled
-def _draw_bernoulli(noise: Bernoulli, mean: float, rng: np.random.Generator) -> float:
+def _draw_bernoulli(noise: BernoulliNoise, mean: float, rng: np.random.Generator) -> float:
     return 1.0 if rng.random() < mean else 0.0
 
 
@@ -212,9 +212,9 @@ def _draw_large_count(mean: float, rng: np.random.Generator) -> float:
             return float(count)
 
 
-@register_noise(FromLaw)
+@register_noise(FromLikelihood)
 @compiled
-def _draw_from_law(noise: FromLaw, mean: float, rng: np.random.Generator) -> float:
+def _draw_from_law(noise: FromLikelihood, mean: float, rng: np.random.Generator) -> float:
     return draw_reward(noise.law, mean, rng)
 
 
@@ -225,7 +225,7 @@ def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> floa
 
 def check_sampler(noise: Any) -> None:
     """Refuse to simulate a law of a user's own from which no reward can be drawn."""
-    if isinstance(noise, FromLaw) and not has_sampler(noise.law):
+    if isinstance(noise, FromLikelihood) and not has_sampler(noise.law):
         raise ValueError(
             f"rewards of {type(noise.law).__name__} cannot be simulated: "
             "register_likelihood(..., draw=...) says how one is drawn"
@@ -236,15 +236,15 @@ def valid_noise(noise: Any, means: np.ndarray) -> Any:
     """Return ``noise`` if rewards with these means can be drawn from it."""
     if draw.dispatch(type(noise)) is draw.dispatch(object):
         raise ValueError(
-            f"noise must be a reward distribution such as Gaussian(0.3), got {shown(noise)}"
+            f"noise must be a reward distribution such as GaussianNoise(0.3), got {shown(noise)}"
         )
-    if isinstance(noise, Bernoulli) and (means.min() < 0.0 or means.max() > 1.0):
+    if isinstance(noise, BernoulliNoise) and (means.min() < 0.0 or means.max() > 1.0):
         raise ValueError(
             f"Bernoulli rewards need means in [0, 1], got {means.min():g} to {means.max():g}"
         )
     if isinstance(noise, Counts) and means.min() < 0.0:
         raise ValueError(f"counts need means >= 0, got {means.min():g}")
-    if isinstance(noise, FromLaw):
+    if isinstance(noise, FromLikelihood):
         return noise
     if isinstance(noise, tuple):
         fields = noise._asdict()  # type: ignore[attr-defined]

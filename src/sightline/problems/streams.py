@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.core.likelihood import families
-from sightline.core.likelihood.laws import is_likelihood, mean_of
+from sightline.core import likelihood as families
+from sightline.core.likelihood import is_likelihood, mean_of
 from sightline.core.model import stream_model
 from sightline.jit import compiled, generic
-from sightline.problems import noise as noises
-from sightline.problems.base import Problem, World, arrivals_of
-from sightline.problems.named import deviation, named
+from sightline.problems.base import Problem, World, arrivals_of, deviation, named
+from sightline.problems.noise import GaussianNoise, check_sampler, noise_of_law, valid_noise
 from sightline.validation import affordable, finite_array, integer, scale, shown, text
 
 __all__ = [
@@ -177,7 +176,7 @@ class StreamBandit(Problem):
 
     def world(self) -> World:
         """Make what answers a policy in one run."""
-        noises.check_sampler(self.noise)
+        check_sampler(self.noise)
         means = np.zeros(self.most + 1)
         arrivals = arrivals_of([0, self.most])._replace(
             source=_copied(self.source),
@@ -218,12 +217,12 @@ def _law_and_noise(
 ) -> tuple[families.Likelihood | None, Any]:
     """Return what policies are told of the rewards, None if it is noise, and what draws them."""
     if rewards is None:
-        return None, noises.Gaussian(scale("noise_std", 1.0 if noise_std is None else noise_std))
+        return None, GaussianNoise(scale("noise_std", 1.0 if noise_std is None else noise_std))
     if noise_std is not None:
         raise ValueError("give noise_std or the law of the rewards, not both")
     if isinstance(families.valid_likelihood(rewards), families.Gaussian):
-        return None, noises.Gaussian(scale("std", rewards.std))  # type: ignore[attr-defined]
-    return rewards, noises.noise_of_law(rewards.law)
+        return None, GaussianNoise(scale("std", rewards.std))  # type: ignore[attr-defined]
+    return rewards, noise_of_law(rewards.law)
 
 
 def _valid_source(source: Any) -> Any:
@@ -319,7 +318,7 @@ def recorded_stream(
     n, k, d = sets.shape
     paid = finite_array("rewards", rewards, (n, k), hint=", one reward per round and arm")
     if likelihood is not None:
-        noises.valid_noise(_law_and_noise(noise_std, likelihood)[1], paid)
+        valid_noise(_law_and_noise(noise_std, likelihood)[1], paid)
     for array in (sets, paid):  # large, and the same for all runs
         array.setflags(write=False)
     source = RecordedArms(sets, paid, np.arange(n), np.zeros(1, dtype=np.int64))

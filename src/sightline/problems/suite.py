@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from sightline.problems.bandit import LinearBandit
+from sightline.problems.bandits import LinearBandit
 from sightline.problems.instances import end_of_optimism, large_gaps, unit_sphere
 from sightline.validation import integer
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
-from sightline.problems.table import TableProblem
+from sightline.problems.base import TableProblem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

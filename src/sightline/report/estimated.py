@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.likelihood.families import Gaussian
+from sightline.core.likelihood import Gaussian
 from sightline.engine.ellipsoid import parameter
 from sightline.engine.units import augmented
-from sightline.problems.bandit import LinearBandit
-from sightline.problems.contextual import ContextualBandit
-from sightline.problems.game import LinearGame
-from sightline.problems.table import TableProblem
+from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame
+from sightline.problems.base import TableProblem
 from sightline.report.standing import View
 
 __all__ = ["estimated_problem", "regret_spent"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from sightline.lab.block import Block
 from sightline.lab.experiment import Plan
-from sightline.simulation.checkpoints import round_array
+from sightline.simulation.simulate import round_array
 
 if TYPE_CHECKING:
     import pandas as pd

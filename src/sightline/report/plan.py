@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.bounds.asymptotic import LowerBound, lower_bound
 from sightline.core.clock import FAR, clock_at
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, ridge
-from sightline.core.estimation.coordinates import span_of
-from sightline.core.likelihood.families import Gaussian, Likelihood, valid_likelihood
+from sightline.core.confidence import ConfidenceRule, LogDet, ridge
+from sightline.core.estimate import span_of
+from sightline.core.likelihood import Gaussian, Likelihood, valid_likelihood
 from sightline.core.model import Model
 from sightline.engine.ellipsoid import ellipsoid_of, evidence_of
 from sightline.engine.likelihoods import units_of
@@ -27,8 +26,8 @@ from sightline.lab.experiment import Experiment, label_of
 from sightline.lab.settling import settle_all
 from sightline.policies.base import Evidence, Policy
 from sightline.policies.stakes import Stakes
-from sightline.problems.bandit import LinearBandit
-from sightline.problems.noise import Bernoulli
+from sightline.problems.bandits import LinearBandit
+from sightline.problems.noise import BernoulliNoise
 from sightline.report.progress import counted
 from sightline.report.supposed import supposed_parameter
 from sightline.validation import instance, integer, number
@@ -206,7 +205,7 @@ def plan(
     noise_std : float or array_like, shape (k,), optional
         Standard deviation of Gaussian rewards, 1 by default; not allowed beside ``noise``.
     noise : distribution, optional
-        Other rewards: ``sl.problems.Bernoulli(0.5)`` for clicks, means being rates.
+        Other rewards: ``sl.problems.BernoulliNoise(0.5)`` for clicks, means being rates.
     rewards : Likelihood, optional
         What the session is told of the rewards: ``sl.Bernoulli()``, ``sl.Poisson()``.  Effects are
         then on log odds or logarithms, means are still means.  By default nothing: the policy
@@ -325,7 +324,7 @@ def _equally_good(problem: LinearBandit) -> int:
 
 def _variances(problem: LinearBandit) -> Array:
     """Of the rewards of every option; what policies are told may be more."""
-    if isinstance(problem.noise, Bernoulli):
+    if isinstance(problem.noise, BernoulliNoise):
         return problem.means * (1.0 - problem.means)
     return np.broadcast_to(problem.noise_std, problem.k) ** 2
 

@@ -15,11 +15,11 @@ from sightline.bounds.asymptotic import lower_bound
 from sightline.lab.experiment import Cell, Experiment, Plan
 from sightline.lab.run import BlockStorage
 from sightline.lab.store import Store
+from sightline.problems.base import TableProblem
 from sightline.problems.catalogue import AnyProblem
-from sightline.problems.table import TableProblem
 from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
-from sightline.simulation.checkpoints import parse_rounds, round_array, rounds_text
+from sightline.simulation.simulate import parse_rounds, round_array, rounds_text
 from sightline.validation import entries, instance, number, one_of, shown
 
 if TYPE_CHECKING:

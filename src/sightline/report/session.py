@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.core.likelihood.families import Bernoulli, Gaussian
+from sightline.core.likelihood import Bernoulli, Gaussian
 from sightline.engine import session as engine
 from sightline.engine.archive import read_snapshot
 from sightline.engine.effects import Effect

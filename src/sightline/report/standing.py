@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ConfidenceRule, ridge
-from sightline.core.estimation.coordinates import basis_of_differences
-from sightline.core.likelihood.families import Bernoulli, Gaussian, Likelihood, Poisson
-from sightline.core.likelihood.laws import mean_of
+from sightline.core.confidence import ConfidenceRule, LogDet, ridge
+from sightline.core.estimate import basis_of_differences
+from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson, mean_of
 from sightline.core.model import Model, common_noise
 from sightline.engine.effects import Effect, effects, intervals
 from sightline.engine.ellipsoid import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.core.likelihood.families import Likelihood
+from sightline.core.likelihood import Likelihood
 from sightline.engine.options import Options
 from sightline.validation import finite_array, number, one_of
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from sightline.files import write_atomically
 from sightline.policies.ids import IDS
-from sightline.problems.bandit import LinearBandit
-from sightline.simulation.frames import Frame, record_frames
+from sightline.problems.bandits import LinearBandit
+from sightline.simulation.trace import Frame, record_frames
 from sightline.validation import instance
 
 __all__ = ["watch_page", "write_watch_page"]

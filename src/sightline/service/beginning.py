@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from sightline.core.likelihood.families import Bernoulli, Gaussian, Likelihood, Poisson
+from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson
 from sightline.engine.contexts import contexts
 from sightline.engine.factorial import factorial
 from sightline.engine.games import duel

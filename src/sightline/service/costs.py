@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sightline.engine.live import LiveState
-from sightline.policies.base import Policy
-from sightline.policies.law_by_draws import LAW_DRAWS
+from sightline.policies.base import LAW_DRAWS, Policy
 from sightline.service.bodies import Specification
 from sightline.service.problems import Problem
 from sightline.service.settings import Settings

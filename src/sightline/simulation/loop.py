@@ -1,13 +1,45 @@
-"""The rounds of a simulation: the only place where simulated time passes.
+"""Validation of choices, for simulations and sessions.
+
+An arm is an index into arrays, and compiled code does not check indices: an invalid arm would read
+and write memory outside of them.  Kernels therefore test every choice by :func:`is_refused`, which
+describes an invalid choice in a :class:`Fault`, and stop.  The interpreter then calls
+:func:`raise_fault`.
+
+Recorder of a simulation: running totals, and their values at the checkpoints.
+
+Pulls and explorations are counts.  Regret follows from pulls and gaps, except in a stream, where
+arms do not come again: there the recorder sums the gaps.
+
+Pending outcomes: a priority queue of what the policy has not learned yet.
+
+| symbol                                              | here              | shape          |
+|-----------------------------------------------------|-------------------|----------------|
+| round of the decision                               | ``t``             | (n,)           |
+| round after which the policy learns the outcome     | ``told``          | (n,)           |
+| arm                                                 | ``arm``           | (n,)           |
+| outcome, p numbers                                  | ``numbers``       | (n, p)         |
+| the same memory, as ``update`` takes an outcome     | ``outcomes``      | (n,) or (n, p) |
+
+The first ``size`` entries are a binary heap ordered by ``told`` and then by ``t``: of outcomes that
+become known together, the policy learns that of the earliest decision first.
+
+Action sets and commitments of a simulation.
+
+The world draws the action set of every round.  A commitment of n rounds skips these draws: the
+numbers of rounds that fall to the contexts are one multinomial draw, and in each context the policy
+plays its best arm.  A bandit has one context.  The cost of a run is therefore that of its
+exploration rounds.
+
+The rounds of a simulation: the only place where simulated time passes.
 
 In every round
 
-1. the world draws an action set (:mod:`sightline.simulation.arrivals`),
+1. the world draws an action set (:mod:`sightline.simulation.loop`),
 2. the policy chooses an arm and says until when the choice holds,
 3. either the policy explores: the world draws an outcome Y_x theta* + noise; or the policy commits:
    the clock jumps to the end of the commitment,
 4. the policy learns the outcomes that have become known, without a delay the one just drawn
-   (:mod:`sightline.simulation.pending`).
+   (:mod:`sightline.simulation.loop`).
 
 One loop serves all cases.  It is compiled and cached per policy, noise and source of arms; where
 one of these is plain Python, the same loop runs in the interpreter.  ``walk`` takes the same steps
@@ -16,14 +48,17 @@ one at a time, for observers that read the state between a choice and its outcom
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.action_set import ALL_ARMS, ActionSet
-from sightline.core.clock import Clock, clock_at, is_before, tick
+from sightline.core.action_set import ALL_ARMS, ActionSet, is_offered, rows_offered
+from sightline.core.clock import FAR, Clock, clock_at, is_before, is_round, rounds_between, tick
+from sightline.core.linalg import first_above
 from sightline.core.persistence import State
 from sightline.jit import (
     callable_for,
@@ -33,29 +68,472 @@ from sightline.jit import (
     registered,
     uncached,
 )
-from sightline.policies.base import Choice, choose, decided, update
-from sightline.problems.base import Problem, World
-from sightline.problems.delays import DelayKind, told_after
+from sightline.policies.base import Choice, Policy, best_of, choose, decided, show, update
+from sightline.problems.base import Arrivals, Problem, World
+from sightline.problems.delays import Delay, DelayKind, told_after
 from sightline.problems.noise import draw
-from sightline.simulation.arrivals import commit, count_regret, next_rows
-from sightline.simulation.choices import is_refused, no_fault, raise_fault
-from sightline.simulation.pending import Pending, add, is_due, remove_first
-from sightline.simulation.recorder import Recorder, explore
+from sightline.problems.streams import draw_arms
 from sightline.validation import integer
 
 __all__ = [
+    "Fault",
     "Loop",
+    "Pending",
+    "Recorder",
     "Step",
+    "add",
+    "add_regret",
+    "commit",
     "context_stream",
+    "count_regret",
     "delay_stream",
+    "explore",
+    "is_arm_refused",
     "is_compiled",
+    "is_due",
+    "is_probability_refused",
+    "is_refused",
     "loop_for",
+    "more_space",
+    "new_recorder",
+    "next_rows",
+    "no_fault",
+    "no_outcomes",
+    "raise_fault",
+    "record",
+    "remove_first",
     "streams",
     "walk",
 ]
 
+_ARM, _BEST, _PROBABILITY, _WAKE = 1, 2, 3, 4
+# Probabilities that are sums may exceed 1 by rounding.
+_ONE = 1.0 + 1e-9
+
+
+class Fault(NamedTuple):
+    """Description of an invalid choice.
+
+    Attributes
+    ----------
+    found : ndarray, shape (6,)
+        Code of the error (0: valid), arm, round, first row of the action set and the row after its
+        last, and the round until which the choice holds.
+    probability : ndarray, shape (1,)
+        Probability of the arm.
+    states_probability : bool
+        Whether the policy must state the probability of a choice.
+    """
+
+    found: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    states_probability: bool
+
+
+def no_fault(policy: Policy | None = None) -> Fault:
+    """Make the description of a valid choice, to be overwritten by an invalid one."""
+    states = policy is not None and not policy.probability_by_draws
+    return Fault(np.zeros(6, dtype=np.int64), np.zeros(1), states)
+
+
+@compiled
+def _note(fault: Fault, code: int, arm: int, clock: Clock, offer: Any, k: int) -> None:
+    fault.found[0], fault.found[1], fault.found[2] = code, arm, clock.t
+    fault.found[3], fault.found[4] = rows_offered(offer, k)
+
+
+@compiled
+def is_arm_refused(fault: Fault, arm: int, clock: Clock, offer: Any, k: int) -> bool:
+    """Whether the arm that a committed policy plays is outside of the action set, of k rows."""
+    if 0 <= arm < k and is_offered(offer, arm):
+        return False
+    _note(fault, _BEST, arm, clock, offer, k)
+    return True
+
+
+@compiled
+def _is_excused(fault: Fault, probability: float, clock: Clock) -> bool:
+    """Whether a probability is nan by declaration, or has underflowed to 0 beyond round 2^53."""
+    if probability == 0.0:
+        return clock.t == FAR
+    return math.isnan(probability) and not fault.states_probability
+
+
+@compiled
+def is_refused(fault: Fault, choice: Choice, clock: Clock, offer: Any, k: int) -> bool:
+    """Whether a choice is invalid, in a table of k rows; describe it in ``fault``."""
+    arm, probability, wake = choice.arm, choice.probability, choice.wake
+    code = 0
+    if not (0 <= arm < k and is_offered(offer, arm)):
+        code = _ARM
+    elif not 0.0 < probability <= _ONE and not _is_excused(fault, probability, clock):
+        code = _PROBABILITY
+    elif wake.t == clock.t < FAR:  # most rounds explore
+        return False
+    elif is_before(wake, clock) or not is_round(wake):
+        code = _WAKE
+    if code == 0:
+        return False
+    _note(fault, code, arm, clock, offer, k)
+    fault.found[5] = wake.t
+    fault.probability[0] = probability
+    return True
+
+
+@compiled
+def is_probability_refused(
+    fault: Fault, arm: int, probability: float, clock: Clock, offer: Any, k: int
+) -> bool:
+    """Whether an action probability is outside of [0, 1]; describe it in ``fault``."""
+    if 0.0 <= probability <= _ONE:
+        return False
+    _note(fault, _PROBABILITY, arm, clock, offer, k)
+    fault.probability[0] = probability
+    return True
+
+
+def raise_fault(fault: Fault, policy: object) -> None:
+    """Raise ValueError if a choice was invalid."""
+    code, arm, t, start, stop, wake = fault.found.tolist()
+    if code == 0:
+        return
+    fault.found[0] = 0
+    name = policy if isinstance(policy, str) else type(policy).__name__
+    when = f"in round {t}" if t < FAR else f"beyond round {FAR}"
+    if code in (_ARM, _BEST):
+        allowed = f"arms {start} to {stop - 1} are on offer"
+        if start <= arm < stop:
+            allowed = f"only some of the arms {start} to {stop - 1} are on offer, and not this one"
+        chose = "chose arm" if code == _ARM else "commits, and best_of returned arm"
+        raise ValueError(f"{name} {chose} {arm} {when}: {allowed}")
+    if code == _PROBABILITY:
+        raise ValueError(
+            f"{name} chose arm {arm} {when} with probability {fault.probability[0]:g}: it must be "
+            "above 0 and at most 1 (nan is for policies with probability_by_draws)"
+        )
+    raise ValueError(
+        f"{name} chose arm {arm} {when} with wake at {wake}: wake must be the clock of this round, "
+        "to explore, or that of a later one, to commit"
+    )
+
+
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
+
+
+class Recorder(NamedTuple):
+    """Checkpoints, running totals and recorded totals: m checkpoints, k arms."""
+
+    checkpoint_t: Ints  # (m,)
+    checkpoint_log_t: Array  # (m,)
+    next_checkpoint: Ints  # (1,)
+    explorations: Ints  # (1,) so far
+    pulls: Array  # (k,) so far
+    recorded_explorations: Ints  # (m,)
+    recorded_pulls: Array  # (m, k)
+    regret: Array  # (2,): in a stream, the sum of gaps and its rounding error
+    recorded_regret: Array  # (m,)
+    fault: Fault  # description of an invalid choice
+
+
+def new_recorder(checkpoints: tuple[Clock, ...], k: int, policy: Policy | None = None) -> Recorder:
+    """Make a recorder for these checkpoints and the k arms of a policy."""
+    m = len(checkpoints)
+    checkpoint_t, checkpoint_log_t = _marks(checkpoints)
+    return Recorder(
+        checkpoint_t=checkpoint_t,
+        checkpoint_log_t=checkpoint_log_t,
+        next_checkpoint=np.zeros(1, dtype=np.int64),
+        explorations=np.zeros(1, dtype=np.int64),
+        pulls=np.zeros(k),
+        recorded_explorations=np.zeros(m, dtype=np.int64),
+        recorded_pulls=np.zeros((m, k)),
+        regret=np.zeros(2),
+        recorded_regret=np.zeros(m),
+        fault=no_fault(policy),
+    )
+
+
+@functools.lru_cache(maxsize=64)  # replications share them, and nothing writes to them
+def _marks(checkpoints: tuple[Clock, ...]) -> tuple[Ints, Array]:
+    t = np.array([clock.t for clock in checkpoints], dtype=np.int64)
+    return t, np.array([clock.log_t for clock in checkpoints])
+
+
+@compiled
+def record(recorder: Recorder) -> None:
+    """Record the totals at the next checkpoint."""
+    mark = recorder.next_checkpoint[0]
+    recorder.recorded_explorations[mark] = recorder.explorations[0]
+    for arm in range(recorder.pulls.shape[0]):
+        recorder.recorded_pulls[mark, arm] = recorder.pulls[arm]
+    recorder.recorded_regret[mark] = recorder.regret[0]
+    recorder.next_checkpoint[0] = mark + 1
+
+
+@compiled
+def add_regret(recorder: Recorder, gap: float) -> None:
+    """Add the gap of a round to the regret of a stream, by compensated summation (Kahan)."""
+    more = gap - recorder.regret[1]
+    total = recorder.regret[0] + more
+    recorder.regret[1] = (total - recorder.regret[0]) - more
+    recorder.regret[0] = total
+
+
+@compiled
+def explore(recorder: Recorder, arm: int, clock: Clock) -> Clock:
+    """Count an exploration round; return the clock of the next round."""
+    recorder.pulls[arm] += 1.0
+    recorder.explorations[0] += 1
+    clock = tick(clock)
+    if clock.t > recorder.checkpoint_t[recorder.next_checkpoint[0]]:
+        record(recorder)
+    return clock
+
+
+class Pending(NamedTuple):
+    """Outcomes that the policy has not learned; see the table above.
+
+    ``update`` takes a number where p = 1, and an array otherwise.  This is the one difference
+    between the two that compiled code needs to know as a type, and the number of axes of
+    ``outcomes`` says it: an entry is a number or a row.
+
+    Attributes
+    ----------
+    delay : Delay
+        When the policy learns an outcome.
+    size : ndarray, shape (1,)
+        Number of outcomes.
+    """
+
+    delay: Delay
+    told: Ints
+    t: Ints
+    arm: Ints
+    numbers: Array
+    outcomes: Array
+    size: Ints
+
+
+def no_outcomes(delay: Delay, p: int, capacity: int = 64) -> Pending:
+    """Make an empty queue for outcomes of p numbers; without a delay it has one row for them."""
+    if delay.kind == DelayKind.NONE:
+        capacity = 1
+    told, t, arm = (np.zeros(capacity, dtype=np.int64) for _ in range(3))
+    numbers = np.zeros((capacity, p))
+    return Pending(
+        delay=delay,
+        told=told,
+        t=t,
+        arm=arm,
+        numbers=numbers,
+        outcomes=numbers.reshape(capacity) if p == 1 else numbers,
+        size=np.zeros(1, dtype=np.int64),
+    )
+
+
+def more_space(pending: Pending) -> Pending:
+    """Copy a queue into one of twice its capacity."""
+    capacity, p = pending.numbers.shape
+    larger = no_outcomes(pending.delay, p, 2 * capacity)
+    for name in ("told", "t", "arm", "numbers", "size"):
+        values = getattr(pending, name)
+        getattr(larger, name)[: len(values)] = values
+    return larger
+
+
+@compiled
+def is_due(pending: Pending, clock: Clock) -> bool:
+    """Whether the policy learns the first outcome before it chooses in this round."""
+    return bool(pending.size[0] > 0 and pending.told[0] < clock.t)
+
+
+@compiled
+def _precedes(pending: Pending, i: int, j: int) -> bool:
+    if pending.told[i] != pending.told[j]:
+        return bool(pending.told[i] < pending.told[j])
+    return bool(pending.t[i] < pending.t[j])
+
+
+@compiled
+def _swap(pending: Pending, i: int, j: int) -> None:
+    pending.told[i], pending.told[j] = pending.told[j], pending.told[i]
+    pending.t[i], pending.t[j] = pending.t[j], pending.t[i]
+    pending.arm[i], pending.arm[j] = pending.arm[j], pending.arm[i]
+    for n in range(pending.numbers.shape[1]):
+        first = pending.numbers[i, n]
+        pending.numbers[i, n] = pending.numbers[j, n]
+        pending.numbers[j, n] = first
+
+
+@compiled
+def add(pending: Pending, told: int, t: int, arm: int) -> None:
+    """Add the outcome in the first free row, which is row ``size``."""
+    i = pending.size[0]
+    pending.told[i], pending.t[i], pending.arm[i] = told, t, arm
+    pending.size[0] = i + 1
+    while i > 0 and _precedes(pending, i, (i - 1) // 2):
+        _swap(pending, i, (i - 1) // 2)
+        i = (i - 1) // 2
+
+
+@compiled
+def remove_first(pending: Pending) -> None:
+    """Remove the first outcome."""
+    last = pending.size[0] - 1
+    pending.size[0] = last
+    _swap(pending, 0, last)
+    i = 0
+    while 2 * i + 1 < last:
+        child = 2 * i + 1
+        if child + 1 < last and _precedes(pending, child + 1, child):
+            child += 1
+        if not _precedes(pending, child, i):
+            break
+        _swap(pending, i, child)
+        i = child
+
+
+@compiled
+def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random.Generator) -> int:
+    """Draw the arms of a round and show them to the policy; return their number.
+
+    The source is an argument of its own: where it is None, numba leaves out what follows the test,
+    which not every state has kernels for.
+    """
+    if source is None:
+        return 0
+    count = draw_arms(source, rng, arrivals.rows, arrivals.means)
+    best = -math.inf
+    for x in range(count):
+        best = max(best, arrivals.means[x])
+    for x in range(count):
+        arrivals.gaps[x] = best - arrivals.means[x]
+    show(state, arrivals.rows, 0, count)
+    return count
+
+
+@compiled
+def next_rows(arrivals: Arrivals, state: State, rng: np.random.Generator) -> tuple[int, int, int]:
+    """Draw an action set; return its first row, the row after its last, and its context.
+
+    In a stream the policy is shown the new arms.  The caller makes the ``ActionSet``, since a
+    kernel cannot return an array.
+    """
+    count = _show_new_arms(arrivals.source, arrivals, state, rng)
+    if count > 0:
+        return 0, count, 0
+    starts, context = arrivals.starts, 0
+    if starts.shape[0] > 2:
+        context = first_above(arrivals.cumulative, rng.random())
+    return starts[context], starts[context + 1], context
+
+
+@compiled
+def _is_stream(arrivals: Arrivals) -> bool:
+    return bool(arrivals.gaps.shape[0] > 0)
+
+
+@compiled
+def count_regret(arrivals: Arrivals, recorder: Recorder, arm: int) -> None:
+    """Add the gap of a round to the regret of a stream."""
+    if _is_stream(arrivals):
+        add_regret(recorder, arrivals.gaps[arm])
+
+
+@compiled
+def _find_bests(
+    arrivals: Arrivals, recorder: Recorder, state: State, clock: Clock, offer: ActionSet, arm: int
+) -> bool:
+    """Write the arm of every context that a committed policy plays; in this round it is ``arm``.
+
+    Return whether each arm belongs to its context; if not, ``recorder.fault`` describes the first
+    one that does not.
+    """
+    starts = arrivals.starts
+    for c in range(arrivals.bests.shape[0]):
+        best = arm
+        if c != offer.context:
+            other = ActionSet(starts[c], starts[c + 1], arrivals.no_mask, c)
+            best = best_of(state, clock, other)
+            if is_arm_refused(recorder.fault, best, clock, other, recorder.pulls.shape[0]):
+                return False
+        arrivals.bests[c] = best
+    return True
+
+
+@compiled
+def _play(
+    arrivals: Arrivals,
+    recorder: Recorder,
+    offer: ActionSet,
+    arm: int,
+    rounds: float,
+    known: float,
+    exact: bool,
+    rng: np.random.Generator,
+) -> None:
+    """Count the rounds of a commitment, of which the first ``known`` have the context of ``offer``.
+
+    The numbers of rounds per context are multinomial: one binomial draw for each context, from the
+    rounds that remain.  Where rounds are not ``exact``, beyond 2^53, every context gets its
+    expected share, which differs by less than the last bit of log t.
+    """
+    probabilities, bests = arrivals.probabilities, arrivals.bests
+    if _is_stream(arrivals):
+        if rounds > 0.0:  # it is one: a commitment ends before other arms come
+            recorder.pulls[arm] += rounds
+            add_regret(recorder, arrivals.gaps[arm])
+        return
+    if not exact:
+        for c in range(bests.shape[0]):
+            recorder.pulls[bests[c]] += rounds * probabilities[c]
+        return
+    left, share = int(rounds - known), 1.0
+    last = bests.shape[0] - 1
+    for c in range(last + 1):
+        count = left if c == last else rng.binomial(left, min(probabilities[c] / share, 1.0))
+        left -= count
+        share -= probabilities[c]
+        recorder.pulls[bests[c]] += count + (known if c == offer.context else 0.0)
+
+
+@compiled
+def commit(
+    arrivals: Arrivals,
+    recorder: Recorder,
+    state: State,
+    clock: Clock,
+    offer: ActionSet,
+    arm: int,
+    wake: Clock,
+    rng: np.random.Generator,
+) -> Clock:
+    """Play one arm now, and the best arm of every context until ``wake``; record checkpoints.
+
+    Returns the clock of the next question: that of this round if ``best_of`` returned an invalid
+    arm.
+    """
+    if _is_stream(arrivals):
+        wake = tick(clock)  # what comes next is not known
+    elif not _find_bests(arrivals, recorder, state, clock, offer, arm):
+        return clock
+    known = 1.0
+    while recorder.next_checkpoint[0] < recorder.checkpoint_t.shape[0]:
+        i = recorder.next_checkpoint[0]
+        mark = Clock(recorder.checkpoint_t[i], recorder.checkpoint_log_t[i])
+        if not is_before(mark, wake):
+            break
+        after = tick(mark)
+        rounds = rounds_between(clock, after)
+        _play(arrivals, recorder, offer, arm, rounds, known, after.t < FAR, rng)
+        known = 0.0
+        clock = after
+        record(recorder)
+    rounds = rounds_between(clock, wake)
+    _play(arrivals, recorder, offer, arm, rounds, known, wake.t < FAR, rng)
+    return wake
+
 
 Loop = Callable[..., tuple[int, float]]
 

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from sightline.core.allocation.newton_step import Program, direction, newton_system, square_vectors
 from sightline.core.allocation.program import (
     MOST_STEPS,
+    costly_arms,
     optimal_allocation,
     optimal_game_shares,
     optimal_shares,
+    reduced_points,
 )
-from sightline.core.allocation.reduced_points import costly_arms, reduced_points
 from tests import naive_bounds
 from tests.naive import Array
 

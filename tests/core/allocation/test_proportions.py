@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sightline.core.allocation.proportions import Sampling, information_rates, sampling
 from sightline.core.alternatives import half_spaces
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import best_arm, least_squares
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import best_arm, least_squares
 from sightline.core.model import bandit_model
 from tests import naive, naive_rivals_solid
 from tests.core.helpers import compare_to_best, random_fed

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.allocation.reduced_points import costly_arms, reduced_points
+from sightline.core.allocation.program import costly_arms, reduced_points
 from tests.naive import Array
 
 

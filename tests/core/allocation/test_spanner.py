@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.allocation.design import SPANNER_FACTOR
-from sightline.core.allocation.spanner import Spanner, barycentric_spanner, spanner
+from sightline.core.allocation.design import SPANNER_FACTOR, Spanner, barycentric_spanner, spanner
 from tests import naive_design
 from tests.core.helpers import flat_arms
 from tests.naive import Array

@@ -16,10 +16,10 @@ from sightline.core.allocation.target import (
     least_gap,
     target,
 )
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import observe
-from sightline.core.estimation.unregularised import unregularised
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import observe
 from sightline.core.model import Contexts, bandit_model
+from sightline.core.unregularised import unregularised
 from tests import naive, naive_bounds_contexts
 from tests.marks import without_compilation
 from tests.naive import Array

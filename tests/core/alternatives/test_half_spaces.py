@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from sightline.core.alternatives import compare, half_spaces, locate_alternatives
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import least_squares
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import least_squares
 from sightline.core.model import bandit_model
 from tests import naive
 from tests.core.helpers import compare_to_best, fed, flat_fed, observe_all, random_fed, shifts_of

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sightline.core.alternatives import LawHalfSpaces, compare, half_spaces, half_spaces_for
-from sightline.core.estimation.least_squares import best_arm, least_squares, observe
-from sightline.core.likelihood.laws import POISSON
+from sightline.core.least_squares import best_arm, least_squares, observe
+from sightline.core.likelihood import POISSON
 from sightline.core.model import bandit_model
 from tests import naive_laws
 from tests.core.estimation.test_likelihood import told

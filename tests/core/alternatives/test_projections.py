@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.alternatives import Comparison, half_spaces, locate_alternatives
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import best_arm
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import best_arm
 from sightline.core.parameter_set import Polytope
 from sightline.core.projections import Projections, projections
 from tests import naive

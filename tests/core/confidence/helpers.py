@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from sightline.core.confidence.log_det import LogDet, LogDetConfidence
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
     FixedBeta,
+    LogDet,
+    LogDetConfidence,
     LogLog,
     LogLogConfidence,
     global_beta,

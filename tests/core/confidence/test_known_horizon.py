@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     evidence_level,
     full_level,
     threshold,

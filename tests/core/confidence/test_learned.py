@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.clock import FAR, clock_at
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import (
+from sightline.core.confidence import (
     ConfidenceRule,
     FixedBeta,
+    LogDet,
     LogLog,
     adapt,
     global_beta,
@@ -22,8 +22,8 @@ from sightline.core.confidence.rules import (
     settled_until,
     valid_regulariser,
 )
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import least_squares, observe
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import least_squares, observe
 from sightline.core.model import Model, bandit_model, stream_model
 from tests import naive, naive_learned
 from tests.core.helpers import random_data

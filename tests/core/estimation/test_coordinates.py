@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sightline.core.estimation.coordinates import _distinct_rows, spanning_coordinates
+from sightline.core.estimate import _distinct_rows, spanning_coordinates
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])

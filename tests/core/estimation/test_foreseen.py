@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.foreseen import begin_now, foresee, foreseen
+from sightline.core.estimate import LeastSquares
+from sightline.core.lookahead import begin_now, foresee, foreseen
 from tests.core.helpers import random_fed
 
 

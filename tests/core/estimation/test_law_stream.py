@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from sightline.core.consistency import check_consistency
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.law_stream import implicit_predictor
-from sightline.core.estimation.least_squares import least_squares, observe, show_arms
-from sightline.core.likelihood.laws import curvature, slope
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import least_squares, observe, show_arms
+from sightline.core.likelihood import curvature, slope
+from sightline.core.likelihood_fit import implicit_predictor
 from sightline.core.model import stream_model
+from sightline.core.persistence import check_consistency
 from tests import naive_law_rivals, naive_laws
 from tests.core.estimation.test_likelihood import LAWS, draw
 from tests.marks import without_compilation

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.estimation.least_squares import best_arm, least_squares, refresh
+from sightline.core.least_squares import best_arm, least_squares, refresh
 from sightline.core.model import bandit_model
 from tests import naive
 from tests.core.helpers import (

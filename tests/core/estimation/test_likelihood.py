@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from sightline.core.estimation import likelihood
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import least_squares, observe
-from sightline.core.likelihood.laws import GAUSSIAN, IDENTITY, LOGISTIC, POISSON
+from sightline.core import likelihood_fit as likelihood
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import least_squares, observe
+from sightline.core.likelihood import GAUSSIAN, IDENTITY, LOGISTIC, POISSON
 from sightline.core.model import bandit_model
 from tests import naive, naive_laws
 from tests.marks import without_compilation

@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.estimation.estimate import table_of_arms, weighted_table
-from sightline.core.estimation.least_squares import (
+from sightline.core.estimate import noise_variance, table_of_arms, weighted_table
+from sightline.core.least_squares import (
     REFRESH_AFTER_FALL,
     REFRESH_AFTER_UPDATES,
     least_squares,
     refresh,
     update_seen_widths,
 )
-from sightline.core.estimation.noise import noise_variance
 from sightline.core.model import Model, bandit_model
 from tests import naive, naive_observations
 from tests.core.helpers import observe_all

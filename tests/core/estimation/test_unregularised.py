@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.core.action_set import block
-from sightline.core.estimation.least_squares import observe
-from sightline.core.estimation.unregularised import (
+from sightline.core.least_squares import observe
+from sightline.core.model import Model, bandit_model
+from sightline.core.unregularised import (
     first_unplayed,
     forget,
     next_outside,
@@ -16,7 +17,6 @@ from sightline.core.estimation.unregularised import (
     spans,
     unregularised,
 )
-from sightline.core.model import Model, bandit_model
 from tests import naive
 from tests.core.helpers import flat_arms
 from tests.naive import Array

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline import Bernoulli, Gaussian, Poisson
-from sightline.core.likelihood.laws import (
+from sightline.core.likelihood import (
     GAUSSIAN,
     IDENTITY,
     LOGISTIC,

@@ -5,9 +5,9 @@ import pytest
 
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.consistency import check_consistency
-from sightline.core.likelihood.laws import mean_of, mean_slope, variance_of
+from sightline.core.likelihood import mean_of, mean_slope, variance_of
 from sightline.core.model import bandit_model
+from sightline.core.persistence import check_consistency
 from sightline.core.posterior.gaussian import draw_parameter, posterior_for
 from sightline.policies.base import update
 from sightline.policies.bayesian_ids import BayesianIDS, bayesian_mixture

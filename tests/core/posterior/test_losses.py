@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sightline.core.action_set import ALL_ARMS, some_arms
-from sightline.core.estimation.noise import known_noise
+from sightline.core.estimate import known_noise
 from sightline.core.posterior.losses import (
     ExpectedLoss,
     Losses,

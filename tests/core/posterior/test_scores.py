@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import least_squares, observe
-from sightline.core.estimation.noise import estimated_noise
+from sightline.core.estimate import LeastSquares, estimated_noise
+from sightline.core.least_squares import least_squares, observe
 from sightline.core.model import bandit_model
-from sightline.core.posterior.scores import noise_level, score
+from sightline.core.posterior.normal import noise_level, score
 from tests.naive import Array
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.allocation.design import SPANNER_FACTOR
-from sightline.core.allocation.spanner import barycentric_spanner, spanner
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import least_squares
+from sightline.core.allocation.design import SPANNER_FACTOR, barycentric_spanner, spanner
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import least_squares
 from sightline.core.model import Model
 from sightline.jit import compiled
 

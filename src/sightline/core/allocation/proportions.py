@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives import Comparison, rival_of
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.linalg import norm, rank_one_update, solve, solve_transposed
 from sightline.core.persistence import persists
 from sightline.jit import compiled

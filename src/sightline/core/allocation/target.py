@@ -34,11 +34,10 @@ from sightline.core.action_set import (
     number_offered,
 )
 from sightline.core.allocation.program import cheapest_allocation
-from sightline.core.consistency import indices, invariant, may_hold, within
-from sightline.core.estimation.estimate import LeastSquares
+from sightline.core.estimate import LeastSquares
 from sightline.core.linalg import equal_rows, first_largest
 from sightline.core.model import Contexts, starts_of
-from sightline.core.persistence import persists
+from sightline.core.persistence import indices, invariant, may_hold, persists, within
 from sightline.jit import compiled, compiled_apart
 
 __all__ = [

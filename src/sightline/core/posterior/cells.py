@@ -20,10 +20,31 @@ numbers, is never a difference of large ones.
 
 Only vertices of the convex hull of the arms can be best (elsewhere only together with one).  With
 contexts, and where arms are new in every round, all arms on offer are taken for vertices.
+
+Cells of the posterior in the plane, exactly: there they are sectors.
+
+| symbol                                  | here         | shape |
+|-----------------------------------------|--------------|-------|
+| R mean, where R theta ~ N(R mean, I)    | ``Cells.centre`` | (2,)  |
+| direction between the sectors of z and of the next vertex | ``rays[z]`` | (c,) |
+
+An arm is the best one on a cone, and the cones of the vertices, counter-clockwise, follow one
+another.  In polar coordinates around the origin, with t and n the components of R mean along and
+across the direction e, the radial integrals are closed:
+
+    f0 = int rho phi_2   drho = phi(n) (phi(t) + t Phi(t))
+    f1 = int rho^2 phi_2 drho = phi(n) (t phi(t) + (t^2 + 1) Phi(t))
+
+Then p(z) is the integral of f0 over the sector, the excess of z that of <edge(z), e> f1, and by
+the divergence theorem E[eta; z] needs the two rays only: each carries phi(n) Phi(t).
+
+Gauss-Legendre panels are as short as the posterior seen from the origin, 1 / norm(R mean), near
+its direction, and grow away from it.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +57,7 @@ from sightline.core.posterior.gaussian import Posterior, noise_unit, posterior_m
 from sightline.jit import compiled, generic
 
 __all__ = [
+    "Angles",
     "Cells",
     "admit",
     "blank_cells",
@@ -43,6 +65,10 @@ __all__ = [
     "hull_vertices",
     "is_settled",
     "measure_cells",
+    "normal_cdf",
+    "normal_pdf",
+    "plane_angles",
+    "sector",
     "whiten",
 ]
 
@@ -185,3 +211,135 @@ def is_settled(cells: Cells, leader: int) -> bool:
         if z != leader:
             total += cells.probabilities[z]
     return total == 0.0
+
+
+_REACH = 8.0
+_ORDER = 20
+_LONGEST = 0.5  # panel, in radians
+_GROWTH = 0.25  # length of a panel over its distance from the direction of the mean
+
+
+@persists()
+class Angles(NamedTuple):
+    """Quadrature in the angle; see the table above."""
+
+    rays: Array
+    reach: float  # standard deviations beyond which nothing is looked at
+    nodes: Array  # (order,) on [0, 1]
+    weights: Array  # (order,)
+
+
+def plane_angles(vertices: int) -> Angles:
+    """Quadrature for so many vertices."""
+    nodes, weights = np.polynomial.legendre.leggauss(_ORDER)
+    return Angles(np.zeros(vertices), _REACH, 0.5 * (nodes + 1.0), 0.5 * weights)
+
+
+@compiled
+def normal_pdf(value: float) -> float:
+    """Return the standard normal density."""
+    return math.exp(-0.5 * value * value) / math.sqrt(2.0 * math.pi)
+
+
+@compiled
+def normal_cdf(value: float) -> float:
+    """Return the standard normal distribution, to full relative precision in the lower tail."""
+    return 0.5 * math.erfc(-value / math.sqrt(2.0))
+
+
+@compiled
+def sector(rays: Array, z: int, zero: float) -> tuple[float, float]:
+    """Start in [-pi, pi) relative to a direction, and width in [0, pi], of the sector of z."""
+    start = rays[z - 1 if z > 0 else rays.shape[0] - 1]
+    width = (rays[z] - start) % (2.0 * math.pi)
+    if width > 1.5 * math.pi:  # a sector of almost no width, rounded below it
+        width = 0.0
+    return (start - zero + math.pi) % (2.0 * math.pi) - math.pi, width
+
+
+@compiled
+def _sweep(
+    source: Angles, edge: Array, centre: Array, near: float, far: float, side: float
+) -> tuple[float, float]:
+    """Integrals of f0 and <edge, e> f1 at angles near..far on one side of the mean's direction."""
+    radius = math.hypot(centre[0], centre[1])
+    zero = math.atan2(centre[1], centre[0])
+    mass = 0.0
+    excess = 0.0
+    while near < far:
+        length = max(1.0 / radius, _GROWTH * near) if radius > 0.0 else _LONGEST
+        length = min(length, _LONGEST, far - near)
+        for j in range(source.nodes.shape[0]):
+            angle = near + length * source.nodes[j]
+            t = radius * math.cos(angle)
+            density, below = normal_pdf(t), normal_cdf(t)
+            weight = length * source.weights[j] * normal_pdf(radius * math.sin(angle))
+            along = edge[0] * math.cos(zero + side * angle)
+            along += edge[1] * math.sin(zero + side * angle)
+            mass += weight * max(density + t * below, 0.0)
+            excess += weight * along * max(t * density + (t * t + 1.0) * below, 0.0)
+        # adding a length far below the last bit of ``near`` would go on for ever
+        near = far if near + length >= far else near + length
+    return mass, excess
+
+
+@compiled
+def _integrate(
+    source: Angles, edge: Array, centre: Array, start: float, width: float
+) -> tuple[float, float]:
+    """Integrals over one sector, split at the direction of the mean and at its opposite."""
+    mass = 0.0
+    excess = 0.0
+    for turn in range(-1, 2):  # angles in [-pi, 0], [0, pi], [pi, 2 pi]
+        low = max(start, turn * math.pi)
+        high = min(start + width, (turn + 1) * math.pi)
+        if low < high:
+            side = 1.0
+            if turn != 0:  # on the other side, the distance counts from 0 or from 2 pi
+                offset = (turn + 1) * math.pi
+                low, high, side = offset - high, offset - low, -1.0
+            part, value = _sweep(source, edge, centre, low, high, side)
+            mass += part
+            excess += value
+    return mass, excess
+
+
+@compiled
+def _add_ray(source: Angles, cells: Cells, z: int) -> None:
+    """Flow of the posterior through one ray, from the sector before it to the one behind."""
+    sine, cosine = math.sin(source.rays[z]), math.cos(source.rays[z])
+    t = cosine * cells.centre[0] + sine * cells.centre[1]
+    n = cosine * cells.centre[1] - sine * cells.centre[0]
+    flow = normal_pdf(n) * normal_cdf(t)
+    following = z + 1 if z + 1 < source.rays.shape[0] else 0
+    cells.shifts[z, 0] += sine * flow
+    cells.shifts[z, 1] -= cosine * flow
+    cells.shifts[following, 0] -= sine * flow
+    cells.shifts[following, 1] += cosine * flow
+
+
+@measure_cells.register(Angles)
+@compiled
+def angular_cells(source: Angles, cells: Cells, leader: int) -> float:
+    """Cells by quadrature over the angle; vertices must go around counter-clockwise."""
+    c = cells.lags.shape[0]
+    for z in range(c):
+        cells.probabilities[z] = 1.0  # of a single vertex
+        cells.shifts[z, 0] = 0.0
+        cells.shifts[z, 1] = 0.0
+        # outer normals of the hull; whitening turns it, but keeps the order of its vertices
+        following = z + 1 if z + 1 < c else 0
+        right = cells.edges[following, 0] - cells.edges[z, 0]
+        up = cells.edges[following, 1] - cells.edges[z, 1]
+        source.rays[z] = math.atan2(-right, up)
+    if c == 1:
+        return 0.0
+    zero = math.atan2(cells.centre[1], cells.centre[0])
+    excess = 0.0
+    for z in range(c):
+        start, width = sector(source.rays, z, zero)
+        mass, value = _integrate(source, cells.edges[z], cells.centre, start, width)
+        cells.probabilities[z] = mass
+        excess += value  # the edge of x-hat is zero
+        _add_ray(source, cells, z)
+    return max(excess, 0.0)

@@ -13,11 +13,11 @@ triangular solve, and no inverse that could drift.  Rotations update R and R^-T 
 
 If sigma is unknown, it is the common unit of prior and noise: ``noise_std`` is 1, and the
 posterior given sigma is N(P^-1 b, sigma^2 P^-1).  The mean does not depend on sigma; the
-covariance uses an estimate of it (:mod:`sightline.core.estimation.noise`).
+covariance uses an estimate of it (:mod:`sightline.core.estimate`).
 
 Clicks and counts have the Laplace approximation N(theta-hat, H^-1): theta-hat maximises the
 posterior density, and H = R^T R is the curvature of its negative logarithm there.  Both are those
-of the fit with lambda = 1 / prior_std^2 (:mod:`sightline.core.estimation.likelihood`), which
+of the fit with lambda = 1 / prior_std^2 (:mod:`sightline.core.likelihood_fit`), which
 ``estimate`` holds; ``whitened`` is R theta-hat.  The approximation is exact for normal rewards and
 correct in the limit for others.  With few outcomes the true posterior has a heavier tail towards
 rarer rewards.
@@ -32,23 +32,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered
-from sightline.core.confidence.log_det import LogDet
-from sightline.core.confidence.rules import ridge
-from sightline.core.consistency import invariant, positive, within
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import least_squares, observe, show_arms
-from sightline.core.estimation.likelihood import write_factor
-from sightline.core.estimation.noise import (
+from sightline.core.confidence import LogDet, ridge
+from sightline.core.estimate import (
     WEAK_COUNT,
+    LeastSquares,
     Noise,
     estimated_noise,
     known_noise,
     note_error,
     variance_of,
 )
+from sightline.core.least_squares import least_squares, observe, show_arms
+from sightline.core.likelihood_fit import write_factor
 from sightline.core.linalg import inner_products, rank_one_update, solve
 from sightline.core.model import Model, check_signal
-from sightline.core.persistence import persists
+from sightline.core.persistence import invariant, persists, positive, within
 from sightline.jit import compiled
 
 __all__ = [
@@ -139,7 +137,7 @@ def posterior_for(model: Model, prior_std: float | None) -> Posterior:
     """Prior, before any data, as the rewards of a model have it.
 
     Where the noise level is not known, ``prior_std`` is in units of the noise.  None is a prior
-    that is rather too wide, of :func:`~sightline.core.confidence.rules.ridge`.
+    that is rather too wide, of :func:`~sightline.core.confidence.ridge`.
     """
     if model.observations_per_round > 1 and not model.noise_known:
         raise ValueError(

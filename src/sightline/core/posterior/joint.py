@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.linalg import norm
-from sightline.core.posterior.angles import Angles, normal_cdf, normal_pdf, sector
-from sightline.core.posterior.cells import Cells
+from sightline.core.posterior.cells import Angles, Cells, normal_cdf, normal_pdf, sector
 from sightline.core.posterior.samples import WIDTH, Samples
 from sightline.jit import compiled, generic
 

@@ -67,17 +67,16 @@ from sightline.core.alternatives import (
     restrict_alternatives,
     rival_of,
 )
-from sightline.core.estimation.context_distribution import (
+from sightline.core.context_distribution import (
     ContextDistribution,
     context_distribution,
     log_probability,
 )
-from sightline.core.estimation.estimate import LeastSquares, apart, quadratic_forms
+from sightline.core.estimate import LeastSquares, apart, quadratic_forms
 from sightline.core.linalg import inner_product
 from sightline.core.model import Contexts
 from sightline.core.persistence import persists
-from sightline.core.posterior.normal import excess, log_density, mills_ratio
-from sightline.core.posterior.scores import noise_level, score
+from sightline.core.posterior.normal import excess, log_density, mills_ratio, noise_level, score
 from sightline.jit import compiled
 
 __all__ = ["ExpectedLoss", "Losses", "expected_loss", "loss_gains", "losses"]

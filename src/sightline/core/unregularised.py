@@ -20,13 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import nth_offered, number_offered
-from sightline.core.allocation.design import SPANNER_FACTOR
-from sightline.core.allocation.spanner import barycentric_spanner, spanner
-from sightline.core.consistency import indices, invariant, within
-from sightline.core.estimation.estimate import LeastSquares, weighted_table
-from sightline.core.estimation.least_squares import least_squares, refresh
+from sightline.core.allocation.design import SPANNER_FACTOR, barycentric_spanner, spanner
+from sightline.core.estimate import LeastSquares, weighted_table
+from sightline.core.least_squares import least_squares, refresh
 from sightline.core.model import Model
-from sightline.core.persistence import persists
+from sightline.core.persistence import indices, invariant, persists, within
 from sightline.jit import compiled
 
 __all__ = [

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit, SeveralRows, StreamData
-from sightline.core.estimation.least_squares import note_information
+from sightline.core.estimate import LeastSquares, LikelihoodFit, SeveralRows, StreamData
+from sightline.core.least_squares import note_information
 from sightline.core.linalg import factorise, inner_products, multiply, solve, solve_transposed
 from sightline.core.persistence import computed
 from sightline.jit import compiled

@@ -2,7 +2,7 @@
 
 An update costs O(k d + d^2) per observation: with w = V^-1 y and q = 1 + <y, w>, the
 Sherman-Morrison formula moves the mean of arm z by <z, w> r / q and its squared width by
--<z, w>^2 / q, in one pass.  Symbols: :mod:`sightline.core.estimation.estimate`.
+-<z, w>^2 / q, in one pass.  Symbols: :mod:`sightline.core.estimate`.
 
 The data themselves are kept as counts and sums per arm, which never drift.  Now and then every
 estimate is recomputed from them (:func:`refresh`): they are rotated into a factor of V, and
@@ -11,8 +11,8 @@ everything else follows from that factor.
 Where arms are new in every round (:func:`show_arms`) the data are kept in a factor of V, an update
 costs O(d^2), and means and widths are those of the arms shown last.
 
-Clicks and counts are learned by :mod:`sightline.core.estimation.likelihood`, and in streams by
-:mod:`sightline.core.estimation.law_stream`.
+Clicks and counts are learned by :mod:`sightline.core.likelihood_fit`, and in streams by
+:mod:`sightline.core.likelihood_fit`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimation.estimate import (
+from sightline.core.estimate import (
     Arms,
     Learned,
     LeastSquares,
     LikelihoodFit,
+    Noise,
     Scratch,
     SeveralRows,
     StreamData,
     inner,
     invert,
+    known_noise,
+    note_error,
     recompute_arms,
     squared_width,
     table_of_arms,
+    weak_guess,
 )
-from sightline.core.estimation.law_stream import normal_equivalent
-from sightline.core.estimation.likelihood import fit
-from sightline.core.estimation.noise import Noise, known_noise, note_error, weak_guess
-from sightline.core.likelihood.laws import information
+from sightline.core.likelihood import information
+from sightline.core.likelihood_fit import fit, normal_equivalent
 from sightline.core.linalg import (
     first_largest,
     inner_product,

@@ -28,9 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.alternatives import expand_loss
-from sightline.core.estimation.estimate import LeastSquares, LikelihoodFit, reward_of
-from sightline.core.estimation.noise import noise_variance
-from sightline.core.likelihood.laws import divergence, slope
+from sightline.core.estimate import LeastSquares, LikelihoodFit, noise_variance, reward_of
+from sightline.core.likelihood import divergence, slope
 from sightline.core.linalg import inner_product, inner_products, solve, solve_transposed
 from sightline.core.persistence import persists
 from sightline.jit import compiled

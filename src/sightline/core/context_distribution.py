@@ -24,11 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet
-from sightline.core.consistency import invariant, shares, whole
-from sightline.core.estimation.estimate import LeastSquares
-from sightline.core.estimation.least_squares import note_information, show_arms
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import note_information, show_arms
 from sightline.core.model import Contexts, Model
-from sightline.core.persistence import persists
+from sightline.core.persistence import invariant, persists, shares, whole
 from sightline.jit import compiled
 
 __all__ = [

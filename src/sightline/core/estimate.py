@@ -1,4 +1,28 @@
-"""What the data say of theta: the table of arms, the estimates, and scratch space.
+"""The variance of the noise: a number that is known, or an estimate from the outcomes.
+
+| symbol                                                        | here                        |
+|---------------------------------------------------------------|-----------------------------|
+| sigma^2, or its estimate                                      | ``variance_of``             |
+| sigma_0, the guess, and n_0, the outcomes that it counts as   | ``prior_count`` = n_0       |
+| n_0 sigma_0^2                                                 | ``prior_errors``            |
+| RSS = sum of e_i^2 / (1 + w_i)                                | ``errors``                  |
+| n, the sum of what outcomes count as                          | ``weight``                  |
+
+If sigma is unknown, its estimate is
+
+    sigma^2 = (n_0 sigma_0^2 + RSS) / (n_0 + n).
+
+An outcome with the error e and the predictive variance sigma^2 (1 + w) adds e^2 / (1 + w) to RSS.
+For least squares the sum is the residual sum of squares of ridge regression, as a sum of positive
+terms, and every outcome counts as one.  For the Gaussian posterior, whose prior may be wide, an
+outcome counts as 1 / (1 + w): the first outcome of an arm says hardly anything about the noise.
+
+Arms in a basis of their span.
+
+No inner product of two arms changes, so no estimate does.  But V^-1 no longer holds 1 / lambda in
+directions that matter to no arm, beside which the digits of all others drown.
+
+What the data say of theta: the table of arms, the estimates, and scratch space.
 
 | symbol                                 | here                                | shape    |
 |----------------------------------------|-------------------------------------|----------|
@@ -32,39 +56,212 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ALL_ARMS, ActionSet
-from sightline.core.consistency import invariant, positive, whole, within
-from sightline.core.estimation.coordinates import spanning_coordinates
-from sightline.core.estimation.noise import Noise
-from sightline.core.likelihood.laws import divergence, mean_of
-from sightline.core.linalg import inner_products, solve, solve_transposed, triangle_products
+from sightline.core.likelihood import divergence, mean_of
+from sightline.core.linalg import (
+    inner_products,
+    rank_one_update,
+    solve,
+    solve_transposed,
+    triangle_products,
+)
 from sightline.core.model import Model
-from sightline.core.persistence import persists
+from sightline.core.persistence import invariant, persists, positive, whole, within
 from sightline.jit import compiled
 
 __all__ = [
+    "WEAK_COUNT",
+    "WEAK_SHARE",
     "Arms",
     "Learned",
     "LeastSquares",
     "LikelihoodFit",
+    "Noise",
     "Observations",
     "Scratch",
     "SeveralRows",
     "StreamData",
     "apart",
+    "basis_of_differences",
+    "estimated_noise",
     "factorise_seen",
     "inner",
     "invert",
+    "known_noise",
+    "noise_variance",
+    "note_error",
     "quadratic_forms",
     "recompute_arms",
     "reward_of",
     "seen_by_arm",
+    "span_of",
+    "spanning_coordinates",
     "squared_width",
     "table_of_arms",
+    "variance_of",
+    "weak_guess",
     "weighted_table",
     "whiten_seen",
 ]
 
+# A weak guess counts as a tenth of an outcome, at a hundredth of the level that was guessed.  A
+# guess that is too small costs little, one that is too large a lot
+# (see sightline.core.confidence).
+WEAK_COUNT, WEAK_SHARE = 0.1, 0.01
+
+
+class Noise(NamedTuple):
+    """The variance of the noise, known or estimated; see the table above.
+
+    The arrays are empty if the variance is known, so that such a state is saved without them.
+    """
+
+    known: bool
+    variance: float  # sigma^2 if it is known, else sigma_0^2
+    prior_count: float
+    prior_errors: float
+    errors: NDArray[np.float64]  # (1,) or (0,)
+    weight: NDArray[np.float64]  # (1,) or (0,)
+
+
+@invariant(Noise)
+def _check_noise(noise: Noise, name: str) -> None:
+    within(f"{name}.errors", noise.errors, 0.0, ends=False)
+    within(f"{name}.weight", noise.weight, 0.0, ends=False)
+
+
+def known_noise(variance: float) -> Noise:
+    """Noise of known variance."""
+    return Noise(True, variance, 0.0, 0.0, np.zeros(0), np.zeros(0))
+
+
+def estimated_noise(
+    noise_std: float, prior_count: float, errors: float = 0.0, weight: float = 0.0
+) -> Noise:
+    """Noise to be estimated after a guess of sigma; by default before any outcome."""
+    prior_errors = prior_count * noise_std * noise_std
+    return Noise(
+        known=False,
+        variance=noise_std * noise_std,
+        prior_count=prior_count,
+        prior_errors=prior_errors,
+        errors=np.array([errors]),
+        weight=np.array([weight]),
+    )
+
+
+def weak_guess(noise_std: float) -> Noise:
+    """Noise to be estimated after a guess that is hardly believed."""
+    return estimated_noise(WEAK_SHARE * noise_std, WEAK_COUNT)
+
+
+@compiled
+def variance_of(noise: Noise) -> float:
+    """sigma^2, or its estimate."""
+    if noise.known:
+        return noise.variance
+    estimate: float = (noise.prior_errors + noise.errors[0]) / (noise.prior_count + noise.weight[0])
+    return estimate
+
+
+@compiled
+def noise_variance(estimate: Any) -> float:
+    """sigma^2 of an estimate, or its estimate."""
+    variance: float = variance_of(estimate.noise)
+    return variance
+
+
+@compiled
+def note_error(noise: Noise, square: float, weight: float) -> None:
+    """Add e^2 / (1 + w) of an outcome, and what it counts as, unless sigma is known."""
+    if not noise.known:
+        noise.errors[0] += square
+        noise.weight[0] += weight
+
+
 Array = NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-9
+
+
+@compiled
+def _least_singular_value(actions: Array, factor: Array, w: Array) -> float:
+    """Lower bound on the least singular value, which is 1 / |R^-1| for X = QR: O(k d^2).
+
+    A decomposition by LAPACK would do, were it not for its threads: on busy cores they wait for
+    each other a hundred times longer than it takes.
+    """
+    k, d = actions.shape
+    for i in range(d):
+        factor[i, i] = 1e-150  # as good as zero, and yet a rotation is defined
+    for z in range(k):
+        for i in range(d):
+            w[i] = actions[z, i]
+        rank_one_update(factor, w)
+    squared_norm = 0.0
+    for i in range(d):
+        for j in range(d):
+            w[j] = 1.0 if i == j else 0.0
+        solve(factor, w)
+        for j in range(d):
+            squared_norm += w[j] * w[j]
+    return 1.0 / math.sqrt(squared_norm)
+
+
+def spanning_coordinates(actions: Array) -> Array:
+    """Arms in an orthonormal basis of their span, or as they are if they span the space."""
+    d = actions.shape[1]
+    negligible = max(actions.shape) * float(np.finfo(np.float64).eps)
+    length = float(np.abs(actions).max()) * math.sqrt(actions.size)  # at least the largest
+    if _least_singular_value(actions, np.zeros((d, d)), np.zeros(d)) > length * negligible > 0:
+        return actions
+    _, singular, basis = np.linalg.svd(actions, full_matrices=False)
+    smallest = singular[0] * negligible
+    rank = max(int((singular > smallest).sum()), 1)
+    if rank == actions.shape[1]:
+        return actions
+    # equal arms must stay equal to the last bit, which a matrix product does not promise
+    distinct, which = _distinct_rows(actions)
+    return np.ascontiguousarray((distinct @ basis[:rank].T)[which])
+
+
+def _distinct_rows(rows: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Distinct rows in lexicographic order, and the index of each row among them.
+
+    ``np.unique(rows, axis=0)`` gives the same, but it sorts while it holds the interpreter's lock,
+    and a service decides nothing meanwhile.
+    """
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    is_new = np.ones(len(rows), dtype=np.bool_)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    which = np.empty(len(rows), dtype=np.intp)
+    which[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], which
+
+
+def span_of(rows: Array) -> Array:
+    """Orthonormal basis of the span of some rows, as columns."""
+    _, singular, basis = np.linalg.svd(rows, full_matrices=False)
+    negligible = max(rows.shape) * float(np.finfo(np.float64).eps)
+    kept: Array = basis[singular > singular[0] * negligible].T
+    return kept if kept.shape[1] < rows.shape[1] else np.eye(rows.shape[1])
+
+
+def basis_of_differences(rewards: Array, seen: Array) -> Array:
+    """Orthonormal basis, as columns, of all that comparing arms is about.
+
+    It is that of the span of what arms show, if it has all differences of their rewards: a duel
+    shows nothing of what all items have in common, and no comparison needs it.  Else it is that of
+    the span of rewards and what is seen.
+    """
+    if seen.any():
+        basis, differences = span_of(seen), rewards - rewards[0]
+        outside = differences - (differences @ basis) @ basis.T
+        if np.abs(outside).max() <= _NEGLIGIBLE * np.abs(rewards).max():
+            return basis
+    return span_of(np.vstack([rewards, seen]))
+
+
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 

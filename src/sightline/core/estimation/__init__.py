@@ -1,1 +1,0 @@
-"""What the data say: least squares, with and without a regulariser."""

@@ -1,1 +1,0 @@
-"""How rewards are distributed around their means: likelihoods of clicks and counts."""

@@ -1,0 +1,413 @@
+"""Problems whose outcomes are rewards: what bandits with and without contexts share.
+
+A linear bandit: arms, the parameter that nobody tells the policies, and the noise.
+
+A linear bandit with contexts: which arms can be played changes from round to round.
+
+A linear game: what an arm pays and what playing it shows are two things.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sightline.core.likelihood import (
+    Gaussian,
+    Kind,
+    Likelihood,
+    kind_of,
+    mean_of,
+    valid_likelihood,
+    variance_of,
+)
+from sightline.core.model import (
+    Contexts,
+    Model,
+    bandit_model,
+    common_noise,
+    game_model,
+    valid_noise_std,
+)
+from sightline.jit import interpreted
+from sightline.problems.base import Arrivals, TableProblem, World, arrivals_of
+from sightline.problems.noise import (
+    Counts,
+    FromLikelihood,
+    GaussianNoise,
+    check_sampler,
+    noise_of_law,
+    valid_noise,
+)
+from sightline.validation import action_set, entries, finite_array, scale, shown
+
+__all__ = [
+    "ContextualBandit",
+    "LinearBandit",
+    "LinearGame",
+    "NoisyRewards",
+    "blocks_of",
+    "valid_probabilities",
+]
+
+
+class NoisyRewards(TableProblem):
+    """Arms x with rewards <x, theta> + noise, or clicks or counts with mean mu(<x, theta>).
+
+    Attributes
+    ----------
+    likelihood : Likelihood or None
+        Law of the rewards, if they are not <x, theta> + noise.
+    noise_std : float or ndarray, shape (k,)
+        Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
+    unknown_noise : Gaussian or None
+        ``Gaussian(std=None)``, if policies are not told the noise level.
+    """
+
+    def __init__(
+        self,
+        actions: NDArray[np.float64],
+        theta: ArrayLike,
+        noise_std: float | ArrayLike | None,
+        noise: Any,
+        rewards: Likelihood | None,
+        name: str,
+    ) -> None:
+        super().__init__(actions, theta, name)
+        self.likelihood: Likelihood | None = None
+        self.unknown_noise: Gaussian | None = None
+        if isinstance(rewards, Gaussian) and rewards.std is None:
+            self.unknown_noise, rewards = rewards, None
+        said = {"noise_std": noise_std, "noise": noise, "rewards": rewards}
+        given = [what for what, value in said.items() if value is not None]
+        if len(given) > 1:
+            raise ValueError(f"give {' or '.join(given)}, not both")
+        if rewards is not None:
+            noise_std, noise = self._follow(valid_likelihood(rewards))
+        if noise is None:
+            self.noise_std = valid_noise_std(1.0 if noise_std is None else noise_std, self.k)
+            self.noise = GaussianNoise(common_noise(self.noise_std))
+        else:
+            self.noise = valid_noise(noise, self.means)
+            self.noise_std = float(self.noise.std)
+
+    def _follow(self, rewards: Likelihood) -> tuple[float | None, Any]:
+        """Let means follow from a law; return the noise level or the distribution around them."""
+        if isinstance(rewards, Gaussian):
+            return rewards.std, None
+        self.likelihood, law, predictors = rewards, rewards.law, self.means
+        if kind_of(law) != Kind.IDENTITY:  # whose predictor is the mean, to the last bit
+            # a kernel would be compiled for this alone, whenever a problem is made
+            self.means = np.array([interpreted(mean_of)(law, u) for u in self.means])
+            self.means.setflags(write=False)
+        if not np.isfinite(self.means).all():
+            raise ValueError(f"mean rewards of {rewards} must be finite, got {shown(self.means)}")
+        noise = noise_of_law(law)
+        if isinstance(noise, Counts):
+            noise = Counts(float(np.sqrt(self.means.max())))
+        if isinstance(noise, FromLikelihood):
+            variances = [interpreted(variance_of)(law, u) for u in predictors]
+            noise = FromLikelihood(law, scale("deviation of a reward", math.sqrt(max(variances))))
+        return None, noise
+
+    @property
+    def law(self) -> Any:
+        """Law of the rewards given <x, theta>; None for <x, theta> + noise."""
+        return None if self.likelihood is None else self.likelihood.law
+
+    def told(self, model: Model) -> Model:
+        """Keep the noise level from policies, where they are to learn it."""
+        if self.unknown_noise is None:
+            return model
+        return model.without_noise_level(self.unknown_noise.guess)
+
+    def world(self) -> World:
+        """Make what answers a policy in one run: rewards, in units of the noise of their arm."""
+        check_sampler(self.noise)
+        assert self.model.weights is not None
+        means = self.model.weights * self.means
+        return World(means[:, None], self.noise, self.arrivals())
+
+    def _value(self) -> tuple[object, ...]:
+        return (*super()._value(), self.likelihood, self.unknown_noise)
+
+
+class LinearBandit(NoisyRewards):
+    """Arms x with rewards <x, theta> + noise: a value, equal to another with the same contents.
+
+    Clicks and counts have the mean mu(<x, theta>) instead, and no noise beside their law.
+
+    Parameters
+    ----------
+    actions : array_like, shape (k, d)
+        One arm per row.
+    theta : array_like, shape (d,)
+        True parameter.
+    noise_std : float or array_like, shape (k,)
+        Standard deviation of Gaussian noise, the same for all arms or one for each; not allowed
+        beside ``noise``.
+    noise : distribution, optional
+        Another reward distribution of :mod:`sightline.problems`.
+    rewards : Bernoulli, Poisson or Gaussian, optional
+        Law of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
+        ``Gaussian(std=None)`` is allowed beside these: policies are then told ratios of noise
+        levels at most, and a guess.
+    name : str
+        How results refer to the problem.
+
+    Attributes
+    ----------
+    means, gaps : ndarray, shape (k,)
+        Mean reward of every arm, and what it falls short of the best.
+    best : int
+        Arm with the largest mean, the first one among equals.
+    k, d : int
+        Number of arms and dimension.
+    noise_std : float or ndarray, shape (k,)
+        Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
+    model : Model
+        What a policy is told: arms, observations and noise, without theta.
+    """
+
+    def __init__(
+        self,
+        actions: ArrayLike,
+        theta: ArrayLike,
+        noise_std: float | ArrayLike | None = None,
+        *,
+        noise: Any = None,
+        rewards: Likelihood | None = None,
+        name: str = "linear-bandit",
+    ) -> None:
+        super().__init__(action_set(actions), theta, noise_std, noise, rewards, name)
+        self.best: int = int(self.means.argmax())
+        self.gaps = self.means[self.best] - self.means
+        self.gaps.setflags(write=False)
+        self.model = self.told(bandit_model(self.actions, self.noise_std, self.law))
+
+    def member(self, replication: int) -> LinearBandit:
+        """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
+        return self
+
+    def __repr__(self) -> str:
+        if self.likelihood is not None:
+            return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, {self.likelihood})"
+        noise = self.noise if isinstance(self.noise_std, float) else f"{self.k} levels"
+        if self.unknown_noise is not None:
+            noise = f"{noise}, not told"
+        return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, noise={noise})"
+
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-9  # by which probabilities may miss a sum of 1
+_EXACT = 1e-14  # what is left after they were divided by it: doing so again would change bits
+
+
+class ContextualBandit(NoisyRewards):
+    """Contexts that are drawn independently, each with its own arms, and one parameter for all.
+
+    Regret compares with the best arm of the context of each round.
+
+    Parameters
+    ----------
+    action_sets : sequence of array_like, shapes (k_c, d)
+        The arms of every context, one per row; their numbers may differ.
+    theta : array_like, shape (d,)
+        True parameter.
+    probabilities : array_like, shape (C,), optional
+        How often each context comes; all alike by default.
+    noise_std : float or array_like, shape (k,)
+        Standard deviation of Gaussian noise: of all arms, or of each arm of the first context,
+        then of the second, and so on.  Not allowed beside ``noise``.
+    noise : distribution, optional
+        Another reward distribution of :mod:`sightline.problems`.
+    rewards : Bernoulli, Poisson or Gaussian, optional
+        Law of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
+    name : str
+        How results refer to the problem.
+
+    Attributes
+    ----------
+    actions : ndarray, shape (k, d)
+        All arms, context after context: k = k_1 + ... + k_C.
+    starts : ndarray, shape (C + 1,)
+        First row of every context among them; the last entry is k.
+    means, gaps : ndarray, shape (k,)
+        Mean reward of every arm, and what it falls short of the best of its context.
+    best : ndarray, shape (C,)
+        Row of the best arm of every context, the first one among equals.
+    """
+
+    def __init__(
+        self,
+        action_sets: Sequence[ArrayLike],
+        theta: ArrayLike,
+        probabilities: ArrayLike | None = None,
+        noise_std: float | ArrayLike | None = None,
+        *,
+        noise: Any = None,
+        rewards: Likelihood | None = None,
+        name: str = "contextual-bandit",
+    ) -> None:
+        actions, self.starts = blocks_of(action_sets)
+        super().__init__(actions, theta, noise_std, noise, rewards, name)
+        contexts = len(self.starts) - 1
+        self.probabilities = valid_probabilities(probabilities, contexts)
+        blocks = list(zip(self.starts[:-1], self.starts[1:], strict=True))
+        rows = [start + self.means[start:stop].argmax() for start, stop in blocks]
+        self.best: NDArray[np.int64] = np.array(rows)
+        sizes = np.diff(self.starts)
+        self.gaps = np.repeat(self.means[self.best], sizes) - self.means
+        self.model = dataclasses.replace(
+            self.told(bandit_model(self.actions, self.noise_std, self.law)),
+            contexts=Contexts(self.starts, self.probabilities),
+        )
+        for array in (self.starts, self.probabilities, self.best, self.gaps):
+            array.setflags(write=False)
+
+    @property
+    def action_sets(self) -> tuple[Array, ...]:
+        """The arms of every context."""
+        return tuple(np.split(self.actions, self.starts[1:-1]))
+
+    def arrivals(self) -> Arrivals:
+        """Make what draws contexts in one run."""
+        return arrivals_of(self.starts, self.probabilities)
+
+    def _value(self) -> tuple[object, ...]:
+        return (*super()._value(), self.starts.tobytes(), self.probabilities.tobytes())
+
+    def __repr__(self) -> str:
+        return (
+            f"ContextualBandit({self.name!r}, contexts={len(self.probabilities)}, k={self.k}, "
+            f"d={self.d}, {self.likelihood or f'noise={self.noise}'})"
+        )
+
+
+def blocks_of(action_sets: object) -> tuple[Array, NDArray[np.int64]]:
+    """All arms in one table, context after context, and the first row of each."""
+    if isinstance(action_sets, np.ndarray):
+        action_sets = list(action_sets) if action_sets.ndim else action_sets.item()
+    if isinstance(action_sets, Mapping):
+        raise ValueError("action_sets must be a list of one array per context, got a mapping")
+    sets = entries("action_sets", action_sets, "a list of one array per context")
+    blocks = [action_set(one, f"action_sets[{c}]") for c, one in enumerate(sets)]
+    for c, block in enumerate(blocks):
+        if block.shape[1] != blocks[0].shape[1]:
+            raise ValueError(
+                f"all contexts must have arms of one dimension, got {blocks[0].shape[1]} in "
+                f"context 0 and {block.shape[1]} in context {c}"
+            )
+    starts = np.cumsum([0, *(len(block) for block in blocks)])
+    return np.ascontiguousarray(np.vstack(blocks)), starts.astype(np.int64)
+
+
+def valid_probabilities(probabilities: ArrayLike | None, contexts: int) -> Array:
+    """Positive probabilities of so many contexts, which sum to 1; all alike by default."""
+    if probabilities is None:
+        return np.full(contexts, 1.0 / contexts)
+    found = finite_array(
+        "probabilities", probabilities, (contexts,), hint=", one per context", booleans=False
+    )
+    if not (found > 0).all():
+        context = int(np.argmax(found <= 0))
+        raise ValueError(
+            f"probabilities must be > 0, got {shown(float(found[context]))} for context {context}: "
+            "leave out contexts that never come"
+        )
+    total = found.sum()
+    if abs(total - 1.0) > _ROUNDING:
+        raise ValueError(f"probabilities must sum to 1, got {total:.10g}")
+    normalised: Array = found / total
+    return found if abs(total - 1.0) <= _EXACT else normalised
+
+
+class LinearGame(TableProblem):
+    """Arms that pay <x, theta>, which nobody sees, and show Y_x theta + noise.
+
+    Linear partial monitoring (Kirschner, Lattimore, Krause, 2020).  A bandit is the game in which
+    every arm shows what it pays.
+
+    Parameters
+    ----------
+    rewards : array_like, shape (k, d)
+        X: what every arm pays.  An arm with a row of zeros pays nothing, and may show something.
+    observations : array_like, shape (k, d) or (k, p, d)
+        Y: what every arm shows, one number or p.  A row of zeros shows nothing.
+    theta : array_like, shape (d,)
+        True parameter.
+    noise_std : float or array_like, shape (k,) or (k, p)
+        Standard deviation of Gaussian noise: of all that is seen, of each arm, or of each row.
+        Not allowed beside ``noise``.
+    noise : distribution, optional
+        Another distribution of :mod:`sightline.problems` around every mean that is seen.
+    name : str
+        How results refer to the game.
+
+    Attributes
+    ----------
+    actions : ndarray, shape (k, d)
+        X.
+    observations : ndarray, shape (k, p, d)
+        Y, as given.
+    means, gaps : ndarray, shape (k,)
+        Mean reward of every arm, and what it falls short of the best.
+    best : int
+        Arm with the largest mean, the first one among equals.
+    k, p, d : int
+        Number of arms, of rows that each shows, and dimension.
+    noise_std : float or ndarray, shape (k,) or (k, p)
+        Sub-Gaussian parameter of what is seen; an array if it differs.
+    model : Model
+        What a policy is told, without theta.
+    """
+
+    def __init__(
+        self,
+        rewards: ArrayLike,
+        observations: ArrayLike,
+        theta: ArrayLike,
+        noise_std: float | ArrayLike | None = None,
+        *,
+        noise: Any = None,
+        name: str = "linear-game",
+    ) -> None:
+        if noise is not None and noise_std is not None:
+            raise ValueError("give noise_std or noise, not both")
+        plain = game_model(rewards, observations)
+        super().__init__(plain.rewards, theta, name)
+        self.observations = plain.observations
+        self.p = plain.observations_per_round
+        if noise is None:
+            level = 1.0 if noise_std is None else noise_std
+            self.noise_std = valid_noise_std(level, self.k, self.p)
+            self.noise = GaussianNoise(common_noise(self.noise_std))
+        else:
+            self.noise = valid_noise(noise, self.observations @ self.theta)
+            self.noise_std = float(self.noise.std)
+        self.model = game_model(self.actions, self.observations, self.noise_std)
+        self.best: int = int(self.means.argmax())
+        self.gaps = self.means[self.best] - self.means
+        for array in (self.observations, self.gaps):
+            array.setflags(write=False)
+
+    def world(self) -> World:
+        """Make what answers a policy in one run, in units of the noise of each row."""
+        if self.model.shows_rewards:  # the means of the equivalent bandit, to the last bit
+            return World(self.means[:, None].copy(), self.noise, self.arrivals())
+        return super().world()
+
+    def _value(self) -> tuple[object, ...]:
+        return (*super()._value(), self.observations.shape, self.observations.tobytes())
+
+    def __repr__(self) -> str:
+        return (
+            f"LinearGame({self.name!r}, k={self.k}, p={self.p}, d={self.d}, "
+            f"noise={self.noise if isinstance(self.noise_std, float) else 'by row'})"
+        )
