@@ -33,7 +33,7 @@ docs: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/sightline bench
 	$(BIN)/python -m benchmarks.projection
-	$(BIN)/python -m benchmarks.lab
+	$(BIN)/python -m benchmarks.experiments
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from benchmarks.bench import in_units, machine
-from sightline.engine import live
+from sightline.sessions import live
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
 POLICIES: dict[str, sl.Policy] = {

@@ -25,7 +25,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 # Formulas, which hold compiled if they hold interpreted: tests/test_recorded_runs.py ties the two.
 FORMULAS = ("tests/contracts/", "tests/core/", "tests/policies/")
 # What the run without compilation ignores (Makefile).
-COMPILED_ONLY = ("tests/attacks/", "tests/lab/")
+COMPILED_ONLY = ("tests/attacks/", "tests/experiments/")
 
 
 # before marks are selected by -m

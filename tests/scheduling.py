@@ -20,11 +20,11 @@ __all__ = ["ByKernels", "group_of", "place_of"]
 LONGEST = [
     "runs of IDS",
     "tests/stress/test_signals.py",
-    "tests/engine/test_live_games.py",
-    "tests/engine/test_live_streams.py",
+    "tests/sessions/test_live_games.py",
+    "tests/sessions/test_live_streams.py",
     "tests/policies/test_ids_games.py",
     "tests/simulation/test_contexts.py",
-    "tests/engine/test_live_contexts.py",
+    "tests/sessions/test_live_contexts.py",
     "tests/stress/test_kills.py",
     "tests/test_examples.py",
     "runs of Stakes",
@@ -32,7 +32,7 @@ LONGEST = [
     "tests/simulation/test_simulate.py",
     "tests/policies/test_arm_noise.py",
     "tests/policies/test_games.py",
-    "tests/engine/test_propensities.py",
+    "tests/sessions/test_propensities.py",
     "tests/policies/test_ids.py",
 ]
 

@@ -52,7 +52,7 @@ from sightline.jit import (
 )
 import numpy, sightline.validation
 if True:
-    import sightline.lab.store as s
+    import sightline.experiments.store as s
     from sightline import problems
 # from sightline.report import page
 text = "see from sightline.files import write_atomically"
@@ -63,7 +63,7 @@ from sightlines import other
         "sightline.core.linalg",
         "sightline.jit",
         "sightline.validation",
-        "sightline.lab.store",
+        "sightline.experiments.store",
         "sightline.problems",
     }
 

@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 
 import sightline as sl
 from sightline.cli import app
-from sightline.lab.compilation import default_policies
+from sightline.experiments.compilation import default_policies
 
 runner = CliRunner()
 
 USE = """
 import sightline as sl
 from sightline.simulation import loop
-from sightline.engine import turns
+from sightline.sessions import turns
 from sightline.policies import base
 problem = sl.problems.unit_sphere(k=4, d=3, seed=1)
 sl.simulate(problem, sl.LinUCB(), 100)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import sightline as sl
 from sightline.cli import app
 from sightline.cli.arguments import parse_policies, parse_problems
-from tests.lab.helpers import bits
+from tests.experiments.helpers import bits
 
 RUN = ["simulate", "--problem", "eoo=end_of_optimism", "--policy", "ids"]
 SMALL = ["--horizon", "200", "--replications", "4", "--threads", "2"]

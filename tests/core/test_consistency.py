@@ -19,7 +19,7 @@ from sightline.core.persistence import (
     shares,
     whole,
 )
-from sightline.lab.compilation import default_policies
+from sightline.experiments.compilation import default_policies
 from tests.contracts.test_policies import CONFIGURATIONS
 from tests.marks import without_compilation
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sightline.experiments.compilation import Job
 from sightline.jit.numba_compat import type_name
-from sightline.lab.compilation import Job
 from sightline.paper import compilation
 from sightline.paper.catalogue import ITEMS
 from sightline.paper.compilation import compile_kernels

@@ -184,7 +184,10 @@ def test_an_item_runs_once_and_equal_experiments_share_a_store(
     first = run_item(ITEM, "quick", ResultsFolder(tmp_path))
     assert first.values["n3"] == {"square": 9}
     assert first.results["regret"].complete
-    monkeypatch.setattr("sightline.lab.run.Workers.submit", None)  # nothing may be computed again
+    submit = "sightline.experiments.run.Workers.submit"
+    monkeypatch.setattr(submit, None)  # nothing may be computed again
+        "sightline.experiments.run.Workers.submit", None
+    )  # nothing may be computed again
     again = run_item(replace(ITEM, name="small"), "quick", ResultsFolder(tmp_path))
     assert CALLS == [1, 2, 3]
     assert again.seconds == first.seconds

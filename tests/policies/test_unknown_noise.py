@@ -14,7 +14,7 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.confidence import FixedConfidence, global_beta, local_beta
 from sightline.core.estimate import known_noise, noise_variance
-from sightline.lab.specification import from_toml, to_toml
+from sightline.experiments.specification import from_toml, to_toml
 from sightline.policies.base import choose, compare_to_best, started
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.policies.ids import IDSState, ids_distribution

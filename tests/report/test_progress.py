@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 
 import sightline as sl
-from sightline.lab import block as lab_block
-from sightline.lab.block import Block, compute, tasks
+from sightline.experiments import block as lab_block
+from sightline.experiments.block import Block, compute, tasks
 from sightline.report import progress
 from sightline.report.progress import Tally, magnitude
-from tests.lab.helpers import small
-from tests.lab.test_run import Recorder
+from tests.experiments.helpers import small
+from tests.experiments.test_run import Recorder
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from tests.lab.helpers import EOO, SPHERE, small
-from tests.lab.test_run import Recorder
+from tests.experiments.helpers import EOO, SPHERE, small
+from tests.experiments.test_run import Recorder
 from tests.own_policies import Stubborn
 
 EXPERIMENT = small(replications=8, checkpoints=[10, 50, 100, 200])
@@ -165,7 +165,7 @@ def test_a_figure_beyond_floats() -> None:
 
 
 def test_incomplete_results_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.lab.block._FEWEST_ROUNDS", 0)
+    monkeypatch.setattr("sightline.experiments.block._FEWEST_ROUNDS", 0)
     sl.run(EXPERIMENT, tmp_path, Recorder())
     for path in tmp_path.glob("0[13]*/00000[0-5]*.parquet"):
         path.unlink()

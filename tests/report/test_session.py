@@ -19,10 +19,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import sightline as sl
-from sightline.engine import session as engine
 from sightline.report import history as module
 from sightline.report.history import History, history_of
 from sightline.report.session_figure import _top
+from sightline.sessions import session as engine
 from tests.marks import without_compilation
 from tests.naive_effects import interval
 from tests.own_policies import EpsilonGreedy

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.engine.decisions import Pending
-from sightline.engine.ledger import Closing
 from sightline.report.standing import View, view_of
+from sightline.sessions.decisions import Pending
+from sightline.sessions.ledger import Closing
 from tests.marks import without_compilation
 
 pytestmark = without_compilation

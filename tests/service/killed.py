@@ -22,8 +22,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sightline.engine import live
-from sightline.engine.journal import amendment_in
 from sightline.service import rows
 from sightline.service.beginning import begin
 from sightline.service.bodies import Specification
@@ -32,6 +30,8 @@ from sightline.service.hosted import Hosted
 from sightline.service.loading import load_session, warm
 from sightline.service.settings import Settings
 from sightline.service.store import Store
+from sightline.sessions import live
+from sightline.sessions.journal import amendment_in
 from tests.service.databases import Server, new_database
 from tests.service.forked import SPECIFICATION, Book, begin_service, clients, end, fork
 from tests.stress.actor import bits

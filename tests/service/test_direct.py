@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from sightline.engine.journal import Event
 from sightline.service import direct
 from sightline.service.direct import Found, Need
 from sightline.service.entries import Entry
 from sightline.service.problems import is_away
 from sightline.service.store import Store
+from sightline.sessions.journal import Event
 from tests.service.databases import Server, new_database
 
 

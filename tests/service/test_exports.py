@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sightline.engine.journal import Event
 from sightline.report.audit import audit
 from sightline.service import direct, rows
 from sightline.service.copying import copy_log
@@ -21,6 +20,7 @@ from sightline.service.exports import export_parquet
 from sightline.service.readers import Readers
 from sightline.service.settings import Settings
 from sightline.service.store import Store
+from sightline.sessions.journal import Event
 from tests.service.forked import SPECIFICATION
 from tests.service.long_log import fill
 from tests.service.running import running

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from sightline.engine import live
-from sightline.engine.journal import Event
 from sightline.service import rows
 from sightline.service.copying import copy_log
 from sightline.service.entries import Entry
 from sightline.service.hosted import Notes
 from sightline.service.loading import load_session
 from sightline.service.store import Store
+from sightline.sessions import live
+from sightline.sessions.journal import Event
 from tests.service.databases import Server, new_database
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running

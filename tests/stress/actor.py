@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import sightline as sl
-from sightline.engine.live import LiveState
+from sightline.sessions.live import LiveState
 from tests.own_policies import EpsilonGreedy
 from tests.stress.books import Deed, Record, asked
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from sightline.engine.journal import Event
+from sightline.sessions.journal import Event
 
 __all__ = ["Deed", "Record", "asked", "judge", "left_over", "record"]
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import sightline as sl
-from sightline.engine import live
-from sightline.engine.ledger import is_nothing
-from sightline.engine.replay import replay
+from sightline.sessions import live
+from sightline.sessions.ledger import is_nothing
+from sightline.sessions.replay import replay
 from tests.stress.actor import POLICIES, Actor, begin, bits, where
 from tests.stress.books import Deed, judge, left_over, record
 from tests.stress.sender import Interrupted, Interruptions

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import sightline as sl
-from sightline.engine import live
-from sightline.engine.replay import replay
+from sightline.sessions import live
+from sightline.sessions.replay import replay
 from tests.stress.actor import POLICIES, Actor, begin, bits, own, where
 from tests.stress.books import Deed, Record, judge, left_over
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import sightline as sl
-from sightline.engine.journal import Journal
+from sightline.sessions.journal import Journal
 from tests.own_policies import EpsilonGreedy
 from tests.stress.actor import PROBLEM, bits
 from tests.stress.program import ROOT

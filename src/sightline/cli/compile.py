@@ -37,7 +37,7 @@ def compile_policies(
     """
     with in_a_sentence(interrupted="stopped; what is compiled is kept"):
         from sightline.cli.arguments import parse_policies
-        from sightline.lab.compilation import default_policies
+        from sightline.experiments.compilation import default_policies
 
         policies = parse_policies(policy, "policy") if policy else default_policies()
         directory = _writable_cache()
@@ -64,7 +64,7 @@ def _writable_cache() -> Path:
 def _compile(policies: Mapping[str, Policy]) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from sightline.lab.compilation import Job, compile_in_processes, exercise
+    from sightline.experiments.compilation import Job, compile_in_processes, exercise
 
     columns = (TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, transient=True) as progress:

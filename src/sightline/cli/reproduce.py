@@ -123,7 +123,7 @@ def _compile(items: list[Item], profile: str, folder: ResultsFolder, console: Co
     """Compile what items need, on all cores, behind a bar that says so."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from sightline.lab.executors import cores
+    from sightline.experiments.executors import cores
     from sightline.paper.compilation import compile_kernels
 
     text = f"Compiling on {cores()} cores, once per machine"

@@ -17,7 +17,7 @@ from sightline.cli.executors import chosen_executor
 from sightline.cli.pictures import check_picture
 
 if TYPE_CHECKING:
-    from sightline.lab.experiment import Experiment
+    from sightline.experiments.experiment import Experiment
     from sightline.report.results import Results
 
 __all__ = ["simulate"]
@@ -88,7 +88,7 @@ def _experiment(
     problems: list[str], policies: list[str], config: Path | None, options: dict[str, Any]
 ) -> Experiment:
     from sightline.cli.arguments import parse_policies, parse_problems
-    from sightline.lab.experiment import Experiment
+    from sightline.experiments.experiment import Experiment
     from sightline.simulation.simulate import parse_rounds
 
     given = {name: value for name, value in options.items() if value is not None}

@@ -46,9 +46,9 @@ def list_all(database: Database = DATABASE) -> None:
     """
     with in_a_sentence():
         needs_service()
-        from sightline.engine.ledger import date_of
         from sightline.service.store import Store
         from sightline.service.tokens import list_tokens
+        from sightline.sessions.ledger import date_of
 
         with Store(database, serving=False) as store:
             found = list_tokens(store)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor
 
+from sightline.experiments.compilation import Job, compile_in_processes
+from sightline.experiments.executors import cores
 from sightline.jit import cache_directory
 from sightline.jit.cache import modules_with_kernels
 from sightline.jit.numba_compat import is_disabled, type_name
-from sightline.lab.compilation import Job, compile_in_processes
-from sightline.lab.executors import cores
 from sightline.paper.item import Calculation, Item
 from sightline.simulation.simulate import simulate
 from sightline.sources import hash_of

@@ -6,9 +6,9 @@ import collections
 import time
 from collections.abc import Iterable
 
-from sightline.lab.block import Task
-from sightline.lab.executors import cores
-from sightline.lab.experiment import Cell, Experiment
+from sightline.experiments.block import Task
+from sightline.experiments.executors import cores
+from sightline.experiments.experiment import Cell, Experiment
 from sightline.paper.item import Calculation, Item
 from sightline.paper.reproduce import ResultsFolder
 from sightline.problems.base import Problem

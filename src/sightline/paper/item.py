@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sightline.lab.experiment import Experiment
+from sightline.experiments.experiment import Experiment
 from sightline.report.page import Table
 from sightline.report.results import Results
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.lab.experiment import Experiment
+from sightline.experiments.experiment import Experiment
 from sightline.paper.far_horizon import SIZES, far_experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import SLOPE_2, problems

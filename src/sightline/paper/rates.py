@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.lab.experiment import Experiment
+from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, VARIANCE, curve_frame, marks
 from sightline.problems import LinearBandit

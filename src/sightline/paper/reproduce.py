@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sightline.experiments.block import Task, tasks
+from sightline.experiments.experiment import Experiment
+from sightline.experiments.sources import sources_of
+from sightline.experiments.store import Store
 from sightline.files import sealed, unsealed, write_atomically
-from sightline.lab.block import Task, tasks
-from sightline.lab.experiment import Experiment
-from sightline.lab.sources import sources_of
-from sightline.lab.store import Store
 from sightline.paper.item import Calculation, Findings, Item, Outcome
 from sightline.report.picture import Picture, picture_of, svg_of
 from sightline.report.results import Results

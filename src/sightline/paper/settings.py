@@ -10,7 +10,7 @@ import pandas as pd
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.core.confidence import LogDet
-from sightline.lab.experiment import Experiment
+from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, SOLID, LinUCB

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sightline.lab.experiment import Experiment
+from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import (
     EARLY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sightline.lab.experiment import Experiment
+from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import RANDOM, SLOPE_2, marked, problems, regret_findings
 from sightline.policies.base import Policy

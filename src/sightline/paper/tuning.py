@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.confidence import ConfidenceRule, FixedBeta, LogDet
-from sightline.lab.experiment import Experiment
+from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
 from sightline.paper.judge import NotRunError
 from sightline.paper.settings import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.lab.experiment import Experiment
+from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Item, Outcome, Size
 from sightline.paper.settings import IDS_H, VARIANCE, curve_frame
 from sightline.policies.base import Policy

@@ -15,19 +15,19 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sightline.archives import read_parquet
-from sightline.engine import session as engine
-from sightline.engine.archive import read_snapshot
-from sightline.engine.decisions import Pending
-from sightline.engine.journal import Event, amendment_in, set_to_bytes, told_to_event
-from sightline.engine.live import LiveState
-from sightline.engine.options import Options
-from sightline.engine.replay import replay
-from sightline.engine.supports import Support
 from sightline.report.decision_frame import METADATA
+from sightline.sessions import session as engine
+from sightline.sessions.archive import read_snapshot
+from sightline.sessions.decisions import Pending
+from sightline.sessions.journal import Event, amendment_in, set_to_bytes, told_to_event
+from sightline.sessions.live import LiveState
+from sightline.sessions.options import Options
+from sightline.sessions.replay import replay
+from sightline.sessions.supports import Support
 from sightline.validation import file_path
 
 if TYPE_CHECKING:
-    from sightline.engine.ledger import Told
+    from sightline.sessions.ledger import Told
 
 __all__ = ["Audit", "audit"]
 

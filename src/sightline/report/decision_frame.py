@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.journal import Event, amendment_in, set_of_bytes, told_in_event
-from sightline.engine.live import CHANGES
-from sightline.engine.options import Options, pairs_of
-from sightline.engine.supports import Support
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import describe
 from sightline.report.offers import Offers
 from sightline.report.standing import Record, View
+from sightline.sessions.journal import Event, amendment_in, set_of_bytes, told_in_event
+from sightline.sessions.live import CHANGES
+from sightline.sessions.options import Options, pairs_of
+from sightline.sessions.supports import Support
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sightline.engine.ledger import Told
+    from sightline.sessions.ledger import Told
 
 __all__ = ["ENDINGS", "METADATA", "WRITERS", "decision_frame", "parquet_pieces", "times"]
 

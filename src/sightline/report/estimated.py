@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.likelihood import Gaussian
-from sightline.engine.ellipsoid import parameter
-from sightline.engine.units import augmented
 from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame
 from sightline.problems.base import TableProblem
 from sightline.report.standing import View
+from sightline.sessions.ellipsoid import parameter
+from sightline.sessions.units import augmented
 
 __all__ = ["estimated_problem", "regret_spent"]
 

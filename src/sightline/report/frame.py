@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sightline.lab.block import Block
-from sightline.lab.experiment import Plan
+from sightline.experiments.block import Block
+from sightline.experiments.experiment import Plan
 from sightline.simulation.simulate import round_array
 
 if TYPE_CHECKING:

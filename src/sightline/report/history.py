@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import clock_at
-from sightline.engine.decisions import Pending
-from sightline.engine.exact_data import ExactData
-from sightline.engine.journal import Event, amendment_in, told_in_event
-from sightline.engine.ledger import Closing, is_nothing
-from sightline.engine.live import LiveState
-from sightline.engine.replay import replay
 from sightline.policies.base import Evidence
 from sightline.report.offers import Offers
 from sightline.report.standing import View
+from sightline.sessions.decisions import Pending
+from sightline.sessions.exact_data import ExactData
+from sightline.sessions.journal import Event, amendment_in, told_in_event
+from sightline.sessions.ledger import Closing, is_nothing
+from sightline.sessions.live import LiveState
+from sightline.sessions.replay import replay
 
 __all__ = ["History", "history_of"]
 

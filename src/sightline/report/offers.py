@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.blocks import Blocks
-from sightline.engine.journal import Event
+from sightline.sessions.blocks import Blocks
+from sightline.sessions.journal import Event
 
 __all__ = ["Offers"]
 

@@ -17,19 +17,19 @@ from sightline.core.confidence import ConfidenceRule, LogDet, ridge
 from sightline.core.estimate import span_of
 from sightline.core.likelihood import Gaussian, Likelihood, valid_likelihood
 from sightline.core.model import Model
-from sightline.engine.ellipsoid import ellipsoid_of, evidence_of
-from sightline.engine.likelihoods import units_of
-from sightline.engine.options import Options, as_options
-from sightline.engine.settling import bound_of, evidence_by_law, rule_of
-from sightline.engine.units import augmented
-from sightline.lab.experiment import Experiment, label_of
-from sightline.lab.settling import settle_all
+from sightline.experiments.experiment import Experiment, label_of
+from sightline.experiments.settling import settle_all
 from sightline.policies.base import Evidence, Policy
 from sightline.policies.stakes import Stakes
 from sightline.problems.bandits import LinearBandit
 from sightline.problems.noise import BernoulliNoise
 from sightline.report.progress import counted
 from sightline.report.supposed import supposed_parameter
+from sightline.sessions.ellipsoid import ellipsoid_of, evidence_of
+from sightline.sessions.likelihoods import units_of
+from sightline.sessions.options import Options, as_options
+from sightline.sessions.settling import bound_of, evidence_by_law, rule_of
+from sightline.sessions.units import augmented
 from sightline.validation import instance, integer, number
 
 __all__ = ["Plan", "plan"]

@@ -12,9 +12,9 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
-from sightline.lab.block import Block, Task
-from sightline.lab.experiment import Cell
-from sightline.lab.run import Watch
+from sightline.experiments.block import Block, Task
+from sightline.experiments.experiment import Cell
+from sightline.experiments.run import Watch
 
 __all__ = ["Tally", "counted", "magnitude", "shown"]
 
@@ -97,7 +97,7 @@ def magnitude(count: int, per: float = 1.0) -> str:
 def shown(visible: bool | None = None) -> Iterator[Watch]:
     """Display progress on stderr; by default only if that is a terminal.
 
-    Yields a function for ``watch`` of :func:`sightline.lab.run.execute`.
+    Yields a function for ``watch`` of :func:`sightline.experiments.run.execute`.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.lab.experiment import Cell, Experiment, Plan
-from sightline.lab.run import BlockStorage
-from sightline.lab.store import Store
+from sightline.experiments.experiment import Cell, Experiment, Plan
+from sightline.experiments.run import BlockStorage
+from sightline.experiments.store import Store
 from sightline.problems.base import TableProblem
 from sightline.problems.catalogue import AnyProblem
 from sightline.report.frame import tidy_frame

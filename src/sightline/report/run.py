@@ -5,9 +5,9 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from os import PathLike
 
-from sightline.lab.experiment import Experiment, size_of_results
-from sightline.lab.run import BlockStorage, Memory, execute
-from sightline.lab.store import Store
+from sightline.experiments.experiment import Experiment, size_of_results
+from sightline.experiments.run import BlockStorage, Memory, execute
+from sightline.experiments.store import Store
 from sightline.report.progress import shown
 from sightline.report.results import Results
 from sightline.validation import affordable, flag, instance

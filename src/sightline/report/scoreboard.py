@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.lab.experiment import Experiment
+from sightline.experiments.experiment import Experiment
 from sightline.policies.base import Policy
 from sightline.policies.bayesian_ids import BayesianIDS
 from sightline.policies.catalogue import describe

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.core.likelihood import Bernoulli, Gaussian
-from sightline.engine import session as engine
-from sightline.engine.archive import read_snapshot
-from sightline.engine.effects import Effect
-from sightline.engine.guard import exclusive
-from sightline.engine.likelihoods import only_value
 from sightline.files import write_atomically
 from sightline.report.standing import Record, View, view_of
+from sightline.sessions import session as engine
+from sightline.sessions.archive import read_snapshot
+from sightline.sessions.effects import Effect
+from sightline.sessions.guard import exclusive
+from sightline.sessions.likelihoods import only_value
 from sightline.validation import one_of
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.engine.effects import Effect
-from sightline.engine.factorial import GRAND_MEAN
-from sightline.engine.options import pairs_of
 from sightline.report.history import History
 from sightline.report.standing import View
+from sightline.sessions.effects import Effect
+from sightline.sessions.factorial import GRAND_MEAN
+from sightline.sessions.options import pairs_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

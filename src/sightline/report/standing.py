@@ -17,8 +17,10 @@ from sightline.core.confidence import ConfidenceRule, LogDet, ridge
 from sightline.core.estimate import basis_of_differences
 from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson, mean_of
 from sightline.core.model import Model, common_noise
-from sightline.engine.effects import Effect, effects, intervals
-from sightline.engine.ellipsoid import (
+from sightline.jit import interpreted
+from sightline.policies.base import Evidence, Policy
+from sightline.sessions.effects import Effect, effects, intervals
+from sightline.sessions.ellipsoid import (
     Ellipsoid,
     ellipsoid_by_law,
     ellipsoid_in,
@@ -28,14 +30,12 @@ from sightline.engine.ellipsoid import (
     least_norm,
     valid_bound,
 )
-from sightline.engine.estimates import Estimates
-from sightline.engine.journal import Event
-from sightline.engine.live import LiveState, weakest
-from sightline.engine.options import Options
-from sightline.engine.settling import bound_of
-from sightline.engine.units import Scale, augmented, constant_in
-from sightline.jit import interpreted
-from sightline.policies.base import Evidence, Policy
+from sightline.sessions.estimates import Estimates
+from sightline.sessions.journal import Event
+from sightline.sessions.live import LiveState, weakest
+from sightline.sessions.options import Options
+from sightline.sessions.settling import bound_of
+from sightline.sessions.units import Scale, augmented, constant_in
 
 __all__ = ["Record", "View", "view_of"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.likelihood import Likelihood
-from sightline.engine.options import Options
+from sightline.sessions.options import Options
 from sightline.validation import finite_array, number, one_of
 
 __all__ = ["supposed_parameter"]

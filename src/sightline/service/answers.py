@@ -6,9 +6,9 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
-from sightline.engine.ledger import Closing, Window
-from sightline.engine.options import Options
 from sightline.service.entries import Entry
+from sightline.sessions.ledger import Closing, Window
+from sightline.sessions.options import Options
 
 __all__ = ["closing_answer", "decision_answer", "moment", "plain"]
 

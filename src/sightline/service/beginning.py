@@ -6,11 +6,6 @@ import secrets
 from typing import Any
 
 from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson
-from sightline.engine.contexts import contexts
-from sightline.engine.factorial import factorial
-from sightline.engine.games import duel
-from sightline.engine.options import Options, as_options
-from sightline.engine.stream import stream
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import build
 from sightline.policies.stakes import Stakes
@@ -18,6 +13,11 @@ from sightline.service.bodies import Reward, Specification
 from sightline.service.costs import check_shape, shape_of
 from sightline.service.hosted import Hosted
 from sightline.service.settings import Settings
+from sightline.sessions.contexts import contexts
+from sightline.sessions.factorial import factorial
+from sightline.sessions.games import duel
+from sightline.sessions.options import Options, as_options
+from sightline.sessions.stream import stream
 from sightline.validation import shown
 
 __all__ = ["begin", "bounds_of", "control_of"]

@@ -210,7 +210,7 @@ class Client:
             If some were refused, after all others were told: ``refused`` has the reason of each,
             by the id of its decision.
         """
-        from sightline.engine.decisions import DecisionError, RefusedRewardsError
+        from sightline.sessions.decisions import DecisionError, RefusedRewardsError
 
         pairs = list(rewards.items() if isinstance(rewards, Mapping) else rewards)
         refused: dict[str, Exception] = {}

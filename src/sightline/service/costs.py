@@ -10,11 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sightline.engine.live import LiveState
 from sightline.policies.base import LAW_DRAWS, Policy
 from sightline.service.bodies import Specification
 from sightline.service.problems import Problem
 from sightline.service.settings import Settings
+from sightline.sessions.live import LiveState
 from sightline.validation import shown, size_text
 
 __all__ = [

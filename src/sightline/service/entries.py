@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sightline.engine.journal import Event
-from sightline.engine.live import CHANGES
-from sightline.engine.supports import Support
+from sightline.sessions.journal import Event
+from sightline.sessions.live import CHANGES
+from sightline.sessions.supports import Support
 
 __all__ = ["ENGINE_KINDS", "Entry", "entry_of", "law_of", "request_digest", "row_of"]
 

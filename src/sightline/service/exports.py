@@ -11,8 +11,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from sightline.engine.journal import Event
-from sightline.engine.live import CHANGES
 from sightline.report.decision_frame import ENDINGS, decision_frame, parquet_pieces, times
 from sightline.report.offers import Offers
 from sightline.report.standing import Record, View, view_of
@@ -20,6 +18,8 @@ from sightline.service import rows
 from sightline.service.answers import moment
 from sightline.service.entries import ENGINE_KINDS, Entry
 from sightline.service.readers import Readers
+from sightline.sessions.journal import Event
+from sightline.sessions.live import CHANGES
 
 __all__ = ["events_view", "export_parquet"]
 

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from sightline.engine.archive import read_snapshot, write_snapshot
-from sightline.engine.decisions import Pending
-from sightline.engine.journal import Event
-from sightline.engine.ledger import Closing, Window
-from sightline.engine.live import LiveState
-from sightline.engine.log import Log
-from sightline.engine.replay import replay
-from sightline.engine.supports import Support
 from sightline.report.session import Session
 from sightline.service.entries import ENGINE_KINDS, Entry
+from sightline.sessions.archive import read_snapshot, write_snapshot
+from sightline.sessions.decisions import Pending
+from sightline.sessions.journal import Event
+from sightline.sessions.ledger import Closing, Window
+from sightline.sessions.live import LiveState
+from sightline.sessions.log import Log
+from sightline.sessions.replay import replay
+from sightline.sessions.supports import Support
 
 __all__ = ["Hosted", "Notes"]
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from sightline.engine.ledger import Window
 from sightline.report.standing import view_of
 from sightline.service import rows
 from sightline.service.bodies import Specification
@@ -25,6 +24,7 @@ from sightline.service.looks import look_at
 from sightline.service.problems import Problem, defect
 from sightline.service.settings import Settings
 from sightline.service.stopping import winners
+from sightline.sessions.ledger import Window
 
 __all__ = ["begun_with", "compile_apart", "load_desk", "load_session", "reading_log", "warm"]
 

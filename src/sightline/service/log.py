@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection
 
-from sightline.engine.journal import Event, closing_in
-from sightline.engine.ledger import Closing
 from sightline.service import rows
 from sightline.service.entries import ENGINE_KINDS, Entry
 from sightline.service.rows import Kept
+from sightline.sessions.journal import Event, closing_in
+from sightline.sessions.ledger import Closing
 
 __all__ = ["PendingLog"]
 

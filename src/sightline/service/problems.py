@@ -10,12 +10,12 @@ from typing import Any
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from sightline.engine.decisions import (
+from sightline.service.outage import DatabaseAwayError, FilesLostError
+from sightline.sessions.decisions import (
     ClosedDecisionError,
     ExpiredDecisionError,
     UnknownDecisionError,
 )
-from sightline.service.outage import DatabaseAwayError, FilesLostError
 
 __all__ = [
     "MEDIA_TYPE",

@@ -21,9 +21,9 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import QueuePool
 
-from sightline.engine.sqlite_files import FileLock, OpenFiles, create_private
 from sightline.service.outage import FilesLostError, Outage
 from sightline.service.schema import migrate, refuse_foreign
+from sightline.sessions.sqlite_files import FileLock, OpenFiles, create_private
 from sightline.validation import shown
 
 __all__ = ["Store"]

@@ -190,7 +190,7 @@ def _error(status: int, answer: bytes) -> Exception:
     except (ValueError, KeyError, TypeError):  # of a proxy between
         return ServiceError(f"the service answers {status}", status, "http")
     if kind in ("unknown-decision", "closed-decision", "expired-decision"):
-        from sightline.engine import decisions  # with NumPy, which no other answer needs
+        from sightline.sessions import decisions  # with NumPy, which no other answer needs
 
         names = {404: "UnknownDecisionError", 409: "ClosedDecisionError"}
         error: Exception = getattr(decisions, names.get(status, "ExpiredDecisionError"))(detail)

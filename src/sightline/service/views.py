@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 
 from sightline.core.clock import FAR
-from sightline.engine.decisions import Status
-from sightline.engine.ledger import Window
-from sightline.engine.options import pairs_of
 from sightline.problems.catalogue import describe
 from sightline.report.estimated import estimated_problem, regret_spent
 from sightline.report.standing import View, view_of
@@ -23,6 +20,9 @@ from sightline.service.loading import begun_with
 from sightline.service.looks import look_at
 from sightline.service.readers import Follower, Readers
 from sightline.service.stopping import stop_answer
+from sightline.sessions.decisions import Status
+from sightline.sessions.ledger import Window
+from sightline.sessions.options import pairs_of
 
 __all__ = [
     "effects_view",

@@ -1,0 +1,132 @@
+"""Blocks: a few replications of one cell, the unit that is sent to a worker and stored."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.experiments.experiment import Cell, Experiment, arms_counted
+from sightline.experiments.sources import sources_of
+from sightline.policies.base import Policy
+from sightline.problems.catalogue import AnyProblem
+from sightline.simulation.simulate import Stop, simulate
+
+__all__ = ["Block", "Task", "compute", "tasks"]
+
+# A cell is split into so many blocks, to keep many workers busy to the end; but a block has at
+# least so many rounds of work, or writing it would take as long, and at most so many: about a
+# second of work, which a crash loses.
+_BLOCKS = 16
+_FEWEST_ROUNDS, _MOST_ROUNDS = 10**6, 10**7
+_MOST_REPLICATIONS = 50
+# Cost of a policy that commits, in rounds of one that does not, per factor of ten: generously.
+_PER_DECADE = 3000
+
+
+class Task(NamedTuple):
+    """What a worker needs to compute one block."""
+
+    cell: Cell
+    cell_index: int
+    first: int  # replication
+    seeds: tuple[int, ...]
+    problem: AnyProblem
+    policy: Policy
+    horizon: int
+    rounds: tuple[int, ...]
+    keeps_sources: bool
+    delay: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Name in error messages."""
+        last = self.first + len(self.seeds) - 1
+        return f"{self.cell.id}, replications {self.first} to {last}"
+
+
+class Block(NamedTuple):
+    """Replications of one cell at all checkpoints, with their sources, machine and duration."""
+
+    cell: Cell
+    first: int
+    seeds: tuple[int, ...]
+    regret: NDArray[np.float64]  # (replications, checkpoints)
+    explorations: NDArray[np.int64]  # (replications, checkpoints)
+    pulls: NDArray[np.float64]  # (replications, checkpoints, k); of a stream k = 0
+    sources: str
+    machine: str
+    began: float  # seconds since 1970
+    seconds: float
+
+
+def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
+    """Split an experiment into blocks, in a way that depends on its specification alone.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What is split.
+    keeps_sources : bool
+        Whether workers say from which sources they computed, as a store wants to know.
+    """
+    for index, cell in enumerate(experiment.cells):
+        problem, policy = experiment.problems[cell.problem], experiment.policies[cell.policy]
+        size = _block_size(experiment, problem, policy)
+        for first in range(0, experiment.replications, size):
+            yield Task(
+                cell=cell,
+                cell_index=index,
+                first=first,
+                seeds=experiment.seeds[first : first + size],
+                problem=problem,
+                policy=policy,
+                horizon=experiment.horizon,
+                rounds=experiment.rounds,
+                keeps_sources=keeps_sources,
+                delay=experiment.delay,
+            )
+
+
+def _block_size(experiment: Experiment, problem: AnyProblem, policy: Policy) -> int:
+    cost = experiment.horizon
+    if policy.commits and not problem.model.stream:  # whose arms nobody can commit to
+        cost = min(cost, _PER_DECADE * max(1, round(math.log10(cost))))
+    size = max(experiment.replications // _BLOCKS, _FEWEST_ROUNDS // cost)
+    return max(1, min(size, _MOST_ROUNDS // cost, _MOST_REPLICATIONS))
+
+
+def compute(task: Task, stop: Stop | None = None) -> Block:
+    """Run the replications of a block, in this thread."""
+    # compiles if need be, before the clock starts
+    simulate(task.problem, task.policy, 1, delay=task.delay)
+    began, start = time.time(), time.perf_counter()
+    runs = [
+        simulate(
+            task.problem.member(i),
+            task.policy,
+            task.horizon,
+            seed,
+            task.rounds,
+            delay=task.delay,
+            stop=stop,
+        )
+        for i, seed in enumerate(task.seeds, task.first)
+    ]
+    return Block(
+        cell=task.cell,
+        first=task.first,
+        seeds=task.seeds,
+        regret=np.array([run.regret for run in runs]),
+        explorations=np.array([run.explorations for run in runs]),
+        pulls=np.array([run.pulls[:, : arms_counted(task.problem)] for run in runs]),
+        sources=sources_of(task.problem, task.policy) if task.keeps_sources else "",
+        machine=f"{platform.node()} {platform.machine()}",
+        began=began,
+        seconds=time.perf_counter() - start,
+    )

@@ -1,0 +1,245 @@
+"""Results on disk: a directory that belongs to one experiment and to the sources that computed it.
+
+    manifest.json      specification hash, versions, sources, cells, checkpoints, seeds, checksum
+    experiment.toml    the specification, to read and for `sightline simulate --config`
+    00-problem--policy/000000-000009.parquet, ...      finished blocks
+
+Every file is written atomically, and a block's file carries the hashes it belongs to.  So every
+file is complete, however a run ended.  Several processes on one store at worst compute the same
+block twice, to the same bits.  What was changed afterwards, by as much as one bit, is refused: the
+manifest has a checksum of its own contents and one of the specification, a block one of its header
+and those of Parquet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import time
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from sightline.experiments.block import Block, Task
+from sightline.experiments.experiment import Cell, Experiment, Plan
+from sightline.experiments.parquet import read_block, read_header, write_block
+from sightline.experiments.sources import sources_of
+from sightline.files import remove_leftovers, sealed, unsealed, write_atomically
+from sightline.simulation.simulate import parse_rounds, rounds_text
+from sightline.validation import file_path, integer, shown
+from sightline.version import __version__
+
+__all__ = ["Store"]
+
+FORMAT = "sightline-experiment"
+VERSION = 2  # 1 had no checksums
+_OWN = ("manifest.json", "experiment.toml")
+_LARGEST_EXACT = 2**53  # integer that every reader of JSON gets right
+
+
+class Store:
+    """A directory of finished blocks; make one with :meth:`create` or :meth:`open`."""
+
+    keeps_sources = True
+
+    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+        self.path = path
+        self._manifest = manifest
+        self.plan = Plan(
+            cells=tuple(Cell(*cell) for cell in manifest["cells"]),
+            rounds=tuple(parse_rounds("checkpoints", t) for t in manifest["checkpoints"]),
+            seeds=tuple(int(seed) for seed in manifest["seeds"]),
+        )
+
+    @classmethod
+    def open(cls, path: str | PathLike[str]) -> Store:
+        """Open a store that exists, whichever sources computed it."""
+        directory = file_path("store", path)
+        if not (directory / "manifest.json").is_file():
+            raise ValueError(f"{directory} is not a store of results: it has no manifest.json")
+        try:
+            manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
+            _check_layout(manifest)
+            return cls(directory, unsealed(manifest))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"{directory / 'manifest.json'} is not readable: {error}") from None
+
+    @classmethod
+    def create(cls, path: str | PathLike[str], experiment: Experiment) -> Store:
+        """Open the store of an experiment, or make it.
+
+        Raises
+        ------
+        ValueError
+            If the directory belongs to another experiment or other sources, or holds other files.
+        """
+        directory = file_path("store", path)
+        manifest = _manifest(experiment)
+        if not (directory / "manifest.json").exists():
+            _make(directory)
+            _write(directory / "experiment.toml", experiment.to_toml())
+            _write(directory / "manifest.json", json.dumps(sealed(manifest), indent=1))
+        store = cls.open(directory)
+        store._check_same(manifest)
+        store._remove_leftovers()
+        return store
+
+    def _remove_leftovers(self) -> None:
+        """Remove temporary files of runs that were killed."""
+        remove_leftovers(self.path)
+        for index, cell in enumerate(self.plan.cells):
+            remove_leftovers(self._folder(index, cell))
+
+    def specification(self) -> str:
+        """Text of experiment.toml, as it was when the store was made.
+
+        Raises
+        ------
+        OSError
+            If it is not there.
+        ValueError
+            If it was changed.
+        """
+        path = self.path / "experiment.toml"
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != self._manifest["specification"]:
+            raise ValueError(
+                f"{path} was changed after the store was made, and lower bounds are computed from "
+                "it: bring back the old one, or remove it to read the results alone"
+            )
+        return content.decode()
+
+    def _check_same(self, manifest: dict[str, Any]) -> None:
+        if self._manifest["digest"] != manifest["digest"]:
+            raise ValueError(
+                f"{self.path} holds the results of another experiment (see its experiment.toml): "
+                "choose another directory"
+            )
+        for cell, sources in manifest["sources"].items():
+            there = self._manifest["sources"].get(cell)
+            if there != sources:
+                raise ValueError(
+                    f"{self.path} was computed by other sources than these ({cell}: {there} there, "
+                    f"{sources} here): choose another directory, so that numbers do not mix"
+                )
+
+    def holds(self, task: Task) -> bool:
+        """Whether a block is there; refuses one that cannot be read."""
+        path = self._path(task.cell_index, task.cell, task.first, len(task.seeds))
+        if not path.exists():
+            return False
+        self._header(path)
+        return True
+
+    def put(self, task: Task, block: Block) -> None:
+        """Write a block, if the same sources computed it."""
+        here = self._manifest["sources"][block.cell.id]
+        if block.sources != here:
+            raise ValueError(
+                f"the worker on {block.machine} computed {task.name} from other sources "
+                f"({block.sources}) than those here ({here}): install the same versions there"
+            )
+        header = {name: self._manifest[name] for name in ("format", "version", "digest", "package")}
+        path = self._path(task.cell_index, task.cell, task.first, len(task.seeds))
+        path.parent.mkdir(exist_ok=True)
+        write_block(path, block, self.plan.rounds, header)
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, in the order of the plan."""
+        for index, cell in enumerate(self.plan.cells):
+            for path in sorted(self._folder(index, cell).glob("*.parquet")):
+                header = self._header(path)
+                yield _readable(path, read_block, path, header, len(self.plan.rounds))
+
+    def _folder(self, index: int, cell: Cell) -> Path:
+        name = f"{cell.problem}--{cell.policy}"
+        return self.path / f"{index:02d}-{re.sub(r'[^A-Za-z0-9._=-]+', '-', name)[:80]}"
+
+    def _path(self, index: int, cell: Cell, first: int, count: int) -> Path:
+        return self._folder(index, cell) / f"{first:06d}-{first + count - 1:06d}.parquet"
+
+    def _header(self, path: Path) -> dict[str, Any]:
+        """Header of a block; refuses one that does not belong to this store."""
+        header: dict[str, Any] = _readable(path, read_header, path)
+        try:
+            cell, first, seeds = Cell(*header["cell"]), header["first"], tuple(header["seeds"])
+            index = self.plan.cells.index(cell)
+            belongs = (
+                header["digest"] == self._manifest["digest"]
+                and header["sources"] == self._manifest["sources"][cell.id]
+                and seeds == self.plan.seeds[first : first + len(seeds)]
+                and path == self._path(index, cell, first, len(seeds))
+            )
+        except (KeyError, TypeError, ValueError):
+            belongs = False
+        if not belongs:
+            raise ValueError(f"{path} does not belong to this store: remove it")
+        return header
+
+
+def _manifest(experiment: Experiment) -> dict[str, Any]:
+    plan = experiment.plan
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "digest": experiment.digest,
+        "specification": hashlib.sha256(experiment.to_toml().encode()).hexdigest(),
+        "package": __version__,
+        "sources": {
+            cell.id: sources_of(experiment.problems[cell.problem], experiment.policies[cell.policy])
+            for cell in plan.cells
+        },
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "machine": f"{platform.node()} {platform.platform()}, {os.cpu_count()} cores",
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "cells": plan.cells,
+        "checkpoints": [t if t <= _LARGEST_EXACT else rounds_text(t) for t in plan.rounds],
+        "seeds": [str(seed) for seed in plan.seeds],
+    }
+
+
+def _check_layout(manifest: Any) -> None:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError(f"it is of another format than {FORMAT!r}")
+    version = integer("its version", manifest.get("version"), at_least=1)
+    if version > VERSION:
+        raise ValueError(f"its version {shown(version)} is later than {VERSION}: upgrade sightline")
+    if version < VERSION:
+        raise ValueError(
+            f"its version {version} is older than {VERSION} and has no checksum: run the "
+            "experiment again in another directory, or read it with the release that wrote it"
+        )
+
+
+def _make(directory: Path) -> None:
+    """Make the directory, or accept an empty one or one with the first files of a killed run."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise ValueError(f"store must be a directory, and {directory} is a file") from None
+    for path in directory.iterdir():
+        if not path.name.endswith(".tmp") and path.name not in _OWN:
+            raise ValueError(f"{directory} holds other files ({path.name}): choose a new directory")
+
+
+def _write(path: Path, text: str) -> None:
+    write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def _readable(path: Path, read: Any, *arguments: Any) -> Any:
+    try:
+        return read(*arguments)
+    except Exception as error:  # a damaged file can raise nearly anything
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"{path} is damaged ({reason}): delete it, and run again to compute it anew"
+        ) from error
