@@ -24,7 +24,7 @@ POLICIES: dict[str, sl.Policy] = {
     "Stakes": sl.Stakes(),
     "IDS, contextual": sl.IDS(),
     "IDS, conditional": sl.IDS(contexts="conditional"),
-    "IDS, contextual, frequencies estimated": sl.IDS(context_law="estimated"),
+    "IDS, contextual, frequencies estimated": sl.IDS(context_probabilities="estimated"),
     "LinUCB, matched": sl.LinUCB(regulariser="matched"),
     "ThompsonSampling": sl.ThompsonSampling(),
     "LinMED": sl.LinMED(),

@@ -57,18 +57,18 @@ def _along(rows: Array, estimate: LeastSquares, theta: Array) -> float:
 
 
 @uncached
-def distance(likelihood: LikelihoodFit | None, estimate: LeastSquares, theta: Array) -> float:
+def distance(fit: LikelihoodFit | None, estimate: LeastSquares, theta: Array) -> float:
     """|theta - theta-hat|_V^2, from counts per arm: it cannot come out negative.
 
     For clicks and counts twice what the regularised log-likelihood loses from theta-hat to theta.
     """
-    if likelihood is None:
+    if fit is None:
         return _along(estimate.arms.observations.rows, estimate, theta)
-    return _of_likelihood(likelihood, estimate, theta)
+    return _of_likelihood(fit, estimate, theta)
 
 
 @uncached
-def _of_likelihood(likelihood: LikelihoodFit, estimate: LeastSquares, theta: Array) -> float:
+def _of_likelihood(fit: LikelihoodFit, estimate: LeastSquares, theta: Array) -> float:
     """Twice what the regularised log-likelihood loses from theta-hat to theta."""
     learned, arms = estimate.learned.theta, estimate.arms
     total = 0.0
@@ -80,7 +80,7 @@ def _of_likelihood(likelihood: LikelihoodFit, estimate: LeastSquares, theta: Arr
             for i in range(theta.shape[0]):
                 v += arms.rewards[x, i] * theta[i]
             total += (
-                2.0 * arms.pulls[x] * divergence(likelihood.law, arms.means[x], v - arms.means[x])
+                2.0 * arms.pulls[x] * divergence(fit.likelihood, arms.means[x], v - arms.means[x])
             )
     return total
 
@@ -135,7 +135,7 @@ def _follow(
         outcome = draw(truth.noise, truth.means[choice.arm], noise)
         update(state, clock, choice.arm, outcome)
         watch.learned[0] += 1
-        apart = distance(estimate.arms.observations.likelihood, estimate, truth.theta)
+        apart = distance(estimate.arms.observations.fit, estimate, truth.theta)
         for i in range(watch.missed.shape[0]):
             level = watch.log_rounds[i]
             beta = global_beta(state.confidence, estimate.learned.log_det[0], level)
@@ -257,8 +257,8 @@ def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
             yield f"{where}, both unknown", both, policy(sl.LogDet(norm_bound=None))
 
 
-def coverage_of_laws() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
-    """All cases with rare clicks and counts: law, S told or not."""
+def coverage_of_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
+    """All cases with rare clicks and counts: likelihood, S told or not."""
     rates = (0.03, 0.02)
     log_odds = math.hypot(*(math.log(p / (1.0 - p)) for p in rates))
     counts = sl.LinearBandit(np.eye(2), np.log([0.8, 0.6]), rewards=sl.Poisson())
@@ -268,7 +268,7 @@ def coverage_of_laws() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
     yield "Poisson", counts, sl.LinUCB()
 
 
-def settling_by_laws() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
+def settling_by_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
     """Cases with gaps so large that nearly every run settles: it may name the wrong arm."""
     rates = (0.5, 0.3, 0.2)
     problems = {
@@ -276,11 +276,15 @@ def settling_by_laws() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
         "identity": sl.problems.click_rates(rates, "identity"),
         "Poisson": sl.LinearBandit(np.eye(3), np.log([2.0, 1.2, 0.8]), rewards=sl.Poisson()),
     }
-    for law, problem in problems.items():
+    for likelihood, problem in problems.items():
         for rule in (sl.LogDet(norm_bound=2.0), sl.LogDet(norm_bound=None)):
             S = "unknown" if rule.norm_bound is None else "told"
-            yield f"{law}, IDS, S {S}", problem, sl.IDS(confidence=rule, regulariser="matched")
-        yield f"{law}, Stakes", problem, sl.Stakes(norm_bound=2.0)
+            yield (
+                f"{likelihood}, IDS, S {S}",
+                problem,
+                sl.IDS(confidence=rule, regulariser="matched"),
+            )
+        yield f"{likelihood}, Stakes", problem, sl.Stakes(norm_bound=2.0)
 
 
 def _print(
@@ -335,8 +339,8 @@ def _mean_regret(problem: sl.LinearBandit, policy: sl.Policy, runs: int, scale: 
 
 PARTS: Parts = {
     "normal": (lambda runs: _print(coverage(), runs), RUNS),
-    "laws": (lambda runs: _print(coverage_of_laws(), runs), RUNS),
-    "settling": (lambda runs: _print(settling_by_laws(), runs, 10**4), RUNS),
+    "distributions": (lambda runs: _print(coverage_of_likelihoods(), runs), RUNS),
+    "settling": (lambda runs: _print(settling_by_likelihoods(), runs, 10**4), RUNS),
     "regret": (_regret, 200),
 }
 

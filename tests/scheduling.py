@@ -39,7 +39,7 @@ LONGEST = [
 # The class of the policy in the name of a test, in files whose tests are kept together by policy.
 _CALL = re.compile(r"[\[-](\w+)\(")
 _POLICY = {
-    "tests/contracts/test_laws.py": _CALL,
+    "tests/contracts/test_likelihoods.py": _CALL,
     "tests/contracts/test_policies.py": _CALL,
     "tests/test_recorded_runs.py": re.compile(r"\[(\w+)"),
 }

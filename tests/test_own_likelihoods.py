@@ -94,7 +94,7 @@ class Own(sl.Likelihood):
     likelihood: Any
 
     @property
-    def law(self) -> Any:
+    def as_tuple(self) -> Any:
         return self.likelihood
 
 
@@ -190,7 +190,7 @@ def draw_one(name: str, mean: float, rng: np.random.Generator) -> float:
 def test_estimates_and_nearest_alternatives_are_those_of_single_rewards(name: str) -> None:
     """Against SciPy on the probabilities of all rewards."""
     problem, rng, lam = bandit(name), np.random.default_rng(4), 0.5
-    estimate = least_squares(bandit_model(X, law=OWN[name]), lam, reduce=False)
+    estimate = least_squares(bandit_model(X, likelihood=OWN[name]), lam, reduce=False)
     arms = rng.integers(len(X), size=60)
     ys = np.array([draw_one(name, problem.means[arm], rng) for arm in arms])
     learn = callable_for(observe, estimate)

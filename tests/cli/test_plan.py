@@ -69,10 +69,12 @@ def test_options_from_a_file(tmp_path: Path) -> None:
 
 
 @without_compilation
-def test_a_law_of_the_rewards_by_name_or_from_a_file(tmp_path: Path) -> None:
+def test_a_likelihood_of_the_rewards_by_name_or_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "options.json"
-    law = {"type": "Bernoulli", "link": "identity"}
-    path.write_text(json.dumps({"actions": [[1, 0], [0, 1]], "theta": [0.7, 0.1], "rewards": law}))
+    likelihood = {"type": "Bernoulli", "link": "identity"}
+    path.write_text(
+        json.dumps({"actions": [[1, 0], [0, 1]], "theta": [0.7, 0.1], "rewards": likelihood})
+    )
     ucb = ["--policy", "lin-ucb", "--json"]
     read = runner.invoke(app, ["plan", str(path), *SMALL, *ucb])
     assert read.exit_code == 0, read.stderr

@@ -186,8 +186,6 @@ def test_an_item_runs_once_and_equal_experiments_share_a_store(
     assert first.results["regret"].complete
     submit = "sightline.experiments.run.Workers.submit"
     monkeypatch.setattr(submit, None)  # nothing may be computed again
-        "sightline.experiments.run.Workers.submit", None
-    )  # nothing may be computed again
     again = run_item(replace(ITEM, name="small"), "quick", ResultsFolder(tmp_path))
     assert CALLS == [1, 2, 3]
     assert again.seconds == first.seconds

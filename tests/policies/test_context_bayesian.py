@@ -11,7 +11,7 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS, block
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model, stream_model
-from sightline.policies.base import choose, law, show, update
+from sightline.policies.base import choose, show, update, write_probabilities
 from tests.marks import without_compilation
 from tests.naive import Array
 
@@ -24,7 +24,7 @@ WORLD = sl.ContextualBandit(SETS, [0.5, 0.4], noise_std=0.5)
 
 def _law(state: Any, offer: Any, k: int) -> Array:
     probabilities = np.zeros(k)
-    law(state, clock_at(50), offer, np.random.default_rng(0), probabilities)
+    write_probabilities(state, clock_at(50), offer, np.random.default_rng(0), probabilities)
     return probabilities
 
 

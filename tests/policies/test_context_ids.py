@@ -9,7 +9,7 @@ import pytest
 import sightline as sl
 from sightline.core.clock import clock_at, is_before
 from sightline.core.gains import LEAST_M
-from sightline.policies.base import choose, inspect, law, update
+from sightline.policies.base import choose, inspect, update, write_probabilities
 from sightline.simulation.loop import context_stream, streams
 from tests import naive, naive_contexts
 from tests.naive import Array
@@ -57,7 +57,7 @@ def test_contextual_ids_by_its_definition(seed: int) -> None:
         c = int(naive_contexts.contexts_drawn(LAW, contexts.random(1))[0])
         offer = blocks.offer(c)
         probabilities = np.zeros(world.k)
-        law(state, clock_at(t), offer, np.random.default_rng(0), probabilities)
+        write_probabilities(state, clock_at(t), offer, np.random.default_rng(0), probabilities)
         choice = choose(state, clock_at(t), offer, decisions)
         assert choice.probability == pytest.approx(probabilities[choice.arm], abs=1e-12)
         if is_before(clock_at(t), choice.wake):
@@ -94,7 +94,7 @@ def test_conditional_ids_looks_at_the_present_context_alone(seed: int) -> None:
         offer = blocks.offer(c)
         now = clock_at(t)
         probabilities = np.zeros(world.k)
-        law(state, now, offer, np.random.default_rng(0), probabilities)
+        write_probabilities(state, now, offer, np.random.default_rng(0), probabilities)
         choice = choose(state, now, offer, decisions)
         X = world.action_sets[c]
         V = np.linalg.inv(state.estimate.learned.gram_inverse)
@@ -119,7 +119,7 @@ def test_conditional_ids_looks_at_the_present_context_alone(seed: int) -> None:
 
 def test_estimated_frequencies_come_close_to_known_ones() -> None:
     world = problem(0)
-    state = sl.IDS(context_law="estimated").start(world.model)
+    state = sl.IDS(context_probabilities="estimated").start(world.model)
     rng, blocks = context_stream(0), world.model.contexts
     assert blocks is not None
     for t in range(1, 2001):
@@ -133,7 +133,7 @@ def test_estimated_frequencies_come_close_to_known_ones() -> None:
     ("options", "sentence"),
     [
         ({"contexts": "joint"}, "contexts must be one of"),
-        ({"context_law": "guessed"}, "context_law must be one of"),
+        ({"context_probabilities": "guessed"}, "context_probabilities must be one of"),
     ],
 )
 def test_bad_options(options: dict[str, str], sentence: str) -> None:

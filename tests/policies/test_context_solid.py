@@ -9,7 +9,7 @@ import pytest
 
 import sightline as sl
 from sightline.core.clock import clock_at
-from sightline.policies.base import choose, law, update
+from sightline.policies.base import choose, update, write_probabilities
 from sightline.simulation.loop import context_stream, streams
 from tests import naive, naive_contexts
 from tests.naive import Array
@@ -58,7 +58,7 @@ def test_every_step_is_that_of_the_definition(policy: sl.SOLID, seed: int) -> No
         V, theta = naive.covariance(xs, 1.0), naive.ridge(xs, ys, 1.0)
         explores = naive_contexts.evidence(sets, theta, V) < beta.exploitation(V, t)
         probabilities = np.zeros(7)
-        law(state, clock_at(t), offer, np.random.default_rng(0), probabilities)
+        write_probabilities(state, clock_at(t), offer, np.random.default_rng(0), probabilities)
         own = probabilities[offer.start : offer.stop]
         expected = weights[c] if explores else np.eye(len(own))[(sets[c] @ theta).argmax()]
         np.testing.assert_allclose(own, expected, atol=1e-9, err_msg=f"round {t}")

@@ -12,7 +12,7 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS, block
 from sightline.core.clock import clock_at, is_before
 from sightline.core.posterior.losses import expected_loss
-from sightline.policies.base import at_stake, choose, law, update
+from sightline.policies.base import at_stake, choose, update, write_probabilities
 from sightline.policies.stakes import exploration
 from sightline.simulation.loop import context_stream, streams
 from tests.marks import thorough, without_compilation
@@ -72,7 +72,9 @@ def test_losses_gains_and_law_by_their_formulas(seed: int, rounds: int) -> None:
         )
         np.testing.assert_allclose(state.now.gains, np.concatenate(truth.gains), rtol=1e-5)
         probabilities = np.zeros(world.k)
-        law(state, clock_at(rounds + 1), offer, np.random.default_rng(0), probabilities)
+        write_probabilities(
+            state, clock_at(rounds + 1), offer, np.random.default_rng(0), probabilities
+        )
         mu.append(probabilities[offer.start : offer.stop])
         assert mu[-1].sum() == pytest.approx(1.0)
     now = expected_loss(state.now, estimate, 0.5, 0, ALL_ARMS)
@@ -151,5 +153,5 @@ def test_what_is_at_stake_is_a_mean_over_contexts() -> None:
 def test_the_form_without_chance_needs_fixed_arms() -> None:
     with pytest.raises(ValueError, match="deterministic Stakes needs the same arms"):
         sl.Stakes(randomised=False).start(problem(0).model)
-    with pytest.raises(ValueError, match="context_law must be one of"):
-        sl.Stakes(context_law="guess")
+    with pytest.raises(ValueError, match="context_probabilities must be one of"):
+        sl.Stakes(context_probabilities="guess")

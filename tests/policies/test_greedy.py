@@ -8,7 +8,7 @@ from sightline import EpsilonGreedy, LinearBandit, choose, update
 from sightline.core.action_set import ALL_ARMS, ActionSet, block, some_arms
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.policies.base import inspect, law
+from sightline.policies.base import inspect, write_probabilities
 from sightline.problems import contextual_simple, unit_sphere
 from sightline.simulation.loop import context_stream, streams
 from tests import naive
@@ -78,7 +78,7 @@ def test_the_law_of_any_offer(policy: EpsilonGreedy, name: str) -> None:
     assert inspect(state, clock_at(21), offer).best == max(offered, key=lambda x: means[x])
     truth = probabilities(policy, means, offered, 21)
     found = np.full(6, np.nan)
-    law(state, clock_at(21), offer, rng, found)
+    write_probabilities(state, clock_at(21), offer, rng, found)
     assert found == pytest.approx(truth, abs=1e-15)
     draws = [choose(state, clock_at(21), offer, rng) for _ in range(3000)]
     counts = np.bincount([draw.arm for draw in draws], minlength=6)
@@ -93,10 +93,10 @@ def test_ties_are_shared(policy: EpsilonGreedy) -> None:
     arms = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, -1.0]])
     state = policy.start(bandit_model(arms, 0.3))
     found = np.zeros(4)
-    law(state, clock_at(1), ALL_ARMS, np.random.default_rng(0), found)
+    write_probabilities(state, clock_at(1), ALL_ARMS, np.random.default_rng(0), found)
     assert found == pytest.approx([0.25] * 4)
     update(state, clock_at(1), 0, 0.7)
-    law(state, clock_at(2), ALL_ARMS, np.random.default_rng(0), found)
+    write_probabilities(state, clock_at(2), ALL_ARMS, np.random.default_rng(0), found)
     means = arms @ naive.ridge(arms[[0]], np.array([0.7]), 0.5)
     assert found == pytest.approx(probabilities(policy, means, [0, 1, 2, 3], 2))
     assert found[0] == found[2]

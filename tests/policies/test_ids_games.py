@@ -11,7 +11,7 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.gaps import GAPS
 from sightline.core.persistence import persistent_arrays
-from sightline.policies.base import choose, law, update
+from sightline.policies.base import choose, update, write_probabilities
 from sightline.simulation.loop import streams
 from tests.marks import thorough, without_compilation
 from tests.own_policies import Restless
@@ -65,7 +65,7 @@ def test_silent_rounds_are_drawn_with_the_law_that_is_told() -> None:
         update(state, clock_at(t), 2, np.array([0.1, 0.5]))
     clock = clock_at(1000)
     probabilities = np.zeros(3)
-    law(state, clock, ALL_ARMS, streams(0)[0], probabilities)
+    write_probabilities(state, clock, ALL_ARMS, streams(0)[0], probabilities)
     p = probabilities[2]
     assert 0.01 < p < 0.99
     rng = np.random.default_rng(1)

@@ -12,7 +12,7 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS, some_arms
 from sightline.core.clock import Clock, clock_at, is_before
-from sightline.policies.base import at_stake, choose, decided, dropped, law, update
+from sightline.policies.base import at_stake, choose, decided, dropped, update, write_probabilities
 from sightline.policies.stakes import exploration
 from sightline.simulation.loop import streams
 from tests.marks import thorough, without_compilation
@@ -111,7 +111,7 @@ def test_an_appointment_is_kept_and_explores() -> None:
         t += 1
     best, due = choice.arm, int(state.due.arm[0])
     probabilities = np.zeros(3)
-    law(state, clock_at(t), ALL_ARMS, decisions, probabilities)
+    write_probabilities(state, clock_at(t), ALL_ARMS, decisions, probabilities)
     assert probabilities[due] == pytest.approx(1.0 - choice.probability)
     if wake.t > t + 1:
         assert choose(state, clock_at(t + 1), ALL_ARMS, decisions).arm == best

@@ -47,9 +47,9 @@ def test_build_is_the_inverse_of_describe(problem: AnyProblem) -> None:
 def test_probabilities_come_back_to_the_last_bit(contexts: int) -> None:
     rng = np.random.default_rng(contexts)
     for _ in range(20):
-        law = np.round(rng.dirichlet(np.ones(contexts)) + 1e-9, 13)
-        law[-1] += 1.0 - law.sum() + rng.uniform(-1e-10, 1e-10)
-        problem = sl.ContextualBandit([[[1.0]]] * contexts, [1.0], law)
+        likelihood = np.round(rng.dirichlet(np.ones(contexts)) + 1e-9, 13)
+        likelihood[-1] += 1.0 - likelihood.sum() + rng.uniform(-1e-10, 1e-10)
+        problem = sl.ContextualBandit([[[1.0]]] * contexts, [1.0], likelihood)
         assert build(describe(problem)) == problem
 
 

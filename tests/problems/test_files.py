@@ -36,9 +36,9 @@ SETS = [ARMS, [[0.5, 0.5], [0.1, 0.2]]]
 
 
 def test_contexts_come_from_files_too(tmp_path: Path) -> None:
-    law = [0.25, 0.75]
-    truth = sl.ContextualBandit(SETS, THETA, law, 0.5, name="mine")
-    content = {"action_sets": SETS, "theta": THETA, "probabilities": law, "noise_std": 0.5}
+    likelihood = [0.25, 0.75]
+    truth = sl.ContextualBandit(SETS, THETA, likelihood, 0.5, name="mine")
+    content = {"action_sets": SETS, "theta": THETA, "probabilities": likelihood, "noise_std": 0.5}
     (tmp_path / "mine.json").write_text(json.dumps(content))
     assert sl.ContextualBandit.load(tmp_path / "mine.json") == truth
     np.savez(
@@ -46,7 +46,7 @@ def test_contexts_come_from_files_too(tmp_path: Path) -> None:
         actions=truth.actions,
         starts=truth.starts,
         theta=THETA,
-        probabilities=law,
+        probabilities=likelihood,
     )
     assert sl.ContextualBandit.load(tmp_path / "mine.npz", noise_std=0.5) == truth
 

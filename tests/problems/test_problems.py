@@ -179,7 +179,7 @@ def test_clicks_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "clicks.json"
     fields = {"actions": [[1.0], [2.0]], "theta": [-1.0], "rewards": {"type": "Bernoulli"}}
     file.write_text(json.dumps(fields))
-    assert sl.LinearBandit.load(file).law == LOGISTIC
+    assert sl.LinearBandit.load(file).likelihood_tuple == LOGISTIC
     file.write_text(json.dumps(fields | {"rewards": {"type": "Bernouli"}}))
     with pytest.raises(ValueError, match="did you mean 'Bernoulli'"):
         sl.LinearBandit.load(file)

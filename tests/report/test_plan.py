@@ -172,7 +172,7 @@ def test_an_equal_split_settles_when_its_expected_data_do() -> None:
     assert abs(settled.index(True) - n) <= 5
 
 
-LAWS = {
+LIKELIHOODS = {
     "identity": sl.Bernoulli("identity"),
     "logistic": sl.Bernoulli(),
     "counts": sl.Poisson(),
@@ -180,8 +180,8 @@ LAWS = {
 
 
 @without_compilation
-@pytest.mark.parametrize("rewards", LAWS.values(), ids=LAWS)
-def test_a_law_that_the_policy_knows(rewards: Likelihood) -> None:
+@pytest.mark.parametrize("rewards", LIKELIHOODS.values(), ids=LIKELIHOODS)
+def test_a_likelihood_that_the_policy_knows(rewards: Likelihood) -> None:
     rates = np.array([0.9, 0.2])
     kind: dict[str, Any] = {
         "means": rates,

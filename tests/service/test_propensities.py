@@ -109,9 +109,12 @@ def test_an_audit_notices_other_probabilities(export: Path, tmp_path: Path) -> N
     """Those of options that were not chosen as well."""
 
     def other_law(frame: Any) -> Any:
-        laws = [list(law) for law in frame.probabilities]
-        laws[700][0], laws[700][2] = laws[700][0] - 0.01, laws[700][2] + 0.01
-        frame["probabilities"] = pd.Series(laws, dtype=object)
+        distributions = [list(law) for law in frame.probabilities]
+        distributions[700][0], distributions[700][2] = (
+            distributions[700][0] - 0.01,
+            distributions[700][2] + 0.01,
+        )
+        frame["probabilities"] = pd.Series(distributions, dtype=object)
         return frame
 
     found = audit(changed(export, tmp_path / "l.parquet", other_law))
@@ -122,9 +125,9 @@ def test_an_audit_notices_other_probabilities(export: Path, tmp_path: Path) -> N
 def test_every_option_has_its_probability(export: Path, tmp_path: Path) -> None:
     frame = pd.read_parquet(export)
     assert all(list(support) == [0, 1, 2] for support in frame.support)
-    laws = np.array(frame.probabilities.tolist())
-    assert np.array_equal(laws[np.arange(ROUNDS), frame.arm], frame.probability)
-    assert laws.sum(axis=1) == pytest.approx(np.ones(ROUNDS))
+    distributions = np.array(frame.probabilities.tolist())
+    assert np.array_equal(distributions[np.arange(ROUNDS), frame.arm], frame.probability)
+    assert distributions.sum(axis=1) == pytest.approx(np.ones(ROUNDS))
     with running(f"sqlite:///{tmp_path}/x.db") as service:
         service("PUT", PAGE, SPECIFICATION)
         for _ in range(8):

@@ -145,10 +145,14 @@ def _outcomes(session: sl.Session, learned: list[tuple[int, float]]) -> list[tup
 def _require_estimate(
     part: LeastSquares, session: sl.Session, learned: list[tuple[int, float]]
 ) -> None:
-    law, x, theta = session._live.table.model.law, part.arms.rewards, part.learned.theta
+    likelihood, x, theta = (
+        session._live.table.model.likelihood,
+        part.arms.rewards,
+        part.learned.theta,
+    )
     n = np.bincount([arm for arm, _ in learned], minlength=len(x)).astype(float)
     assert np.array_equal(part.arms.pulls, n)
-    if law is not None:  # the slope of the cost vanishes, in units of the standard error
+    if likelihood is not None:  # the slope of the cost vanishes, in units of the standard error
         sums = np.bincount([a for a, _ in learned], [r for _, r in learned], minlength=len(x))
         means = (
             np.exp(x @ theta)

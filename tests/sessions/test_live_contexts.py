@@ -17,7 +17,7 @@ import sightline as sl
 from sightline.core.action_set import block
 from sightline.core.clock import Clock, clock_at, is_before
 from sightline.jit import callable_for
-from sightline.policies.base import best_of, choose, law, update
+from sightline.policies.base import best_of, choose, update, write_probabilities
 from sightline.sessions import live
 from sightline.sessions.options import Options
 from sightline.simulation.loop import context_stream, streams
@@ -36,7 +36,7 @@ OPTIONS = sl.contexts(SEGMENTS, LAW)
 PROBLEM = sl.ContextualBandit(np.split(OPTIONS.features, [2, 5]), THETA, LAW, 0.1)
 POLICIES: list[sl.Policy] = [
     sl.IDS(),
-    sl.IDS(context_law="estimated"),
+    sl.IDS(context_probabilities="estimated"),
     sl.IDS(contexts="conditional"),
     sl.LinUCB(),
     sl.ThompsonSampling(),
@@ -611,7 +611,9 @@ def test_probabilities_are_those_of_the_law_in_every_context() -> None:
         context = int(rng.random() < 0.3)
         state, clock = session._live.state, session._live.clock
         probabilities = np.zeros(6)
-        law(state, clock, block(3 * context, 3 * context + 3, context), rng, probabilities)
+        write_probabilities(
+            state, clock, block(3 * context, 3 * context + 3, context), rng, probabilities
+        )
         decision = session.ask(context=context)
         assert decision.probability == pytest.approx(probabilities[decision.arm], abs=1e-12)
         if not decision.exploring:
@@ -636,5 +638,5 @@ def test_a_loaded_session_knows_how_often_contexts_came(policy: sl.Policy, tmp_p
     assert repr(loaded.status()) == repr(session.status())
     probabilities = np.zeros(6), np.zeros(6)
     for one, found in zip((session, loaded), probabilities, strict=True):
-        law(one._live.state, one._live.clock, block(2, 5, 1), rng, found)
+        write_probabilities(one._live.state, one._live.clock, block(2, 5, 1), rng, found)
     np.testing.assert_array_equal(*probabilities)

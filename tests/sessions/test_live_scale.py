@@ -76,8 +76,8 @@ def test_differences_to_a_control_have_no_offset() -> None:
 def test_a_noisier_option_changes_no_estimate(policy: sl.Policy, noise_std: Any) -> None:
     """Its level becomes the unit in which all others are kept."""
     features = {"a": [1.0, 0.5], "b": [0.5, 1.0]}
-    law = None if noise_std is None else sl.Gaussian(std=None)
-    session = sl.Session(features, policy, noise_std, rewards=law)
+    likelihood = None if noise_std is None else sl.Gaussian(std=None)
+    session = sl.Session(features, policy, noise_std, rewards=likelihood)
     rewards = told(session, lambda decision: decision.arm, 60)
     before = session.estimates()
     session.add("c", [0.5, 0.5], noise_std=6.0)
@@ -149,8 +149,10 @@ def test_noise_levels_of_the_estimated_problem_differ() -> None:
     """As much as was told, where the common factor was learned."""
     from sightline.report.estimated import estimated_problem
 
-    law = sl.Gaussian(std=None)
-    session = sl.Session({"a": [1.0, 0.0], "b": [0.0, 1.0]}, noise_std=[1.0, 4.0], rewards=law)
+    likelihood = sl.Gaussian(std=None)
+    session = sl.Session(
+        {"a": [1.0, 0.0], "b": [0.0, 1.0]}, noise_std=[1.0, 4.0], rewards=likelihood
+    )
     told(session, lambda decision: decision.arm, 60)
     levels: Any = estimated_problem(view_of(session._live)).noise_std
     assert levels[1] == pytest.approx(4.0 * levels[0])

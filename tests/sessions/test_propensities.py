@@ -11,7 +11,7 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS, some_arms
 from sightline.core.clock import clock_at
 from sightline.jit import callable_for
-from sightline.policies.base import choose, law
+from sightline.policies.base import choose, write_probabilities
 from tests.marks import thorough, without_compilation
 from tests.own_policies import EpsilonGreedy
 
@@ -66,7 +66,7 @@ def test_the_law_is_that_of_the_choices(policy: sl.Policy) -> None:
     state = told(policy)._live.state
     rng, clock = np.random.default_rng(1), clock_at(13)
     probabilities = np.zeros(4)
-    callable_for(law, state)(state, clock, ALL_ARMS, rng, probabilities)
+    callable_for(write_probabilities, state)(state, clock, ALL_ARMS, rng, probabilities)
     assert probabilities.sum() == pytest.approx(1.0)
     draws = 1000
     ask = callable_for(choose, state)
@@ -92,7 +92,7 @@ def test_the_law_of_some_arms(policy: sl.Policy) -> None:
     probabilities = np.zeros(4)
     offer = some_arms(np.array([False, True, True, False]))
     arguments = (state, clock_at(13), offer, np.random.default_rng(1), probabilities)
-    callable_for(law, state)(*arguments)
+    callable_for(write_probabilities, state)(*arguments)
     assert probabilities[[0, 3]].tolist() == [0.0, 0.0]
     assert probabilities.sum() == pytest.approx(1.0)
 
@@ -154,7 +154,7 @@ def test_a_batch_of_a_policy_without_chance_looks_at_different_things() -> None:
         (sl.IDS(), 0.3, "floor must be at most 1/4"),
         (sl.IDS(), -0.1, "floor must be"),
         (sl.IDS(), "0.1", "floor must be a number"),
-        (EpsilonGreedy(0.1), 0.1, "floor needs the law of EpsilonGreedy"),
+        (EpsilonGreedy(0.1), 0.1, "floor needs the probabilities of EpsilonGreedy"),
     ],
 )
 def test_bad_floors(policy: sl.Policy, floor: Any, message: str) -> None:

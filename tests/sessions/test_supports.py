@@ -51,7 +51,7 @@ def test_whoever_asks_for_all_probabilities_gets_the_same_decisions(
 ) -> None:
     plain = sl.Session(ROWS, policy, 0.3, seed=2, floor=floor)
     known = sl.Session(ROWS, policy, 0.3, seed=2, floor=floor)
-    known._live.states_laws = True
+    known._live.states_probabilities = True
     expected, found = play(plain, 60, **question), play(known, 60, **question)
     assert [one for one, _ in found] == [one for one, _ in expected]
     for (arm, _, probability), support in found:
@@ -67,7 +67,7 @@ def test_a_batch_changes_its_law_on_the_way() -> None:
     for floor in (0.0, 0.05):
         policy = sl.EpsilonGreedy(epsilon=5.0, schedule="1/t")
         session = sl.Session(ROWS, policy, 0.3, seed=2, floor=floor)
-        session._live.states_laws = True
+        session._live.states_probabilities = True
         play(session, 10)
         session.ask(12)
         for i, support in enumerate(session._live.supports):
@@ -78,11 +78,11 @@ def test_a_batch_changes_its_law_on_the_way() -> None:
 
 def test_options_that_are_not_on_offer_have_no_probability() -> None:
     session = sl.Session(sl.contexts(PAGES), sl.Stakes(), 0.3, seed=1)
-    session._live.states_laws = True
+    session._live.states_probabilities = True
     for i, (_, support) in enumerate(play(session, 40)):
         assert set(support.arms) <= ({0, 1}, {2, 3})[i % 2]
     session = sl.Session(ROWS, sl.EpsilonGreedy(), 0.3, seed=1)
-    session._live.states_laws = True
+    session._live.states_probabilities = True
     session.retire(1)
     session.ask(available=[0, 1, 3])
     (support,) = session._live.supports
@@ -92,7 +92,7 @@ def test_options_that_are_not_on_offer_have_no_probability() -> None:
 
 def test_duels_and_new_options() -> None:
     session = sl.Session(sl.duel({"A": [1.0, 0.0], "B": [0.0, 1.0], "C": [0.7, 0.7]}), seed=1)
-    session._live.states_laws = True
+    session._live.states_probabilities = True
     for _ in range(20):
         decision = session.ask()
         (support,) = session._live.supports
@@ -101,7 +101,7 @@ def test_duels_and_new_options() -> None:
         session.tell(decision, decision.pair[0] if decision.pair else 0)
     for policy in (sl.EpsilonGreedy(), sl.Stakes()):
         stream = sl.Session(sl.stream(2, most=4), policy, 0.3, seed=1)
-        stream._live.states_laws = True
+        stream._live.states_probabilities = True
         stream.tell(stream.ask(actions=ROWS), 0.5)
         stream.ask(actions=ROWS[:3])
         (support,) = stream._live.supports
@@ -111,6 +111,6 @@ def test_duels_and_new_options() -> None:
 
 def test_what_a_policy_does_not_say_is_not_known() -> None:
     session = sl.Session(sl.stream(2, most=4), sl.ThompsonSampling(), 0.3, seed=1)
-    session._live.states_laws = True
+    session._live.states_probabilities = True
     assert np.isnan(session.ask(actions=ROWS).probability)
     assert session._live.supports == (None,)

@@ -25,7 +25,7 @@ POLICIES: dict[str, sl.Policy] = {
     "BayesianIDS": sl.BayesianIDS(samples=200),
     "Stakes": sl.Stakes(),
     "EpsilonGreedy": EpsilonGreedy(0.3),
-    "IDS in contexts": sl.IDS(context_law="estimated"),
+    "IDS in contexts": sl.IDS(context_probabilities="estimated"),
     "IDS on a stream": sl.IDS(contexts="conditional"),
     "Stakes in a game": sl.Stakes(guard=0.6),
 }

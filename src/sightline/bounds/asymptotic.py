@@ -18,8 +18,9 @@ In a game (Kirschner, Lattimore, Krause, 2020) an arm shows Y_x theta and noise,
 sum of alpha(x) Y_x^T Y_x / sigma^2.  Alternatives agree with theta on what the optimal arms show.
 Where a parameter under which another arm is best shows the same as theta, c* is infinite.
 
-Clicks and counts (:mod:`sightline.bounds.of_laws`) have divergences d(<x, theta>, <x, nu>) in place
-of the squared norm, and gaps of mean rewards.  Half-spaces stay, since means grow with <x, nu>.
+Clicks and counts (:mod:`sightline.bounds.of_likelihoods`) have divergences
+d(<x, theta>, <x, nu>) in place of the squared norm, and gaps of mean rewards.  Half-spaces stay,
+since means grow with <x, nu>.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from sightline.bounds.geometry import (
     scaled,
     view_of,
 )
-from sightline.bounds.law_certificate import law_bracket
+from sightline.bounds.likelihood_certificate import likelihood_bracket
 from sightline.bounds.of_games import solve_game
-from sightline.bounds.of_laws import law_certificate
+from sightline.bounds.of_likelihoods import likelihood_certificate
 from sightline.bounds.within_polytope import solve_within
 from sightline.core.allocation.program import (
     MOST_STEPS,
@@ -90,7 +91,7 @@ class LowerBound:
     slopes : ndarray, shape (k, k), or None
         For clicks and counts, sigma_zx: what the allocation learns from arm x, per unit of <x, nu>,
         at the nearest alternative that makes z best.  They prove the upper side
-        (:mod:`sightline.bounds.law_certificate`).  The lower side then has divergences
+        (:mod:`sightline.bounds.likelihood_certificate`).  The lower side then has divergences
         d(<x, theta>, <x, nu_j>) in place of <nu_j - theta, x>^2 / (2 sigma_x^2).
     """
 
@@ -129,7 +130,7 @@ class LowerBound:
         """Recompute both sides from the certificate alone, by plain arithmetic."""
         certificate = (self.allocation, self.alternatives, self.multipliers)
         if self.slopes is not None:
-            return law_bracket(self.problem, *certificate, self.slopes)
+            return likelihood_bracket(self.problem, *certificate, self.slopes)
         return bracket(self.problem, *certificate, self.parameter_set, self.witness)
 
     def at(self, horizon: int) -> HorizonBound:
@@ -233,8 +234,8 @@ def _lower_bound(
             f"{type(problem).__name__}"
         )
     number("tolerance", tolerance, above=0)
-    if problem.model.law is not None:
-        return _of_law(problem, parameter_set, tolerance)
+    if problem.model.likelihood is not None:
+        return _of_likelihood(problem, parameter_set, tolerance)
     free, own = optimal_arms(problem), scaled(problem)
     allocation = np.where(free, np.inf, 0.0)
     if problem.model.weights is None and parameter_set is None:
@@ -271,14 +272,16 @@ def _that_matter(multipliers: Array, tolerance: float) -> NDArray[np.int64]:
     return kept
 
 
-def _of_law(problem: TableProblem, parameter_set: Polytope | None, tolerance: float) -> LowerBound:
+def _of_likelihood(
+    problem: TableProblem, parameter_set: Polytope | None, tolerance: float
+) -> LowerBound:
     if parameter_set is not None:
         problem.model.needs_noise("a parameter_set")
     with np.errstate(all="ignore"):  # whatever the solver returns, the bracket is true
-        allocation, alternatives, multipliers, slopes = law_certificate(problem, tolerance)
+        allocation, alternatives, multipliers, slopes = likelihood_certificate(problem, tolerance)
     kept = _that_matter(multipliers, tolerance)
     certificate = (allocation, alternatives[kept], multipliers[kept])
-    lower, upper = law_bracket(problem, *certificate, slopes)
+    lower, upper = likelihood_bracket(problem, *certificate, slopes)
     return LowerBound(problem, None, *certificate, lower, upper, tolerance, None, slopes)
 
 

@@ -57,7 +57,7 @@ class Scaled(NamedTuple):
 
 def leads(problem: TableProblem) -> Array:
     """<x*_c - x, theta> of every arm: gaps, unless the mean is another function of <x, theta>."""
-    if problem.model.law is None:
+    if problem.model.likelihood is None:
         return problem.gaps
     predictors = problem.actions @ problem.theta
     lead: Array = predictors[problem.best_rows] - predictors

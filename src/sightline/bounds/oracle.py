@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.bounds.asymptotic import LowerBound
-from sightline.bounds.law_terms import terms_of
+from sightline.bounds.likelihood_terms import terms_of
 from sightline.bounds.within_polytope import cover
 from sightline.core.ratio import cheapest_arm, exact_mixture
 from sightline.jit import compiled_apart
@@ -80,8 +80,8 @@ class CoveringProgram:
         gaps = problem.gaps.copy()
         gaps[bound.optimal_arms] = 0.0
         shifts = bound.alternatives - problem.theta
-        if problem.model.law is not None:
-            terms = terms_of(problem.model.law, problem.actions @ problem.theta)
+        if problem.model.likelihood is not None:
+            terms = terms_of(problem.model.likelihood, problem.actions @ problem.theta)
             evidence = terms.divergence(shifts @ problem.actions.T)
         elif problem.model.weights is None:
             shown = (problem.model.observations @ shifts.T).transpose(2, 0, 1)

@@ -148,8 +148,8 @@ def _rewards(noise_std: float | None, clicks: bool, law: str | None) -> dict[str
         if clicks or noise_std is not None:
             raise ValueError("--rewards says all about rewards; leave out --clicks and --noise-std")
         links = {link: families.Bernoulli(link) for link in ("identity", "logistic")}
-        laws = {**links, "counts": families.Poisson()}
-        return {"rewards": laws[one_of("--rewards", law, laws)]}
+        distributions = {**links, "counts": families.Poisson()}
+        return {"rewards": distributions[one_of("--rewards", law, distributions)]}
     if clicks and noise_std is None:
         return {"rewards": families.Bernoulli("identity")}  # effects are on rates
     if clicks and noise_std is not None:

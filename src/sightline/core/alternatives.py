@@ -64,7 +64,7 @@ __all__ = [
     "BLOCK",
     "Comparison",
     "HalfSpaces",
-    "LawHalfSpaces",
+    "LikelihoodHalfSpaces",
     "Shifts",
     "compare",
     "compare_arms",
@@ -344,7 +344,7 @@ FAR, NEAR = 16.0, 8.0
 
 
 @persists()
-class LawHalfSpaces(NamedTuple):
+class LikelihoodHalfSpaces(NamedTuple):
     """Half-space alternatives by likelihood, with the arrays of ``comparison``."""
 
     separations: Array
@@ -363,25 +363,27 @@ class LawHalfSpaces(NamedTuple):
 
 def half_spaces_for(
     estimate: LeastSquares, far: float = FAR, near: float = NEAR
-) -> HalfSpaces | LawHalfSpaces:
+) -> HalfSpaces | LikelihoodHalfSpaces:
     """Half-spaces as the likelihood of the rewards has them."""
     k, d = estimate.arms.rewards.shape
     plain = half_spaces(k)
     seen = estimate.arms.observations
-    if seen.likelihood is None or seen.stream is not None:
+    if seen.fit is None or seen.stream is not None:
         return plain
-    return LawHalfSpaces(
+    return LikelihoodHalfSpaces(
         *plain, np.zeros((k, d)), np.zeros(k), np.zeros(d), np.zeros(d), np.zeros(d), far, near
     )
 
 
-@compare.register(LawHalfSpaces)
+@compare.register(LikelihoodHalfSpaces)
 @compiled
-def _compare_laws(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int) -> Comparison:
-    arms, law = estimate.arms, estimate.arms.observations.likelihood.law
+def _compare_by_likelihood(
+    alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, best: int
+) -> Comparison:
+    arms, likelihood = estimate.arms, estimate.arms.observations.fit.likelihood
     compare_arms(estimate, best, alternatives.separations, alternatives.shortfalls)
     for x in range(arms.means.shape[0]):
-        alternatives.rewards[x] = mean_of(law, arms.means[x])
+        alternatives.rewards[x] = mean_of(likelihood, arms.means[x])
     far = math.inf
     for z in range(arms.means.shape[0]):
         separation, shortfall = alternatives.separations[z], alternatives.shortfalls[z]
@@ -402,7 +404,9 @@ def _compare_laws(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int
 
 
 @compiled
-def _descend(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: int) -> float:
+def _descend(
+    alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, best: int, z: int
+) -> float:
     """Write nu-hat(z); return 2 L there."""
     nu, step = alternatives.parameters[z], alternatives.step
     scale = _begin(alternatives, estimate, best, z)
@@ -428,7 +432,7 @@ def _affordable(estimate: LeastSquares, nu: Array, step: Array) -> float:
 
 
 @compiled
-def _begin(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: int) -> float:
+def _begin(alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, best: int, z: int) -> float:
     """Write the answer for a normal law with the curvature at theta-hat; return L for that."""
     arms, theta = estimate.arms, estimate.learned.theta
     u, nu = alternatives.normal, alternatives.parameters[z]
@@ -446,7 +450,7 @@ def _begin(alternatives: LawHalfSpaces, estimate: LeastSquares, best: int, z: in
 def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> float:
     """L after a part of a step from nu."""
     arms, theta = estimate.arms, estimate.learned.theta
-    w, law = estimate.scratch.direction, arms.observations.likelihood.law
+    w, likelihood = estimate.scratch.direction, arms.observations.fit.likelihood
     d = nu.shape[0]
     total = 0.0
     for i in range(d):
@@ -455,7 +459,7 @@ def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> fl
     for x in range(arms.pulls.shape[0]):
         if arms.pulls[x] > 0.0:
             v = inner_product(arms.rewards[x], w, d)
-            total += arms.pulls[x] * divergence(law, arms.means[x], v - arms.means[x])
+            total += arms.pulls[x] * divergence(likelihood, arms.means[x], v - arms.means[x])
     return total
 
 
@@ -466,7 +470,7 @@ def expand_loss(estimate: LeastSquares, rewards: Array, nu: Array, descent: Arra
     R is left in the scratch space.  ``rewards`` are the mean rewards at theta-hat.
     """
     arms, theta, d = estimate.arms, estimate.learned.theta, nu.shape[0]
-    predictors = arms.observations.likelihood.predictors
+    predictors = arms.observations.fit.predictors
     for i in range(d):
         descent[i] = -estimate.regulariser * (nu[i] - theta[i])
     for x in range(arms.pulls.shape[0]):
@@ -476,7 +480,9 @@ def expand_loss(estimate: LeastSquares, rewards: Array, nu: Array, descent: Arra
 
 
 @compiled
-def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: Array) -> float:
+def _constrained_step(
+    alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, nu: Array
+) -> float:
     """Write a step of Newton's method along <u, .> = 0; return its squared length in H(nu)."""
     factor, d = estimate.scratch.factor, nu.shape[0]
     step, u, image = alternatives.step, alternatives.normal, alternatives.image
@@ -493,18 +499,18 @@ def _constrained_step(alternatives: LawHalfSpaces, estimate: LeastSquares, nu: A
     return squared
 
 
-@locate_alternatives.register(LawHalfSpaces)
+@locate_alternatives.register(LikelihoodHalfSpaces)
 @compiled
-def _locate_laws(
-    alternatives: LawHalfSpaces, estimate: LeastSquares, comparison: Comparison
+def _locate_by_likelihood(
+    alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, comparison: Comparison
 ) -> float:
     return comparison.least
 
 
-@write_shifts.register(LawHalfSpaces)
+@write_shifts.register(LikelihoodHalfSpaces)
 @compiled
-def _write_law_shifts(
-    alternatives: LawHalfSpaces,
+def _write_likelihood_shifts(
+    alternatives: LikelihoodHalfSpaces,
     estimate: LeastSquares,
     comparison: Comparison,
     count: int,

@@ -564,7 +564,7 @@ def ridge(regulariser: float | str, rule: ConfidenceRule, model: Model) -> float
     if model.intercept:
         rows = rows[:, :-1]
     largest = math.sqrt(float((rows * rows).sum(axis=1).max(initial=0.0)))
-    share = _PRIOR_NOISE if model.law is None else _PRIOR_OF_LAWS
+    share = _PRIOR_NOISE if model.likelihood is None else _PRIOR_OF_LAWS
     return (share * (largest or 1.0)) ** 2  # features of a stream are still to come
 
 

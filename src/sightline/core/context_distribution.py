@@ -160,7 +160,7 @@ def _repeat_first(estimate: LeastSquares, z: int) -> None:
         arms.columns[i, z] = arms.columns[i, 0]
     arms.means[z] = arms.means[0]
     arms.squared_widths[z] = arms.squared_widths[0]
-    note_information(arms.observations.likelihood, estimate, z, z + 1)
+    note_information(arms.observations.fit, estimate, z, z + 1)
     arms.refreshed_widths[z] = arms.refreshed_widths[0]
 
 

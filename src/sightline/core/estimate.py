@@ -298,7 +298,7 @@ class LikelihoodFit(NamedTuple):
     a stream ``roots`` are those at the time when an arm was shown.
     """
 
-    law: Any
+    likelihood: Any
     roots: Array  # (k,): of the Fisher information at theta-hat
     predictors: Array  # (k,): scratch
     gradient: Array  # (d,): scratch
@@ -320,7 +320,7 @@ class Observations(NamedTuple):
     per_arm: int  # p
     several: Any  # SeveralRows where p > 1, otherwise None
     stream: Any  # StreamData where arms are new in every round, otherwise None
-    likelihood: Any  # LikelihoodFit where rewards are clicks or counts, otherwise None
+    fit: Any  # LikelihoodFit where rewards are clicks or counts, otherwise None
 
 
 @persists("means", "squared_widths", "seen_widths", "refreshed_widths", "pulls", "sums")
@@ -411,10 +411,12 @@ def table_of_arms(model: Model, reduce: bool = True) -> Arms:
     rewards = model.rewards
     k, p, d = model.observations.shape
     if model.stream:
-        return _table(rewards.copy(), None, 1, model.law, StreamData(np.zeros((d, d)), np.zeros(d)))
+        return _table(
+            rewards.copy(), None, 1, model.likelihood, StreamData(np.zeros((d, d)), np.zeros(d))
+        )
     if model.shows_rewards:
         rewards = spanning_coordinates(rewards) if reduce else rewards
-        return _table(rewards, None, 1, model.law)
+        return _table(rewards, None, 1, model.likelihood)
     rows = np.vstack([rewards, model.observations.reshape(k * p, d)])
     rows = spanning_coordinates(rows) if reduce else rows
     return _table(np.ascontiguousarray(rows[:k]), np.ascontiguousarray(rows[k:]), p)
@@ -429,7 +431,7 @@ def _table(
     rewards: Array,
     rows: Array | None,
     per_arm: int,
-    law: Any = None,
+    likelihood: Any = None,
     stream: StreamData | None = None,
 ) -> Arms:
     """Table of arms that show ``rows``, or their rewards if these are None."""
@@ -446,9 +448,9 @@ def _table(
         per_arm=per_arm,
         several=None if rows is None or per_arm == 1 else _several(rows, per_arm),
         stream=stream,
-        likelihood=None
-        if law is None
-        else LikelihoodFit(law, np.zeros(k), np.zeros(k), np.zeros(d), np.zeros((d, d))),
+        fit=None
+        if likelihood is None
+        else LikelihoodFit(likelihood, np.zeros(k), np.zeros(k), np.zeros(d), np.zeros((d, d))),
     )
     return Arms(
         rewards=rewards,
@@ -456,7 +458,7 @@ def _table(
         observations=observations,
         means=np.zeros(k),
         squared_widths=widths,
-        seen_widths=widths if rows is None and law is None else np.zeros(k),
+        seen_widths=widths if rows is None and likelihood is None else np.zeros(k),
         refreshed_widths=np.zeros(k),
         pulls=np.zeros(k),
         sums=np.zeros(k * per_arm),
@@ -480,11 +482,11 @@ def _several(rows: Array, p: int) -> SeveralRows:
 
 
 @compiled
-def reward_of(likelihood: LikelihoodFit | None, predictor: float) -> float:
+def reward_of(fit: LikelihoodFit | None, predictor: float) -> float:
     """Mean reward of an arm x from <x, theta>."""
-    if likelihood is None:
+    if fit is None:
         return predictor
-    reward: float = mean_of(likelihood.law, predictor)
+    reward: float = mean_of(fit.likelihood, predictor)
     return reward
 
 
@@ -500,7 +502,7 @@ def inner(rows: Array, n: int, vector: Array) -> float:
 @compiled
 def seen_by_arm(
     several: SeveralRows | None,
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     arms: Arms,
     arm: int,
     vector: Array,
@@ -513,8 +515,8 @@ def seen_by_arm(
             value = inner(rows, n, vector)
             total += value * value
         return math.sqrt(total)
-    if likelihood is not None:
-        root: float = likelihood.roots[arm]
+    if fit is not None:
+        root: float = fit.roots[arm]
         return root * inner(rows, arm, vector)
     return inner(rows, arm, vector)
 
@@ -522,7 +524,7 @@ def seen_by_arm(
 @compiled
 def apart(
     several: SeveralRows | None,
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     arms: Arms,
     shift: Array,
     out: Array,
@@ -542,16 +544,16 @@ def apart(
             out[x] = math.sqrt(total)
         return
     inner_products(seen.columns, shift, out)
-    if likelihood is not None:
+    if fit is not None:
         for x in range(out.shape[0]):
             u = arms.means[x]
-            out[x] = math.sqrt(2.0 * divergence(likelihood.law, u, out[x]))
+            out[x] = math.sqrt(2.0 * divergence(fit.likelihood, u, out[x]))
 
 
 @compiled
 def quadratic_forms(
     several: SeveralRows | None,
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     arms: Arms,
     form: Array,
     products: Array,
@@ -572,9 +574,9 @@ def quadratic_forms(
         inner_products(seen.columns, form[i], products)
         for x in range(out.shape[0]):
             out[x] += 0.5 * seen.columns[i, x] * products[x]
-    if likelihood is not None:
+    if fit is not None:
         for x in range(out.shape[0]):
-            out[x] *= likelihood.roots[x] * likelihood.roots[x]
+            out[x] *= fit.roots[x] * fit.roots[x]
 
 
 @compiled

@@ -393,7 +393,7 @@ def _optimistic_gain(rule: OptimisticGain, round_: Round, gains: Array) -> None:
         count, z = _next_weighty(work, z)
         write_shifts(round_.alternatives, estimate, round_.comparison, count, work.shifts)
         for n in range(count):
-            apart(seen.several, seen.likelihood, estimate.arms, columns[:, n], products)
+            apart(seen.several, seen.fit, estimate.arms, columns[:, n], products)
             half = 0.5 * work.weights[arms[n]]
             for x in range(k):
                 term = abs(products[x]) + optimism[x]
@@ -445,9 +445,7 @@ def _quadratic_gain(rule: QuadraticGain, round_: Round, gains: Array) -> None:
         count, z = _next_weighty(work, z)
         write_shifts(round_.alternatives, estimate, round_.comparison, count, work.shifts)
         for n in range(count):
-            shown = seen_by_arm(
-                seen.several, seen.likelihood, estimate.arms, optimist, columns[:, n]
-            )
+            shown = seen_by_arm(seen.several, seen.fit, estimate.arms, optimist, columns[:, n])
             term = abs(shown) + optimism
             optimistic_gain += 0.5 * work.weights[arms[n]] * term * term
         for i in range(d):
@@ -458,7 +456,7 @@ def _quadratic_gain(rule: QuadraticGain, round_: Round, gains: Array) -> None:
     for i in range(d):
         for j in range(i):
             form[i, j] = form[j, i]
-    quadratic_forms(seen.several, seen.likelihood, estimate.arms, form, products, gains)
+    quadratic_forms(seen.several, seen.fit, estimate.arms, form, products, gains)
     gains[optimist] = optimistic_gain
 
 
@@ -510,7 +508,7 @@ def gains_along(estimate: LeastSquares, direction: Array, gains: Array) -> None:
     norm = multiply_symmetric(inverse, direction, image, 0.0)
     seen = estimate.arms.observations
     if norm > 0.0:
-        _write_shares(seen.several, seen.likelihood, estimate, norm, gains)
+        _write_shares(seen.several, seen.fit, estimate, norm, gains)
     for x in range(gains.shape[0]):
         gains[x] = -math.log1p(-min(gains[x], 1.0 - 1e-16)) if norm > 0.0 else 0.0
 
@@ -518,7 +516,7 @@ def gains_along(estimate: LeastSquares, direction: Array, gains: Array) -> None:
 @compiled
 def _write_shares(
     several: SeveralRows | None,
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     estimate: LeastSquares,
     norm: float,
     shares: Array,
@@ -528,9 +526,9 @@ def _write_shares(
     if several is None:
         products = estimate.scratch.products
         inner_products(arms.observations.columns, image, products)
-        if likelihood is not None:
+        if fit is not None:
             for x in range(k):
-                products[x] *= likelihood.roots[x]
+                products[x] *= fit.roots[x]
         for x in range(k):
             width = max(arms.seen_widths[x], 0.0)
             shares[x] = products[x] * products[x] / (norm * (1.0 + width))

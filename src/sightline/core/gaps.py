@@ -166,10 +166,10 @@ def _gap_estimates(rule: GapEstimate, round_: Round, gaps: Array) -> None:
 def _value_gaps(round_: Round, gaps: Array) -> None:
     """max_z UCB(z) - <x, theta-hat>: O(k)."""
     estimate = round_.estimate
-    likelihood = estimate.arms.observations.likelihood
-    highest = reward_of(likelihood, upper_bound(estimate, round_.beta, round_.ucb_arm))
+    fit = estimate.arms.observations.fit
+    highest = reward_of(fit, upper_bound(estimate, round_.beta, round_.ucb_arm))
     for x in range(gaps.shape[0]):
-        gaps[x] = highest - reward_of(likelihood, estimate.arms.means[x])
+        gaps[x] = highest - reward_of(fit, estimate.arms.means[x])
 
 
 @compiled

@@ -42,7 +42,7 @@ from sightline.core.estimate import (
     weak_guess,
 )
 from sightline.core.likelihood import information
-from sightline.core.likelihood_fit import fit, normal_equivalent
+from sightline.core.likelihood_fit import normal_equivalent, refit
 from sightline.core.linalg import (
     first_largest,
     inner_product,
@@ -150,7 +150,7 @@ def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
     arms, learned, seen = state.arms, state.learned, state.arms.observations
     if seen.silent[arm]:
         return
-    _absorb(seen.several, seen.stream, seen.likelihood, state, arm, outcome)
+    _absorb(seen.several, seen.stream, seen.fit, state, arm, outcome)
     arms.pulls[arm] += 1.0
     learned.rounds[0] += 1
     learned.since_refresh[0] += 1
@@ -165,15 +165,15 @@ def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
 def _absorb(
     several: SeveralRows | None,
     stream: StreamData | None,
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     state: LeastSquares,
     arm: int,
     outcome: Any,
 ) -> None:
     """Move every estimate by one outcome."""
     if stream is not None:
-        _absorb_new(stream, likelihood, state, arm, outcome)
-    elif likelihood is not None:
+        _absorb_new(stream, fit, state, arm, outcome)
+    elif fit is not None:
         state.arms.sums[arm] += outcome
         state.learned.since_refresh[0] = REFRESH_AFTER_UPDATES  # a fit follows, once it is counted
     else:
@@ -230,21 +230,21 @@ def _absorb_array(several: SeveralRows, state: LeastSquares, arm: int, outcome: 
 @compiled
 def _absorb_new(
     stream: StreamData,
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     state: LeastSquares,
     arm: int,
     outcome: float,
 ) -> None:
     """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
     arms, learned, row = state.arms, state.learned, state.arms.rewards[arm]
-    if likelihood is None:
+    if fit is None:
         arms.squared_widths[arm] = _learn_new(stream, state, row, outcome)
         return
     d = row.shape[0]
     width = multiply(learned.gram_inverse, row, state.scratch.direction, 0.0)
     u = inner_product(row, learned.theta, d)
-    value, worth = normal_equivalent(likelihood.law, outcome, u, max(width, 0.0))
-    root, scaled = math.sqrt(worth), likelihood.gradient
+    value, worth = normal_equivalent(fit.likelihood, outcome, u, max(width, 0.0))
+    root, scaled = math.sqrt(worth), fit.gradient
     for i in range(d):
         scaled[i] = root * row[i]
     arms.seen_widths[arm] = _learn_new(stream, state, scaled, root * value)
@@ -301,21 +301,19 @@ def show_arms(state: LeastSquares, rows: Array, start: int, stop: int) -> None:
             mean += value * state.learned.theta[i]
         arms.means[z] = mean
     _widths_of_new(state, start, stop)
-    note_information(arms.observations.likelihood, state, start, stop)
+    note_information(arms.observations.fit, state, start, stop)
     for z in range(start, stop):
         arms.refreshed_widths[z] = arms.seen_widths[z]
 
 
 @compiled
-def note_information(
-    likelihood: LikelihoodFit | None, state: LeastSquares, start: int, stop: int
-) -> None:
+def note_information(fit: LikelihoodFit | None, state: LeastSquares, start: int, stop: int) -> None:
     """Take note of what outcomes of new arms are worth; all are worth the same if normal."""
-    if likelihood is not None:
+    if fit is not None:
         arms = state.arms
         for z in range(start, stop):
-            worth = information(likelihood.law, arms.means[z])
-            likelihood.roots[z] = math.sqrt(worth)
+            worth = information(fit.likelihood, arms.means[z])
+            fit.roots[z] = math.sqrt(worth)
             arms.seen_widths[z] = worth * arms.squared_widths[z]
 
 
@@ -338,7 +336,7 @@ def _widths_of_new(state: LeastSquares, start: int, stop: int) -> None:
 def refresh(state: LeastSquares) -> None:
     """Recompute every estimate from the data."""
     seen = state.arms.observations
-    _recompute(seen.several, seen.stream, seen.likelihood, state)
+    _recompute(seen.several, seen.stream, seen.fit, state)
     state.learned.since_refresh[0] = 0
 
 
@@ -346,14 +344,14 @@ def refresh(state: LeastSquares) -> None:
 def _recompute(
     several: SeveralRows | None,
     stream: StreamData | None,
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     state: LeastSquares,
 ) -> None:
     if stream is not None:
         _copy_rotated(stream, state)
         state.learned.log_det[0] = _solve(state)  # means and widths: other arms will come
-    elif likelihood is not None:
-        fit(likelihood, state)
+    elif fit is not None:
+        refit(fit, state)
     else:
         _rotate_data(state)
         log_det = _solve(state)

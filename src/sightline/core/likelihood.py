@@ -33,7 +33,7 @@ The integrands are positive, so that sums of them lose no digits.  A divergence 
 step and not of two predictors: (u + s) - u would lose the digits that small gaps live on.  A
 registration may replace (3) and (5) by closed forms, as those of :class:`BuiltInLikelihood` do.
 All that bounds need beyond, slopes after a step and conjugates, is computed in
-:mod:`sightline.bounds.law_terms` from these functions.
+:mod:`sightline.bounds.likelihood_terms` from these functions.
 
 Families of rewards, as users name them: clicks, counts or normal rewards.
 """
@@ -619,7 +619,7 @@ class Likelihood(ABC):
 
     @property
     @abstractmethod
-    def law(self) -> Any:
+    def as_tuple(self) -> Any:
         """Named tuple of a registered likelihood; None for normal rewards."""
 
     @property
@@ -671,7 +671,7 @@ class Gaussian(Likelihood):
         scale("guess", self.guess)
 
     @property
-    def law(self) -> None:
+    def as_tuple(self) -> None:
         """None: normal rewards need no likelihood beside least squares."""
         return
 
@@ -697,7 +697,7 @@ class Bernoulli(Likelihood):
         one_of("link", self.link, _LINKS)
 
     @property
-    def law(self) -> Any:
+    def as_tuple(self) -> Any:
         """Likelihood of rewards given <x, theta>."""
         return _LINKS[self.link]
 
@@ -735,7 +735,7 @@ class Poisson(Likelihood):
     """Counts: rewards that are whole numbers from 0, with mean exp(<x, theta>)."""
 
     @property
-    def law(self) -> BuiltInLikelihood:
+    def as_tuple(self) -> BuiltInLikelihood:
         """Likelihood of rewards given <x, theta>."""
         return POISSON
 

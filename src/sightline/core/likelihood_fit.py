@@ -88,9 +88,9 @@ from sightline.core.linalg import (
 from sightline.jit import compiled
 
 __all__ = [
-    "fit",
     "implicit_predictor",
     "normal_equivalent",
+    "refit",
     "whiten_descent",
     "write_factor",
 ]
@@ -100,18 +100,18 @@ _LAST_STEP_ON_LINE = 1e-14
 
 
 @compiled
-def implicit_predictor(law: Any, outcome: float, u: float, width: float) -> float:
+def implicit_predictor(likelihood: Any, outcome: float, u: float, width: float) -> float:
     """Solve v + width slope(outcome, v) = u."""
-    far = u - width * slope(law, outcome, u)  # the slope is less steep on the way there
+    far = u - width * slope(likelihood, outcome, u)  # the slope is less steep on the way there
     low, high = min(u, far), max(u, far)
     v, last = u, high - low
     for _ in range(_MOST_STEPS_ON_LINE):
-        error = v - u + width * slope(law, outcome, v)
+        error = v - u + width * slope(likelihood, outcome, v)
         if error > 0.0:
             high = v
         else:
             low = v
-        step = -error / (1.0 + width * curvature(law, outcome, v))
+        step = -error / (1.0 + width * curvature(likelihood, outcome, v))
         # where the cost bends, Newton's method may go to and fro: halve what is left then
         if not low <= v + step <= high or abs(step) > 0.5 * last:
             step = 0.5 * (low + high) - v
@@ -123,11 +123,13 @@ def implicit_predictor(law: Any, outcome: float, u: float, width: float) -> floa
 
 
 @compiled
-def normal_equivalent(law: Any, outcome: float, u: float, width: float) -> tuple[float, float]:
+def normal_equivalent(
+    likelihood: Any, outcome: float, u: float, width: float
+) -> tuple[float, float]:
     """Return the normal outcome z that moves the estimate as this one does, and its precision w."""
-    v = implicit_predictor(law, outcome, u, width)
-    worth = curvature(law, outcome, v)
-    return v - slope(law, outcome, v) / worth, worth
+    v = implicit_predictor(likelihood, outcome, u, width)
+    worth = curvature(likelihood, outcome, v)
+    return v - slope(likelihood, outcome, v) / worth, worth
 
 
 Array = NDArray[np.float64]
@@ -151,45 +153,45 @@ def write_factor(stream: StreamData | None, state: LeastSquares, factor: Array) 
 
 
 @compiled
-def fit(likelihood: LikelihoodFit, state: LeastSquares) -> None:
+def refit(fit: LikelihoodFit, state: LeastSquares) -> None:
     """Find theta-hat from the last one, and all that follows from it."""
-    arms, learned, law = state.arms, state.learned, likelihood.law
-    theta, step = learned.theta, likelihood.gradient
+    arms, learned, likelihood = state.arms, state.learned, fit.likelihood
+    theta, step = learned.theta, fit.gradient
     if learned.rounds[0] == 0:
         for i in range(theta.shape[0]):
             theta[i] = 0.0
     for _ in range(_MOST_STEPS):
-        squared = _newton_step(likelihood, state)
-        fraction = 1.0 if squared < _LONG_STEP else _affordable(likelihood, state, squared)
+        squared = _newton_step(fit, state)
+        fraction = 1.0 if squared < _LONG_STEP else _affordable(fit, state, squared)
         for i in range(theta.shape[0]):
             theta[i] += fraction * step[i]
         if squared * fraction * fraction < _LAST_STEP:
             break
-    _write_curvature(likelihood, state)
+    _write_curvature(fit, state)
     log_det = invert(state)
     recompute_arms(state)
     for x in range(arms.means.shape[0]):
-        worth = information(law, clear_of_edges(law, arms.means[x], arms.pulls[x]))
-        likelihood.roots[x] = math.sqrt(worth)
+        worth = information(likelihood, clear_of_edges(likelihood, arms.means[x], arms.pulls[x]))
+        fit.roots[x] = math.sqrt(worth)
         arms.seen_widths[x] = worth * arms.squared_widths[x]
         arms.refreshed_widths[x] = arms.seen_widths[x]
-    learned.log_det[0] = log_det + 2.0 * _mixture_excess(likelihood, state)
+    learned.log_det[0] = log_det + 2.0 * _mixture_excess(fit, state)
 
 
 @compiled
-def _newton_step(likelihood: LikelihoodFit, state: LeastSquares) -> float:
+def _newton_step(fit: LikelihoodFit, state: LeastSquares) -> float:
     """Write a step of Newton's method into the place of the gradient; return its squared length.
 
     The factor of the curvature H is left in the scratch space, and the length is in its norm.
     """
-    arms, theta, gradient = state.arms, state.learned.theta, likelihood.gradient
+    arms, theta, gradient = state.arms, state.learned.theta, fit.gradient
     observed = state.scratch.products
     for i in range(theta.shape[0]):
         gradient[i] = -state.regulariser * theta[i]
     for x in range(arms.pulls.shape[0]):
         if arms.pulls[x] > 0.0:
             observed[x] = arms.sums[x] / arms.pulls[x]
-    inner_products(arms.columns, theta, likelihood.predictors)
+    inner_products(arms.columns, theta, fit.predictors)
     whiten_descent(state, observed, gradient)
     squared = 0.0
     for i in range(theta.shape[0]):
@@ -199,16 +201,16 @@ def _newton_step(likelihood: LikelihoodFit, state: LeastSquares) -> float:
 
 
 @compiled
-def _write_curvature(likelihood: LikelihoodFit, state: LeastSquares) -> None:
+def _write_curvature(fit: LikelihoodFit, state: LeastSquares) -> None:
     """Leave the factor of the curvature at theta-hat in the scratch space."""
-    arms, observed, predictors = state.arms, state.scratch.products, likelihood.predictors
+    arms, observed, predictors = state.arms, state.scratch.products, fit.predictors
     inner_products(arms.columns, state.learned.theta, predictors)
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            observed[x] = clear_of_edges(likelihood.law, arms.sums[x] / n, n)
-            predictors[x] = clear_of_edges(likelihood.law, predictors[x], n)
-    whiten_descent(state, observed, likelihood.gradient)
+            observed[x] = clear_of_edges(fit.likelihood, arms.sums[x] / n, n)
+            predictors[x] = clear_of_edges(fit.likelihood, predictors[x], n)
+    whiten_descent(state, observed, fit.gradient)
 
 
 @compiled
@@ -218,8 +220,8 @@ def whiten_descent(state: LeastSquares, means: Array, descent: Array) -> None:
     For rewards with these means, at ``likelihood.predictors``.  ``descent`` comes with what the
     regulariser says.  R is left in the scratch space.
     """
-    arms, likelihood = state.arms, state.arms.observations.likelihood
-    hessian, law = likelihood.hessian, likelihood.law
+    arms, fit = state.arms, state.arms.observations.fit
+    hessian, likelihood = fit.hessian, fit.likelihood
     d = descent.shape[0]
     for i in range(d):
         for j in range(i, d):
@@ -227,8 +229,8 @@ def whiten_descent(state: LeastSquares, means: Array, descent: Array) -> None:
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            mean, v = means[x], likelihood.predictors[x]
-            pull, weight = n * slope(law, mean, v), n * curvature(law, mean, v)
+            mean, v = means[x], fit.predictors[x]
+            pull, weight = n * slope(likelihood, mean, v), n * curvature(likelihood, mean, v)
             for i in range(d):
                 descent[i] -= pull * arms.rewards[x, i]
                 entry = weight * arms.rewards[x, i]
@@ -245,56 +247,56 @@ def _rotate_curvature(state: LeastSquares, means: Array) -> None:
 
     A sum of matrices loses the regulariser beside counts of 10^15; rotations keep it.
     """
-    arms, likelihood, factor = state.arms, state.arms.observations.likelihood, state.scratch.factor
+    arms, fit, factor = state.arms, state.arms.observations.fit, state.scratch.factor
     row, d = state.scratch.direction, state.scratch.factor.shape[0]
     for i in range(d):
         for j in range(i, d):
             factor[i, j] = math.sqrt(state.regulariser) if i == j else 0.0
     for x in range(arms.pulls.shape[0]):
         if arms.pulls[x] > 0.0:
-            weight = arms.pulls[x] * curvature(likelihood.law, means[x], likelihood.predictors[x])
+            weight = arms.pulls[x] * curvature(fit.likelihood, means[x], fit.predictors[x])
             for i in range(d):
                 row[i] = math.sqrt(weight) * arms.rewards[x, i]
             rank_one_update(factor, row)
 
 
 @compiled
-def _slope_after(likelihood: LikelihoodFit, state: LeastSquares, fraction: float) -> float:
+def _slope_after(fit: LikelihoodFit, state: LeastSquares, fraction: float) -> float:
     """Differentiate the cost along the step, after a part of it.
 
     Arms that the step does not move add nothing: the cost itself would drown what one arm gains in
     the rounding errors of another with large counts.
     """
     arms, theta, w = state.arms, state.learned.theta, state.scratch.direction
-    step, moves = likelihood.gradient, state.scratch.products
+    step, moves = fit.gradient, state.scratch.products
     total = 0.0
     for i in range(theta.shape[0]):
         w[i] = theta[i] + fraction * step[i]
         total += state.regulariser * w[i] * step[i]
-    inner_products(arms.columns, w, likelihood.predictors)
+    inner_products(arms.columns, w, fit.predictors)
     inner_products(arms.columns, step, moves)
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
-            mean, v = arms.sums[x] / n, likelihood.predictors[x]
-            total += n * slope(likelihood.law, mean, v) * moves[x]
+            mean, v = arms.sums[x] / n, fit.predictors[x]
+            total += n * slope(fit.likelihood, mean, v) * moves[x]
     return total
 
 
 @compiled
-def _affordable(likelihood: LikelihoodFit, state: LeastSquares, squared: float) -> float:
+def _affordable(fit: LikelihoodFit, state: LeastSquares, squared: float) -> float:
     """Find a part of a long step that does not overshoot.
 
     At its end the cost may rise at most half as fast as it falls at the beginning.
     """
     fraction = 1.0
-    while fraction > _LEAST_FRACTION and _slope_after(likelihood, state, fraction) > 0.5 * squared:
+    while fraction > _LEAST_FRACTION and _slope_after(fit, state, fraction) > 0.5 * squared:
         fraction *= 0.5
     return fraction
 
 
 @compiled
-def _mixture_excess(likelihood: LikelihoodFit, state: LeastSquares) -> float:
+def _mixture_excess(fit: LikelihoodFit, state: LeastSquares) -> float:
     """Find c; of some scales s that are all valid, the one that comes out best."""
     arms, d = state.arms, state.learned.theta.shape[0]
     trace = 0.0
@@ -306,8 +308,8 @@ def _mixture_excess(likelihood: LikelihoodFit, state: LeastSquares) -> float:
         for x in range(arms.pulls.shape[0]):
             if arms.pulls[x] > 0.0:
                 width = math.sqrt(scale * max(arms.squared_widths[x], 0.0))
-                mean = clear_of_edges(likelihood.law, arms.means[x], arms.pulls[x])
-                total += arms.pulls[x] * excess(likelihood.law, mean, width)
+                mean = clear_of_edges(fit.likelihood, arms.means[x], arms.pulls[x])
+                total += arms.pulls[x] * excess(fit.likelihood, mean, width)
         if total >= least:
             break
         least = total

@@ -67,21 +67,21 @@ def likelihood_set(k: int, d: int) -> LikelihoodSet:
 @compiled
 def begin_set(part: LikelihoodSet, estimate: LeastSquares) -> None:
     """Prepare for searches at the present estimate."""
-    likelihood = estimate.arms.observations.likelihood
+    fit = estimate.arms.observations.fit
     for x in range(part.rewards.shape[0]):
-        part.rewards[x] = reward_of(likelihood, estimate.arms.means[x])
+        part.rewards[x] = reward_of(fit, estimate.arms.means[x])
 
 
 @compiled
 def highest_predictor(
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     part: LikelihoodSet,
     estimate: LeastSquares,
     arm: int,
     radius: float,
 ) -> float:
     """Find the largest <x, nu> for one arm x, after :func:`begin_set`."""
-    if likelihood is not None:
+    if fit is not None:
         return _highest_by_search(part, estimate, arm, radius)
     beta = 2.0 * radius * noise_variance(estimate)
     optimism = math.sqrt(beta * max(estimate.arms.squared_widths[arm], 0.0))
@@ -91,12 +91,12 @@ def highest_predictor(
 
 @compiled
 def loss_at(
-    likelihood: LikelihoodFit | None, part: LikelihoodSet, estimate: LeastSquares, shift: Array
+    fit: LikelihoodFit | None, part: LikelihoodSet, estimate: LeastSquares, shift: Array
 ) -> float:
     """L at theta-hat + shift."""
     arms, squared = estimate.arms, inner_product(shift, shift, shift.shape[0])
     inner_products(arms.columns, shift, part.predictors)
-    if likelihood is not None:
+    if fit is not None:
         return _along(part, estimate, squared, 1.0)[0]
     total = 0.5 * estimate.regulariser * squared
     for x in range(part.predictors.shape[0]):
@@ -109,15 +109,15 @@ def _along(
     part: LikelihoodSet, estimate: LeastSquares, squared: float, s: float
 ) -> tuple[float, float]:
     """Compute L at theta-hat + s shift, and its derivative in s."""
-    arms, law = estimate.arms, estimate.arms.observations.likelihood.law
+    arms, likelihood = estimate.arms, estimate.arms.observations.fit.likelihood
     fall = 0.5 * estimate.regulariser * s * s * squared
     growth = estimate.regulariser * s * squared
     for x in range(arms.pulls.shape[0]):
         n = arms.pulls[x]
         if n > 0.0:
             u, step = arms.means[x], part.predictors[x]
-            fall += n * divergence(law, u, s * step)
-            growth += n * step * slope(law, part.rewards[x], u + s * step)
+            fall += n * divergence(likelihood, u, s * step)
+            growth += n * step * slope(likelihood, part.rewards[x], u + s * step)
     return fall, growth
 
 

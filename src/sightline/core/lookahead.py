@@ -45,7 +45,7 @@ def foreseen(estimate: LeastSquares) -> Foreseen:
     widths = np.zeros_like(arms.squared_widths)
     seen = arms.observations
     # a fit to the likelihood needs the data themselves
-    fitted = seen.likelihood is not None and seen.stream is None
+    fitted = seen.fit is not None and seen.stream is None
     shared = arms.seen_widths is arms.squared_widths
     return Foreseen(
         estimate._replace(
@@ -79,7 +79,7 @@ def foresee(view: LeastSquares, arm: int, count: float) -> None:
     """Change a view as if an arm had been played ``count`` times more: O(p (k d + d^2))."""
     seen = view.arms.observations
     if seen.are_rewards:
-        _foresee_reward(seen.stream, seen.likelihood, view, arm, count)
+        _foresee_reward(seen.stream, seen.fit, view, arm, count)
     else:
         _foresee_rows(seen.several, view, arm, count)
 
@@ -109,7 +109,7 @@ def foresee_gram(view: LeastSquares, factor: Array, gram: Array, worth: float = 
             inverse[i, j] = w[j]
     for x in range(arms.squared_widths.shape[0]):
         arms.squared_widths[x] = multiply(inverse, arms.rewards[x], w, 0.0)
-    note_information(arms.observations.likelihood, view, 0, arms.squared_widths.shape[0])
+    note_information(arms.observations.fit, view, 0, arms.squared_widths.shape[0])
 
 
 @compiled
@@ -133,17 +133,17 @@ def _shrink(view: LeastSquares, row: Array, count: float) -> float:
 @compiled
 def _foresee_reward(
     stream: StreamData | None,
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     view: LeastSquares,
     arm: int,
     count: float,
 ) -> None:
     """Foresee rewards; clicks and counts as what they tell near theta-hat."""
     arms = view.arms
-    if likelihood is None:
+    if fit is None:
         _shrink(view, arms.rewards[arm], count)
         return
-    roots = likelihood.roots
+    roots = fit.roots
     worth = roots[arm] * roots[arm]
     _shrink(view, arms.rewards[arm], count * worth)
     for x in range(arms.seen_widths.shape[0]):

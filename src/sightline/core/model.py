@@ -6,7 +6,7 @@
 | Y, what playing it shows        | ``observations``  | (k, p, d) |
 | sigma                           | ``noise_std``     | number    |
 | rho_x, where Y_x = rho_x x      | ``weights``       | (k,)      |
-| law of a reward given <x, theta> | ``law``          |           |
+| law of a reward given <x, theta> | ``likelihood``          |           |
 
 Playing arm x shows the outcome Y_x theta + sigma xi, with p entries of independent noise xi of
 unit scale.  In a bandit the outcome is the reward: Y is X, the same memory.  With noise sigma_x
@@ -98,8 +98,8 @@ class Model:
     stream : int
         Where the arms of the table are replaced in every round, how many there are at most; else
         0.  See :func:`stream_model`.
-    law : named tuple, optional
-        Law of a reward given <x, theta>; None for <x, theta> and noise.
+    likelihood : named tuple, optional
+        Likelihood of a reward given <x, theta>; None for <x, theta> and noise.
     noise_known : bool
         Whether sigma is known.  If not, ``noise_std`` is a guess: outcomes are still in units of
         the noise of their arm, relative to one another, and must tell the common level.
@@ -114,7 +114,7 @@ class Model:
     weights: Array | None
     contexts: Contexts | None = None
     stream: int = 0
-    law: Any = None
+    likelihood: Any = None
     noise_known: bool = True
     intercept: bool = False
 
@@ -127,7 +127,7 @@ class Model:
     def plain(self) -> bool:
         """Whether it is a bandit with fixed arms, noise and one known level: every policy's."""
         fixed = self.contexts is None and not self.stream
-        return fixed and self.law is None and self.noise_known and self.shows_rewards
+        return fixed and self.likelihood is None and self.noise_known and self.shows_rewards
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what shares the memory of the rewards: another process must share it, too."""
@@ -177,7 +177,7 @@ class Model:
 
     def needs_noise(self, policy: str) -> None:
         """Say that a policy cannot learn from clicks or counts, where rewards are such."""
-        if self.law is not None:
+        if self.likelihood is not None:
             raise ValueError(
                 f"{policy} needs rewards that are <x, theta> and noise; those of this problem "
                 "are clicks or counts"
@@ -258,7 +258,9 @@ def check_signal(rows: Array, prior: float, what: str) -> None:
         )
 
 
-def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0, law: Any = None) -> Model:
+def bandit_model(
+    actions: ArrayLike, noise_std: float | ArrayLike = 1.0, likelihood: Any = None
+) -> Model:
     """Model of a bandit: the outcome is the reward, in units of the noise of its arm.
 
     Parameters
@@ -267,13 +269,13 @@ def bandit_model(actions: ArrayLike, noise_std: float | ArrayLike = 1.0, law: An
         One arm per row.
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, or of those of each arm; between 1e-70 and 1e70.
-    law : named tuple, optional
-        Law of the rewards, in place of noise.
+    likelihood : named tuple, optional
+        Likelihood of the rewards, in place of noise.
     """
     rewards = action_set(actions)
     k = len(rewards)
-    if law is not None:
-        return Model(rewards, rewards[:, None, :], 1.0, np.ones(k), law=law)
+    if likelihood is not None:
+        return Model(rewards, rewards[:, None, :], 1.0, np.ones(k), likelihood=likelihood)
     levels = valid_noise_std(noise_std, k)
     sigma = common_noise(levels)
     if isinstance(levels, float):
@@ -345,7 +347,7 @@ def _is_regular(rows: Any) -> bool:
     return True
 
 
-def stream_model(most: int, d: int, noise_std: float = 1.0, law: Any = None) -> Model:
+def stream_model(most: int, d: int, noise_std: float = 1.0, likelihood: Any = None) -> Model:
     """Model of arms that are new in every round, at most so many at once.
 
     The table has space for them, and one row more: an outcome that is told when other arms have
@@ -359,9 +361,11 @@ def stream_model(most: int, d: int, noise_std: float = 1.0, law: Any = None) -> 
         Dimension of the features.
     noise_std : float
         Sub-Gaussian parameter of the rewards.
-    law : named tuple, optional
-        Law of the rewards, in place of noise.
+    likelihood : named tuple, optional
+        Likelihood of the rewards, in place of noise.
     """
     rewards = np.zeros((most + 1, d))
-    sigma = scale("noise_std", noise_std) if law is None else 1.0
-    return Model(rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=most, law=law)
+    sigma = scale("noise_std", noise_std) if likelihood is None else 1.0
+    return Model(
+        rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=most, likelihood=likelihood
+    )

@@ -104,7 +104,7 @@ def exercise(policy: Policy) -> None:
     levels = [problem.noise_std, None] if policy.supports.unknown_noise else [problem.noise_std]
     for noise_std, is_served in itertools.product(levels, (False, True)):
         session = Session(problem.actions, policy, noise_std)
-        session._live.states_laws = is_served
+        session._live.states_probabilities = is_served
         decision = session.ask()
         session.tell(decision.id, 0.0)
     with contextlib.suppress(ValueError):  # of policies that keep no sums

@@ -10,7 +10,7 @@ state:
 - ``decided(state, clock, arm)``, optional, is told of an arm that was handed out while its outcome
   is still open,
 - ``dropped(state, clock, arm)``, optional, is told that this outcome will never come,
-- ``law(state, clock, offer, rng, probabilities)``, for a policy that randomises, writes the
+- ``probabilities(state, clock, offer, rng, out)``, for a policy that randomises, writes the
   probability of every arm,
 - ``at_stake(state, clock, offer)``, optional, says what stopping now is expected to lose per round,
   and what knowing more costs,
@@ -67,7 +67,7 @@ from sightline.jit import compiled, compiled_apart, generic, parts_of
 from sightline.validation import flag, instance
 
 __all__ = [
-    "LAW_DRAWS",
+    "PROBABILITY_DRAWS",
     "Choice",
     "Evidence",
     "Policy",
@@ -87,7 +87,6 @@ __all__ = [
     "decided",
     "dropped",
     "inspect",
-    "law",
     "learn",
     "put_all_on",
     "readapt",
@@ -101,6 +100,7 @@ __all__ = [
     "started",
     "update",
     "withhold_all",
+    "write_probabilities",
 ]
 
 
@@ -161,7 +161,7 @@ class Supports:
         Each arm has a noise level of its own; the policy learns from ``model.observations``, in
         units of the noise of the arm.
     likelihoods : bool
-        Rewards are clicks or counts; the policy learns by the likelihood ``model.law``.
+        Rewards are clicks or counts; the policy learns by the likelihood ``model.likelihood``.
     unknown_noise : bool
         The model does not know the noise level; the policy learns it from the outcomes.
     delays : bool
@@ -303,14 +303,14 @@ def dropped(state: State, clock: Clock, arm: int) -> None:
 
 @compiled
 def put_all_on(arm: int, probabilities: NDArray[np.float64]) -> None:
-    """Write the law of a choice without chance."""
+    """Put all probability on one arm."""
     for x in range(probabilities.shape[0]):
         probabilities[x] = 1.0 if x == arm else 0.0
 
 
 @compiled
 def spread(mixture: Mixture, probabilities: NDArray[np.float64]) -> None:
-    """Write the law of a draw from two arms, which may be one."""
+    """Write the probabilities of a draw from two arms, which may be the same."""
     put_all_on(mixture.first, probabilities)
     probabilities[mixture.first] -= mixture.probability
     probabilities[mixture.second] += mixture.probability
@@ -318,7 +318,7 @@ def spread(mixture: Mixture, probabilities: NDArray[np.float64]) -> None:
 
 @generic
 @compiled
-def law(
+def write_probabilities(
     state: State,
     clock: Clock,
     offer: Any,
@@ -393,7 +393,7 @@ def check_supports(policy: Policy, model: Model, *, delays: bool = False) -> Non
     beyond_plain = {
         "streams": (model.stream, "arms that come again; this problem has new ones in every round"),
         "likelihoods": (
-            model.law is not None,
+            model.likelihood is not None,
             "rewards that are <x, theta> and noise; those of this problem are clicks or counts",
         ),
         "contexts": (
@@ -461,7 +461,7 @@ _CONTRACT: dict[str, Any] = {
     "inspect": inspect,
     "decided": decided,
     "dropped": dropped,
-    "law": law,
+    "probabilities": write_probabilities,
     "at_stake": at_stake,
     "best_of": best_of,
     "show": show,
@@ -476,7 +476,7 @@ def register_policy(
     inspect: Callable[..., Evidence] | None = None,
     decided: Callable[..., None] | None = None,
     dropped: Callable[..., None] | None = None,
-    law: Callable[..., None] | None = None,
+    probabilities: Callable[..., None] | None = None,
     at_stake: Callable[..., tuple[float, float]] | None = None,
     best_of: Callable[..., int] | None = None,
     show: Callable[..., None] | None = None,
@@ -498,8 +498,8 @@ def register_policy(
         ``decided(state, clock, arm)`` takes note of an arm whose outcome is still open.
     dropped : callable, optional
         ``dropped(state, clock, arm)`` takes note that this outcome will never come.
-    law : callable, optional
-        ``law(state, clock, offer, rng, probabilities)`` writes the probability of every arm; for a
+    probabilities : callable, optional
+        ``probabilities(state, clock, offer, rng, out)`` writes the probability of every arm; for a
         policy that randomises, where a session is to give every option a least probability.
     at_stake : callable, optional
         ``at_stake(state, clock, offer)`` returns the expected loss per round of stopping now, and
@@ -517,7 +517,7 @@ def register_policy(
         "inspect": inspect,
         "decided": decided,
         "dropped": dropped,
-        "law": law,
+        "probabilities": probabilities,
         "at_stake": at_stake,
         "best_of": best_of,
         "show": show,
@@ -646,7 +646,7 @@ def report_commitment(state: StateWithAlternatives, clock: Clock, offer: Any) ->
 Array = NDArray[np.float64]
 
 #: Draws behind a probability: its standard error is at most 1 / (2 sqrt(4096)) = 0.008.
-LAW_DRAWS = 4096
+PROBABILITY_DRAWS = 4096
 
 
 @compiled

@@ -60,7 +60,7 @@ from sightline.core.posterior.cells import (
 from sightline.core.posterior.gains import (
     bayesian_gains,
     bayesian_gaps,
-    law_variance,
+    likelihood_variance,
     mutual_information,
     row_variance,
     variance,
@@ -183,8 +183,8 @@ class BayesianIDS(Policy):
 
     def _gain(self, model: Model, posterior: Posterior, c: int) -> Any:
         """Information gain, with its workspace."""
-        if model.law is not None:
-            return law_variance(model.law, len(model.rewards), c)
+        if model.likelihood is not None:
+            return likelihood_variance(model.likelihood, len(model.rewards), c)
         if model.weights is None:
             return row_variance(model.observations, posterior.factor)
         if self.information == "variance":
@@ -265,7 +265,7 @@ def inspect_bayesian(state: BayesianState, clock: Clock, offer: ActionSet) -> Ev
 
 
 @compiled
-def law_bayesian(
+def bayesian_ids_probabilities(
     state: BayesianState,
     clock: Clock,
     offer: ActionSet,
@@ -287,6 +287,6 @@ register_policy(
     choose=choose_bayesian,
     update=update_bayesian,
     inspect=inspect_bayesian,
-    law=law_bayesian,
+    probabilities=bayesian_ids_probabilities,
     show=show_bayesian,
 )

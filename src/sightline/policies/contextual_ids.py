@@ -212,7 +212,7 @@ def _value_gaps_by_context(state: ContextIDSState, beta: float) -> None:
 
 
 @compiled
-def law_in_context(
+def contextual_ids_probabilities(
     state: ContextIDSState,
     clock: Clock,
     offer: ActionSet,
@@ -244,7 +244,7 @@ register_policy(
     choose=choose_in_context,
     update=learn,
     inspect=inspect_contexts,
-    law=law_in_context,
+    probabilities=contextual_ids_probabilities,
     best_of=best_on_offer,
     show=show_contexts,
 )

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered
-from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import LogDet, global_beta, valid_regulariser
 from sightline.core.estimate import LeastSquares, reward_of
@@ -67,7 +67,7 @@ class GLMUCBState(NamedTuple):
     design: LeastSquares  # which has V, as if rewards were normal
     width: Width
     confidence: Any  # for reports only
-    alternatives: HalfSpaces | LawHalfSpaces  # for reports only
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class GLMUCB(Policy):
     def start(self, model: Model) -> GLMUCBState:
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self._rule())
-        alike = dataclasses.replace(model, law=None)
+        alike = dataclasses.replace(model, likelihood=None)
         return GLMUCBState(
             estimate=estimate,
             design=least_squares(alike, estimate.regulariser),
@@ -127,28 +127,28 @@ class GLMUCB(Policy):
         """rho, with the numbers of one problem."""
         d = estimate.arms.rewards.shape[1]
         sigma, ratio = model.noise_std, 1.0
-        if model.law is not None:
+        if model.likelihood is not None:
             # features of a stream are not known beforehand: their norm is taken to be 1 at most
             lengths = np.sqrt((model.rewards**2).sum(axis=1))
-            sigma, ratio = _worst(model.law, self.norm_bound * (lengths.max() or 1.0))
+            sigma, ratio = _worst(model.likelihood, self.norm_bound * (lengths.max() or 1.0))
         if self.width == "asymptotic":
             return Width(sigma, ratio)
-        if model.law is not None and kind_of(model.law) in (Kind.POISSON, Kind.OWN):
+        if model.likelihood is not None and kind_of(model.likelihood) in (Kind.POISSON, Kind.OWN):
             raise ValueError('width="proven" needs rewards that are bounded or normal, not counts')
-        if model.law is not None:
+        if model.likelihood is not None:
             sigma = _HALF_RANGE
         return Width(sigma, ratio, self._rule().build(d, sigma, estimate.regulariser))
 
 
-def _worst(law: Any, reach: float) -> tuple[float, float]:
+def _worst(likelihood: Any, reach: float) -> tuple[float, float]:
     """Return sigma_max, and k_mu / c_mu, over predictors up to a size."""
     least, most = -reach, reach
-    low, high = limits_of(law)
+    low, high = limits_of(likelihood)
     if math.isfinite(low):
-        least, most = low + law.edge, high - law.edge
+        least, most = low + likelihood.edge, high - likelihood.edge
     predictors = np.linspace(least, most, 401)
-    slopes = [callable_for(mean_slope, law)(law, u) for u in predictors]
-    variances = [callable_for(variance_of, law)(law, u) for u in predictors]
+    slopes = [callable_for(mean_slope, likelihood)(likelihood, u) for u in predictors]
+    variances = [callable_for(variance_of, likelihood)(likelihood, u) for u in predictors]
     return math.sqrt(max(variances)), max(slopes) / min(slopes)
 
 
@@ -168,10 +168,10 @@ def choose_glm_ucb(
     """Largest upper bound on the mean reward."""
     arms, widths = state.estimate.arms, state.design.arms.squared_widths
     bounds = state.estimate.scratch.products
-    likelihood = arms.observations.likelihood
+    fit = arms.observations.fit
     rho = _rho(state.width, state.width.confidence, state.design, log_round(clock))
     for x in range(bounds.shape[0]):
-        bounds[x] = reward_of(likelihood, arms.means[x]) + rho * math.sqrt(max(widths[x], 0.0))
+        bounds[x] = reward_of(fit, arms.means[x]) + rho * math.sqrt(max(widths[x], 0.0))
     return Choice(first_largest_offered(offer, bounds), 1.0, clock)
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import number_offered, withhold
-from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import ConfidenceRule, LogDet, valid_regulariser, valid_rule
 from sightline.core.estimate import LeastSquares
@@ -62,7 +62,7 @@ class RidgeGreedyState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any  # for reports only
-    alternatives: HalfSpaces | LawHalfSpaces  # for reports only
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
     epsilon: float
     falls: bool
     probabilities: Array  # scratch (k,)
@@ -143,7 +143,7 @@ def choose_greedy(
 
 
 @compiled
-def law_greedy(
+def greedy_probabilities(
     state: RidgeGreedyState,
     clock: Clock,
     offer: Any,
@@ -175,5 +175,9 @@ def _allocate(state: RidgeGreedyState, clock: Clock, offer: Any) -> None:
 
 
 register_policy(
-    RidgeGreedyState, choose=choose_greedy, update=learn, inspect=report, law=law_greedy
+    RidgeGreedyState,
+    choose=choose_greedy,
+    update=learn,
+    inspect=report,
+    probabilities=greedy_probabilities,
 )

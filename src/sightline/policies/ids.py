@@ -48,7 +48,7 @@ from sightline.core.action_set import ActionSet, first_largest_offered, withhold
 from sightline.core.alternatives import (
     Comparison,
     HalfSpaces,
-    LawHalfSpaces,
+    LikelihoodHalfSpaces,
     compare,
     half_spaces_for,
     restrict_alternatives,
@@ -155,7 +155,7 @@ class IDS(Policy):
         In a problem with contexts, whether the information ratio is that of all contexts together
         or that of the present one (:mod:`sightline.policies.contextual_ids`).  On a stream, past
         sets of arms stand for those to come.
-    context_law : {"known", "estimated"}
+    context_probabilities : {"known", "estimated"}
         How often each context comes: as the problem says, or as counted.
     exploitation : {"discard", "keep"}
         What becomes of the data of exploitation rounds: discarded as in Algorithm 1, or kept, which
@@ -170,7 +170,7 @@ class IDS(Policy):
     regulariser: float | str = 1.0
     parameter_set: Polytope | None = None
     contexts: str = "contextual"
-    context_law: str = "known"
+    context_probabilities: str = "known"
     exploitation: str = "discard"
 
     @property
@@ -196,7 +196,7 @@ class IDS(Policy):
         learning_rate_rule(self.learning_rate, 2)
         valid_regulariser(self.regulariser, self.confidence)
         one_of("contexts", self.contexts, RATIO_OF)
-        one_of("context_law", self.context_law, ("known", "estimated"))
+        one_of("context_probabilities", self.context_probabilities, ("known", "estimated"))
         one_of("exploitation", self.exploitation, _EXPLOITATION)
         if not isinstance(self.parameter_set, Polytope | None):
             raise ValueError(
@@ -222,7 +222,7 @@ class IDS(Policy):
 
     def start(self, model: Model) -> Any:
         """State before any data: an IDSState, or a ContextIDSState."""
-        if model.law is not None and model.contexts is not None:
+        if model.likelihood is not None and model.contexts is not None:
             model.needs_fixed_arms("IDS with clicks or counts")
         if model.stream and self.contexts == "contextual":
             model = model.with_reservoir(SETS_KEPT)
@@ -246,7 +246,9 @@ class IDS(Policy):
             return state
         if self.contexts == "contextual":
             self._check_contextual()
-        return in_contexts(state, model, self.contexts, estimated=self.context_law == "estimated")
+        return in_contexts(
+            state, model, self.contexts, estimated=self.context_probabilities == "estimated"
+        )
 
     def _gaps(self, model: Model) -> str:
         """Name of the gap estimates."""
@@ -263,7 +265,9 @@ class IDS(Policy):
                     f"got {getattr(self, option)!r}; conditional IDS takes others"
                 )
 
-    def _alternatives(self, estimate: LeastSquares) -> HalfSpaces | LawHalfSpaces | Projections:
+    def _alternatives(
+        self, estimate: LeastSquares
+    ) -> HalfSpaces | LikelihoodHalfSpaces | Projections:
         """Alternatives that the gain weighs, in M."""
         k, d = estimate.arms.rewards.shape
         cells = INFORMATION[self.information].cells
@@ -280,7 +284,7 @@ class IDSState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: HalfSpaces | LawHalfSpaces | Projections
+    alternatives: HalfSpaces | LikelihoodHalfSpaces | Projections
     gap_rule: Any  # of a class in gaps.py, or one that was registered
     learning_rate: LearningRate
     gain_rule: Any  # of a class in gains.py, or one that was registered
@@ -360,7 +364,7 @@ def update_ids(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
 
 
 @compiled
-def law_ids(
+def ids_probabilities(
     state: IDSState,
     clock: Clock,
     offer: ActionSet,
@@ -381,6 +385,6 @@ register_policy(
     choose=choose_ids,
     update=update_ids,
     inspect=report_commitment,
-    law=law_ids,
+    probabilities=ids_probabilities,
     best_of=best_on_offer,
 )

@@ -166,7 +166,7 @@ def choose_lin_med(
 
 
 @compiled
-def law_lin_med(
+def lin_med_probabilities(
     state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
@@ -229,4 +229,10 @@ def _renew_design(state: LinMEDState) -> None:
         optimal_design(state.design, state.estimate.arms.rewards, state.scales, DESIGN_TOLERANCE)
 
 
-register_policy(LinMEDState, choose=choose_lin_med, update=learn, inspect=report, law=law_lin_med)
+register_policy(
+    LinMEDState,
+    choose=choose_lin_med,
+    update=learn,
+    inspect=report,
+    probabilities=lin_med_probabilities,
+)

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import (
     ConfidenceRule,
@@ -63,7 +63,7 @@ class LinUCBState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: HalfSpaces | LawHalfSpaces  # for reports only
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
 
 
 class RareState(NamedTuple):

@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered, is_offered
-from sightline.core.alternatives import HalfSpaces, LawHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import (
     ConfidenceRule,
@@ -86,7 +86,7 @@ class OFUGLBState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any  # of the radius, or for reports only
-    alternatives: HalfSpaces | LawHalfSpaces  # for reports only
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
     published: PublishedRadius | None  # else the radius is beta/2 of the confidence rule
     search: LikelihoodSet
     bounds: Array  # (k,): scratch
@@ -164,13 +164,13 @@ def _published_radius(rule: PublishedRadius, state: OFUGLBState, log_t: float) -
     estimate, search = state.estimate, state.search
     theta, d = estimate.learned.theta, estimate.learned.theta.shape[0]
     arms, bound = estimate.arms, rule.norm_bound
-    likelihood = arms.observations.likelihood
+    fit = arms.observations.fit
     steepest = 0.0
     for x in range(arms.pulls.shape[0]):
         n, length = arms.pulls[x], rule.lengths[x]
         if n > 0.0:  # the cost is convex: it is steepest at an end
-            low = _slope(likelihood, estimate, arms.sums[x] / n, -bound * length)
-            high = _slope(likelihood, estimate, arms.sums[x] / n, bound * length)
+            low = _slope(fit, estimate, arms.sums[x] / n, -bound * length)
+            high = _slope(fit, estimate, arms.sums[x] / n, bound * length)
             steepest += n * length * max(abs(low), abs(high))
     u = max(log_t, _LOG_2)
     radius: float = u + math.log(u) + d * math.log(max(math.e, 2.0 * math.e * bound * steepest / d))
@@ -182,16 +182,16 @@ def _published_radius(rule: PublishedRadius, state: OFUGLBState, log_t: float) -
     ball = bound * bound - part * part * length * length
     radius += 0.5 * estimate.regulariser / noise_variance(estimate) * max(ball, 0.0)
     if part < 1.0:
-        radius += loss_at(likelihood, search, estimate, search.shift)
+        radius += loss_at(fit, search, estimate, search.shift)
     return radius
 
 
 @compiled
-def _slope(likelihood: LikelihoodFit | None, estimate: LeastSquares, m: float, v: float) -> float:
+def _slope(fit: LikelihoodFit | None, estimate: LeastSquares, m: float, v: float) -> float:
     """Differentiate the cost of a reward in v."""
-    if likelihood is None:
+    if fit is None:
         return (v - m) / noise_variance(estimate)
-    derivative: float = slope(likelihood.law, m, v)
+    derivative: float = slope(fit.likelihood, m, v)
     return derivative
 
 
@@ -199,12 +199,12 @@ def _slope(likelihood: LikelihoodFit | None, estimate: LeastSquares, m: float, v
 def choose_ofuglb(state: OFUGLBState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
     """Arm whose <x, theta> can be largest, and so its mean reward."""
     estimate, bounds = state.estimate, state.bounds
-    likelihood = estimate.arms.observations.likelihood
+    fit = estimate.arms.observations.fit
     begin_set(state.search, estimate)
     radius = _radius(state.published, state, log_round(clock))
     for x in range(bounds.shape[0]):
         if is_offered(offer, x):
-            bounds[x] = highest_predictor(likelihood, state.search, estimate, x, radius)
+            bounds[x] = highest_predictor(fit, state.search, estimate, x, radius)
     return Choice(first_largest_offered(offer, bounds), 1.0, clock)
 
 

@@ -177,7 +177,7 @@ class SOLID(Policy):
             frequencies=context_distribution(contexts, estimated=True),
             steps=steps,
             pair=_saddle_point(estimate.arms.observations.rows, alternatives, steps),
-            law=np.zeros(len(actions)),
+            probabilities=np.zeros(len(actions)),
         )
 
     def _steps(self, actions: Array, noise_std: float) -> Steps:
@@ -256,7 +256,7 @@ class SOLIDState(NamedTuple):
     frequencies: ContextDistribution
     steps: Steps
     pair: SaddlePoint
-    law: Array  # scratch (k,)
+    probabilities: Array  # scratch (k,)
 
 
 def _saddle_point(rows: Array, alternatives: Any, steps: Steps) -> SaddlePoint:
@@ -301,12 +301,12 @@ def choose_solid(state: SOLIDState, clock: Clock, offer: Any, rng: np.random.Gen
     note_action_set(state.frequencies, offer, state.estimate, rng)
     if not _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
         return Choice(best_on_offer(state, clock, offer), 1.0, clock)
-    _write_law(state, offer, state.law)
-    return choose_among(state.law, clock, rng)
+    _write_probabilities(state, offer, state.probabilities)
+    return choose_among(state.probabilities, clock, rng)
 
 
 @compiled
-def _write_law(state: SOLIDState, offer: Any, probabilities: Array) -> None:
+def _write_probabilities(state: SOLIDState, offer: Any, probabilities: Array) -> None:
     """Write w, of the arms on offer."""
     for x in range(probabilities.shape[0]):
         probabilities[x] = state.pair.weights[x]
@@ -314,7 +314,7 @@ def _write_law(state: SOLIDState, offer: Any, probabilities: Array) -> None:
 
 
 @compiled
-def law_solid(
+def solid_probabilities(
     state: SOLIDState,
     clock: Clock,
     offer: Any,
@@ -323,7 +323,7 @@ def law_solid(
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     if _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
-        _write_law(state, offer, probabilities)
+        _write_probabilities(state, offer, probabilities)
     else:
         put_all_on(best_on_offer(state, clock, offer), probabilities)
 
@@ -415,5 +415,5 @@ register_policy(
     choose=choose_solid,
     update=update_solid,
     inspect=report_commitment,
-    law=law_solid,
+    probabilities=solid_probabilities,
 )

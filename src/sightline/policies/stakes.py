@@ -78,7 +78,7 @@ from numpy.typing import NDArray
 from sightline.core.action_set import ActionSet, first_largest_offered, is_offered
 from sightline.core.alternatives import (
     Comparison,
-    LawHalfSpaces,
+    LikelihoodHalfSpaces,
     context_of_arm,
     half_spaces_for,
     rival_of,
@@ -209,7 +209,7 @@ class Stakes(Policy):
         learned in any case if the problem does not say it, as with ``Gaussian(std=None)``.
     randomised : bool
         Whether to draw, with known probabilities; else the deterministic form.
-    context_law : {"known", "estimated"}
+    context_probabilities : {"known", "estimated"}
         How often each context comes, if there are any: as the problem says, or as counted.
     """
 
@@ -217,7 +217,7 @@ class Stakes(Policy):
     guard: float = 0.5
     noise: str = "given"
     randomised: bool = True
-    context_law: str = "known"
+    context_probabilities: str = "known"
 
     def __post_init__(self) -> None:
         none_if_unknown(self, "norm_bound")
@@ -226,7 +226,7 @@ class Stakes(Policy):
         number("guard", self.guard, at_least=0, at_most=1)
         one_of("noise", self.noise, _NOISE)
         flag("randomised", self.randomised)
-        one_of("context_law", self.context_law, ("known", "estimated"))
+        one_of("context_probabilities", self.context_probabilities, ("known", "estimated"))
 
     @property
     def commits(self) -> bool:
@@ -276,21 +276,23 @@ class Stakes(Policy):
             )
         estimate, confidence = self._begin(model, known)
         k, d = estimate.arms.rewards.shape
-        law = context_distribution(contexts, self.context_law == "estimated")
+        distribution = context_distribution(contexts, self.context_probabilities == "estimated")
         if model.stream:
-            law = sample_of_sets(model)
-        by_law = [_by_law(estimate) if contexts is None else None for _ in range(2)]
-        now = losses(k, d, contexts, law, by_law[0])
+            distribution = sample_of_sets(model)
+        by_likelihood = [_by_likelihood(estimate) if contexts is None else None for _ in range(2)]
+        now = losses(k, d, contexts, distribution, by_likelihood[0])
         return StakesState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=now.alternatives if by_law[0] is None else half_spaces_for(estimate),
+            alternatives=now.alternatives
+            if by_likelihood[0] is None
+            else half_spaces_for(estimate),
             guard=float(self.guard),
             due=nothing_scheduled() if self.randomised else None,
             open_decisions=_no_open_decisions(estimate, bool(model.stream)),
             now=now,
             expected=foreseen(estimate),
-            lookahead=losses(k, d, contexts, law, by_law[1]),
+            lookahead=losses(k, d, contexts, distribution, by_likelihood[1]),
             later=foreseen(estimate),
             chain=marginal(0 if contexts is None else len(contexts)),
         )
@@ -302,7 +304,7 @@ class Stakes(Policy):
         if bound is None:
             noise = None if known else weak_guess(sigma)
             return begin(model, "matched", free, noise=noise)
-        if model.law is not None:  # theta is in log odds, of which no bound is known
+        if model.likelihood is not None:  # theta is in log odds, of which no bound is known
             return begin(model, bound**-2, free)
         if known:
             return begin(model, (sigma / bound) ** 2, LogDet(norm_bound=bound))
@@ -312,10 +314,10 @@ class Stakes(Policy):
         return begin(model, (_WIDENING * sigma / bound) ** 2, free, noise=noise)
 
 
-def _by_law(estimate: LeastSquares) -> LawHalfSpaces | None:
+def _by_likelihood(estimate: LeastSquares) -> LikelihoodHalfSpaces | None:
     """Alternatives by likelihood, if rewards have a law; only those that decide are refined."""
     found = half_spaces_for(estimate, far=_DECISIVE, near=0.0)
-    return found if isinstance(found, LawHalfSpaces) else None
+    return found if isinstance(found, LikelihoodHalfSpaces) else None
 
 
 # State
@@ -708,13 +710,13 @@ def _add_square(gram: NDArray[np.float64], row: NDArray[np.float64], sign: float
 def count_open(decisions: OpenDecisions, estimate: LeastSquares, view: LeastSquares) -> None:
     """Make a view as sure as the estimate will be once all open outcomes have come."""
     seen = estimate.arms.observations
-    _count_open(seen.stream, seen.likelihood, decisions, estimate, view)
+    _count_open(seen.stream, seen.fit, decisions, estimate, view)
 
 
 @compiled
 def _count_open(
     stream: StreamData | None,
-    likelihood: LikelihoodFit | None,
+    fit: LikelihoodFit | None,
     decisions: OpenDecisions,
     estimate: LeastSquares,
     view: LeastSquares,
@@ -722,7 +724,7 @@ def _count_open(
     if stream is not None:
         begin_now(view, estimate)
         if decisions.total[0] > 0:
-            worth = _mean_information(likelihood, estimate)
+            worth = _mean_information(fit, estimate)
             foresee_gram(view, stream.factor, decisions.gram, worth)
         return
     update_seen_widths(estimate)
@@ -733,15 +735,15 @@ def _count_open(
 
 
 @compiled
-def _mean_information(likelihood: LikelihoodFit | None, estimate: LeastSquares) -> float:
+def _mean_information(fit: LikelihoodFit | None, estimate: LeastSquares) -> float:
     """Information of an open outcome of a stream: that at the mean predictor of the arms shown."""
-    if likelihood is None:
+    if fit is None:
         return 1.0
     means = estimate.arms.means
     total = 0.0
     for x in range(means.shape[0]):
         total += means[x]
-    return information(likelihood.law, total / means.shape[0])
+    return information(fit.likelihood, total / means.shape[0])
 
 
 # Inspect, and action probabilities
@@ -796,7 +798,7 @@ register_policy(
     inspect=inspect_stakes,
     decided=open_stakes,
     dropped=drop_stakes,
-    law=stakes_probabilities,
+    probabilities=stakes_probabilities,
     at_stake=stakes_at_stake,
     best_of=best_on_offer,
     show=show_stakes,

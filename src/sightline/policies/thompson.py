@@ -53,7 +53,7 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.jit import compiled
 from sightline.policies.base import (
-    LAW_DRAWS,
+    PROBABILITY_DRAWS,
     Choice,
     Evidence,
     Policy,
@@ -219,7 +219,7 @@ def inspect_thompson(state: ThompsonState, clock: Clock, offer: Any) -> Evidence
 
 
 @compiled
-def law_thompson(
+def thompson_probabilities(
     state: ThompsonState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
 ) -> None:
     """Write the shares of the arms in many draws, with a standard error of at most 0.008.
@@ -227,7 +227,7 @@ def law_thompson(
     Every arm on offer has at least half a draw: an arm that was played is not impossible.
     """
     withhold_all(probabilities)
-    for _ in range(LAW_DRAWS):
+    for _ in range(PROBABILITY_DRAWS):
         probabilities[choose_thompson(state, clock, offer, rng).arm] += 1.0
     share_draws(offer, probabilities)
 
@@ -243,6 +243,6 @@ register_policy(
     choose=choose_thompson,
     update=update_thompson,
     inspect=inspect_thompson,
-    law=law_thompson,
+    probabilities=thompson_probabilities,
     show=show_thompson,
 )

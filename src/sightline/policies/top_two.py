@@ -32,7 +32,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.alternatives import Comparison, HalfSpaces, LawHalfSpaces, half_spaces_for
+from sightline.core.alternatives import (
+    Comparison,
+    HalfSpaces,
+    LikelihoodHalfSpaces,
+    half_spaces_for,
+)
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence import (
     ConfidenceRule,
@@ -56,7 +61,7 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.jit import compiled
 from sightline.policies.base import (
-    LAW_DRAWS,
+    PROBABILITY_DRAWS,
     Choice,
     Policy,
     Supports,
@@ -86,7 +91,7 @@ class TopTwoState(NamedTuple):
 
     estimate: LeastSquares
     confidence: Any
-    alternatives: HalfSpaces | LawHalfSpaces
+    alternatives: HalfSpaces | LikelihoodHalfSpaces
     posterior: Posterior
     leader_probability: float
     redraws: int
@@ -156,7 +161,7 @@ class TopTwo(Policy):
 
 def _posterior(model: Model, estimate: LeastSquares) -> Posterior:
     """Prior whose posterior has the mean theta-hat."""
-    if model.law is not None:
+    if model.likelihood is not None:
         return posterior_of_fit(estimate)
     arms = estimate.arms
     prior_std = model.noise_std / math.sqrt(estimate.regulariser)
@@ -228,7 +233,7 @@ def _observe_if_apart(
 
 
 @compiled
-def law_top_two(
+def top_two_probabilities(
     state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
 ) -> None:
     """Write the shares of the arms in many draws, as ThompsonSampling does."""
@@ -238,7 +243,7 @@ def law_top_two(
         put_all_on(comparison.best, probabilities)
         return
     withhold_all(probabilities)
-    for _ in range(LAW_DRAWS):
+    for _ in range(PROBABILITY_DRAWS):
         probabilities[_leader_or_challenger(state, comparison, offer, rng)] += 1.0
     share_draws(offer, probabilities)
 
@@ -248,5 +253,5 @@ register_policy(
     choose=choose_top_two,
     update=update_top_two,
     inspect=report_commitment,
-    law=law_top_two,
+    probabilities=top_two_probabilities,
 )

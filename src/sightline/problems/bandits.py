@@ -41,7 +41,7 @@ from sightline.problems.noise import (
     FromLikelihood,
     GaussianNoise,
     check_sampler,
-    noise_of_law,
+    noise_of_likelihood,
     valid_noise,
 )
 from sightline.validation import action_set, entries, finite_array, scale, shown
@@ -62,7 +62,7 @@ class NoisyRewards(TableProblem):
     Attributes
     ----------
     likelihood : Likelihood or None
-        Law of the rewards, if they are not <x, theta> + noise.
+        Likelihood of the rewards, if they are not <x, theta> + noise.
     noise_std : float or ndarray, shape (k,)
         Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
     unknown_noise : Gaussian or None
@@ -100,25 +100,27 @@ class NoisyRewards(TableProblem):
         """Let means follow from a law; return the noise level or the distribution around them."""
         if isinstance(rewards, Gaussian):
             return rewards.std, None
-        self.likelihood, law, predictors = rewards, rewards.law, self.means
-        if kind_of(law) != Kind.IDENTITY:  # whose predictor is the mean, to the last bit
+        self.likelihood, likelihood, predictors = rewards, rewards.as_tuple, self.means
+        if kind_of(likelihood) != Kind.IDENTITY:  # whose predictor is the mean, to the last bit
             # a kernel would be compiled for this alone, whenever a problem is made
-            self.means = np.array([interpreted(mean_of)(law, u) for u in self.means])
+            self.means = np.array([interpreted(mean_of)(likelihood, u) for u in self.means])
             self.means.setflags(write=False)
         if not np.isfinite(self.means).all():
             raise ValueError(f"mean rewards of {rewards} must be finite, got {shown(self.means)}")
-        noise = noise_of_law(law)
+        noise = noise_of_likelihood(likelihood)
         if isinstance(noise, Counts):
             noise = Counts(float(np.sqrt(self.means.max())))
         if isinstance(noise, FromLikelihood):
-            variances = [interpreted(variance_of)(law, u) for u in predictors]
-            noise = FromLikelihood(law, scale("deviation of a reward", math.sqrt(max(variances))))
+            variances = [interpreted(variance_of)(likelihood, u) for u in predictors]
+            noise = FromLikelihood(
+                likelihood, scale("deviation of a reward", math.sqrt(max(variances)))
+            )
         return None, noise
 
     @property
-    def law(self) -> Any:
-        """Law of the rewards given <x, theta>; None for <x, theta> + noise."""
-        return None if self.likelihood is None else self.likelihood.law
+    def likelihood_tuple(self) -> Any:
+        """Likelihood of the rewards, as kernels take it; None for <x, theta> + noise."""
+        return None if self.likelihood is None else self.likelihood.as_tuple
 
     def told(self, model: Model) -> Model:
         """Keep the noise level from policies, where they are to learn it."""
@@ -154,7 +156,7 @@ class LinearBandit(NoisyRewards):
     noise : distribution, optional
         Another reward distribution of :mod:`sightline.problems`.
     rewards : Bernoulli, Poisson or Gaussian, optional
-        Law of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
+        Likelihood of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
         ``Gaussian(std=None)`` is allowed beside these: policies are then told ratios of noise
         levels at most, and a guess.
     name : str
@@ -188,7 +190,7 @@ class LinearBandit(NoisyRewards):
         self.best: int = int(self.means.argmax())
         self.gaps = self.means[self.best] - self.means
         self.gaps.setflags(write=False)
-        self.model = self.told(bandit_model(self.actions, self.noise_std, self.law))
+        self.model = self.told(bandit_model(self.actions, self.noise_std, self.likelihood_tuple))
 
     def member(self, replication: int) -> LinearBandit:
         """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
@@ -228,7 +230,7 @@ class ContextualBandit(NoisyRewards):
     noise : distribution, optional
         Another reward distribution of :mod:`sightline.problems`.
     rewards : Bernoulli, Poisson or Gaussian, optional
-        Law of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
+        Likelihood of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
     name : str
         How results refer to the problem.
 
@@ -265,7 +267,7 @@ class ContextualBandit(NoisyRewards):
         sizes = np.diff(self.starts)
         self.gaps = np.repeat(self.means[self.best], sizes) - self.means
         self.model = dataclasses.replace(
-            self.told(bandit_model(self.actions, self.noise_std, self.law)),
+            self.told(bandit_model(self.actions, self.noise_std, self.likelihood_tuple)),
             contexts=Contexts(self.starts, self.probabilities),
         )
         for array in (self.starts, self.probabilities, self.best, self.gaps):

@@ -28,7 +28,7 @@ __all__ = [
     "Uniform",
     "check_sampler",
     "draw",
-    "noise_of_law",
+    "noise_of_likelihood",
     "register_noise",
     "valid_noise",
 ]
@@ -81,18 +81,18 @@ class FromLikelihood(NamedTuple):
     ``std`` is what a policy is told that takes them for normal.
     """
 
-    law: Any
+    likelihood: Any
     std: float = 1.0
 
 
-def noise_of_law(law: Any) -> Any:
+def noise_of_likelihood(likelihood: Any) -> Any:
     """Find the reward distribution of a law, with the default ``std``."""
-    kind = kind_of(law)
+    kind = kind_of(likelihood)
     if kind in (Kind.LOGISTIC, Kind.IDENTITY):
         return BernoulliNoise()
     if kind == Kind.POISSON:
         return Counts()
-    return GaussianNoise() if kind == Kind.GAUSSIAN else FromLikelihood(law)
+    return GaussianNoise() if kind == Kind.GAUSSIAN else FromLikelihood(likelihood)
 
 
 @dataclass(frozen=True)
@@ -214,8 +214,8 @@ def _draw_large_count(mean: float, rng: np.random.Generator) -> float:
 
 @register_noise(FromLikelihood)
 @compiled
-def _draw_from_law(noise: FromLikelihood, mean: float, rng: np.random.Generator) -> float:
-    return draw_reward(noise.law, mean, rng)
+def _draw_from_likelihood(noise: FromLikelihood, mean: float, rng: np.random.Generator) -> float:
+    return draw_reward(noise.likelihood, mean, rng)
 
 
 @register_noise(Sampler)
@@ -225,9 +225,9 @@ def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> floa
 
 def check_sampler(noise: Any) -> None:
     """Refuse to simulate a law of a user's own from which no reward can be drawn."""
-    if isinstance(noise, FromLikelihood) and not has_sampler(noise.law):
+    if isinstance(noise, FromLikelihood) and not has_sampler(noise.likelihood):
         raise ValueError(
-            f"rewards of {type(noise.law).__name__} cannot be simulated: "
+            f"rewards of {type(noise.likelihood).__name__} cannot be simulated: "
             "register_likelihood(..., draw=...) says how one is drawn"
         )
 

@@ -16,7 +16,7 @@ from sightline.core.likelihood import is_likelihood, mean_of
 from sightline.core.model import stream_model
 from sightline.jit import compiled, generic
 from sightline.problems.base import Problem, World, arrivals_of, deviation, named
-from sightline.problems.noise import GaussianNoise, check_sampler, noise_of_law, valid_noise
+from sightline.problems.noise import GaussianNoise, check_sampler, noise_of_likelihood, valid_noise
 from sightline.validation import affordable, finite_array, integer, scale, shown, text
 
 __all__ = [
@@ -90,15 +90,17 @@ class SphereClicks(NamedTuple):
 
     theta: Array  # (d,)
     per_round: int
-    law: Any
+    likelihood: Any
 
 
 @draw_arms.register(SphereClicks)
 @compiled
-def _draw_by_law(source: SphereClicks, rng: np.random.Generator, rows: Array, means: Array) -> int:
+def _draw_by_likelihood(
+    source: SphereClicks, rng: np.random.Generator, rows: Array, means: Array
+) -> int:
     _draw_from_sphere(SphereArms(source.theta, source.per_round), rng, rows, means)
     for x in range(source.per_round):
-        means[x] = mean_of(source.law, means[x])
+        means[x] = mean_of(source.likelihood, means[x])
     return source.per_round
 
 
@@ -150,7 +152,7 @@ class StreamBandit(Problem):
     noise_std : float, optional
         Standard deviation of Gaussian noise; 1 by default.
     rewards : Bernoulli, Poisson or Gaussian, optional
-        Law of the rewards around the means that the source says, in place of ``noise_std``.
+        Likelihood of the rewards around the means that the source says, in place of ``noise_std``.
         Policies are told it, and take the means for those of <x, theta> under that law.
     name : str
         How results refer to the problem.
@@ -168,9 +170,9 @@ class StreamBandit(Problem):
     ) -> None:
         self.source = _copied(_valid_source(source))
         self.most, self.d = integer("most", most, at_least=1), integer("d", d, at_least=1)
-        self.likelihood, self.noise = _law_and_noise(noise_std, rewards)
-        law = None if self.likelihood is None else self.likelihood.law
-        self.model = stream_model(self.most, self.d, self.noise.std, law)
+        self.likelihood, self.noise = _likelihood_and_noise(noise_std, rewards)
+        likelihood = None if self.likelihood is None else self.likelihood.as_tuple
+        self.model = stream_model(self.most, self.d, self.noise.std, likelihood)
         self.gaps = np.zeros(self.most + 1)
         self.name = text("name", name)
 
@@ -212,17 +214,17 @@ class StreamBandit(Problem):
         return f"StreamBandit({self.name!r}, most={self.most}, d={self.d}, {kind})"
 
 
-def _law_and_noise(
+def _likelihood_and_noise(
     noise_std: float | None, rewards: families.Likelihood | None
 ) -> tuple[families.Likelihood | None, Any]:
     """Return what policies are told of the rewards, None if it is noise, and what draws them."""
     if rewards is None:
         return None, GaussianNoise(scale("noise_std", 1.0 if noise_std is None else noise_std))
     if noise_std is not None:
-        raise ValueError("give noise_std or the law of the rewards, not both")
+        raise ValueError("give noise_std or the likelihood of the rewards, not both")
     if isinstance(families.valid_likelihood(rewards), families.Gaussian):
         return None, GaussianNoise(scale("std", rewards.std))  # type: ignore[attr-defined]
-    return rewards, noise_of_law(rewards.law)
+    return rewards, noise_of_likelihood(rewards.as_tuple)
 
 
 def _valid_source(source: Any) -> Any:
@@ -280,15 +282,15 @@ def sphere_stream(
     noise_variance : float
         Variance of the Gaussian noise.
     rewards : Bernoulli or Poisson, optional
-        Law of the rewards given <x, theta>, in place of noise.
+        Likelihood of the rewards given <x, theta>, in place of noise.
     """
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
     affordable(f"k = {shown(k)} arms in d = {shown(d)} dimensions", 8 * (k * d + d * d))
     name, theta, std = f"sphere-stream-{k}-{d}", np.eye(d)[0], deviation(noise_variance)
-    law = None if rewards is None else families.valid_likelihood(rewards).law
-    if law is None:
+    likelihood = None if rewards is None else families.valid_likelihood(rewards).as_tuple
+    if likelihood is None:
         return StreamBandit(SphereArms(theta, k), k, d, std, name=name)
-    return StreamBandit(SphereClicks(theta, k, law), k, d, rewards=rewards, name=name)
+    return StreamBandit(SphereClicks(theta, k, likelihood), k, d, rewards=rewards, name=name)
 
 
 def recorded_stream(
@@ -310,7 +312,7 @@ def recorded_stream(
     noise_std : float, optional
         Standard deviation of the noise around them, which policies are told as well; 1 by default.
     likelihood : Bernoulli, Poisson or Gaussian, optional
-        Law of the rewards around these means, in place of ``noise_std``.
+        Likelihood of the rewards around these means, in place of ``noise_std``.
     name : str
         How results refer to the problem.
     """
@@ -318,7 +320,7 @@ def recorded_stream(
     n, k, d = sets.shape
     paid = finite_array("rewards", rewards, (n, k), hint=", one reward per round and arm")
     if likelihood is not None:
-        valid_noise(_law_and_noise(noise_std, likelihood)[1], paid)
+        valid_noise(_likelihood_and_noise(noise_std, likelihood)[1], paid)
     for array in (sets, paid):  # large, and the same for all runs
         array.setflags(write=False)
     source = RecordedArms(sets, paid, np.arange(n), np.zeros(1, dtype=np.int64))

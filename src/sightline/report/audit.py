@@ -97,7 +97,7 @@ def audit(path: str | PathLike[str]) -> Audit:
             f"{path} has no log: it must be a Parquet file of an export, of this version or a "
             f"later one ({type(error).__name__})"
         ) from None
-    session._live.states_laws = bool(supports)
+    session._live.states_probabilities = bool(supports)
     found = _compare(session._live, events, supports, len(table))
     return found._replace(differences=differences + found.differences)
 

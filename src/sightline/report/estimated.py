@@ -49,13 +49,17 @@ def regret_spent(view: View) -> float:
 
 
 def _problem(view: View, rows: NDArray[np.bool_]) -> TableProblem:
-    options, law = view.options, view.likelihood
+    options, likelihood = view.options, view.likelihood
     options.needs_lasting_options("an estimate of the whole problem")
     theta = view.scale.parameter(parameter(view.data))
     features = augmented(options.features, view.scale.intercept)
     if options.observations is not None:
         return LinearGame(options.features, options.observations, theta, view.noise_std)
-    kind: dict[str, Any] = {"rewards": law} if law is not None and law.law is not None else {}
+    kind: dict[str, Any] = (
+        {"rewards": likelihood}
+        if likelihood is not None and likelihood.as_tuple is not None
+        else {}
+    )
     noise = None if kind else _noise(view, rows)
     if options.contexts is None:
         return LinearBandit(features[rows], theta, noise, **kind)

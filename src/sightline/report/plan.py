@@ -28,7 +28,7 @@ from sightline.report.supposed import supposed_parameter
 from sightline.sessions.ellipsoid import ellipsoid_of, evidence_of
 from sightline.sessions.likelihoods import units_of
 from sightline.sessions.options import Options, as_options
-from sightline.sessions.settling import bound_of, evidence_by_law, rule_of
+from sightline.sessions.settling import bound_of, evidence_by_likelihood, rule_of
 from sightline.sessions.units import augmented
 from sightline.validation import instance, integer, number
 
@@ -293,8 +293,8 @@ def _equal_split(problem: LinearBandit, model: Model, rule: ConfidenceRule) -> f
     def expected(visitors: float) -> Evidence:
         pulls = np.full(problem.k, visitors / problem.k)
         totals, clock = pulls * problem.means, clock_at(int(visitors) + 1)
-        if problem.law is not None:
-            return evidence_by_law(model, pulls, totals, clock, rule)
+        if problem.likelihood_tuple is not None:
+            return evidence_by_likelihood(model, pulls, totals, clock, rule)
         squares = None
         if problem.unknown_noise is not None:
             squares = visitors * float(np.mean(_variances(problem)))

@@ -22,7 +22,7 @@ from sightline.policies.base import Evidence, Policy
 from sightline.sessions.effects import Effect, effects, intervals
 from sightline.sessions.ellipsoid import (
     Ellipsoid,
-    ellipsoid_by_law,
+    ellipsoid_by_likelihood,
     ellipsoid_in,
     ellipsoid_of,
     evidence_at,
@@ -97,7 +97,7 @@ class View:
         What the policy has learned, where options are new in every round: of other data not enough
         is kept.
     likelihood : Likelihood or None
-        Law of the rewards, if they are no normal ones of a known level.
+        Likelihood of the rewards, if they are no normal ones of a known level.
     """
 
     options: Options
@@ -175,7 +175,7 @@ class View:
         """Compare how rewards of the same option vary with what was told of that."""
         spare = np.maximum(self.told - 1, 0)
         count = int(spare.sum())
-        law = None if self.likelihood is None else self.likelihood.law
+        law = None if self.likelihood is None else self.likelihood.as_tuple
         if count < _LEAST_REWARDS or isinstance(self.likelihood, Gaussian | Bernoulli):
             return ""
         if isinstance(self.likelihood, Poisson):
@@ -301,7 +301,7 @@ class View:
         if options.items is not None:
             vectors, constant = vectors - vectors[self.evidence.best], 0.0
         found = intervals(options.seen, vectors, self.data, delta, self.scale, constant)
-        law = None if self.likelihood is None else self.likelihood.law
+        law = None if self.likelihood is None else self.likelihood.as_tuple
         if law is None:
             return found
         values, lower, upper = (_rewards_of(law, predictors) for predictors in found)
@@ -350,9 +350,9 @@ class View:
     def _data(self, told: Ints, sums: Array, squares: float, norm_bound: float | None) -> Ellipsoid:
         """Ellipsoid of what was told, in the coordinates and units of the policy."""
         ridge_ = ridge("matched", LogDet(norm_bound=norm_bound), self.model)
-        if self.likelihood is not None and self.likelihood.law is not None:
-            law = self.likelihood.law
-            return ellipsoid_by_law(self._features, law, told, sums, norm_bound, ridge_)
+        if self.likelihood is not None and self.likelihood.as_tuple is not None:
+            law = self.likelihood.as_tuple
+            return ellipsoid_by_likelihood(self._features, law, told, sums, norm_bound, ridge_)
         k, p = len(self.options), self.options.per_arm
         noise = self.noise_std
         if not isinstance(noise, float):

@@ -129,7 +129,7 @@ _FIELDS = {
 
 
 def _noise(wanted: Specification) -> tuple[float | list[float] | None, Likelihood | None]:
-    """Noise level, or the law of the rewards."""
+    """Noise level, or the likelihood of the rewards."""
     rewards = wanted.reward
     if rewards is None:
         return wanted.noise_std, None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sightline.policies.base import LAW_DRAWS, Policy
+from sightline.policies.base import PROBABILITY_DRAWS, Policy
 from sightline.service.bodies import Specification
 from sightline.service.problems import Problem
 from sightline.service.settings import Settings
@@ -129,7 +129,9 @@ def work_of(shape: Shape, policy: Policy, floor: float = 0.0) -> Work:
     if hasattr(policy, "samples"):
         each += int(policy.samples) * (_SAMPLE + k * d // 5)
     if policy.probability_by_draws:
-        once = LAW_DRAWS * (d * d + k * d) * max(int(getattr(policy, "redraws", 1)) // 100, 1)
+        once = (
+            PROBABILITY_DRAWS * (d * d + k * d) * max(int(getattr(policy, "redraws", 1)) // 100, 1)
+        )
     if policy.probability_by_draws or floor > 0.0:
         each += _NAMED * k
     return Work(once, each)

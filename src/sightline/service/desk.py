@@ -13,7 +13,7 @@ from sightline.service.answers import closing_answer, decision_answer, moment
 from sightline.service.beginning import bounds_of
 from sightline.service.bodies import Question, Specification
 from sightline.service.costs import check_count, check_open
-from sightline.service.entries import Entry, law_of, request_digest
+from sightline.service.entries import Entry, request_digest, support_fields
 from sightline.service.hosted import Hosted
 from sightline.service.log import PendingLog
 from sightline.service.looks import look_at, next_look
@@ -185,7 +185,7 @@ class Desk:
         first = len(waiting) - count  # windows that ended come before
         assert first >= before
         for i, support in enumerate(self.session.supports, first):
-            waiting[i] = waiting[i]._replace(extra={**extra, **law_of(support)})
+            waiting[i] = waiting[i]._replace(extra={**extra, **support_fields(support)})
         many = {} if question.count is None else {"many": True}
         known = {**waiting[first].extra, "request": digest, **many}
         head = Entry(waiting[first].event, key, question.unit, known)

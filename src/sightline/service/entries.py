@@ -16,7 +16,7 @@ from sightline.sessions.journal import Event
 from sightline.sessions.live import CHANGES
 from sightline.sessions.supports import Support
 
-__all__ = ["ENGINE_KINDS", "Entry", "entry_of", "law_of", "request_digest", "row_of"]
+__all__ = ["ENGINE_KINDS", "Entry", "entry_of", "request_digest", "row_of", "support_fields"]
 
 #: Kinds that the engine's replay knows; all others are the service's own.
 ENGINE_KINDS = CHANGES | {"asked", "received", "told", "expired", "given up", "late"}
@@ -63,7 +63,7 @@ class Entry(NamedTuple):
         return Support((self.event.arm or 0,), (1.0,)) if certain else None
 
 
-def law_of(support: Support | None) -> dict[str, Any]:
+def support_fields(support: Support | None) -> dict[str, Any]:
     """Write what a decision could have been, for ``extra``; nothing where it was certain."""
     if support is None or len(support.arms) == 1:
         return {}

@@ -109,7 +109,7 @@ class Hosted(Session):
         super().__init__(*arguments, **settings)
         self.notes = Notes()
         self.follows = False
-        self._live.states_laws = True
+        self._live.states_probabilities = True
 
     @classmethod
     def from_snapshot(cls, content: bytes, notes: str) -> Self:

@@ -30,7 +30,7 @@ from sightline.core.model import (
 from sightline.core.persistence import persistent_arrays
 from sightline.core.posterior.gaussian import Posterior, follow_fit
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.base import Policy, law, readapt, started
+from sightline.policies.base import Policy, readapt, started, write_probabilities
 from sightline.policies.scheduled_exploration import ScheduledExploration
 from sightline.policies.stakes import OpenDecisions
 from sightline.sessions.exact_data import ExactData
@@ -45,7 +45,7 @@ __all__ = [
     "Table",
     "first_table",
     "grown",
-    "knows_law",
+    "knows_probabilities",
     "offer_of",
     "offers_of",
     "prior_signal",
@@ -75,7 +75,7 @@ class Table(NamedTuple):
     standing : Standing
         Where the session stands.
     likelihood : Likelihood or None
-        Law of the rewards, if they are no normal ones of a known level.
+        Likelihood of the rewards, if they are no normal ones of a known level.
     committed : tuple of int
         What is played from now on without asking the policy: an arm, or one for every context.
         Nothing while the policy is asked.
@@ -146,8 +146,8 @@ def first_table(
     units: Units = GIVEN,
 ) -> Table:
     """Before any data."""
-    law = None if likelihood is None else likelihood.law
-    if law is not None and options.observations is not None:
+    values = None if likelihood is None else likelihood.as_tuple
+    if values is not None and options.observations is not None:
         raise ValueError(
             f"rewards={likelihood} needs options that show their own rewards; these are those of a "
             "game"
@@ -156,10 +156,10 @@ def first_table(
     weights = np.ones((len(options), 1))
     levels: Any = 1.0
     if options.stream:
-        levels = scale("noise_std", noise_std) if law is None else 1.0
-        model = stream_model(len(features), features.shape[1], levels, law)
-    elif law is not None:
-        model = bandit_model(features, law=law)
+        levels = scale("noise_std", noise_std) if values is None else 1.0
+        model = stream_model(len(features), features.shape[1], levels, values)
+    elif values is not None:
+        model = bandit_model(features, likelihood=values)
     else:
         levels, weights, model = _table_of_noise(options, features, noise_std)
     if options.contexts is not None:
@@ -243,17 +243,18 @@ def valid_floor(floor: object, table: Table, policy: Policy) -> float:
         where = "" if blocks is None else " in a context"
         many = f"can be {k} options" if table.options.stream else f"are {k} options{where}"
         raise ValueError(f"floor must be at most 1/{k}, as there {many}, got {floor!r}")
-    if value > 0.0 and policy.randomises and not knows_law(table.state):
+    if value > 0.0 and policy.randomises and not knows_probabilities(table.state):
         raise ValueError(
-            f"floor needs the law of {policy}: register_policy(..., law=...) tells it, or "
+            f"floor needs the probabilities of {policy}: "
+            f"register_policy(..., probabilities=...) writes them, or "
             "randomises = False says that there is none"
         )
     return value
 
 
-def knows_law(state: Any) -> bool:
+def knows_probabilities(state: Any) -> bool:
     """Whether a policy has told how to find the probabilities of all its arms."""
-    return law.dispatch(type(state)) is not law.dispatch(object)
+    return write_probabilities.dispatch(type(state)) is not write_probabilities.dispatch(object)
 
 
 def prior_signal(state: Any) -> float:
@@ -302,7 +303,7 @@ def grown(
     """Add an option, with what has been learned so far."""
     options = table.options.with_option(name, features, levels)
     k = len(options)
-    if noise_std is not None and table.model.law is not None:
+    if noise_std is not None and table.model.likelihood is not None:
         raise ValueError(f"noise_std must be left out where rewards are {table.likelihood}")
     if noise_std is None and not isinstance(table.noise_std, float):
         raise ValueError("noise_std must be given for the new option, as every option has its own")

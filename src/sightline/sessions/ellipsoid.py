@@ -46,7 +46,7 @@ from sightline.validation import finite_array, number
 __all__ = [
     "Ellipsoid",
     "Residuals",
-    "ellipsoid_by_law",
+    "ellipsoid_by_likelihood",
     "ellipsoid_in",
     "ellipsoid_of",
     "evidence_at",
@@ -155,23 +155,23 @@ def valid_delta(delta: object) -> float:
     return level
 
 
-def ellipsoid_by_law(
+def ellipsoid_by_likelihood(
     features: Array,
-    law: Any,
+    likelihood: Any,
     pulls: ArrayLike,
     totals: ArrayLike,
     norm_bound: float | None,
     regulariser: float,
 ) -> Ellipsoid:
     """Ellipsoid of clicks or counts, from their number and sum per option."""
-    bound, model = valid_bound(norm_bound), bandit_model(features, law=law)
+    bound, model = valid_bound(norm_bound), bandit_model(features, likelihood=likelihood)
     fit = least_squares(model, regulariser, reduce=False)
     fit.arms.pulls[:] = pulls
     fit.arms.sums[:] = totals
     fit.learned.rounds[0] = int(fit.arms.pulls.sum())
     callable_for(refresh, fit)(fit)  # by the kernel that has made the fit
     factor = np.triu(fit.scratch.factor)
-    if kind_of(law) == Kind.IDENTITY:
+    if kind_of(likelihood) == Kind.IDENTITY:
         factor = _factor_inside(features, fit.arms.pulls, fit.arms.sums, fit.regulariser)
     return Ellipsoid(factor, factor @ fit.learned.theta, fit.regulariser, 1.0, bound)
 

@@ -70,8 +70,8 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
             return Estimates(rows @ part.learned.theta, errors)
         if isinstance(part, LeastSquares):
             seen = part.arms.observations
-            if seen.likelihood is not None and seen.stream is None:
-                return _rewards_by_law(part, seen.likelihood.law)
+            if seen.fit is not None and seen.stream is None:
+                return _rewards_by_likelihood(part, seen.fit.likelihood)
             variances = _variance(part) * np.maximum(part.arms.squared_widths, 0.0)
             return Estimates(part.arms.means.copy(), np.sqrt(variances))
         if isinstance(part, Posterior):
@@ -82,11 +82,14 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
     return None
 
 
-def _rewards_by_law(part: LeastSquares, law: Any) -> Estimates:
+def _rewards_by_likelihood(part: LeastSquares, likelihood: Any) -> Estimates:
     """Mean rewards, and their standard errors by the slope of the mean."""
     predictors = part.arms.means
-    means = np.array([_mean(law, u) for u in predictors])
-    slopes = [(_mean(law, u + _STEP) - _mean(law, u - _STEP)) / (2 * _STEP) for u in predictors]
+    means = np.array([_mean(likelihood, u) for u in predictors])
+    slopes = [
+        (_mean(likelihood, u + _STEP) - _mean(likelihood, u - _STEP)) / (2 * _STEP)
+        for u in predictors
+    ]
     return Estimates(means, np.array(slopes) * np.sqrt(np.maximum(part.arms.squared_widths, 0.0)))
 
 

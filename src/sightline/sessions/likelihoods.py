@@ -11,16 +11,16 @@ from sightline.sessions.options import Options
 from sightline.sessions.units import GIVEN, Units, learned_units
 from sightline.validation import one_of, shown
 
-__all__ = ["check_support", "looks_like_clicks", "noise_or_law", "only_value", "units_of"]
+__all__ = ["check_support", "looks_like_clicks", "noise_or_likelihood", "only_value", "units_of"]
 
 # Rewards from which on all being 0 or 1, or all being the same, is no accident.
 _MANY, _SOME = 100, 20
 
 
-def noise_or_law(
+def noise_or_likelihood(
     noise_std: float | ArrayLike | None, rewards: object, options: Options, units: str | Units
 ) -> tuple[float | ArrayLike, Likelihood | None]:
-    """Noise level, and the law of the rewards if they are no normal ones of that level.
+    """Noise level, and the likelihood of the rewards if they are no normal ones of that level.
 
     Where the level is not known, those that are given are relative to one another.  If nothing is
     said it is not known, but for outcomes of a duel, which are between -1 and 1.
@@ -54,15 +54,17 @@ def units_of(
     one_of("units", units, ("auto", "given", "learned"))
     if units == "given" or (units == "auto" and policy.tells_scale):
         return GIVEN
-    law = likelihood is not None and likelihood.law is not None
-    if units == "learned" and policy.tells_scale and not law:
+    by_likelihood = likelihood is not None and likelihood.as_tuple is not None
+    if units == "learned" and policy.tells_scale and not by_likelihood:
         raise ValueError(
             f"units='learned' needs a policy without a prior or bound in units of the reward, got "
             f"{policy}"
         )
     known = not isinstance(likelihood, Gaussian)
     game = options.observations is not None
-    return learned_units(options.features, game=game, law=law, noise_known=known)
+    return learned_units(
+        options.features, game=game, by_likelihood=by_likelihood, noise_known=known
+    )
 
 
 def check_support(likelihood: Likelihood, what: str, reward: float) -> None:

@@ -30,7 +30,7 @@ from sightline.sessions.changes import (
     Table,
     first_table,
     grown,
-    knows_law,
+    knows_probabilities,
     offer_of,
     offers_of,
     prior_signal,
@@ -53,7 +53,7 @@ from sightline.sessions.turns import (
     Standing,
     accept,
     answer,
-    answer_with_law,
+    answer_with_probabilities,
     blank_answers,
     first_standing,
     present,
@@ -87,7 +87,7 @@ class LiveState:
 
     Attributes
     ----------
-    states_laws : bool
+    states_probabilities : bool
         Whether the probability of every option is found in each decision, not of its own alone:
         about one decision more each time.
     supports : tuple of Support or None
@@ -119,7 +119,7 @@ class LiveState:
         self.ledger = Ledger(window)
         self.floor = valid_floor(floor, self.table, policy)
         self.journal: Log | None = None
-        self.states_laws = False
+        self.states_probabilities = False
         self.supports: tuple[Support | None, ...] = ()
         self._operation: Operation | Change | None = None
         self._entries: dict[Any, Callable[..., None]] = {}
@@ -408,21 +408,21 @@ class LiveState:
             operation.answers,
             operation.last,
         )
-        laws = None
+        distributions = None
         if self._plays_committed(operation):
             self.call(accept, (standing, self.state, operation.answers, operation.last))
         elif len(operation.ids) > 1 and not self.policy.randomises and self.floor == 0.0:
             fill_imagining(self, offer, operation.answers)
             self.call(accept, (standing, self.state, operation.answers, operation.last))
-        elif self.floor > 0.0 or self._draws_law or self._has_law_to_state:
+        elif self.floor > 0.0 or self._draws_probabilities or self._has_probabilities_to_state:
             mixing = self._mixing(offer, len(operation.ids))
-            self.call(answer_with_law, (*arguments, mixing, self._spare()))
-            laws = mixing.laws
+            self.call(answer_with_probabilities, (*arguments, mixing, self._spare()))
+            distributions = mixing.distributions
         else:
             self.call(answer, arguments)
         raise_fault(operation.answers.fault, self.policy)
-        if self.states_laws:
-            self.supports = supports_of(operation.answers, laws)
+        if self.states_probabilities:
+            self.supports = supports_of(operation.answers, distributions)
 
     def _plays_committed(self, operation: Operation) -> bool:
         """Answer with what was committed to, if that is so and it is available."""
@@ -437,7 +437,7 @@ class LiveState:
         return True
 
     @property
-    def _draws_law(self) -> bool:
+    def _draws_probabilities(self) -> bool:
         """Whether the law of a policy is found by drawing though no floor needs it.
 
         Interpreted, thousands of draws would take a second.  New arms have a new law in every
@@ -447,17 +447,17 @@ class LiveState:
             self.policy.probability_by_draws
             and self._compiled
             and not self.options.stream
-            and knows_law(self.state)
+            and knows_probabilities(self.state)
         )
 
     @property
-    def _has_law_to_state(self) -> bool:
+    def _has_probabilities_to_state(self) -> bool:
         """Whether the law of a policy is wanted, and has a formula."""
         return (
-            self.states_laws
+            self.states_probabilities
             and self.policy.randomises
             and not self.policy.probability_by_draws
-            and knows_law(self.state)
+            and knows_probabilities(self.state)
         )
 
     def _mixing(self, offer: ActionSet, count: int) -> Mixing:
@@ -468,7 +468,7 @@ class LiveState:
             np.zeros(k),
             self.policy.probability_by_draws,
             np.zeros(1, dtype=np.bool_),
-            np.zeros((count if self.states_laws else 0, k)),
+            np.zeros((count if self.states_probabilities else 0, k)),
         )
 
     def _spare(self) -> np.random.Generator:

@@ -66,7 +66,7 @@ def _ask_again(live: LiveState, batch: list[Event], watch: Watch | None) -> None
     content, d = batch[0].actions, live.options.features.shape[1]
     actions = live.new_rows(None if content is None else set_of_bytes(content, d))
     operation = live.perform(batch[0].time, [], ids, "", available, context, actions)
-    supports = live.supports if live.states_laws else (None,) * len(batch)
+    supports = live.supports if live.states_probabilities else (None,) * len(batch)
     for made, event, support in zip(operation.decisions(), batch, supports, strict=True):
         if (made.round, made.arm, made.exploring) != (event.round, event.arm, event.exploring):
             raise ValueError(

@@ -81,9 +81,10 @@ class Session(StoredSession):
     seed : int
         Same seed and same rewards, same decisions (but other ids).
     rewards : Bernoulli, Poisson or Gaussian, optional
-        Law of the rewards: clicks, counts or normal ones.  Where it says more than a noise level,
-        far fewer rewards settle the answer: at a rate of 2 % a twelfth of what ``noise_std=0.5``
-        needs.  Features then add up to the log odds of a click, or to the log of a mean count.
+        Likelihood of the rewards: clicks, counts or normal ones.  Where it says more than a noise
+        level, far fewer rewards settle the answer: at a rate of 2 % a twelfth of what
+        ``noise_std=0.5`` needs.  Features then add up to the log odds of a click, or to the log of
+        a mean count.
     reward_window : float, timedelta or str, optional
         How long to wait for a reward: seconds, or a text such as ``"2 hours"`` or ``"500 rounds"``;
         1e10 seconds or 10**15 rounds at most.  A reward that comes later is refused.  All rewards
@@ -519,7 +520,7 @@ class Session(StoredSession):
 
     def _advice(self) -> str:
         live = self._live
-        if live.table.model.law is not None or live.options.told != "reward":
+        if live.table.model.likelihood is not None or live.options.told != "reward":
             return ""
         if looks_like_clicks(live.standing.told, live.standing.totals):
             return "All rewards are 0 or 1: rewards=Bernoulli() would learn from them faster."

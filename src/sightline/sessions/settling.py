@@ -29,7 +29,7 @@ from sightline.sessions.ellipsoid import ellipsoid_in, evidence_of
 from sightline.simulation.loop import loop_for, new_recorder, no_outcomes, raise_fault, streams
 from sightline.simulation.simulate import Stop
 
-__all__ = ["Settling", "bound_of", "evidence_by_law", "rule_of", "settle"]
+__all__ = ["Settling", "bound_of", "evidence_by_likelihood", "rule_of", "settle"]
 
 _STEP = 1.05
 # Questions per call of the compiled loop: between calls a stop is noticed.
@@ -129,7 +129,7 @@ def bound_of(rule: ConfidenceRule) -> float | None:
     return None if rule.norm_bound is None else rule.norm_bound or 1.0
 
 
-def evidence_by_law(
+def evidence_by_likelihood(
     model: Model,
     pulls: NDArray[np.float64],
     sums: NDArray[np.float64],
@@ -150,11 +150,11 @@ def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -
     report: Evidence = callable_for(inspect, state)(state, clock, ALL_ARMS)
     if not math.isnan(report.threshold):
         return report
-    if problem.law is not None:
+    if problem.likelihood_tuple is not None:
         for part in parts_of(state):
             if isinstance(part, LeastSquares):
                 pulls, sums = part.arms.pulls, part.arms.sums
-                return evidence_by_law(problem.model, pulls, sums, clock, rule_of(policy))
+                return evidence_by_likelihood(problem.model, pulls, sums, clock, rule_of(policy))
         return report
     ellipsoid = ellipsoid_in(state, problem.actions, problem.noise_std)
     if ellipsoid is None:

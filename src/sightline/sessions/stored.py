@@ -23,7 +23,7 @@ from sightline.sessions.games import check_window, outcome_value
 from sightline.sessions.guard import Guard, exclusive
 from sightline.sessions.journal import Event, Journal
 from sightline.sessions.ledger import valid_window, window
-from sightline.sessions.likelihoods import check_support, noise_or_law, units_of
+from sightline.sessions.likelihoods import check_support, noise_or_likelihood, units_of
 from sightline.sessions.live import LiveState
 from sightline.sessions.log import Log
 from sightline.sessions.options import Options, as_options
@@ -55,7 +55,7 @@ class StoredSession:
         now: Callable[[], float] = time.time,
     ) -> None:
         options = as_options(actions)
-        noise, likelihood = noise_or_law(noise_std, rewards, options, units)
+        noise, likelihood = noise_or_likelihood(noise_std, rewards, options, units)
         limits = check_window(window(reward_window, on_timeout, early_rewards), options)
         if limits.reward is not None:
             limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, options))
@@ -257,8 +257,8 @@ class StoredSession:
         tables = {"features": arrays["actions"], "observations": arrays.get("observations")}
         options = Options.build(header["options"] | tables)
         likelihood = build_likelihood(header["rewards"])
-        by_law = likelihood is not None and likelihood.law is not None
-        noise = None if by_law else header["noise_std"]
+        by_likelihood = likelihood is not None and likelihood.as_tuple is not None
+        noise = None if by_likelihood else header["noise_std"]
         session = cls(
             options,
             policy or build(saved),

@@ -20,14 +20,16 @@ class Support(NamedTuple):
     probabilities: tuple[float, ...]
 
 
-def supports_of(answers: Answers, laws: NDArray[np.float64] | None) -> tuple[Support | None, ...]:
+def supports_of(
+    answers: Answers, distributions: NDArray[np.float64] | None
+) -> tuple[Support | None, ...]:
     """Support of every answer; None where only the probability of the arm itself is known.
 
     Parameters
     ----------
     answers : Answers
         What was decided.
-    laws : ndarray, shape (n, k), or None
+    distributions : ndarray, shape (n, k), or None
         Probabilities of all arms in each, where the policy states them.
     """
     found: list[Support | None] = []
@@ -36,9 +38,9 @@ def supports_of(answers: Answers, laws: NDArray[np.float64] | None) -> tuple[Sup
     ):
         if probability == 1.0:
             found.append(Support((arm,), (1.0,)))
-        elif laws is None or math.isnan(probability):
+        elif distributions is None or math.isnan(probability):
             found.append(None)
         else:
-            arms = np.flatnonzero(laws[i])
-            found.append(Support(tuple(arms.tolist()), tuple(laws[i, arms].tolist())))
+            arms = np.flatnonzero(distributions[i])
+            found.append(Support(tuple(arms.tolist()), tuple(distributions[i, arms].tolist())))
     return tuple(found)

@@ -23,10 +23,10 @@ from sightline.policies.base import (
     choose,
     decided,
     dropped,
-    law,
     put_all_on,
     show,
     update,
+    write_probabilities,
 )
 from sightline.sessions.units import GIVEN, Units
 from sightline.simulation.loop import Fault, is_probability_refused, is_refused, no_fault
@@ -39,7 +39,7 @@ __all__ = [
     "Standing",
     "accept",
     "answer",
-    "answer_with_law",
+    "answer_with_probabilities",
     "blank_answers",
     "first_standing",
     "present",
@@ -212,7 +212,7 @@ class Mixing(NamedTuple):
         Whether the policy finds them by drawing: too often for each decision of a batch.
     known : ndarray of bool, shape (1,)
         Whether they are known.
-    laws : ndarray, shape (n, k) or (0, k)
+    distributions : ndarray, shape (n, k) or (0, k)
         Where the probability of every arm in each decision is written, floors included.
     """
 
@@ -221,7 +221,7 @@ class Mixing(NamedTuple):
     probabilities: Array
     drawn: bool
     known: NDArray[np.bool_]
-    laws: Array
+    distributions: Array
 
 
 @compiled_apart
@@ -332,7 +332,7 @@ def _mix(
         put_all_on(arm, mixing.probabilities)
         mixing.known[0] = False
     elif not (mixing.drawn and mixing.known[0]):
-        law(state, clock, offer, spare, mixing.probabilities)
+        write_probabilities(state, clock, offer, spare, mixing.probabilities)
         mixing.known[0] = True
     if mixing.floor > 0.0 and rng.random() < mixing.floor * mixing.offered:
         arm = nth_offered(offer, int(rng.random() * mixing.offered))
@@ -340,7 +340,7 @@ def _mix(
 
 
 @compiled_apart
-def answer_with_law(
+def answer_with_probabilities(
     standing: Standing,
     state: State,
     offer: Any,
@@ -370,9 +370,9 @@ def answer_with_law(
         answers.arms[i] = arm
         answers.probabilities[i] = probability
         answers.exploring[i] = exploring or arm != standing.arm[0]
-        if mixing.laws.shape[0] > 0:
-            for x in range(mixing.laws.shape[1]):
-                mixing.laws[i, x] = _mixed(mixing, x) if is_offered(offer, x) else 0.0
+        if mixing.distributions.shape[0] > 0:
+            for x in range(mixing.distributions.shape[1]):
+                mixing.distributions[i, x] = _mixed(mixing, x) if is_offered(offer, x) else 0.0
         _note(standing, state, clock, answers, i)
     standing.serial[0] = serial
 

@@ -72,13 +72,15 @@ class Units(NamedTuple):
 GIVEN = Units()
 
 
-def learned_units(features: Array, *, game: bool, law: bool, noise_known: bool) -> Units:
+def learned_units(features: Array, *, game: bool, by_likelihood: bool, noise_known: bool) -> Units:
     """Learn what nobody has told; features of a stream are zeros, and taken to be of size one."""
     if game:
         return Units(True, scale=not noise_known)
     largest = math.sqrt(float((features * features).sum(axis=1).max()))
     intercept = _WIDTH * (largest or 1.0)
-    return Units(True, intercept, offset=not law, scale=not (law or noise_known))
+    return Units(
+        True, intercept, offset=not by_likelihood, scale=not (by_likelihood or noise_known)
+    )
 
 
 def valid_units(values: Any) -> Units:

@@ -12,7 +12,7 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
 from sightline.core.posterior.gains import bayesian_gains
-from sightline.core.posterior.joint import joint_law
+from sightline.core.posterior.joint import joint_distribution
 from sightline.core.posterior.samples import WIDTH, fixed_samples
 from sightline.policies.base import update
 from sightline.policies.bayesian_ids import BayesianIDS, BayesianState, bayesian_mixture
@@ -266,8 +266,8 @@ def test_what_is_not_registered_is_refused() -> None:
     state = BayesianIDS(10).start(bandit_model(np.eye(2), 1.0))
     with pytest.raises(TypeError, match="no information gain is known to a str"):
         bayesian_gains("variance", state.source, state.cells, 0, state.gains)
-    with pytest.raises(TypeError, match="no joint law is known to a str"):
-        joint_law("samples", state.cells, 0, 0, 1.0, 1, np.zeros((2, 4)))
+    with pytest.raises(TypeError, match="no joint distribution is known to a str"):
+        joint_distribution("samples", state.cells, 0, 0, 1.0, 1, np.zeros((2, 4)))
 
 
 # --- a noise level per arm ------------------------------------------------------------------------

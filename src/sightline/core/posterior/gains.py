@@ -12,11 +12,11 @@ Rewards that are clicks or counts have both of their own:
 
 With S(z) = E[eta; z] the first gain is a quadratic form of R^-T x, sum_z S(z) S(z)^T / p(z).
 
-The second is sum_z p(z) KL(p(y | z), p(y)).  The joint law of <x, theta> and the cell is put on an
-even grid, convolved with the noise, and summed.  The step is a quarter of the noise level, or else
-a 64th of the reach of the posterior; less noise than half of that counts as about that much.  With
-these numbers the error is below half a percent.  Dividing a value between its two neighbours on the
-grid spreads it; that variance is taken off the noise.
+The second is sum_z p(z) KL(p(y | z), p(y)).  The joint distribution of <x, theta> and the cell is
+put on an even grid, convolved with the noise, and summed.  The step is a quarter of the noise
+level, or else a 64th of the reach of the posterior; less noise than half of that counts as about
+that much.  With these numbers the error is below half a percent.  Dividing a value between its two
+neighbours on the grid spreads it; that variance is taken off the noise.
 
 True of both, for any Gaussian posterior with variance v of <x, theta> and noise sigma^2:
 variance gain / (2 (v + sigma^2)) <= mutual information <= log(1 + v / sigma^2) / 2, and at most the
@@ -36,8 +36,8 @@ theta-hat: a reward tells the more, the less it varies.  At equal rates the gain
 and Van Roy but for a constant.  Since the mean reward grows with <x, theta>, the best arm of a
 sample is the one with the largest predictor, and cells are those of normal rewards.
 
-The joint law of <x, theta> and the cell is put on an even grid, and mu is evaluated on the grid
-only: a linear interpolation in steps of a 64th of the reach of the samples.
+The joint distribution of <x, theta> and the cell is put on an even grid, and mu is evaluated on the
+grid only: a linear interpolation in steps of a 64th of the reach of the samples.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ from sightline.core.likelihood import mean_of, variance_of
 from sightline.core.linalg import norm, solve_transposed
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells, is_settled
-from sightline.core.posterior.joint import joint_law
+from sightline.core.posterior.joint import joint_distribution
 from sightline.jit import compiled, generic
 
 __all__ = [
-    "LawVariance",
+    "LikelihoodVariance",
     "MutualInformation",
     "RowVariance",
     "Variance",
     "bayesian_gains",
     "bayesian_gaps",
-    "law_variance",
+    "likelihood_variance",
     "mutual_information",
     "row_variance",
     "variance",
@@ -104,9 +104,9 @@ class MutualInformation(NamedTuple):
     """Mutual information between the best arm and the outcome."""
 
     noise_stds: Array  # (k,): of the reward of each arm
-    table: Array  # (c, nodes): joint law of value and cell
+    table: Array  # (c, nodes): joint distribution of value and cell
     smooth: Array  # (c + 1, nodes + 2 pad): of reward and cell; in the last row of the reward
-    kernel: Array  # (2 pad + 1,): law of the noise
+    kernel: Array  # (2 pad + 1,): density of the noise
 
 
 def variance(d: int, weights: Array) -> Variance:
@@ -308,7 +308,7 @@ def mutual_information_gain(
             step = max(reach / _HALF, sigma / _PER_NOISE)
             half = math.ceil(reach / step)
             nodes = 2 * half + 2
-            square = joint_law(source, cells, leader, x, step, half, information.table)
+            square = joint_distribution(source, cells, leader, x, step, half, information.table)
             spread = _excess_variance(information.table, nodes, half, step, square)
             last = _noise_kernel(information.kernel, sigma * sigma - spread, step)
             _smooth(information, nodes, last)
@@ -316,20 +316,20 @@ def mutual_information_gain(
 
 
 @persists()
-class LawVariance(NamedTuple):
+class LikelihoodVariance(NamedTuple):
     """Variance-based information gain about mean rewards; see the table above."""
 
-    law: Any
+    likelihood: Any
     within: Array
     averages: Array
-    table: Array  # (c, nodes): joint law of predictor and cell
+    table: Array  # (c, nodes): joint distribution of predictor and cell
     rewards: Array  # (nodes,): mean rewards on the grid
 
 
-def law_variance(law: Any, k: int, vertices: int) -> LawVariance:
+def likelihood_variance(likelihood: Any, k: int, vertices: int) -> LikelihoodVariance:
     """Workspace of the gain, for k arms."""
-    return LawVariance(
-        law,
+    return LikelihoodVariance(
+        likelihood,
         np.zeros((k, vertices)),
         np.zeros(k),
         np.zeros((vertices, _NODES)),
@@ -338,20 +338,20 @@ def law_variance(law: Any, k: int, vertices: int) -> LawVariance:
 
 
 @compiled
-def _average(part: LawVariance, source: Any, cells: Cells, leader: int, x: int) -> None:
+def _average(part: LikelihoodVariance, source: Any, cells: Cells, leader: int, x: int) -> None:
     """Write what an arm pays on average, in all and within every cell: O(M d + c)."""
     c = part.table.shape[0]
     deviation = norm(cells.whitened[x])
     part.averages[x] = 0.0
     if deviation == 0.0:
         for z in range(c):
-            part.within[x, z] = cells.probabilities[z] * mean_of(part.law, cells.means[x])
+            part.within[x, z] = cells.probabilities[z] * mean_of(part.likelihood, cells.means[x])
             part.averages[x] += part.within[x, z]
         return
     step = source.reach * deviation * (1.0 + 1e-6) / _HALF
-    joint_law(source, cells, leader, x, step, _HALF, part.table)
+    joint_distribution(source, cells, leader, x, step, _HALF, part.table)
     for i in range(_NODES):
-        part.rewards[i] = mean_of(part.law, cells.means[x] + (i - _HALF) * step)
+        part.rewards[i] = mean_of(part.likelihood, cells.means[x] + (i - _HALF) * step)
     for z in range(c):
         total = 0.0
         for i in range(_NODES):
@@ -360,10 +360,10 @@ def _average(part: LawVariance, source: Any, cells: Cells, leader: int, x: int) 
         part.averages[x] += total
 
 
-@bayesian_gaps.register(LawVariance)
+@bayesian_gaps.register(LikelihoodVariance)
 @compiled
-def _law_gaps(
-    information: LawVariance,
+def _likelihood_gaps(
+    information: LikelihoodVariance,
     source: Any,
     cells: Cells,
     leader: int,
@@ -375,7 +375,7 @@ def _law_gaps(
     averages, settled = information.averages, is_settled(cells, leader)
     for x in range(gaps.shape[0]):
         if settled:
-            averages[x] = mean_of(information.law, cells.means[x])
+            averages[x] = mean_of(information.likelihood, cells.means[x])
         elif is_offered(offer, x):
             _average(information, source, cells, leader, x)
     best = first_largest_offered(offer, averages)
@@ -390,10 +390,10 @@ def _law_gaps(
     return best
 
 
-@bayesian_gains.register(LawVariance)
+@bayesian_gains.register(LikelihoodVariance)
 @compiled
-def _law_gains(
-    information: LawVariance, source: Any, cells: Cells, leader: int, gains: Array
+def _likelihood_gains(
+    information: LikelihoodVariance, source: Any, cells: Cells, leader: int, gains: Array
 ) -> None:
     """Spread of the averages over the cells, which the gaps have left."""
     for x in range(gains.shape[0]):
@@ -403,4 +403,4 @@ def _law_gains(
             if p > 0.0:
                 shift = information.within[x, z] / p - information.averages[x]
                 total += p * shift * shift
-        gains[x] = total / variance_of(information.law, cells.means[x])
+        gains[x] = total / variance_of(information.likelihood, cells.means[x])

@@ -147,7 +147,7 @@ def posterior_for(model: Model, prior_std: float | None) -> Posterior:
     unit = model.noise_std if model.noise_known else 1.0
     if prior_std is None:
         prior_std = unit / math.sqrt(ridge("matched", LogDet(norm_bound=None), model))
-    if model.law is not None:
+    if model.likelihood is not None:
         return posterior_of_fit(least_squares(model, prior_std**-2, reduce=False))
     actions, rows = model.rewards, model.observations
     if model.stream:  # arms of its own, which are replaced

@@ -1,11 +1,12 @@
-"""Joint law of the value of an arm and the cell, on an even grid of values.
+"""Joint distribution of the value of an arm and the cell, on an even grid of values.
 
 | symbol                              | here       | shape         |
 |-------------------------------------|------------|---------------|
 | <x, theta> - <x, mean>              | u          |               |
 | P(u near (i - half) step, x* = z)   | ``table``  | (c, >= 2 half + 2) |
 
-The variance of u, returned beside the table, is that of the law itself; on the grid it may differ.
+The variance of u, returned beside the table, is that of the distribution itself; on the grid it may
+differ.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from sightline.core.posterior.cells import Angles, Cells, normal_cdf, normal_pdf
 from sightline.core.posterior.samples import WIDTH, Samples
 from sightline.jit import compiled, generic
 
-__all__ = ["joint_law"]
+__all__ = ["joint_distribution"]
 
 Array = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-_SLICES = 256  # lines across the posterior, for the exact law
+_SLICES = 256  # lines across the posterior, for the exact distribution
 # A line through the apex of all sectors tells nothing about them; its neighbours do.
 _APEX = 1e-12
 
 
 @generic
-def joint_law(
+def joint_distribution(
     source: object, cells: Cells, leader: int, x: int, step: float, half: int, table: Array
 ) -> float:
     """Write the table for arm x; return the variance of u."""
-    raise TypeError(f"no joint law is known to a {type(source).__name__}")
+    raise TypeError(f"no joint distribution is known to a {type(source).__name__}")
 
 
 @compiled
@@ -61,9 +62,9 @@ def _multiply(eta: Singles, direction: Singles, products: Singles) -> None:
             products[j] += a * first[j] + b * second[j]
 
 
-@joint_law.register(Samples)
+@joint_distribution.register(Samples)
 @compiled
-def sampled_law(
+def sampled_distribution(
     source: Samples, cells: Cells, leader: int, x: int, step: float, half: int, table: Array
 ) -> float:
     """One entry for every sample and one for its mirror image: O(M d)."""
@@ -115,9 +116,9 @@ def _visible(start: float, width: float) -> tuple[float, float]:
     return (math.tan(low), math.tan(high)) if low < high else (0.0, 0.0)
 
 
-@joint_law.register(Angles)
+@joint_distribution.register(Angles)
 @compiled
-def angular_law(
+def angular_distribution(
     source: Angles, cells: Cells, leader: int, x: int, step: float, half: int, table: Array
 ) -> float:
     """In whitened coordinates u fixes a line, and a sector cuts an interval out of it."""

@@ -61,7 +61,7 @@ from numpy.typing import NDArray
 from sightline.core.action_set import withhold
 from sightline.core.alternatives import (
     Comparison,
-    LawHalfSpaces,
+    LikelihoodHalfSpaces,
     compare,
     half_spaces,
     restrict_alternatives,
@@ -110,14 +110,14 @@ def losses(
     d: int,
     contexts: Contexts | None = None,
     frequencies: ContextDistribution | None = None,
-    by_law: LawHalfSpaces | None = None,
+    by_likelihood: LikelihoodHalfSpaces | None = None,
 ) -> Losses:
-    """Arrays for k arms in d dimensions; ``by_law``, if given, are alternatives by likelihood."""
+    """Make arrays for k arms in d dimensions; ``by_likelihood`` are alternatives, if given."""
     plain = half_spaces(k, contexts)
     return Losses(
-        alternatives=plain if by_law is None else by_law,
-        by_likelihood=by_law,
-        gaps=plain.shortfalls if by_law is None else np.zeros(k),
+        alternatives=plain if by_likelihood is None else by_likelihood,
+        by_likelihood=by_likelihood,
+        gaps=plain.shortfalls if by_likelihood is None else np.zeros(k),
         frequencies=frequencies or context_distribution(contexts, False),
         log_losses=np.zeros(k),
         elasticities=np.zeros(k),
@@ -184,7 +184,7 @@ def expected_loss(
 
 
 @compiled
-def _write_gaps(by_likelihood: LawHalfSpaces | None, gaps: Array, best: int) -> None:
+def _write_gaps(by_likelihood: LikelihoodHalfSpaces | None, gaps: Array, best: int) -> None:
     """Write the gaps in mean rewards; normal rewards share the memory of the shortfalls."""
     if by_likelihood is not None:
         rewards = by_likelihood.rewards
@@ -194,7 +194,7 @@ def _write_gaps(by_likelihood: LawHalfSpaces | None, gaps: Array, best: int) -> 
 
 @compiled
 def _losses_of_block(
-    by_likelihood: LawHalfSpaces | None,
+    by_likelihood: LikelihoodHalfSpaces | None,
     out: Losses,
     view: LeastSquares,
     guard: float,
@@ -282,7 +282,7 @@ def loss_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss, offer: Any) 
 
 @compiled
 def _write_gains(
-    by_likelihood: LawHalfSpaces | None, out: Losses, view: LeastSquares, loss: ExpectedLoss
+    by_likelihood: LikelihoodHalfSpaces | None, out: Losses, view: LeastSquares, loss: ExpectedLoss
 ) -> None:
     if by_likelihood is None:
         _normal_gains(out, view, loss)
@@ -317,12 +317,12 @@ def _normal_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss) -> None:
             form[j, i] = form[i, j]
     _sandwich(view.learned.gram_inverse, form, out.product)
     seen = arms.observations
-    quadratic_forms(seen.several, seen.likelihood, arms, form, products, out.gains)
+    quadratic_forms(seen.several, seen.fit, arms, form, products, out.gains)
 
 
 @compiled
 def _gains_by_likelihood(
-    alternatives: LawHalfSpaces, out: Losses, view: LeastSquares, best: int
+    alternatives: LikelihoodHalfSpaces, out: Losses, view: LeastSquares, best: int
 ) -> None:
     """Write the same from divergences d: I_z(x) = e_z / a_z^2 d(x, z).
 
@@ -347,7 +347,7 @@ def _gains_by_likelihood(
                 for j in range(shift.shape[0]):
                     u_j = arms.rewards[best, j] - arms.rewards[z, j]
                     shift[i] += scale * view.learned.gram_inverse[i, j] * u_j
-        apart(seen.several, seen.likelihood, arms, shift, products)
+        apart(seen.several, seen.fit, arms, shift, products)
         share = 0.5 * out.weights[z] * out.elasticities[z] / distance
         for x in range(out.gains.shape[0]):
             out.gains[x] += share * products[x] * products[x]

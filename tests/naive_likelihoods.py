@@ -1,6 +1,6 @@
 """Brute-force truths of clicks and counts: likelihoods of single rewards, minimised by SciPy.
 
-Symbols: xs (n, d) and ys (n,) the data, one row per reward; `law` is "logistic", "identity",
+Symbols: xs (n, d) and ys (n,) the data, one row per reward; `likelihood` is "logistic", "identity",
 "poisson" or "gaussian" (of variance 1).
 """
 
@@ -14,40 +14,40 @@ from scipy.special import expit, rel_entr, xlogy
 from tests.naive import Array
 
 
-def mean(law: str, u: Array) -> Array:
+def mean(likelihood: str, u: Array) -> Array:
     """Return mean rewards."""
-    link: Any = {"logistic": expit, "poisson": np.exp}.get(law, lambda v: v)
+    link: Any = {"logistic": expit, "poisson": np.exp}.get(likelihood, lambda v: v)
     return np.asarray(link(u), dtype=np.float64)
 
 
-def log_likelihood(law: str, y: Array, v: Array) -> Array:
+def log_likelihood(likelihood: str, y: Array, v: Array) -> Array:
     """Return log-likelihoods of single rewards, up to terms without v."""
-    m = mean(law, v)
-    if law == "gaussian":
+    m = mean(likelihood, v)
+    if likelihood == "gaussian":
         return np.asarray(-0.5 * (y - v) ** 2)
-    if law == "poisson":
+    if likelihood == "poisson":
         return np.asarray(y * v - m)
     return np.asarray(xlogy(y, m) + xlogy(1.0 - y, 1.0 - m))
 
 
-def kl(law: str, u: Array, v: Array) -> Array:
-    """Return divergences of the laws at v from those at u."""
-    p, q = mean(law, u), mean(law, v)
-    if law == "gaussian":
+def kl(likelihood: str, u: Array, v: Array) -> Array:
+    """Return divergences of the likelihoods at v from those at u."""
+    p, q = mean(likelihood, u), mean(likelihood, v)
+    if likelihood == "gaussian":
         return np.asarray(0.5 * (u - v) ** 2)
-    if law == "poisson":
+    if likelihood == "poisson":
         return np.asarray(rel_entr(p, q) - p + q)
     return np.asarray(rel_entr(p, q) + rel_entr(1.0 - p, 1.0 - q))
 
 
-def information(law: str, u: Array) -> Array:
+def information(likelihood: str, u: Array) -> Array:
     """Return the Fisher information about the predictor."""
-    m = mean(law, u)
-    if law == "gaussian":
+    m = mean(likelihood, u)
+    if likelihood == "gaussian":
         return np.ones_like(m)
-    if law == "poisson":
+    if likelihood == "poisson":
         return m
-    return np.asarray(m * (1.0 - m) if law == "logistic" else 1.0 / (m * (1.0 - m)))
+    return np.asarray(m * (1.0 - m) if likelihood == "logistic" else 1.0 / (m * (1.0 - m)))
 
 
 def _least(function: Any, start: Array) -> Array:
@@ -58,50 +58,52 @@ def _least(function: Any, start: Array) -> Array:
     return np.asarray(found, dtype=np.float64)
 
 
-def fit(law: str, xs: Array, ys: Array, regulariser: float, start: Array) -> Array:
+def fit(likelihood: str, xs: Array, ys: Array, regulariser: float, start: Array) -> Array:
     """Return theta-hat, from all single rewards."""
 
     def cost(theta: Array) -> float:
         with np.errstate(all="ignore"):
-            value = 0.5 * regulariser * theta @ theta - log_likelihood(law, ys, xs @ theta).sum()
+            value = (
+                0.5 * regulariser * theta @ theta - log_likelihood(likelihood, ys, xs @ theta).sum()
+            )
         return float(value) if np.isfinite(value) else 1e10
 
     return _least(cost, start)
 
 
-def hessian(law: str, xs: Array, theta: Array, regulariser: float) -> Array:
+def hessian(likelihood: str, xs: Array, theta: Array, regulariser: float) -> Array:
     """Return lambda I + sum of the information times x x^T, for canonical links."""
-    weights = information(law, xs @ theta)
+    weights = information(likelihood, xs @ theta)
     total: Array = regulariser * np.eye(len(theta)) + (xs * weights[:, None]).T @ xs
     return total
 
 
-def distance(law: str, xs: Array, theta: Array, nu: Array, regulariser: float) -> float:
+def distance(likelihood: str, xs: Array, theta: Array, nu: Array, regulariser: float) -> float:
     """Return L(nu)."""
-    apart = kl(law, xs @ theta, xs @ nu).sum()
+    apart = kl(likelihood, xs @ theta, xs @ nu).sum()
     return float(apart + 0.5 * regulariser * (nu - theta) @ (nu - theta))
 
 
-def nearest(law: str, xs: Array, theta: Array, u: Array, regulariser: float) -> Array:
+def nearest(likelihood: str, xs: Array, theta: Array, u: Array, regulariser: float) -> Array:
     """Return the minimiser of L where <u, nu> = 0, over the plane itself."""
     plane = np.linalg.svd(u[None, :])[2][1:]
 
     def along(y: Array) -> float:
         with np.errstate(all="ignore"):
-            value = distance(law, xs, theta, y @ plane, regulariser)
+            value = distance(likelihood, xs, theta, y @ plane, regulariser)
         return value if np.isfinite(value) else 1e10
 
     return np.asarray(_least(along, plane @ theta) @ plane)
 
 
-def log_evidence(law: str, xs: Array, ys: Array, regulariser: float, theta: Array) -> float:
+def log_evidence(likelihood: str, xs: Array, ys: Array, regulariser: float, theta: Array) -> float:
     """Return the log of the integral of likelihood times prior, over a grid in the plane."""
-    H = hessian(law, xs, theta, regulariser)
+    H = hessian(likelihood, xs, theta, regulariser)
     root = np.linalg.inv(np.linalg.cholesky(H)).T
     side = np.linspace(-9.0, 9.0, 241)
     z = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     nu = theta + z @ root.T
-    values = np.array([log_likelihood(law, ys, xs @ one).sum() for one in nu])
+    values = np.array([log_likelihood(likelihood, ys, xs @ one).sum() for one in nu])
     values += math.log(regulariser / (2.0 * math.pi)) - 0.5 * regulariser * (nu**2).sum(axis=1)
     top = values.max()
     cell = (side[1] - side[0]) ** 2 * abs(float(np.linalg.det(root)))

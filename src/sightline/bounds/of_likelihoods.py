@@ -1,8 +1,8 @@
 """c* for clicks and counts: from a problem to the certificate of both sides.
 
-The program is that of :mod:`sightline.bounds.law_program`.  Alternatives agree with theta on the
-optimal arms, as for normal rewards, and all that follows needs their values at the other arms only.
-Contexts need nothing else: the optimal arms of all of them are free.
+The program is that of :mod:`sightline.bounds.likelihood_program`.  Alternatives agree with theta
+on the optimal arms, as for normal rewards, and all that follows needs their values at the other
+arms only.  Contexts need nothing else: the optimal arms of all of them are free.
 
 Where the mean itself is linear (``Bernoulli("identity")``), parameters are those that leave the
 means of all arms in [0, 1].  An arm that none of them makes best has no constraint; linear
@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.geometry import optimal_arms
-from sightline.bounds.law_certificate import LawView, evidence_bounds, law_view
-from sightline.bounds.law_nearest import first_shifts
-from sightline.bounds.law_program import LawProgram, follow_path
+from sightline.bounds.likelihood_certificate import LikelihoodView, evidence_bounds, likelihood_view
+from sightline.bounds.likelihood_nearest import first_shifts
+from sightline.bounds.likelihood_program import LikelihoodProgram, follow_path
 from sightline.problems.base import TableProblem
 from sightline.validation import affordable
 
-__all__ = ["LawSolution", "law_certificate", "solve_law"]
+__all__ = ["LikelihoodSolution", "likelihood_certificate", "solve_likelihood"]
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 _ROUNDING = 1e-12
 
 
-class LawSolution(NamedTuple):
+class LikelihoodSolution(NamedTuple):
     """What proves both sides, for the arms of a view."""
 
     amounts: Array  # (k',): alpha
@@ -41,12 +41,14 @@ class LawSolution(NamedTuple):
     multipliers: Array  # (m,)
 
 
-def law_certificate(problem: TableProblem, tolerance: float) -> tuple[Array, Array, Array, Array]:
+def likelihood_certificate(
+    problem: TableProblem, tolerance: float
+) -> tuple[Array, Array, Array, Array]:
     """Allocation, alternatives, multipliers and slopes that prove both sides for a problem."""
     # nearest alternatives hold a matrix of arms for every arm, in each of r directions
     affordable(f"c* of clicks or counts for k = {problem.k} arms", 24 * problem.k**2 * problem.d)
-    view = law_view(problem)
-    found = solve_law(view, tolerance)
+    view = likelihood_view(problem)
+    found = solve_likelihood(view, tolerance)
     allocation = np.where(optimal_arms(problem), math.inf, 0.0)
     allocation[view.arms] = found.amounts
     slopes = np.zeros((problem.k, problem.k))
@@ -55,26 +57,28 @@ def law_certificate(problem: TableProblem, tolerance: float) -> tuple[Array, Arr
     return allocation, alternatives, found.multipliers, slopes
 
 
-def solve_law(view: LawView, tolerance: float) -> LawSolution:
+def solve_likelihood(view: LikelihoodView, tolerance: float) -> LikelihoodSolution:
     """Solve the program to a relative gap, or as far as rounding errors allow."""
     k, r = view.points.shape
     slopes = np.zeros((k, k))
     if k == 0:
-        return LawSolution(np.zeros(0), slopes, np.zeros((0, r)), np.zeros(0))
+        return LikelihoodSolution(np.zeros(0), slopes, np.zeros((0, r)), np.zeros(0))
     white, inverse = _whitened(view)
     start = first_shifts(white, 1.0 / white.gaps)
     slopes, rivals = start.slopes, np.flatnonzero(~start.hopeless)
     _check_hopeless(white, slopes, np.flatnonzero(start.hopeless))
     if len(rivals) == 0:
-        return LawSolution(np.zeros(k), slopes, np.zeros((0, r)), np.zeros(0))
+        return LikelihoodSolution(np.zeros(k), slopes, np.zeros((0, r)), np.zeros(0))
     lead = start.leads[rivals]
     reached = lead >= white.leads[rivals] * (1 - _ROUNDING)
-    best = follow_path(LawProgram(white, rivals, lead, reached), start.shifts[rivals], tolerance)
+    best = follow_path(
+        LikelihoodProgram(white, rivals, lead, reached), start.shifts[rivals], tolerance
+    )
     slopes[rivals] = best.slopes
-    return LawSolution(best.amounts, slopes, best.shifts @ inverse.T, best.multipliers)
+    return LikelihoodSolution(best.amounts, slopes, best.shifts @ inverse.T, best.multipliers)
 
 
-def _whitened(view: LawView) -> tuple[LawView, Array]:
+def _whitened(view: LikelihoodView) -> tuple[LikelihoodView, Array]:
     """Change coordinates such that equal shares weigh all directions alike; and the way back."""
     weights = np.sqrt(view.terms.information / view.gaps)
     units = np.abs(weights[:, None] * view.points).max(axis=0)
@@ -83,7 +87,7 @@ def _whitened(view: LawView) -> tuple[LawView, Array]:
     return view._replace(points=view.points @ inverse), inverse
 
 
-def _check_hopeless(view: LawView, slopes: Array, arms: NDArray[np.int64]) -> None:
+def _check_hopeless(view: LikelihoodView, slopes: Array, arms: NDArray[np.int64]) -> None:
     """Refuse problems in which alternatives exist, but none with means strictly within [0, 1]."""
     proven = evidence_bounds(view, np.zeros(len(view.arms)), slopes[arms], arms)
     if not np.isinf(proven).all():

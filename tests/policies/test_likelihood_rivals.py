@@ -14,8 +14,8 @@ from sightline.core.likelihood_set import begin_set, highest_predictor
 from sightline.core.model import bandit_model
 from sightline.policies.base import choose, update
 from sightline.policies.ofuglb import OFUGLBState, _radius
-from tests import naive_law_rivals, naive_laws
-from tests.core.estimation.test_likelihood import LAWS, draw
+from tests import naive_likelihood_rivals, naive_likelihoods
+from tests.core.estimation.test_likelihood import LIKELIHOODS, draw
 from tests.marks import without_compilation
 from tests.naive import Array
 
@@ -26,41 +26,43 @@ ROUNDS = 40
 Arms = Callable[[Array, Array, int], int]
 
 
-def follows(policy: sl.Policy, law: str, expected: Arms, seed: int) -> None:
+def follows(policy: sl.Policy, likelihood: str, expected: Arms, seed: int) -> None:
     """Assert that a policy plays in every round what is expected of it, given all data so far."""
-    state = policy.start(bandit_model(X, law=LAWS[law]))
+    state = policy.start(bandit_model(X, likelihood=LIKELIHOODS[likelihood]))
     decisions, noise = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     xs, ys = np.zeros((0, 2)), np.zeros(0)
     for t in range(1, ROUNDS):
         arm = choose(state, clock_at(t), ALL_ARMS, decisions).arm
         assert arm == expected(xs, ys, t)
-        y = draw(law, float(naive_laws.mean(law, X[arm] @ THETA)), noise)
+        y = draw(likelihood, float(naive_likelihoods.mean(likelihood, X[arm] @ THETA)), noise)
         update(state, clock_at(t), arm, y)
         xs, ys = np.vstack([xs, X[arm]]), np.append(ys, y)
 
 
 @without_compilation
-@pytest.mark.parametrize("law", ["logistic", "poisson"])
-def test_thompson_sampling_draws_from_the_laplace_approximation(law: str) -> None:
+@pytest.mark.parametrize("likelihood", ["logistic", "poisson"])
+def test_thompson_sampling_draws_from_the_laplace_approximation(likelihood: str) -> None:
     rng = np.random.default_rng(4)
 
     def best(xs: Array, ys: Array, t: int) -> int:
-        return int((X @ naive_law_rivals.thompson_parameter(law, xs, ys, 2.0, rng)).argmax())
+        return int(
+            (X @ naive_likelihood_rivals.thompson_parameter(likelihood, xs, ys, 2.0, rng)).argmax()
+        )
 
-    follows(sl.ThompsonSampling(prior_std=2.0), law, best, seed=4)
+    follows(sl.ThompsonSampling(prior_std=2.0), likelihood, best, seed=4)
 
 
 @without_compilation
-@pytest.mark.parametrize("law", ["logistic", "poisson"])
-def test_glm_ucb_plays_the_largest_bound(law: str) -> None:
+@pytest.mark.parametrize("likelihood", ["logistic", "poisson"])
+def test_glm_ucb_plays_the_largest_bound(likelihood: str) -> None:
     reach = 2.0 * float(np.linalg.norm(X, axis=1).max())
-    sigma = 0.5 if law == "logistic" else float(np.exp(reach / 2))
+    sigma = 0.5 if likelihood == "logistic" else float(np.exp(reach / 2))
 
     def best(xs: Array, ys: Array, t: int) -> int:
-        bounds = naive_law_rivals.glm_ucb(law, X, xs, ys, t, 0.25, sigma)
+        bounds = naive_likelihood_rivals.glm_ucb(likelihood, X, xs, ys, t, 0.25, sigma)
         return int(bounds.argmax())
 
-    follows(sl.GLMUCB(norm_bound=2.0), law, best, seed=5)
+    follows(sl.GLMUCB(norm_bound=2.0), likelihood, best, seed=5)
 
 
 @without_compilation
@@ -68,10 +70,12 @@ def test_ofuglb_plays_the_arm_that_can_be_best() -> None:
     """Radius and programme, from single rewards."""
 
     def best(xs: Array, ys: Array, t: int) -> int:
-        theta = naive_laws.fit("logistic", xs, ys, 0.25, np.zeros(2))
-        radius = naive_law_rivals.published_radius("logistic", xs, ys, t, 2.0)
+        theta = naive_likelihoods.fit("logistic", xs, ys, 0.25, np.zeros(2))
+        radius = naive_likelihood_rivals.published_radius("logistic", xs, ys, t, 2.0)
         radius += 0.5 * 0.25 * (2.0**2 - float(theta @ theta))
-        bounds = [naive_law_rivals.highest("logistic", x, xs, theta, radius, 0.25) for x in X]
+        bounds = [
+            naive_likelihood_rivals.highest("logistic", x, xs, theta, radius, 0.25) for x in X
+        ]
         return int(np.argmax(bounds))
 
     follows(sl.OFUGLB(norm_bound=2.0), "logistic", best, seed=6)
@@ -81,25 +85,27 @@ def test_ofuglb_plays_the_arm_that_can_be_best() -> None:
 @pytest.mark.parametrize("bound", [0.3, 1.0, 3.0])
 def test_the_set_of_ofuglb_contains_the_published_one(bound: float) -> None:
     rng = np.random.default_rng(7)
-    state = sl.OFUGLB(norm_bound=bound).start(bandit_model(X, law=LOGISTIC))
+    state = sl.OFUGLB(norm_bound=bound).start(bandit_model(X, likelihood=LOGISTIC))
     assert isinstance(state, OFUGLBState)
     arms = rng.integers(len(X), size=60)
-    ys = (rng.random(60) < naive_laws.mean("logistic", X[arms] @ THETA)).astype(float)
+    ys = (rng.random(60) < naive_likelihoods.mean("logistic", X[arms] @ THETA)).astype(float)
     for arm, y in zip(arms, ys, strict=True):
         update(state, clock_at(1), int(arm), y)
     begin_set(state.search, state.estimate)
     radius = _radius(state.published, state, np.log(61.0))
-    published = naive_law_rivals.published_radius("logistic", X[arms], ys, 61, bound)
+    published = naive_likelihood_rivals.published_radius("logistic", X[arms], ys, 61, bound)
     for arm, x in enumerate(X):
-        likelihood = state.estimate.arms.observations.likelihood
+        likelihood = state.estimate.arms.observations.fit
         ours = highest_predictor(likelihood, state.search, state.estimate, arm, radius)
-        theirs = naive_law_rivals.published_bound("logistic", x, X[arms], ys, published, bound)
+        theirs = naive_likelihood_rivals.published_bound(
+            "logistic", x, X[arms], ys, published, bound
+        )
         assert ours >= theirs - 1e-6
 
 
 def test_glm_ucb_refuses_a_proof_for_counts() -> None:
     with pytest.raises(ValueError, match="bounded or normal, not counts"):
-        sl.GLMUCB(width="proven").start(bandit_model(X, law=LAWS["poisson"]))
+        sl.GLMUCB(width="proven").start(bandit_model(X, likelihood=LIKELIHOODS["poisson"]))
     with pytest.raises(ValueError, match="width must be one of 'asymptotic', 'proven', got 'pr'"):
         sl.GLMUCB(width="pr")
     with pytest.raises(ValueError, match="confidence must be LogDet"):

@@ -17,7 +17,7 @@ from sightline.problems.noise import draw
 from sightline.problems.streams import sphere_stream
 from sightline.simulation.loop import walk
 from sightline.simulation.simulate import is_interpreted
-from tests.contracts.test_laws import TAKING
+from tests.contracts.test_likelihoods import TAKING
 
 
 class PlainBinomial(NamedTuple):
@@ -38,35 +38,35 @@ class Wrong(NamedTuple):
     trials: float = 10.0
 
 
-def mean(law: Any, u: float) -> float:
-    return float(law.trials / (1.0 + math.exp(-u)))
+def mean(likelihood: Any, u: float) -> float:
+    return float(likelihood.trials / (1.0 + math.exp(-u)))
 
 
-def slope(law: Any, m: float, v: float) -> float:
-    return float(law.trials / (1.0 + math.exp(-v)) - m)
+def slope(likelihood: Any, m: float, v: float) -> float:
+    return float(likelihood.trials / (1.0 + math.exp(-v)) - m)
 
 
-def curvature(law: Any, m: float, v: float) -> float:
+def curvature(likelihood: Any, m: float, v: float) -> float:
     odds = math.exp(-abs(v))
-    return float(law.trials * odds / ((1.0 + odds) * (1.0 + odds)))
+    return float(likelihood.trials * odds / ((1.0 + odds) * (1.0 + odds)))
 
 
-def divergence(law: Any, u: float, step: float) -> float:
+def divergence(likelihood: Any, u: float, step: float) -> float:
     """Which rounds to numbers below zero for small steps."""
     v = u + step
     change = max(v, 0.0) + math.log1p(math.exp(-abs(v)))
     change -= max(u, 0.0) + math.log1p(math.exp(-abs(u)))
-    return float(law.trials * (change - step / (1.0 + math.exp(-u))))
+    return float(likelihood.trials * (change - step / (1.0 + math.exp(-u))))
 
 
-def excess(law: Any, v: float, w: float) -> float:
-    return float(law.trials * w * w / 8.0)
+def excess(likelihood: Any, v: float, w: float) -> float:
+    return float(likelihood.trials * w * w / 8.0)
 
 
-def sample(law: Any, mean: float, rng: np.random.Generator) -> float:
+def sample(likelihood: Any, mean: float, rng: np.random.Generator) -> float:
     successes = 0.0
-    for _ in range(int(law.trials)):
-        if rng.random() * law.trials < mean:
+    for _ in range(int(likelihood.trials)):
+        if rng.random() * likelihood.trials < mean:
             successes += 1.0
     return successes
 
@@ -89,7 +89,7 @@ class Own(sl.Likelihood):
     kind: Any
 
     @property
-    def law(self) -> Any:
+    def as_tuple(self) -> Any:
         return self.kind()
 
 
@@ -97,7 +97,7 @@ def bandit(kind: Any) -> sl.LinearBandit:
     return sl.LinearBandit([[1.0, 0.0], [0.8, 0.6]], [1.5, -0.4], rewards=Own(kind))
 
 
-def test_rewards_have_the_variance_of_their_law() -> None:
+def test_rewards_have_the_variance_of_their_likelihood() -> None:
     problem = bandit(PlainBinomial)
     rng, p = np.random.default_rng(0), 1.0 / (1.0 + math.exp(-1.5))
     sampler = callable_for(draw, problem.noise)
@@ -110,7 +110,7 @@ def test_rewards_have_the_variance_of_their_law() -> None:
 
 
 @pytest.mark.parametrize("policy", TAKING, ids=str)
-def test_a_law_in_plain_python_runs_interpreted(policy: sl.Policy) -> None:
+def test_a_likelihood_in_plain_python_runs_interpreted(policy: sl.Policy) -> None:
     problem = bandit(PlainBinomial)
     assert is_interpreted(problem, policy)
     assert sl.simulate(problem, policy, 30).t[-1] == 30
@@ -150,22 +150,22 @@ def test_a_stream_draws_from_it() -> None:
     assert np.isfinite(run.regret).all()
 
 
-def test_a_family_with_a_law_of_the_library_has_its_rewards() -> None:
+def test_a_family_with_a_likelihood_of_the_library_has_its_rewards() -> None:
     problem = bandit(lambda: GAUSSIAN)
     rng = np.random.default_rng(0)
     rewards = [draw(problem.noise, problem.means[0], rng) for _ in range(1000)]
     assert np.var(rewards) == pytest.approx(1.0, rel=0.1)
 
 
-def test_a_law_that_returns_no_numbers_is_refused() -> None:
-    wrong: Any = {**FORMULAS, "curvature": lambda law, m, v: math.nan}
+def test_a_likelihood_that_returns_no_numbers_is_refused() -> None:
+    wrong: Any = {**FORMULAS, "curvature": lambda likelihood, m, v: math.nan}
     sl.register_likelihood(Wrong, **wrong, draw=sample)
     with pytest.raises(ValueError, match="the curvature of Wrong must be a number >= 0, got nan"):
         sl.simulate(bandit(Wrong), sl.LinUCB(), 10)
-    sl.register_likelihood(Wrong, **FORMULAS, draw=lambda law, mean, rng: math.nan)
+    sl.register_likelihood(Wrong, **FORMULAS, draw=lambda likelihood, mean, rng: math.nan)
     with pytest.raises(ValueError, match=r"drawn by the likelihood of Wrong must be a .*, got nan"):
         sl.simulate(bandit(Wrong), sl.LinUCB(), 10)
-    wrong = {**FORMULAS, "mean": lambda law, u: math.nan}
+    wrong = {**FORMULAS, "mean": lambda likelihood, u: math.nan}
     sl.register_likelihood(Wrong, **wrong)
     with pytest.raises(ValueError, match=r"mean rewards of .* must be finite, got"):
         bandit(Wrong)

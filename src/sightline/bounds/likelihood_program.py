@@ -9,8 +9,8 @@
 | s_x = 1 - sum_z l_z dg_z / da_x                          | ``costs``         | (k',)    |
 | t_z = g_z - 1                                            | ``excess``        | (m,)     |
 
-The others are in :mod:`sightline.bounds.law_certificate` and :mod:`sightline.bounds.law_nearest`.
-The program is
+The others are in :mod:`sightline.bounds.likelihood_certificate` and
+:mod:`sightline.bounds.likelihood_nearest`.  The program is
 
     minimise sum_x a_x   subject to   g_z(a) >= 1 for all z,  a >= 0.
 
@@ -34,11 +34,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.law_certificate import LawView, evidence_bounds
-from sightline.bounds.law_nearest import Nearest, nearest
+from sightline.bounds.likelihood_certificate import LikelihoodView, evidence_bounds
+from sightline.bounds.likelihood_nearest import Nearest, nearest
 from sightline.bounds.within_budgets import longest_step
 
-__all__ = ["Best", "LawProgram", "follow_path"]
+__all__ = ["Best", "LikelihoodProgram", "follow_path"]
 
 Array = NDArray[np.float64]
 
@@ -57,10 +57,10 @@ _SPREAD = 1e3
 _ROUNDING = 1e-13
 
 
-class LawProgram(NamedTuple):
+class LikelihoodProgram(NamedTuple):
     """A view in coordinates in which equal shares weigh all directions alike."""
 
-    view: LawView
+    view: LikelihoodView
     rivals: NDArray[np.int64]  # (m,): arms that some alternative makes best
     leads: Array  # (m,): by how much they must become better, at most
     reached: NDArray[np.bool_]  # (m,): where that is D_z, and not less
@@ -97,7 +97,7 @@ class Best(NamedTuple):
     multipliers: Array  # (m,)
 
 
-def _at(program: LawProgram, shares: Array, start: Array) -> Nearest:
+def _at(program: LikelihoodProgram, shares: Array, start: Array) -> Nearest:
     view, rivals = program.view, program.rivals
     return nearest(
         view.terms.softened(),
@@ -109,7 +109,7 @@ def _at(program: LawProgram, shares: Array, start: Array) -> Nearest:
     )
 
 
-def follow_path(program: LawProgram, start: Array, tolerance: float) -> Best:
+def follow_path(program: LikelihoodProgram, start: Array, tolerance: float) -> Best:
     """Follow the central path from equal shares to a relative gap, or as far as rounding allows."""
     k, m = len(program.view.arms), len(program.rivals)
     best = Best(math.inf, np.zeros(k), np.zeros((m, k)), 0.0, start, np.zeros(m))
@@ -134,14 +134,14 @@ def follow_path(program: LawProgram, start: Array, tolerance: float) -> Best:
     return best
 
 
-def _start(program: LawProgram, shares: Array, point: Nearest) -> _Iterate:
+def _start(program: LikelihoodProgram, shares: Array, point: Nearest) -> _Iterate:
     gradients = point.covered / program.view.gaps
     steepest = gradients.sum(axis=0).max()
     multipliers = np.full(len(program.rivals), 0.5 / steepest)
     return _Iterate(shares, point.evidence - 1.0, 1.0 - multipliers @ gradients, multipliers)
 
 
-def _improved(program: LawProgram, best: Best, iterate: _Iterate, point: Nearest) -> Best:
+def _improved(program: LikelihoodProgram, best: Best, iterate: _Iterate, point: Nearest) -> Best:
     """Both sides as the certificate will find them."""
     view = program.view
     amounts = iterate.shares / view.gaps
@@ -159,7 +159,7 @@ def _improved(program: LawProgram, best: Best, iterate: _Iterate, point: Nearest
 
 
 def _advance(
-    program: LawProgram, iterate: _Iterate, point: Nearest
+    program: LikelihoodProgram, iterate: _Iterate, point: Nearest
 ) -> tuple[_Iterate, Nearest] | None:
     """Predict, correct, step; None if there is no step worth taking."""
     gradients = point.covered / program.view.gaps
@@ -192,7 +192,7 @@ def _advance(
 
 
 def _walk(
-    program: LawProgram, iterate: _Iterate, point: Nearest, change: _Iterate, aim: float
+    program: LikelihoodProgram, iterate: _Iterate, point: Nearest, change: _Iterate, aim: float
 ) -> tuple[_Iterate, Nearest] | None:
     """Go along a direction while the barrier function of the aim falls."""
     if not all(np.isfinite(part).all() for part in change):
@@ -223,7 +223,9 @@ def _merit(shares: Array, excess: Array, evidence: Array, aim: float, prices: Ar
     return float(shares.sum() - aim * barriers + prices @ np.abs(evidence - 1.0 - excess))
 
 
-def _matrix(program: LawProgram, iterate: _Iterate, point: Nearest, gradients: Array) -> Array:
+def _matrix(
+    program: LikelihoodProgram, iterate: _Iterate, point: Nearest, gradients: Array
+) -> Array:
     """Newton's equations for relative changes of shares and multipliers."""
     view, n = program.view, len(iterate.shares)
     tilted = point.slopes[:, :, None] * (view.points / view.gaps[:, None])

@@ -17,7 +17,7 @@ from sightline.core.clock import clock_at
 from sightline.core.likelihood import LOGISTIC
 from sightline.core.model import bandit_model
 from sightline.core.persistence import check_consistency
-from sightline.policies.base import choose, inspect, law, started, update
+from sightline.policies.base import choose, inspect, started, update, write_probabilities
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.streams import recorded_stream, sphere_stream
 from tests.contracts.test_policies import CONFIGURATIONS
@@ -153,12 +153,12 @@ def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) ->
     check_consistency(state)
     if policy.randomises:
         probabilities = np.zeros(problem.k)
-        law(state, clock_at(25), ALL_ARMS, rng, probabilities)
+        write_probabilities(state, clock_at(25), ALL_ARMS, rng, probabilities)
         assert probabilities.sum() == pytest.approx(1.0)
 
 
 def test_policies_that_take_no_laws_refuse_them_with_a_sentence() -> None:
-    model = bandit_model(np.eye(2), law=LOGISTIC)
+    model = bandit_model(np.eye(2), likelihood=LOGISTIC)
     refused = set()
     for entry in CONFIGURATIONS:
         policy: Any = getattr(entry, "values", [entry])[0]

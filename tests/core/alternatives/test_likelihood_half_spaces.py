@@ -1,13 +1,13 @@
-"""Alternatives by likelihood against SciPy, and against the closed form for a normal law."""
+"""Alternatives by likelihood against SciPy, and against the closed form for a normal likelihood."""
 
 import numpy as np
 import pytest
 
-from sightline.core.alternatives import LawHalfSpaces, compare, half_spaces, half_spaces_for
+from sightline.core.alternatives import LikelihoodHalfSpaces, compare, half_spaces, half_spaces_for
 from sightline.core.least_squares import best_arm, least_squares, observe
 from sightline.core.likelihood import POISSON
 from sightline.core.model import bandit_model
-from tests import naive_laws
+from tests import naive_likelihoods
 from tests.core.estimation.test_likelihood import told
 from tests.marks import without_compilation
 
@@ -19,7 +19,7 @@ pytestmark = without_compilation
 def test_nearest_parameters(name: str, seed: int) -> None:
     estimate, xs, _ = told(name, seed, n=80)
     alternatives, best = half_spaces_for(estimate), best_arm(estimate)
-    assert isinstance(alternatives, LawHalfSpaces)
+    assert isinstance(alternatives, LikelihoodHalfSpaces)
     comparison = compare(alternatives, estimate, best)
     plain = half_spaces(len(estimate.arms.means))
     compare(plain, estimate, best)
@@ -32,13 +32,13 @@ def test_nearest_parameters(name: str, seed: int) -> None:
         u = arms[best] - arms[z]
         nu = alternatives.parameters[z]
         assert u @ nu == pytest.approx(0.0, abs=1e-9)
-        ours = naive_laws.distance(name, xs, theta, nu, lam)
+        ours = naive_likelihoods.distance(name, xs, theta, nu, lam)
         if alternatives.distances[z] > max(16.0 * plain.distances.min(), 8.0):
             assert alternatives.distances[z] == plain.distances[z]  # too far to matter
             continue
         assert alternatives.distances[z] == pytest.approx(2.0 * ours, rel=1e-9)
-        truth = naive_laws.nearest(name, xs, theta, u, lam)
-        least = naive_laws.distance(name, xs, theta, truth, lam)
+        truth = naive_likelihoods.nearest(name, xs, theta, u, lam)
+        least = naive_likelihoods.distance(name, xs, theta, truth, lam)
         assert ours <= least * (1.0 + 1e-9) + 1e-12
         np.testing.assert_allclose(nu, truth, atol=2e-4)
 
@@ -61,7 +61,7 @@ def test_no_distance_is_negative_after_a_huge_count(count: float) -> None:
     for seed in range(5):
         rng = np.random.default_rng(seed)
         actions = np.column_stack([np.ones(3), rng.standard_normal((3, 2))])
-        estimate = least_squares(bandit_model(actions, law=POISSON), 1e-3, reduce=False)
+        estimate = least_squares(bandit_model(actions, likelihood=POISSON), 1e-3, reduce=False)
         for arm, reward in zip(rng.choice(3, size=6), [count, 1, 0, 3, count, 2], strict=True):
             observe(estimate, arm, reward)
             alternatives = half_spaces_for(estimate)

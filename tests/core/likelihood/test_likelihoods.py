@@ -23,26 +23,26 @@ from sightline.core.likelihood import (
     mean_of,
     slope,
 )
-from tests import naive_laws
+from tests import naive_likelihoods
 from tests.marks import without_compilation
 
 pytestmark = without_compilation
 
-LAWS = {
+LIKELIHOODS = {
     "gaussian": GAUSSIAN,
     "logistic": LOGISTIC,
     "poisson": POISSON,
     "identity": IDENTITY,
 }
 RANGES = {"gaussian": (-9.0, 9.0), "logistic": (-9.0, 9.0), "poisson": (-9.0, 4.0)}
-every_law = pytest.mark.parametrize("name", LAWS)
+every_likelihood = pytest.mark.parametrize("name", LIKELIHOODS)
 
 
 def cost(name: str, m: float, v: float) -> float:
     """Negative log-likelihood of v per reward, for rewards with mean m."""
     if name == "logistic":
         return float(np.logaddexp(0.0, v) - m * v)
-    return -float(naive_laws.log_likelihood(name, np.array(m), np.array(v)))
+    return -float(naive_likelihoods.log_likelihood(name, np.array(m), np.array(v)))
 
 
 def draws(name: str, count: int) -> Any:
@@ -50,43 +50,47 @@ def draws(name: str, count: int) -> Any:
     return np.random.default_rng(1).uniform(low, high, size=(200, count))
 
 
-@every_law
+@every_likelihood
 def test_derivatives_are_those_of_the_cost(name: str) -> None:
-    law, h = LAWS[name], 1e-5
+    likelihood, h = LIKELIHOODS[name], 1e-5
     for v, m in zip(draws(name, 1)[:, 0], np.linspace(0.0, 1.0, 200), strict=True):
         first = (cost(name, m, v + h) - cost(name, m, v - h)) / (2 * h)
-        assert slope(law, m, v) == pytest.approx(first, rel=1e-6, abs=1e-6)
-        second = (slope(law, m, v + h) - slope(law, m, v - h)) / (2 * h)
-        assert curvature(law, m, v) == pytest.approx(second, rel=1e-4, abs=1e-6)
+        assert slope(likelihood, m, v) == pytest.approx(first, rel=1e-6, abs=1e-6)
+        second = (slope(likelihood, m, v + h) - slope(likelihood, m, v - h)) / (2 * h)
+        assert curvature(likelihood, m, v) == pytest.approx(second, rel=1e-4, abs=1e-6)
 
 
-@every_law
+@every_likelihood
 def test_divergences_means_and_information(name: str) -> None:
-    law = LAWS[name]
+    likelihood = LIKELIHOODS[name]
     for u, v in draws(name, 2):
         pair = np.array([u]), np.array([v])
-        assert mean_of(law, u) == pytest.approx(naive_laws.mean(name, pair[0])[0], rel=1e-13)
-        truth = naive_laws.kl(name, *pair)[0]
-        assert divergence(law, u, v - u) == pytest.approx(truth, rel=1e-9, abs=1e-12)
-        assert information(law, u) == pytest.approx(naive_laws.information(name, pair[0])[0])
+        assert mean_of(likelihood, u) == pytest.approx(
+            naive_likelihoods.mean(name, pair[0])[0], rel=1e-13
+        )
+        truth = naive_likelihoods.kl(name, *pair)[0]
+        assert divergence(likelihood, u, v - u) == pytest.approx(truth, rel=1e-9, abs=1e-12)
+        assert information(likelihood, u) == pytest.approx(
+            naive_likelihoods.information(name, pair[0])[0]
+        )
 
 
-@every_law
+@every_likelihood
 @given(step=st.floats(-12.0, -3.0), sign=st.sampled_from([-1.0, 1.0]))
 def test_close_laws_lose_no_digits(name: str, step: float, sign: float) -> None:
     """d(u, u + h) is half the information times h^2, and a third-order term."""
-    law, h = LAWS[name], sign * 10.0**step
+    likelihood, h = LIKELIHOODS[name], sign * 10.0**step
     for u in draws(name, 1)[:20, 0]:
         scale = u * (1.0 - u) if name == "identity" else 1.0
-        half = 0.5 * information(law, u) * (h * scale) ** 2
-        assert divergence(law, u, h * scale) == pytest.approx(half, rel=2.0 * abs(h) + 1e-12)
+        half = 0.5 * information(likelihood, u) * (h * scale) ** 2
+        assert divergence(likelihood, u, h * scale) == pytest.approx(half, rel=2.0 * abs(h) + 1e-12)
 
 
-@every_law
-def test_the_excess_bounds_the_mean_over_a_normal_law(name: str) -> None:
+@every_likelihood
+def test_the_excess_bounds_the_mean_over_a_normal_likelihood(name: str) -> None:
     if name == "identity":
         pytest.skip("second order only, as its docstring says")
-    law = LAWS[name]
+    likelihood = LIKELIHOODS[name]
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     weights = weights / weights.sum()
     for v, w in zip(draws(name, 1)[:, 0], np.linspace(0.0, 3.0, 200), strict=True):
@@ -94,30 +98,33 @@ def test_the_excess_bounds_the_mean_over_a_normal_law(name: str) -> None:
             p * (cost(name, 0.3, v + w * z) - cost(name, 0.3, v))
             for p, z in zip(weights, nodes, strict=True)
         )
-        assert excess(law, v, w) >= grown - 1e-9 * (1.0 + abs(grown))
+        assert excess(likelihood, v, w) >= grown - 1e-9 * (1.0 + abs(grown))
         if w < 0.1:  # and not by much: it is what the curvature says, up to the third order
-            assert excess(law, v, w) <= 0.5 * curvature(law, 0.3, v) * w * w * (1.0 + w) + 1e-12
+            assert (
+                excess(likelihood, v, w)
+                <= 0.5 * curvature(likelihood, 0.3, v) * w * w * (1.0 + w) + 1e-12
+            )
 
 
 def test_extreme_predictors_stay_finite() -> None:
-    for law in LAWS.values():
+    for likelihood in LIKELIHOODS.values():
         for u in (-700.0, -60.0, 0.0, 60.0, 700.0):
             for value in (
-                mean_of(law, u),
-                slope(law, 0.5, u),
-                divergence(law, 0.3, u - 0.3),
-                divergence(law, u, 0.3 - u),
-                divergence(law, u, 60.0 - u),
+                mean_of(likelihood, u),
+                slope(likelihood, 0.5, u),
+                divergence(likelihood, 0.3, u - 0.3),
+                divergence(likelihood, u, 0.3 - u),
+                divergence(likelihood, u, 60.0 - u),
             ):
                 assert math.isfinite(value)
-            assert curvature(law, 0.5, u) >= 0.0
+            assert curvature(likelihood, 0.5, u) >= 0.0
 
 
-@every_law
+@every_likelihood
 def test_no_divergence_is_negative(name: str) -> None:
-    law, rng = LAWS[name], np.random.default_rng(2)
+    likelihood, rng = LIKELIHOODS[name], np.random.default_rng(2)
     for u in rng.normal(size=2_000) * 10.0 ** rng.uniform(-2.0, 2.0, size=2_000):
-        assert divergence(law, u, rng.normal() * 10.0 ** rng.uniform(-4.0, 2.0)) >= 0.0
+        assert divergence(likelihood, u, rng.normal() * 10.0 ** rng.uniform(-4.0, 2.0)) >= 0.0
 
 
 def test_divergences_of_counts_grow_without_a_jump_at_the_largest() -> None:
@@ -128,16 +135,16 @@ def test_divergences_of_counts_grow_without_a_jump_at_the_largest() -> None:
 
 
 def test_beyond_the_edge_the_cost_is_a_parabola() -> None:
-    law, edge = IDENTITY, IDENTITY.edge
+    likelihood, edge = IDENTITY, IDENTITY.edge
     for m in (0.2, 0.7):
         for v in (-0.5, 1.5):
             near = min(max(v, edge), 1.0 - edge)
-            grown = slope(law, m, near) * (v - near)
+            grown = slope(likelihood, m, near) * (v - near)
             grown += 0.5 * (v - near) ** 2 / (edge * (1.0 - edge))
-            expected = divergence(law, m, near - m) + grown
-            assert divergence(law, m, v - m) == pytest.approx(expected)
-    assert mean_of(law, 1.7) == 1.0 - edge
-    assert mean_of(law, -0.2) == edge
+            expected = divergence(likelihood, m, near - m) + grown
+            assert divergence(likelihood, m, v - m) == pytest.approx(expected)
+    assert mean_of(likelihood, 1.7) == 1.0 - edge
+    assert mean_of(likelihood, -0.2) == edge
 
 
 def test_without_an_edge_rates_of_zero_and_one_are_exact() -> None:
@@ -148,30 +155,30 @@ def test_without_an_edge_rates_of_zero_and_one_are_exact() -> None:
     assert information(exact, 0.0) == 1.0
 
 
-@every_law
+@every_likelihood
 def test_divergences_are_integrals_of_curvatures(name: str) -> None:
     """What a registration without a closed form has, for steps of all sizes."""
-    law = LAWS[name]
+    likelihood = LIKELIHOODS[name]
     for u, v in draws(name, 2)[:50]:
         for step in (v - u, 1e-3 * (v - u), 1e-9 * (v - u)):
-            expected = pytest.approx(divergence(law, u, step), rel=1e-12)
-            assert _divergence_by_quadrature(law, u, step) == expected
-    assert _divergence_by_quadrature(law, 0.5, 0.0) == 0.0
+            expected = pytest.approx(divergence(likelihood, u, step), rel=1e-12)
+            assert _divergence_by_quadrature(likelihood, u, step) == expected
+    assert _divergence_by_quadrature(likelihood, 0.5, 0.0) == 0.0
 
 
 @pytest.mark.parametrize("name", ["gaussian", "logistic", "poisson"])
 def test_excesses_are_integrals_of_curvatures(name: str) -> None:
-    law = LAWS[name]
+    likelihood = LIKELIHOODS[name]
     zs = np.linspace(-12.0, 12.0, 961)  # where the trapezoidal rule is exact to ten digits
     density = np.exp(-0.5 * zs**2) / math.sqrt(2.0 * math.pi) * (zs[1] - zs[0])
     for v, w in zip(draws(name, 1)[:40, 0], np.linspace(0.01, 4.0, 40), strict=True):
-        m = float(naive_laws.mean(name, np.array(v)))
+        m = float(naive_likelihoods.mean(name, np.array(v)))
         truth = density @ [cost(name, m, v + w * z) - cost(name, m, v) for z in zs]
-        found = _excess_by_quadrature(law, v, w)
+        found = _excess_by_quadrature(likelihood, v, w)
         assert found == pytest.approx(truth, rel=1e-8)
-        assert found <= excess(law, v, w) * (1.0 + 1e-8)
+        assert found <= excess(likelihood, v, w) * (1.0 + 1e-8)
         if name != "logistic":
-            assert found == pytest.approx(excess(law, v, w), rel=1e-8)
+            assert found == pytest.approx(excess(likelihood, v, w), rel=1e-8)
 
 
 @pytest.mark.parametrize(

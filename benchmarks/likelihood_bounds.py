@@ -1,6 +1,6 @@
-"""c* of clicks and counts, measured: python -m benchmarks.law_bounds [--runs N] [PART ...].
+"""c* of clicks and counts, measured: python -m benchmarks.likelihood_bounds [--runs N] [PART ...].
 
-solver       random problems, k <= 20 and d <= 6, beside a general solver (tests/naive_bounds_laws)
+solver       random problems, k <= 20 and d <= 6, beside tests/naive_bounds_likelihoods
 independent  arms without features, beside the sum of Delta / kl (Lai, Robbins, 1985)
 extreme      rates from 1e-4 to 1 - 1e-4 and counts up to 1e3, k <= 50 and d <= 8
 """
@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests import naive_bounds_laws as naive
+from tests import naive_bounds_likelihoods as naive
 
 import sightline as sl
 from benchmarks.parts import Parts, run_parts
 
 Array = NDArray[np.float64]
 
-LAWS: dict[str, Any] = {
+LIKELIHOODS: dict[str, Any] = {
     "logistic": sl.Bernoulli(),
     "identity": sl.Bernoulli("identity"),
     "poisson": sl.Poisson(),
@@ -28,68 +28,72 @@ LAWS: dict[str, Any] = {
 ENDS = {"logistic": (-9.2, 9.2), "identity": (1e-4, 1 - 1e-4), "poisson": (-4.0, 6.9)}
 
 
-def _timed(law: str, actions: Array, theta: Array) -> tuple[sl.LowerBound, float]:
-    problem = sl.LinearBandit(actions, theta, rewards=LAWS[law])
+def _timed(likelihood: str, actions: Array, theta: Array) -> tuple[sl.LowerBound, float]:
+    problem = sl.LinearBandit(actions, theta, rewards=LIKELIHOODS[likelihood])
     start = time.perf_counter()
     return sl.lower_bound(problem), time.perf_counter() - start
 
 
-def _row(law: str, bounds: Iterable[sl.LowerBound], times: list[float], more: str = "") -> None:
+def _row(
+    likelihood: str, bounds: Iterable[sl.LowerBound], times: list[float], more: str = ""
+) -> None:
     gaps = [bound.gap for bound in bounds]
     wide = sum(gap > 1e-8 for gap in gaps)
     print(
-        f"{law:9} gap {np.median(gaps):.1e} median {max(gaps):.1e} worst, {wide} above 1e-8; "
+        f"{likelihood:9} gap {np.median(gaps):.1e} median {max(gaps):.1e} worst, {wide} over 1e-8; "
         f"{1e3 * np.median(times):.0f} ms median, {1e3 * max(times):.0f} ms worst{more}"
     )
 
 
 def solver(runs: int) -> None:
     """Print gaps, times and differences from a general solver."""
-    for law in LAWS:
+    for likelihood in LIKELIHOODS:
         bounds, times, differences = [], [], []
         for seed in range(runs):
-            rng = np.random.default_rng([seed, len(law)])
+            rng = np.random.default_rng([seed, len(likelihood)])
             k, d = int(rng.integers(3, 21)), int(rng.integers(2, 7))
-            actions, theta = naive.instance(rng, law, k, d)
-            bound, seconds = _timed(law, actions, theta)
+            actions, theta = naive.instance(rng, likelihood, k, d)
+            bound, seconds = _timed(likelihood, actions, theta)
             bounds.append(bound)
             times.append(seconds)
-            differences.append(naive.lower_bound(law, actions, theta).value / bound.value - 1.0)
+            differences.append(
+                naive.lower_bound(likelihood, actions, theta).value / bound.value - 1.0
+            )
         more = f"; general solver {min(differences):+.1e} to {max(differences):+.1e}"
-        _row(law, bounds, times, more)
+        _row(likelihood, bounds, times, more)
 
 
 def independent(runs: int) -> None:
     """Print the error where every arm has a parameter of its own."""
-    for law in LAWS:
+    for likelihood in LIKELIHOODS:
         bounds, times, errors = [], [], []
         for seed in range(runs):
-            rng = np.random.default_rng([seed, len(law)])
-            theta = rng.uniform(*ENDS[law], int(rng.integers(2, 31)))
-            bound, seconds = _timed(law, np.eye(len(theta)), theta)
-            truth = naive.lai_robbins(law, naive.mean(law, theta))
+            rng = np.random.default_rng([seed, len(likelihood)])
+            theta = rng.uniform(*ENDS[likelihood], int(rng.integers(2, 31)))
+            bound, seconds = _timed(likelihood, np.eye(len(theta)), theta)
+            truth = naive.lai_robbins(likelihood, naive.mean(likelihood, theta))
             bounds.append(bound)
             times.append(seconds)
             errors.append(abs(bound.value / truth - 1.0))
-        _row(law, bounds, times, f"; error {max(errors):.1e} at most")
+        _row(likelihood, bounds, times, f"; error {max(errors):.1e} at most")
 
 
 def extreme(runs: int) -> None:
     """Print gaps and times where means are of very different sizes."""
-    for law in LAWS:
+    for likelihood in LIKELIHOODS:
         bounds, times = [], []
         for seed in range(runs):
-            rng = np.random.default_rng([seed, 1, len(law)])
+            rng = np.random.default_rng([seed, 1, len(likelihood)])
             k, d = int(rng.integers(3, 51)), int(rng.integers(2, 9))
             actions = np.hstack([np.ones((k, 1)), rng.standard_normal((k, d - 1))])
             theta = np.append(0.0, rng.standard_normal(d - 1))
-            low, high = ENDS[law]
+            low, high = ENDS[likelihood]
             theta *= (high - low) / np.ptp(actions @ theta)
             theta[0] = low - (actions @ theta).min()
-            bound, seconds = _timed(law, actions, theta)
+            bound, seconds = _timed(likelihood, actions, theta)
             bounds.append(bound)
             times.append(seconds)
-        _row(law, bounds, times)
+        _row(likelihood, bounds, times)
 
 
 PARTS: Parts = {

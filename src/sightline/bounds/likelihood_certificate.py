@@ -40,10 +40,10 @@ from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket
 from sightline.bounds.geometry import leads, scaled, view_of
-from sightline.bounds.law_terms import Terms, terms_of
+from sightline.bounds.likelihood_terms import Terms, terms_of
 from sightline.problems.base import TableProblem
 
-__all__ = ["LawView", "evidence_bounds", "law_bracket", "law_view"]
+__all__ = ["LikelihoodView", "evidence_bounds", "likelihood_bracket", "likelihood_view"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -55,7 +55,7 @@ _BARELY = 1e-9
 _HEAVIEST = 1e6
 
 
-class LawView(NamedTuple):
+class LikelihoodView(NamedTuple):
     """Arms that can be told from the optimal ones, as alternatives see them."""
 
     arms: NDArray[np.int64]  # (k',): which
@@ -67,7 +67,7 @@ class LawView(NamedTuple):
     units: Array  # (d,)
 
 
-def law_view(problem: TableProblem) -> LawView:
+def likelihood_view(problem: TableProblem) -> LikelihoodView:
     """Leave out the optimal arms, and those that no alternative tells from them."""
     view = view_of(problem)
     arms = np.flatnonzero(view.costly)[view.refutable]
@@ -80,22 +80,22 @@ def law_view(problem: TableProblem) -> LawView:
             f"{problem.means[arm]:g}, although <x, theta> differs: c* follows gaps of means"
         )
     predictors = problem.actions @ problem.theta
-    return LawView(
+    return LikelihoodView(
         arms=arms,
         points=view.points[view.refutable],
         gaps=gaps,
         leads=leads(problem)[arms],
-        terms=terms_of(problem.model.law, predictors[arms]),
+        terms=terms_of(problem.model.likelihood, predictors[arms]),
         basis=view.basis,
         units=scaled(problem).units,
     )
 
 
-def law_bracket(
+def likelihood_bracket(
     problem: TableProblem, allocation: Array, alternatives: Array, multipliers: Array, slopes: Array
 ) -> Bracket:
     """Recompute what an allocation with its slopes, and a set of alternatives, prove about c*."""
-    view = law_view(problem)
+    view = likelihood_view(problem)
     if len(view.arms) == 0:
         return Bracket(0.0, 0.0)
     shifts = (alternatives - problem.theta) * view.units @ view.basis
@@ -105,7 +105,7 @@ def law_bracket(
     )
 
 
-def _lower(view: LawView, shifts: Array, multipliers: Array) -> float:
+def _lower(view: LikelihoodView, shifts: Array, multipliers: Array) -> float:
     used = np.isfinite(shifts).all(axis=1) & np.isfinite(multipliers) & (multipliers > 0)
     steps = shifts[used] @ view.points.T
     sizes = np.linalg.norm(shifts[used], axis=1)[:, None] * np.linalg.norm(view.points, axis=1)
@@ -122,7 +122,7 @@ def _lower(view: LawView, shifts: Array, multipliers: Array) -> float:
     return float(weights.sum() / spent.max())
 
 
-def _upper(view: LawView, amounts: Array, slopes: Array) -> float:
+def _upper(view: LikelihoodView, amounts: Array, slopes: Array) -> float:
     if not (np.isfinite(amounts) & (amounts >= 0)).all() or not np.isfinite(slopes).all():
         return math.inf
     least = evidence_bounds(view, amounts, slopes, np.arange(len(view.arms))).min()
@@ -130,7 +130,7 @@ def _upper(view: LawView, amounts: Array, slopes: Array) -> float:
 
 
 def evidence_bounds(
-    view: LawView, amounts: Array, slopes: Array, rivals: NDArray[np.int64]
+    view: LikelihoodView, amounts: Array, slopes: Array, rivals: NDArray[np.int64]
 ) -> Array:
     """Prove evidence against arms z by slopes: lower bounds, inf where there is nothing to refute.
 

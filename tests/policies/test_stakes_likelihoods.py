@@ -1,4 +1,4 @@
-"""Stakes on clicks and counts: with a normal law it is Stakes, and it comes to c*."""
+"""Stakes on clicks and counts: with a normal likelihood it is Stakes, and it comes to c*."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.likelihood import GAUSSIAN
 from sightline.core.model import bandit_model
-from sightline.policies.base import choose, law, update
+from sightline.policies.base import choose, update, write_probabilities
 from tests.marks import thorough, without_compilation
 
 ACTIONS = np.array([[1.0, 0.2, 0.0], [1.0, -0.5, 0.3], [1.0, 0.1, 0.8], [1.0, 0.6, -0.4]])
@@ -21,22 +21,24 @@ ACTIONS = np.array([[1.0, 0.2, 0.0], [1.0, -0.5, 0.3], [1.0, 0.1, 0.8], [1.0, 0.
 
 @without_compilation
 @pytest.mark.parametrize("randomised", [True, False])
-def test_with_a_normal_law_it_draws_from_the_law_of_normal_rewards(randomised: bool) -> None:
+def test_with_a_normal_likelihood_it_draws_from_the_likelihood_of_normal_rewards(
+    randomised: bool,
+) -> None:
     """Losses, gains and gaps by likelihood are those of normal rewards, to about seven digits."""
     policy = sl.Stakes(randomised=randomised)
-    plain, by_law = (
+    plain, by_likelihood = (
         policy.start(model)
-        for model in (bandit_model(ACTIONS, 1.0), bandit_model(ACTIONS, law=GAUSSIAN))
+        for model in (bandit_model(ACTIONS, 1.0), bandit_model(ACTIONS, likelihood=GAUSSIAN))
     )
     rng, ours, truth = np.random.default_rng(0), np.zeros(4), np.zeros(4)
     for t in range(1, 120):
-        law(by_law, clock_at(t), ALL_ARMS, rng, ours)
-        law(plain, clock_at(t), ALL_ARMS, rng, truth)
+        write_probabilities(by_likelihood, clock_at(t), ALL_ARMS, rng, ours)
+        write_probabilities(plain, clock_at(t), ALL_ARMS, rng, truth)
         np.testing.assert_allclose(ours, truth, rtol=1e-4, atol=1e-7)
         arm = choose(plain, clock_at(t), ALL_ARMS, np.random.default_rng(t)).arm
         y = float(ACTIONS[arm] @ [0.3, 0.5, -0.2] + rng.standard_normal())
         update(plain, clock_at(t), arm, y)
-        update(by_law, clock_at(t), arm, y)
+        update(by_likelihood, clock_at(t), arm, y)
 
 
 @thorough

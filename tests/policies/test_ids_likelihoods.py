@@ -9,7 +9,7 @@ import pytest
 
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
-from sightline.core.alternatives import LawHalfSpaces
+from sightline.core.alternatives import LikelihoodHalfSpaces
 from sightline.core.clock import clock_at
 from sightline.core.likelihood import GAUSSIAN
 from sightline.core.model import bandit_model
@@ -17,7 +17,7 @@ from sightline.policies.base import choose, compare_to_best, inspect, update
 from sightline.policies.ids import ids_distribution
 from sightline.problems.noise import draw
 from sightline.simulation.loop import streams
-from tests import naive, naive_laws
+from tests import naive, naive_likelihoods
 from tests.marks import thorough, without_compilation
 from tests.naive import Array
 
@@ -39,20 +39,20 @@ def gains_of(name: str, xs: Array, theta: Array, H: Array, beta: float, largest_
     """Return sum_z q(z) (sqrt(2 d(x, z)) + sqrt(beta) w(x))^2 / 2."""
     best = int((ACTIONS @ theta).argmax())
     nus = {
-        z: naive_laws.nearest(name, xs, theta, ACTIONS[best] - ACTIONS[z], 1.0)
+        z: naive_likelihoods.nearest(name, xs, theta, ACTIONS[best] - ACTIONS[z], 1.0)
         for z in range(len(ACTIONS))
         if z != best
     }
     distances = np.full(len(ACTIONS), math.inf)
     for z, nu in nus.items():
-        distances[z] = 2.0 * naive_laws.distance(name, xs, theta, nu, 1.0)
+        distances[z] = 2.0 * naive_likelihoods.distance(name, xs, theta, nu, 1.0)
     largest_m = max(largest_m, 0.5 * distances.min())
     q = naive.mixing_weights(distances, naive.learning_rate(len(ACTIONS), largest_m, 1.0), 1.0)
     widths = np.array([naive.squared_norm(x, H) for x in ACTIONS])
-    own = np.sqrt(beta * widths * naive_laws.information(name, ACTIONS @ theta))
+    own = np.sqrt(beta * widths * naive_likelihoods.information(name, ACTIONS @ theta))
     gains = np.zeros(len(ACTIONS))
     for z, nu in nus.items():
-        apart = np.sqrt(2.0 * naive_laws.kl(name, ACTIONS @ theta, ACTIONS @ nu))
+        apart = np.sqrt(2.0 * naive_likelihoods.kl(name, ACTIONS @ theta, ACTIONS @ nu))
         gains += 0.5 * q[z] * (apart + own) ** 2
     return gains
 
@@ -72,13 +72,13 @@ def test_every_exploration_is_that_of_the_formulas(name: str) -> None:
         largest_m = max(largest_m, 0.5 * comparison.least)
         if t % 8 == 0:
             data = np.array(xs)
-            H = naive_laws.hessian(name, data, theta, 1.0)
+            H = naive_likelihoods.hessian(name, data, theta, 1.0)
             log_det = state.estimate.learned.log_det[0]
             beta = naive.Beta(norm_bound=2.0).of_delta(2.0 * math.log(t), log_det)
             widths = np.array([naive.squared_norm(x, H) for x in ACTIONS])
             top = (ACTIONS @ theta + np.sqrt(beta * widths)).max()
-            means = naive_laws.mean(name, ACTIONS @ theta)
-            gaps = naive_laws.mean(name, np.array([top]))[0] - means
+            means = naive_likelihoods.mean(name, ACTIONS @ theta)
+            gaps = naive_likelihoods.mean(name, np.array([top]))[0] - means
             gains = gains_of(name, data, theta, H, beta, largest_m)
             truth = naive.ids(gaps, gains, naive.pairs_with(int(means.argmax()), len(ACTIONS)))
             mixture = ids_distribution(state, comparison, ALL_ARMS)[0]
@@ -91,26 +91,26 @@ def test_every_exploration_is_that_of_the_formulas(name: str) -> None:
 
 
 @without_compilation
-def test_with_a_normal_law_every_choice_is_that_of_normal_rewards() -> None:
-    """The formulas of laws, with the law that is normal, are those of Algorithm 1."""
-    plain, by_law = (
+def test_with_a_normal_likelihood_every_choice_is_that_of_normal_rewards() -> None:
+    """The formulas of likelihoods, with the likelihood that is normal, are those of Algorithm 1."""
+    plain, by_likelihood = (
         POLICY.start(model)
-        for model in (bandit_model(ACTIONS, 1.0), bandit_model(ACTIONS, law=GAUSSIAN))
+        for model in (bandit_model(ACTIONS, 1.0), bandit_model(ACTIONS, likelihood=GAUSSIAN))
     )
-    assert isinstance(by_law.alternatives, LawHalfSpaces)
+    assert isinstance(by_likelihood.alternatives, LikelihoodHalfSpaces)
     rng = np.random.default_rng(0)
     for t in range(1, 200):
         clock = clock_at(t)
-        ours = choose(by_law, clock, ALL_ARMS, np.random.default_rng(t))
+        ours = choose(by_likelihood, clock, ALL_ARMS, np.random.default_rng(t))
         truth = choose(plain, clock, ALL_ARMS, np.random.default_rng(t))
         assert ours.arm == truth.arm
         assert ours.probability == pytest.approx(truth.probability, rel=1e-6, abs=1e-9)
-        assert inspect(by_law, clock, ALL_ARMS).evidence == pytest.approx(
+        assert inspect(by_likelihood, clock, ALL_ARMS).evidence == pytest.approx(
             inspect(plain, clock, ALL_ARMS).evidence, rel=1e-7, abs=1e-12
         )
         y = float(ACTIONS[truth.arm] @ [0.3, 0.5, -0.2] + rng.standard_normal())
         update(plain, clock, truth.arm, y)
-        update(by_law, clock, truth.arm, y)
+        update(by_likelihood, clock, truth.arm, y)
 
 
 @without_compilation

@@ -6,9 +6,9 @@
 | p_z                                                    | ``targets``   | (m, r)   |
 | sum_x alpha_x d_x(<y_z, p_x>), minimised subject to <y_z, p_z> = D_z | | (m,)     |
 
-The others are in :mod:`sightline.bounds.law_certificate`.  Newton's method with one multiplier and
-a line search, from any point within the limits of the law.  Where the mean itself is linear the
-divergences are barriers at these limits, and steps end before them.
+The others are in :mod:`sightline.bounds.likelihood_certificate`.  Newton's method with one
+multiplier and a line search, from any point within the limits of the likelihood.  Where the mean
+itself is linear the divergences are barriers at these limits, and steps end before them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.law_certificate import LawView
-from sightline.bounds.law_terms import Terms
+from sightline.bounds.likelihood_certificate import LikelihoodView
+from sightline.bounds.likelihood_terms import Terms
 
 __all__ = ["Nearest", "Start", "first_shifts", "nearest"]
 
@@ -161,7 +161,7 @@ class Start(NamedTuple):
     slopes: Array  # (k', k'): proof of that; other rows are zero
 
 
-def first_shifts(view: LawView, amounts: Array) -> Start:
+def first_shifts(view: LikelihoodView, amounts: Array) -> Start:
     """Points with <y, p_z> = D_z for all arms, in coordinates in which directions are alike."""
     k = len(view.points)
     if not np.isfinite(view.terms.limits[0]).all():
@@ -177,7 +177,7 @@ def first_shifts(view: LawView, amounts: Array) -> Start:
     return Start(shifts, view.leads, np.isnan(shifts).any(axis=1), slopes)
 
 
-def _approach(view: LawView, amounts: Array) -> tuple[Array, Array]:
+def _approach(view: LikelihoodView, amounts: Array) -> tuple[Array, Array]:
     """Walk from theta to nearest alternatives, by strides over which curvatures do not vanish.
 
     From afar Newton's method would jump to where no arm has a curvature left.  Arms whose evidence
@@ -204,7 +204,7 @@ def _approach(view: LawView, amounts: Array) -> tuple[Array, Array]:
     return shifts, np.minimum(lead, (shifts * points).sum(axis=1))
 
 
-def _within(view: LawView, z: int) -> tuple[Array, Array]:
+def _within(view: LikelihoodView, z: int) -> tuple[Array, Array]:
     """Point well within the limits by linear programming, or slopes that prove there is none."""
     from scipy.optimize import linprog
 

@@ -20,36 +20,36 @@ from tests.naive import Array
 _TIGHT = {"gtol": 1e-10, "maxiter": 200}
 
 
-def mean(law: str, u: Array) -> Array:
+def mean(likelihood: str, u: Array) -> Array:
     """Mean rewards at predictors u."""
-    if law == "poisson":
+    if likelihood == "poisson":
         return np.exp(u)
-    return u if law == "identity" else 1.0 / (1.0 + np.exp(-u))
+    return u if likelihood == "identity" else 1.0 / (1.0 + np.exp(-u))
 
 
-def kl(law: str, p: Array, q: Array) -> Array:
+def kl(likelihood: str, p: Array, q: Array) -> Array:
     """Divergence of rewards with mean q from those with mean p."""
-    if law == "poisson":
+    if likelihood == "poisson":
         return p * np.log(p / q) - p + q
     with np.errstate(divide="ignore", invalid="ignore"):
         values = p * np.log(p / q) + (1.0 - p) * np.log((1.0 - p) / (1.0 - q))
     return np.where((q > 0) & (q < 1), values, math.inf)
 
 
-def lai_robbins(law: str, means: Array) -> float:
+def lai_robbins(likelihood: str, means: Array) -> float:
     """c* where every arm has a parameter of its own."""
     best = means.max()
     others = means[means < best]
-    return float(((best - others) / kl(law, others, np.full_like(others, best))).sum())
+    return float(((best - others) / kl(likelihood, others, np.full_like(others, best))).sum())
 
 
-def derivatives(law: str, p: Array, u: Array) -> tuple[Array, Array]:
+def derivatives(likelihood: str, p: Array, u: Array) -> tuple[Array, Array]:
     """First two derivatives of the divergence in the predictor u."""
-    q = mean(law, u)
-    if law == "identity":  # a trust region asks beyond the limits, too
+    q = mean(likelihood, u)
+    if likelihood == "identity":  # a trust region asks beyond the limits, too
         q = np.clip(q, 1e-12, 1.0 - 1e-12)
         return (q - p) / (q * (1.0 - q)), p / q**2 + (1.0 - p) / (1.0 - q) ** 2
-    return q - p, q if law == "poisson" else q * (1.0 - q)
+    return q - p, q if likelihood == "poisson" else q * (1.0 - q)
 
 
 class Inner(NamedTuple):
@@ -66,12 +66,12 @@ class Truth(NamedTuple):
     allocation: Array
 
 
-def alternatives(law: str, actions: Array, theta: Array, best: int, z: int) -> Inner | None:
+def alternatives(likelihood: str, actions: Array, theta: Array, best: int, z: int) -> Inner | None:
     """Alternatives that make z as good, from the one with most room; None if there is none."""
     rows = np.array([actions[best], actions[best] - actions[z]])
     directions = null_space(rows)
     start = np.linalg.lstsq(rows, np.array([actions[best] @ theta, 0.0]), rcond=None)[0]
-    if law != "identity":
+    if likelihood != "identity":
         return Inner(start, directions)
     slopes = actions @ directions
     room = np.ones((2 * len(actions), 1))
@@ -88,23 +88,23 @@ def alternatives(law: str, actions: Array, theta: Array, best: int, z: int) -> I
 
 
 def nearest(
-    law: str, actions: Array, theta: Array, amounts: Array, inner: Inner, t: Array
+    likelihood: str, actions: Array, theta: Array, amounts: Array, inner: Inner, t: Array
 ) -> Array:
     """Least evidence over alternatives of one arm: where it is, from two starts."""
-    p, slopes = mean(law, actions @ theta), actions @ inner.directions
+    p, slopes = mean(likelihood, actions @ theta), actions @ inner.directions
     unit = amounts.max()
 
     def predictors(t: Array) -> Array:
         return np.asarray(actions @ inner.start + slopes @ t)
 
     def evidence(t: Array) -> float:
-        return float((amounts / unit) @ kl(law, p, mean(law, predictors(t))))
+        return float((amounts / unit) @ kl(likelihood, p, mean(likelihood, predictors(t))))
 
     def gradient(t: Array) -> Array:
-        return np.asarray((amounts / unit * derivatives(law, p, predictors(t))[0]) @ slopes)
+        return np.asarray((amounts / unit * derivatives(likelihood, p, predictors(t))[0]) @ slopes)
 
     def hessian(t: Array) -> Array:
-        weights = amounts / unit * derivatives(law, p, predictors(t))[1]
+        weights = amounts / unit * derivatives(likelihood, p, predictors(t))[1]
         return np.asarray((slopes.T * weights) @ slopes)
 
     if slopes.shape[1] == 0:
@@ -119,13 +119,13 @@ def nearest(
     return np.asarray(min(ends, key=lambda end: float(end.fun)).x)
 
 
-def lower_bound(law: str, actions: Array, theta: Array) -> Truth:
+def lower_bound(likelihood: str, actions: Array, theta: Array) -> Truth:
     """c* for one optimal arm that no other one is parallel to, by sequential quadratic programs."""
-    means = mean(law, actions @ theta)
+    means = mean(likelihood, actions @ theta)
     best, k = int(means.argmax()), len(actions)
     gaps = means[best] - means
     others = np.flatnonzero(np.arange(k) != best)
-    found = {z: alternatives(law, actions, theta, best, int(z)) for z in others}
+    found = {z: alternatives(likelihood, actions, theta, best, int(z)) for z in others}
     inner = {z: one for z, one in found.items() if one is not None}
     where = {z: np.zeros(one.directions.shape[1]) for z, one in inner.items()}
 
@@ -135,9 +135,11 @@ def lower_bound(law: str, actions: Array, theta: Array) -> Truth:
         amounts[others] = np.maximum(shares, 1e-12) / gaps[others]
         rows = []
         for z, one in inner.items():
-            where[z] = nearest(law, actions, theta, amounts, one, where[z])
+            where[z] = nearest(likelihood, actions, theta, amounts, one, where[z])
             nu = one.start + one.directions @ where[z]
-            rows.append(kl(law, means, mean(law, actions @ nu))[others] / gaps[others])
+            rows.append(
+                kl(likelihood, means, mean(likelihood, actions @ nu))[others] / gaps[others]
+            )
         gradients = np.array(rows)
         return gradients @ np.maximum(shares, 1e-12), gradients
 
@@ -181,13 +183,13 @@ def lower_bound(law: str, actions: Array, theta: Array) -> Truth:
 # --- instances ----------------------------------------------------------------------------------
 
 
-def instance(rng: np.random.Generator, law: str, k: int, d: int) -> tuple[Array, Array]:
+def instance(rng: np.random.Generator, likelihood: str, k: int, d: int) -> tuple[Array, Array]:
     """Random arms with an intercept, and means that are clicks or counts of ordinary sizes."""
     actions = np.hstack([np.ones((k, 1)), rng.standard_normal((k, d - 1))])
     theta = np.append(0.0, rng.standard_normal(d - 1))
     predictors = actions @ theta
     ends = {"logistic": (-5.0, 5.0), "identity": (0.01, 0.99), "poisson": (-3.0, 5.0)}
-    low, high = np.sort(rng.uniform(*ends[law], 2))
+    low, high = np.sort(rng.uniform(*ends[likelihood], 2))
     theta *= (high - low) / np.ptp(predictors)
     theta[0] = low - (actions @ theta).min()
     return actions, theta

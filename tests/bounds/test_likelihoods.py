@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import sightline as sl
 from sightline.bounds.geometry import scaled, view_of
-from sightline.bounds.law_certificate import LawView, law_bracket
-from sightline.bounds.law_terms import terms_of
-from sightline.bounds.of_laws import solve_law
+from sightline.bounds.likelihood_certificate import LikelihoodView, likelihood_bracket
+from sightline.bounds.likelihood_terms import terms_of
+from sightline.bounds.of_likelihoods import solve_likelihood
 from sightline.bounds.oracle import CoveringProgram
 from sightline.core.likelihood import GAUSSIAN, divergence
 from sightline.jit.numba_compat import is_disabled
-from tests import naive_bounds_laws as naive
+from tests import naive_bounds_likelihoods as naive
 from tests.naive import Array
 
 pytestmark = [
@@ -31,25 +31,25 @@ pytestmark = [
 ]
 
 seeds = st.integers(0, 10**6)
-LAWS: dict[str, Any] = {
+LIKELIHOODS: dict[str, Any] = {
     "logistic": sl.Bernoulli(),
     "identity": sl.Bernoulli("identity"),
     "poisson": sl.Poisson(),
 }
-laws = st.sampled_from(list(LAWS))
+distributions = st.sampled_from(list(LIKELIHOODS))
 CLOSE = 1e-7
 
 
-def bandit(law: str, actions: Any, theta: Any) -> sl.LinearBandit:
-    return sl.LinearBandit(actions, theta, rewards=LAWS[law])
+def bandit(likelihood: str, actions: Any, theta: Any) -> sl.LinearBandit:
+    return sl.LinearBandit(actions, theta, rewards=LIKELIHOODS[likelihood])
 
 
-def random_problem(law: str, seed: int, k: int, d: int) -> sl.LinearBandit:
-    return bandit(law, *naive.instance(np.random.default_rng(seed), law, k, d))
+def random_problem(likelihood: str, seed: int, k: int, d: int) -> sl.LinearBandit:
+    return bandit(likelihood, *naive.instance(np.random.default_rng(seed), likelihood, k, d))
 
 
-def value(law: str, actions: Any, theta: Any) -> float:
-    bound = sl.lower_bound(bandit(law, actions, theta))
+def value(likelihood: str, actions: Any, theta: Any) -> float:
+    bound = sl.lower_bound(bandit(likelihood, actions, theta))
     assert bound.converged
     assert bound.lower <= bound.upper * (1 + 1e-13)
     assert bound.verify() == (bound.lower, bound.upper)
@@ -60,20 +60,20 @@ def value(law: str, actions: Any, theta: Any) -> float:
 
 
 @settings(max_examples=30, deadline=None)
-@given(law=laws, seed=seeds, k=st.integers(2, 12))
-def test_lai_and_robbins(law: str, seed: int, k: int) -> None:
+@given(likelihood=distributions, seed=seeds, k=st.integers(2, 12))
+def test_lai_and_robbins(likelihood: str, seed: int, k: int) -> None:
     """Independent arms, rates from 1e-4 to 1 - 1e-4, counts from 1e-4 to 1e3."""
     rng = np.random.default_rng(seed)
-    ends = (-9.2, 6.9) if law == "poisson" else (-9.2, 9.2)
+    ends = (-9.2, 6.9) if likelihood == "poisson" else (-9.2, 9.2)
     theta = rng.uniform(*ends, k)
-    if law == "identity":
+    if likelihood == "identity":
         theta = naive.mean("logistic", theta)
     best = theta.max()
-    truth = naive.lai_robbins(law, naive.mean(law, theta))
+    truth = naive.lai_robbins(likelihood, naive.mean(likelihood, theta))
     others = best - theta[theta < best]
     # the textbook's formula loses digits where means nearly coincide
     accuracy = 1e-8 + 1e-13 / min(others.min(initial=1.0), 1.0) ** 2
-    assert value(law, np.eye(k), theta) == pytest.approx(truth, rel=accuracy)
+    assert value(likelihood, np.eye(k), theta) == pytest.approx(truth, rel=accuracy)
 
 
 def test_exact_values() -> None:
@@ -88,7 +88,7 @@ def test_exact_values() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(seed=seeds, k=st.integers(2, 12), d=st.integers(2, 5))
-def test_normal_rewards_are_a_law_among_others(seed: int, k: int, d: int) -> None:
+def test_normal_rewards_are_a_likelihood_among_others(seed: int, k: int, d: int) -> None:
     rng = np.random.default_rng(seed)
     problem = sl.LinearBandit(rng.standard_normal((k, d)), rng.standard_normal(d), 1.0)
     view = view_of(problem)
@@ -96,44 +96,46 @@ def test_normal_rewards_are_a_law_among_others(seed: int, k: int, d: int) -> Non
     gaps, terms = problem.gaps[arms], terms_of(GAUSSIAN, problem.means[arms])
     units = scaled(problem).units
     points = view.points[view.refutable]
-    found = solve_law(LawView(arms, points, gaps, gaps, terms, view.basis, units), 1e-8)
+    found = solve_likelihood(
+        LikelihoodView(arms, points, gaps, gaps, terms, view.basis, units), 1e-8
+    )
     expected = sl.lower_bound(problem).value
     assert found.amounts @ gaps == pytest.approx(expected, rel=1.1e-8)
     assert found.multipliers.sum() == pytest.approx(expected, rel=1.1e-8)
 
 
 @settings(max_examples=20, deadline=None)
-@given(law=laws, seed=seeds, k=st.integers(3, 6), d=st.integers(2, 4))
-def test_a_general_solver_agrees(law: str, seed: int, k: int, d: int) -> None:
-    actions, theta = naive.instance(np.random.default_rng(seed), law, k, d)
-    bound = sl.lower_bound(bandit(law, actions, theta))
-    truth = naive.lower_bound(law, actions, theta)
+@given(likelihood=distributions, seed=seeds, k=st.integers(3, 6), d=st.integers(2, 4))
+def test_a_general_solver_agrees(likelihood: str, seed: int, k: int, d: int) -> None:
+    actions, theta = naive.instance(np.random.default_rng(seed), likelihood, k, d)
+    bound = sl.lower_bound(bandit(likelihood, actions, theta))
+    truth = naive.lower_bound(likelihood, actions, theta)
     assert bound.converged
     # it may stop early, but what it says is an allocation that suffices
     assert bound.lower <= truth.value * (1 + 1e-6)
     assert bound.upper >= truth.value * (1 - 1e-4)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_extreme_means(law: str) -> None:
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_extreme_means(likelihood: str) -> None:
     """Rates of 1e-4 and 1 - 1e-4, counts up to 1e3, up to 50 arms in 8 dimensions."""
-    rng = np.random.default_rng(len(law))
+    rng = np.random.default_rng(len(likelihood))
     ends = {"logistic": (-9.2, 9.2), "identity": (1e-4, 1 - 1e-4), "poisson": (-4.0, 7.0)}
     for k, d in [(5, 3), (12, 6), (20, 4), (50, 8)]:
         actions = np.hstack([np.ones((k, 1)), rng.standard_normal((k, d - 1))])
         theta = np.append(0.0, rng.standard_normal(d - 1))
-        low, high = ends[law]
+        low, high = ends[likelihood]
         theta *= (high - low) / np.ptp(actions @ theta)
         theta[0] = low - (actions @ theta).min()
-        bound = sl.lower_bound(bandit(law, actions, theta))
+        bound = sl.lower_bound(bandit(likelihood, actions, theta))
         assert bound.gap <= 1e-6
         assert bound.verify() == (bound.lower, bound.upper)
 
 
-@pytest.mark.parametrize("law", ["logistic", "poisson"])
-def test_divergences_are_those_of_the_estimates(law: str) -> None:
+@pytest.mark.parametrize("likelihood", ["logistic", "poisson"])
+def test_divergences_are_those_of_the_estimates(likelihood: str) -> None:
     predictors, steps = np.linspace(-6.0, 4.0, 11), np.array([-3.0, -1e-2, -1e-5, 1e-4, 0.3, 2.0])
-    kind = LAWS[law].law
+    kind = LIKELIHOODS[likelihood].as_tuple
     for step in steps:
         values = terms_of(kind, predictors).divergence(np.full(11, step))
         expected = [divergence(kind, u, step) for u in predictors]
@@ -141,12 +143,14 @@ def test_divergences_are_those_of_the_estimates(law: str) -> None:
 
 
 @settings(max_examples=50, deadline=None)
-@given(law=st.sampled_from([*LAWS, "normal"]), seed=seeds)
-def test_slopes_curvatures_and_conjugates(law: str, seed: int) -> None:
+@given(likelihood=st.sampled_from([*LIKELIHOODS, "normal"]), seed=seeds)
+def test_slopes_curvatures_and_conjugates(likelihood: str, seed: int) -> None:
     """By differences, and Fenchel's equation at the step with the given slope."""
     rng = np.random.default_rng(seed)
-    kind = GAUSSIAN if law == "normal" else LAWS[law].law
-    predictors = rng.uniform(0.05, 0.95, 5) if law == "identity" else rng.uniform(-4.0, 4.0, 5)
+    kind = GAUSSIAN if likelihood == "normal" else LIKELIHOODS[likelihood].as_tuple
+    predictors = (
+        rng.uniform(0.05, 0.95, 5) if likelihood == "identity" else rng.uniform(-4.0, 4.0, 5)
+    )
     terms = terms_of(kind, predictors)
     low, high = np.maximum(terms.limits[0], -3.0), np.minimum(terms.limits[1], 3.0)
     steps = low + (high - low) * rng.uniform(0.1, 0.9, 5)
@@ -168,20 +172,23 @@ def test_slopes_curvatures_and_conjugates(law: str, seed: int) -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(law=laws, seed=seeds, k=st.integers(3, 8), d=st.integers(2, 4))
-def test_names_and_bases_do_not_matter(law: str, seed: int, k: int, d: int) -> None:
-    problem = random_problem(law, seed, k, d)
+@given(likelihood=distributions, seed=seeds, k=st.integers(3, 8), d=st.integers(2, 4))
+def test_names_and_bases_do_not_matter(likelihood: str, seed: int, k: int, d: int) -> None:
+    problem = random_problem(likelihood, seed, k, d)
     X, theta = problem.actions, problem.theta
     rng = np.random.default_rng(seed + 1)
-    expected = value(law, X, theta)
+    expected = value(likelihood, X, theta)
     close = pytest.approx(expected, rel=CLOSE)
-    assert value(law, X[rng.permutation(k)], theta) == close
-    assert value(law, np.vstack([X, X[rng.integers(k, size=2)]]), theta) == close
-    assert value(law, np.hstack([X, X @ rng.standard_normal((d, 2))]), [*theta, 0.0, 0.0]) == close
+    assert value(likelihood, X[rng.permutation(k)], theta) == close
+    assert value(likelihood, np.vstack([X, X[rng.integers(k, size=2)]]), theta) == close
+    assert (
+        value(likelihood, np.hstack([X, X @ rng.standard_normal((d, 2))]), [*theta, 0.0, 0.0])
+        == close
+    )
     rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
     general = rotation * 10.0 ** rng.uniform(-2, 2, d) @ np.linalg.qr(rng.random((d, d)))[0]
     for change in (rotation, general):
-        changed = value(law, X @ change, np.linalg.solve(change, theta))
+        changed = value(likelihood, X @ change, np.linalg.solve(change, theta))
         # gaps are known to roundings of |x| |theta|, which the map may enlarge
         assert changed == pytest.approx(expected, rel=1e-5)
 
@@ -251,10 +258,12 @@ def test_an_arm_that_never_succeeds(rate: float) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(law=laws, seed=seeds, size=st.sampled_from([1e-6, 1e-2, 1.0, 100.0]))
-def test_corruption_never_moves_a_side_beyond_the_truth(law: str, seed: int, size: float) -> None:
+@given(likelihood=distributions, seed=seeds, size=st.sampled_from([1e-6, 1e-2, 1.0, 100.0]))
+def test_corruption_never_moves_a_side_beyond_the_truth(
+    likelihood: str, seed: int, size: float
+) -> None:
     rng = np.random.default_rng(seed)
-    problem = random_problem(law, seed, int(rng.integers(3, 8)), int(rng.integers(2, 4)))
+    problem = random_problem(likelihood, seed, int(rng.integers(3, 8)), int(rng.integers(2, 4)))
     bound = sl.lower_bound(problem)
     assert bound.slopes is not None
     allocation, alternatives = bound.allocation.copy(), bound.alternatives.copy()
@@ -270,14 +279,14 @@ def test_corruption_never_moves_a_side_beyond_the_truth(law: str, seed: int, siz
         multipliers *= np.exp(size * rng.standard_normal(len(multipliers)))
     if what in (3, 4):
         slopes *= 1.0 + size * rng.standard_normal(slopes.shape)
-    lower, upper = law_bracket(problem, allocation, alternatives, multipliers, slopes)
+    lower, upper = likelihood_bracket(problem, allocation, alternatives, multipliers, slopes)
     assert lower <= bound.upper * (1 + 1e-9)
     assert upper >= bound.lower * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_a_tampered_certificate_is_noticed(law: str) -> None:
-    bound = sl.lower_bound(random_problem(law, 3, 7, 3))
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_a_tampered_certificate_is_noticed(likelihood: str) -> None:
+    bound = sl.lower_bound(random_problem(likelihood, 3, 7, 3))
     assert bound.slopes is not None
     moved, halved = bound.alternatives + 0.1, bound.allocation.copy()
     halved[np.where(np.isfinite(halved), halved, 0.0).argmax()] /= 2.0
@@ -297,8 +306,8 @@ def test_a_tampered_certificate_is_noticed(law: str) -> None:
 def test_the_upper_side_by_hand() -> None:
     """Evidence at many alternatives is never below what the slopes prove."""
     rng = np.random.default_rng(8)
-    for law in LAWS:
-        problem = random_problem(law, 11, 6, 3)
+    for likelihood in LIKELIHOODS:
+        problem = random_problem(likelihood, 11, 6, 3)
         bound = sl.lower_bound(problem)
         amounts = np.where(np.isfinite(bound.allocation), bound.allocation, 0.0)
         best = problem.actions[problem.best]
@@ -311,9 +320,9 @@ def test_the_upper_side_by_hand() -> None:
             if abs(gains[z]) < 1e-3:
                 continue
             nu = problem.theta + shift * lead[z] / gains[z]
-            means = naive.mean(law, problem.actions @ nu)
+            means = naive.mean(likelihood, problem.actions @ nu)
             with np.errstate(over="ignore"):
-                evidence = amounts @ naive.kl(law, problem.means, means)
+                evidence = amounts @ naive.kl(likelihood, problem.means, means)
             assert evidence >= (1 - 1e-7) * bound.lower / bound.upper
 
 
@@ -321,8 +330,8 @@ def test_the_upper_side_by_hand() -> None:
 
 
 def test_oracles_face_the_same_program() -> None:
-    for law in LAWS:
-        bound = sl.lower_bound(random_problem(law, 5, 6, 3))
+    for likelihood in LIKELIHOODS:
+        bound = sl.lower_bound(random_problem(likelihood, 5, 6, 3))
         assert CoveringProgram.of(bound).solve()[0] == pytest.approx(bound.lower, rel=1e-6)
 
 
@@ -340,7 +349,7 @@ def test_what_is_refused() -> None:
         sl.lower_bound(bandit("logistic", np.eye(2), [50.0, 40.0]))
 
 
-def test_problem_files_may_name_a_law(tmp_path: Path) -> None:
+def test_problem_files_may_name_a_likelihood(tmp_path: Path) -> None:
     path = tmp_path / "pages.json"
     path.write_text(
         '{"actions": [[1, 0], [0, 1]], "theta": [-2.0, -3.0],'
