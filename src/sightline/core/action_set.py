@@ -18,20 +18,6 @@ from numpy.typing import NDArray
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = [
-    "ALL_ARMS",
-    "ActionSet",
-    "block",
-    "first_largest_between",
-    "first_largest_offered",
-    "is_offered",
-    "nth_offered",
-    "number_offered",
-    "rows_offered",
-    "some_arms",
-    "withhold",
-]
-
 Array = NDArray[np.float64]
 
 

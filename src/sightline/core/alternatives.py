@@ -60,26 +60,6 @@ from sightline.core.model import Contexts, starts_of
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
-__all__ = [
-    "BLOCK",
-    "Comparison",
-    "HalfSpaces",
-    "LikelihoodHalfSpaces",
-    "Shifts",
-    "compare",
-    "compare_arms",
-    "compare_block",
-    "context_of_arm",
-    "expand_loss",
-    "half_spaces",
-    "half_spaces_for",
-    "locate_alternatives",
-    "restrict_alternatives",
-    "rival_of",
-    "shifts",
-    "write_shifts",
-]
-
 Array = NDArray[np.float64]
 
 # Below this fraction of its terms, |u|^2 = |x-hat|^2 - 2<x-hat, z> + |z|^2 has lost three digits:

@@ -17,20 +17,6 @@ from typing import NamedTuple
 
 from sightline.jit import compiled
 
-__all__ = [
-    "FAR",
-    "Clock",
-    "clock_at",
-    "first_after",
-    "is_before",
-    "is_round",
-    "later",
-    "log_round",
-    "never",
-    "rounds_between",
-    "tick",
-]
-
 FAR = 2**53
 _LOG_FAR = math.log(FAR)
 

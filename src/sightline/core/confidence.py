@@ -104,43 +104,6 @@ from sightline.jit import (
 )
 from sightline.validation import LARGEST, integer, number, one_of, scale, shown
 
-__all__ = [
-    "LEVELS",
-    "LOG_2",
-    "SMALLEST_HORIZON",
-    "ConfidenceRule",
-    "FixedBeta",
-    "FixedConfidence",
-    "LearnedConfidence",
-    "Level",
-    "LogDet",
-    "LogDetConfidence",
-    "LogLog",
-    "LogLogConfidence",
-    "Threshold",
-    "acting_beta",
-    "adapt",
-    "adapt_to",
-    "beta_at",
-    "evidence_level",
-    "full_level",
-    "global_beta",
-    "leave_out",
-    "level_in_round",
-    "local_beta",
-    "log_inverse_delta",
-    "needs_norm_bound",
-    "next_exploration",
-    "register_confidence",
-    "ridge",
-    "settled_until",
-    "solve_growth",
-    "threshold",
-    "valid_regulariser",
-    "valid_rule",
-    "valid_threshold",
-]
-
 # Where log t is so large, evidence that still suffices is taken to suffice permanently.
 _LARGEST_LOG_T = 1e15
 # Dimensions in which adapting takes less than 10 ms interpreted.

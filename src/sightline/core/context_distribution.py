@@ -30,17 +30,6 @@ from sightline.core.model import Contexts, Model
 from sightline.core.persistence import invariant, persists, shares, whole
 from sightline.jit import compiled
 
-__all__ = [
-    "SAMPLED",
-    "SETS_KEPT",
-    "ContextDistribution",
-    "context_distribution",
-    "log_probability",
-    "note_action_set",
-    "sample_of_sets",
-    "show_sets",
-]
-
 Array = NDArray[np.float64]
 
 #: R: sixteen sets say enough of those to come, and cost sixteen times the present one.

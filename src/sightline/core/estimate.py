@@ -68,41 +68,6 @@ from sightline.core.model import Model
 from sightline.core.persistence import invariant, persists, positive, whole, within
 from sightline.jit import compiled
 
-__all__ = [
-    "WEAK_COUNT",
-    "WEAK_SHARE",
-    "Arms",
-    "Learned",
-    "LeastSquares",
-    "LikelihoodFit",
-    "Noise",
-    "Observations",
-    "Scratch",
-    "SeveralRows",
-    "StreamData",
-    "apart",
-    "basis_of_differences",
-    "estimated_noise",
-    "factorise_seen",
-    "inner",
-    "invert",
-    "known_noise",
-    "noise_variance",
-    "note_error",
-    "quadratic_forms",
-    "recompute_arms",
-    "reward_of",
-    "seen_by_arm",
-    "span_of",
-    "spanning_coordinates",
-    "squared_width",
-    "table_of_arms",
-    "variance_of",
-    "weak_guess",
-    "weighted_table",
-    "whiten_seen",
-]
-
 # A weak guess counts as a tenth of an outcome, at a hundredth of the level that was guessed.  A
 # guess that is too small costs little, one that is too large a lot
 # (see sightline.core.confidence).

@@ -59,29 +59,6 @@ from sightline.jit import compiled, generic, guarded, is_ours
 from sightline.jit.guards import wrong_numbers
 from sightline.validation import LARGEST, number, one_of
 
-__all__ = [
-    "INFORMATION",
-    "Gain",
-    "LearningRate",
-    "OptimisticGain",
-    "QuadraticGain",
-    "Round",
-    "Weights",
-    "WidthGain",
-    "Workspace",
-    "check_weights",
-    "gains_along",
-    "gains_on_offer",
-    "guard_weights",
-    "information_gains",
-    "learning_rate_rule",
-    "log_det_gains",
-    "mixing_weights",
-    "register_information",
-    "workspace",
-    "write_widest",
-]
-
 Array = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
 

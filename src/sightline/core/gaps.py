@@ -35,19 +35,6 @@ from sightline.core.gains import Round, guard_weights
 from sightline.core.linalg import inner_products, multiply_symmetric
 from sightline.jit import compiled, generic
 
-__all__ = [
-    "EMPIRICAL",
-    "FLOORED",
-    "GAPS",
-    "DifferenceGaps",
-    "GapBound",
-    "GapEstimate",
-    "gap_estimates",
-    "optimistic_arm",
-    "register_gaps",
-    "upper_bound",
-]
-
 Array = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
 

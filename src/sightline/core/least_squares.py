@@ -56,18 +56,6 @@ from sightline.core.linalg import (
 from sightline.core.model import Model, check_signal
 from sightline.jit import callable_for, compiled, generic
 
-__all__ = [
-    "REFRESH_AFTER_FALL",
-    "REFRESH_AFTER_UPDATES",
-    "best_arm",
-    "least_squares",
-    "note_information",
-    "observe",
-    "refresh",
-    "show_arms",
-    "update_seen_widths",
-]
-
 Array = NDArray[np.float64]
 
 # Subtracting c^2/q loses digits in proportion to how far widths have fallen, and rounding errors

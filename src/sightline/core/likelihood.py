@@ -57,39 +57,6 @@ from sightline.jit import GenericFunction, compiled, generic, number_between
 from sightline.jit.guards import wrong_numbers
 from sightline.validation import LARGEST, one_of, scale, shown
 
-__all__ = [
-    "GAUSSIAN",
-    "IDENTITY",
-    "LOGISTIC",
-    "NODES",
-    "POISSON",
-    "WEIGHTS",
-    "Bernoulli",
-    "BuiltInLikelihood",
-    "Gaussian",
-    "Kind",
-    "Likelihood",
-    "Poisson",
-    "build_likelihood",
-    "clear_of_edges",
-    "curvature",
-    "describe_likelihood",
-    "divergence",
-    "draw_reward",
-    "excess",
-    "has_sampler",
-    "information",
-    "is_likelihood",
-    "kind_of",
-    "limits_of",
-    "mean_of",
-    "mean_slope",
-    "register_likelihood",
-    "slope",
-    "valid_likelihood",
-    "variance_of",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -87,14 +87,6 @@ from sightline.core.linalg import (
 )
 from sightline.jit import compiled
 
-__all__ = [
-    "implicit_predictor",
-    "normal_equivalent",
-    "refit",
-    "whiten_descent",
-    "write_factor",
-]
-
 _MOST_STEPS_ON_LINE = 100
 _LAST_STEP_ON_LINE = 1e-14
 

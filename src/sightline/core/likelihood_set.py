@@ -34,8 +34,6 @@ from sightline.core.linalg import inner_product, inner_products, solve, solve_tr
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = ["LikelihoodSet", "begin_set", "highest_predictor", "likelihood_set", "loss_at"]
-
 Array = NDArray[np.float64]
 
 _MOST_STEPS = 30

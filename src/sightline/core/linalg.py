@@ -25,30 +25,6 @@ from numpy.typing import NDArray
 
 from sightline.jit import compiled, compiled_apart
 
-__all__ = [
-    "add_gram",
-    "apply",
-    "apply_transposed",
-    "draw_index",
-    "eliminate",
-    "equal_rows",
-    "factorise",
-    "first_above",
-    "first_largest",
-    "inner_product",
-    "inner_products",
-    "multiply",
-    "multiply_symmetric",
-    "norm",
-    "product",
-    "rank_one_update",
-    "solve",
-    "solve_transposed",
-    "squared_norms",
-    "substitute",
-    "triangle_products",
-]
-
 _MANY = 8  # dimensions from which it pays to take several terms at a time
 
 

@@ -24,8 +24,6 @@ from sightline.core.linalg import factorise, inner_products, multiply, solve, so
 from sightline.core.persistence import computed
 from sightline.jit import compiled
 
-__all__ = ["Foreseen", "begin_now", "foresee", "foresee_gram", "foreseen"]
-
 Array = NDArray[np.float64]
 
 # Information that stands for all there is, where a likelihood has to be computed with it.

@@ -33,18 +33,6 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.action_set import ActionSet, block
 from sightline.validation import LARGEST, SMALLEST, action_set, finite_array, scale
 
-__all__ = [
-    "Contexts",
-    "Model",
-    "bandit_model",
-    "check_signal",
-    "common_noise",
-    "game_model",
-    "starts_of",
-    "stream_model",
-    "valid_noise_std",
-]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

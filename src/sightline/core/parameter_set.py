@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.validation import finite_array, integer, scale, shown
 
-__all__ = ["LARGEST_ENTRY", "Polytope"]
-
 _LARGEST_CROSS_POLYTOPE = 12  # in d dimensions it has 2^d faces
 #: Largest number in a description of a polytope.
 LARGEST_ENTRY = 1e19  # the solver takes 1e20 for infinity

@@ -69,27 +69,6 @@ from sightline.core.linalg import factorise, norm, solve_transposed
 from sightline.core.persistence import indices, invariant, persists
 from sightline.jit import compiled, compiled_apart
 
-__all__ = [
-    "DEPENDENT",
-    "INFEASIBLE",
-    "SOLVED",
-    "UNFINISHED",
-    "Projection",
-    "Projections",
-    "aim",
-    "append",
-    "blocking",
-    "orthogonalise",
-    "place",
-    "project_cell",
-    "project_halfspace",
-    "project_rows",
-    "projection",
-    "projections",
-    "remove",
-    "settle",
-]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

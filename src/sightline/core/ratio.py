@@ -44,22 +44,6 @@ from numpy.typing import NDArray
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = [
-    "SAMPLING",
-    "Marginal",
-    "Mixture",
-    "Sampling",
-    "Walk",
-    "cheapest_arm",
-    "exact_mixture",
-    "least_ratio",
-    "marginal",
-    "of_context",
-    "pair_mixture",
-    "pair_probability",
-    "walk_chains",
-]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -27,17 +27,6 @@ from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, within
 from sightline.jit import compiled
 
-__all__ = [
-    "Span",
-    "first_unplayed",
-    "forget",
-    "next_outside",
-    "note_played",
-    "span",
-    "spans",
-    "unregularised",
-]
-
 # Far below the noise beside V >= I.  Not smaller: a direction that is not played yet has the width
 # 1 / this, whose rounding errors reach all others until the next refresh.
 _VANISHING = 1e-8

@@ -66,43 +66,6 @@ from sightline.core.ratio import Mixture
 from sightline.jit import compiled, compiled_apart, generic, parts_of
 from sightline.validation import flag, instance
 
-__all__ = [
-    "PROBABILITY_DRAWS",
-    "Choice",
-    "Evidence",
-    "Policy",
-    "StateWithAlternatives",
-    "StateWithConfidence",
-    "StateWithEstimate",
-    "Supports",
-    "at_stake",
-    "begin",
-    "best_of",
-    "best_on_offer",
-    "check_supports",
-    "choose",
-    "choose_among",
-    "choose_from",
-    "compare_to_best",
-    "decided",
-    "dropped",
-    "inspect",
-    "learn",
-    "put_all_on",
-    "readapt",
-    "register_policy",
-    "report",
-    "report_commitment",
-    "report_evidence",
-    "share_draws",
-    "show",
-    "spread",
-    "started",
-    "update",
-    "withhold_all",
-    "write_probabilities",
-]
-
 
 class Choice(NamedTuple):
     """An arm, the probability with which it was drawn, and how long it holds.

@@ -87,14 +87,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import LARGEST, affordable, integer, one_of, scale, shown
 
-__all__ = [
-    "BAYESIAN_INFORMATION",
-    "BayesianIDS",
-    "BayesianState",
-    "bayesian_mixture",
-    "current_bayesian_gains",
-]
-
 Array = NDArray[np.float64]
 
 BAYESIAN_INFORMATION = ("variance", "mutual-information")

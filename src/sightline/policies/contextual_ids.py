@@ -83,7 +83,6 @@ from sightline.validation import LARGEST
 if TYPE_CHECKING:
     from sightline.policies.ids import IDSState
 
-__all__ = ["RATIO_OF", "ContextIDSState", "in_contexts"]
 
 #: Contexts whose information ratio is minimised: all of them together, or the present one.
 RATIO_OF = ("contextual", "conditional")

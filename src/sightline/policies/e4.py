@@ -40,8 +40,6 @@ from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, integer, number
 
-__all__ = ["E4", "E4State"]
-
 Array = NDArray[np.float64]
 
 # Pulls are counted by the largest leverage: a rougher design costs 1 % of them, and no accuracy.

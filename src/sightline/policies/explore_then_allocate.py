@@ -45,8 +45,6 @@ from sightline.core.unregularised import first_unplayed, forget, unregularised
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 
-__all__ = ["ExploreThenAllocate", "ExploreThenAllocateState"]
-
 Array = NDArray[np.float64]
 
 _WARM_UP, _ALLOCATION, _RECOVERY, _SETTLED = range(4)

@@ -47,8 +47,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import scale
 
-__all__ = ["GCB", "GCBState"]
-
 _LOG_2 = math.log(2.0)
 
 

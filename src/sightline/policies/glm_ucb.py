@@ -44,8 +44,6 @@ from sightline.jit import callable_for, compiled
 from sightline.policies.base import Choice, Policy, Supports, begin, register_policy, report
 from sightline.validation import one_of, scale
 
-__all__ = ["GLMUCB", "GLMUCBState"]
-
 Array = NDArray[np.float64]
 
 _WIDTHS = ("asymptotic", "proven")

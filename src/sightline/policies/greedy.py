@@ -49,8 +49,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import LARGEST, number, one_of, shown
 
-__all__ = ["EpsilonGreedy", "RidgeGreedyState"]
-
 Array = NDArray[np.float64]
 
 _SCHEDULES = ("fixed", "1/t")

@@ -104,8 +104,6 @@ from sightline.policies.scheduled_exploration import (
 )
 from sightline.validation import LARGEST, one_of, shown
 
-__all__ = ["IDS", "IDSState", "ids_distribution"]
-
 _EXPLOITATION = ("discard", "keep")
 
 # Options of contextual IDS: the others look at one context.

@@ -41,8 +41,6 @@ from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, Supports, begin, learn, register_policy, report
 from sightline.validation import integer, scale, shown
 
-__all__ = ["LinIMED", "LinIMEDState"]
-
 _VARIANTS = (1, 3)
 
 

@@ -55,8 +55,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import LARGEST, number
 
-__all__ = ["LinMED", "LinMEDState"]
-
 Array = NDArray[np.float64]
 
 # Arms with f below e^-46 = 1e-20 are left out: less than the last bit of any probability.

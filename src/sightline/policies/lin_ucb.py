@@ -55,8 +55,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import scale
 
-__all__ = ["LinUCB", "LinUCBState", "RareState"]
-
 
 class LinUCBState(NamedTuple):
     """Estimates from all rounds."""

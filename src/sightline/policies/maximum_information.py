@@ -54,8 +54,6 @@ from sightline.policies.base import (
     report_commitment,
 )
 
-__all__ = ["MaximumInformation", "MaximumInformationState"]
-
 Array = NDArray[np.float64]
 
 # A gain after n rounds is of order 1 / n; what rounding makes of none is of order 1e-32.

@@ -79,8 +79,6 @@ from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, number, one_of
 
-__all__ = ["OAM", "OAMState"]
-
 # 1 / log log t is taken at no smaller t: there it is just below 1, and before it is no rate.
 _FIRST_LOG_ROUND_OF_RATE = math.log(16)
 

@@ -66,8 +66,6 @@ from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, Supports, begin, learn, register_policy, report
 from sightline.validation import scale
 
-__all__ = ["OFUGLB", "OFUGLBState"]
-
 Array = NDArray[np.float64]
 
 _LOG_2 = math.log(2.0)

@@ -35,8 +35,6 @@ from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, number
 
-__all__ = ["OSSB", "OSSBState"]
-
 
 class OSSBState(NamedTuple):
     """Estimates from all rounds, and the arm for the next one."""

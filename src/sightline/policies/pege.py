@@ -39,8 +39,6 @@ from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import number, one_of, scale
 
-__all__ = ["PEGE", "PEGEState"]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

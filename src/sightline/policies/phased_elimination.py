@@ -32,8 +32,6 @@ from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import integer, scale
 
-__all__ = ["PhasedElimination", "PhasedEliminationState"]
-
 Array = NDArray[np.float64]
 
 # Any design is valid, because pulls are counted by its largest leverage: this costs 1 % of them.

@@ -63,8 +63,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import LARGEST, one_of
 
-__all__ = ["PrimalDual", "PrimalDualState"]
-
 _GAPS = {"floored": FLOORED, "empirical": EMPIRICAL, "value": GAPS["value"]}
 _CANDIDATES = ("others", "all")
 _OPTIMISM = {

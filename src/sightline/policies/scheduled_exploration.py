@@ -26,14 +26,6 @@ from sightline.core.persistence import invariant, may_hold, state_version
 from sightline.jit import compiled
 from sightline.policies.base import Choice
 
-__all__ = [
-    "ScheduledExploration",
-    "cancel",
-    "nothing_scheduled",
-    "play_scheduled",
-    "schedule",
-]
-
 
 @state_version(2)
 @may_hold(nan=("log_t",))

@@ -85,8 +85,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import LARGEST, number, one_of, scale, shown
 
-__all__ = ["SOLID", "SOLIDState", "SaddlePoint", "Steps"]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -150,16 +150,6 @@ from sightline.policies.scheduled_exploration import (
 )
 from sightline.validation import flag, number, one_of, scale
 
-__all__ = [
-    "KAPPA",
-    "Exploration",
-    "OpenDecisions",
-    "Stakes",
-    "StakesState",
-    "count_open",
-    "exploration",
-]
-
 #: Cost of exploration per round, over the expected loss of exploitation.
 KAPPA = 2.0
 

@@ -64,8 +64,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import one_of, scale
 
-__all__ = ["ThompsonSampling", "ThompsonState"]
-
 Array = NDArray[np.float64]
 
 _INFLATION = ("none", "agrawal-goyal", "abeille-lazaric")

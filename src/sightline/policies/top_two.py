@@ -75,8 +75,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import integer, scale
 
-__all__ = ["TopTwo", "TopTwoState"]
-
 Array = NDArray[np.float64]
 
 # What a random number cannot resolve: redraws that differ less often are not made.

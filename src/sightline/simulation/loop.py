@@ -75,37 +75,6 @@ from sightline.problems.noise import draw
 from sightline.problems.streams import draw_arms
 from sightline.validation import integer
 
-__all__ = [
-    "Fault",
-    "Loop",
-    "Pending",
-    "Recorder",
-    "Step",
-    "add",
-    "add_regret",
-    "commit",
-    "context_stream",
-    "count_regret",
-    "delay_stream",
-    "explore",
-    "is_arm_refused",
-    "is_compiled",
-    "is_due",
-    "is_probability_refused",
-    "is_refused",
-    "loop_for",
-    "more_space",
-    "new_recorder",
-    "next_rows",
-    "no_fault",
-    "no_outcomes",
-    "raise_fault",
-    "record",
-    "remove_first",
-    "streams",
-    "walk",
-]
-
 _ARM, _BEST, _PROBABILITY, _WAKE = 1, 2, 3, 4
 # Probabilities that are sums may exceed 1 by rounding.
 _ONE = 1.0 + 1e-9

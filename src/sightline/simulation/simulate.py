@@ -35,21 +35,6 @@ from sightline.simulation.loop import (
 )
 from sightline.validation import entries, event, instance, integer, shown
 
-__all__ = [
-    "Run",
-    "Stop",
-    "check_lasting",
-    "is_interpreted",
-    "log_spaced",
-    "parse_rounds",
-    "power_of_ten",
-    "round_array",
-    "rounds_text",
-    "simulate",
-    "valid_checkpoints",
-    "valid_horizon",
-]
-
 _LARGEST_EXPONENT = 4000  # Python prints integers of at most 4300 digits
 
 

@@ -31,15 +31,6 @@ from sightline.simulation.loop import Step, walk
 from sightline.simulation.simulate import round_array, valid_checkpoints
 from sightline.validation import entries, instance, integer, one_of, shown
 
-__all__ = [
-    "Frame",
-    "GainTrajectory",
-    "RatioTrajectory",
-    "information_gains",
-    "information_ratios",
-    "record_frames",
-]
-
 Array = NDArray[np.float64]
 
 MOST_FRAMES = 5000  # some megabytes of a page

@@ -47,16 +47,6 @@ from numpy.typing import NDArray
 from sightline.core.persistence import indices, invariant, persists, shares, within
 from sightline.jit import compiled, compiled_apart
 
-__all__ = [
-    "Design",
-    "Spanner",
-    "barycentric_spanner",
-    "design",
-    "largest_reward_leverage",
-    "optimal_design",
-    "spanner",
-]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -32,8 +32,6 @@ from sightline.core.linalg import (
 )
 from sightline.jit import compiled_apart
 
-__all__ = ["Program", "direction", "newton_system", "square_vectors"]
-
 Array = NDArray[np.float64]
 
 # In games arms are often alike, and so many may carry weight together, however few dimensions.

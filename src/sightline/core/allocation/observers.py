@@ -16,8 +16,6 @@ from sightline.core.least_squares import least_squares
 from sightline.core.model import Model
 from sightline.jit import compiled
 
-__all__ = ["next_of_sweep", "observer_set", "sweeping"]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

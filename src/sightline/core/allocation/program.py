@@ -60,16 +60,6 @@ from sightline.core.allocation.newton_step import Program, direction, newton_sys
 from sightline.core.linalg import add_gram, factorise, solve_transposed
 from sightline.jit import compiled_apart
 
-__all__ = [
-    "MOST_STEPS",
-    "cheapest_allocation",
-    "costly_arms",
-    "optimal_allocation",
-    "optimal_game_shares",
-    "optimal_shares",
-    "reduced_points",
-]
-
 Array = NDArray[np.float64]
 
 # Relative error of a difference of two numbers that went through a few operations.

@@ -32,8 +32,6 @@ from sightline.core.linalg import norm, rank_one_update, solve, solve_transposed
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 
-__all__ = ["Sampling", "information_rates", "sampling"]
-
 Array = NDArray[np.float64]
 
 # V_w is singular where w leaves out a direction.  Inside V_w, and only there, w has this share of

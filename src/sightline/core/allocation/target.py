@@ -40,15 +40,6 @@ from sightline.core.model import Contexts, starts_of
 from sightline.core.persistence import indices, invariant, may_hold, persists, within
 from sightline.jit import compiled, compiled_apart
 
-__all__ = [
-    "Target",
-    "fewest_pulls",
-    "find_allocation",
-    "follow",
-    "least_gap",
-    "target",
-]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -56,22 +56,6 @@ from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import Posterior, noise_unit, posterior_mean
 from sightline.jit import compiled, generic
 
-__all__ = [
-    "Angles",
-    "Cells",
-    "admit",
-    "blank_cells",
-    "hull_around",
-    "hull_vertices",
-    "is_settled",
-    "measure_cells",
-    "normal_cdf",
-    "normal_pdf",
-    "plane_angles",
-    "sector",
-    "whiten",
-]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -56,19 +56,6 @@ from sightline.core.posterior.cells import Cells, is_settled
 from sightline.core.posterior.joint import joint_distribution
 from sightline.jit import compiled, generic
 
-__all__ = [
-    "LikelihoodVariance",
-    "MutualInformation",
-    "RowVariance",
-    "Variance",
-    "bayesian_gains",
-    "bayesian_gaps",
-    "likelihood_variance",
-    "mutual_information",
-    "row_variance",
-    "variance",
-]
-
 Array = NDArray[np.float64]
 
 # A grid of this many values reaches from end to end; noise extends it on both sides.

@@ -49,21 +49,6 @@ from sightline.core.model import Model, check_signal
 from sightline.core.persistence import invariant, persists, positive, within
 from sightline.jit import compiled
 
-__all__ = [
-    "Posterior",
-    "absorb",
-    "best_under",
-    "draw_parameter",
-    "follow_fit",
-    "gaussian_posterior",
-    "log_det_ratio",
-    "noise_unit",
-    "posterior_for",
-    "posterior_mean",
-    "posterior_of_fit",
-    "show_rows",
-]
-
 Array = NDArray[np.float64]
 
 _UNIT = known_noise(1.0)  # the unit is that of the rewards

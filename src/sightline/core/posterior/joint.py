@@ -21,8 +21,6 @@ from sightline.core.posterior.cells import Angles, Cells, normal_cdf, normal_pdf
 from sightline.core.posterior.samples import WIDTH, Samples
 from sightline.jit import compiled, generic
 
-__all__ = ["joint_distribution"]
-
 Array = NDArray[np.float64]
 Singles = NDArray[np.float32]
 

@@ -79,8 +79,6 @@ from sightline.core.persistence import persists
 from sightline.core.posterior.normal import excess, log_density, mills_ratio, noise_level, score
 from sightline.jit import compiled
 
-__all__ = ["ExpectedLoss", "Losses", "expected_loss", "loss_gains", "losses"]
-
 Array = NDArray[np.float64]
 
 _NEGLIGIBLE_WEIGHT = 1e-20  # below the last bit of any gain

@@ -31,14 +31,6 @@ import math
 from sightline.core.estimate import LeastSquares, Noise, noise_variance
 from sightline.jit import compiled
 
-__all__ = [
-    "excess",
-    "log_density",
-    "mills_ratio",
-    "noise_level",
-    "score",
-]
-
 _LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)

@@ -32,8 +32,6 @@ from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells, measure_cells
 from sightline.jit import compiled
 
-__all__ = ["WIDTH", "Samples", "fixed_samples", "samples_size"]
-
 Array = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Labels = NDArray[np.int32]
