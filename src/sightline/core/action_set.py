@@ -13,12 +13,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array, Bools
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-
-Array = NDArray[np.float64]
 
 
 @persists()
@@ -38,7 +36,7 @@ class ActionSet(NamedTuple):
 
     start: int
     stop: int
-    mask: NDArray[np.bool_]
+    mask: Bools
     context: int
 
 
@@ -53,7 +51,7 @@ def block(start: int, stop: int, context: int = 0) -> ActionSet:
     return ActionSet(start, stop, _NO_MASK, context)
 
 
-def some_arms(mask: NDArray[np.bool_], context: int = 0) -> ActionSet:
+def some_arms(mask: Bools, context: int = 0) -> ActionSet:
     """Make the set of rows that a mask admits."""
     return ActionSet(0, len(mask), mask, context)
 

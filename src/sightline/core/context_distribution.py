@@ -21,16 +21,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import note_information, show_arms
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Contexts, Model
 from sightline.core.persistence import invariant, persists, shares, whole
 from sightline.jit import compiled
-
-Array = NDArray[np.float64]
 
 #: R: sixteen sets say enough of those to come, and cost sixteen times the present one.
 SETS_KEPT = 16
@@ -56,7 +54,7 @@ class ContextDistribution(NamedTuple):
     probabilities: Array  # (C,)
     counts: Array  # (C,): how often each has come, if counted; else (0,)
     sets: Array  # (R, most, d): the reservoir, if sampled; else (0, 0, 0)
-    sets_seen: NDArray[np.int64]  # (1,): sets that have come
+    sets_seen: Ints  # (1,): sets that have come
 
 
 @invariant(ContextDistribution)

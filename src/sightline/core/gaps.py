@@ -26,16 +26,13 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sightline.core.action_set import ActionSet, first_largest_offered
-from sightline.core.estimate import LeastSquares, noise_variance, reward_of
+from sightline.core.estimate import LeastSquares
 from sightline.core.gains import Round, guard_weights
-from sightline.core.linalg import inner_products, multiply_symmetric
+from sightline.core.least_squares import noise_variance, reward_of
+from sightline.core.linalg import Array, inner_products, multiply_symmetric
 from sightline.jit import compiled, generic
 
-Array = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
 
 # A gap that is zero would be taken for that of the zero vector (see ratio.py).

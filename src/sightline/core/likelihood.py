@@ -50,8 +50,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array
 from sightline.core.persistence import described_fields, none_if_unknown
 from sightline.jit import GenericFunction, compiled, generic, number_between
 from sightline.jit.guards import wrong_numbers
@@ -608,7 +608,7 @@ class Likelihood(ABC):
         """Say why a number cannot be a reward; nothing if it can."""
         return ""
 
-    def predictors(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictors(self, means: Array) -> Array:
         """<x, theta> for these mean rewards, which are those themselves by default."""
         return means
 
@@ -687,7 +687,7 @@ class Bernoulli(Likelihood):
         """Say why a number cannot be a reward; nothing if it can."""
         return "" if reward in (0.0, 1.0) else "must be 0 or 1, as rewards are Bernoulli"
 
-    def predictors(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictors(self, means: Array) -> Array:
         """Log odds of these rates, or the rates."""
         if self.link == "identity":
             return means
@@ -726,7 +726,7 @@ class Poisson(Likelihood):
         whole = reward >= 0.0 and reward == int(reward)
         return "" if whole else "must be a whole number from 0, as rewards are counts"
 
-    def predictors(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictors(self, means: Array) -> Array:
         """Logarithms of these means."""
         for mean in means:
             if not mean > 0.0:

@@ -67,9 +67,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sightline.core.estimate import (
     LeastSquares,
     LikelihoodFit,
@@ -79,6 +76,7 @@ from sightline.core.estimate import (
 )
 from sightline.core.likelihood import clear_of_edges, curvature, excess, information, slope
 from sightline.core.linalg import (
+    Array,
     factorise,
     inner_products,
     rank_one_update,
@@ -123,8 +121,6 @@ def normal_equivalent(
     worth = curvature(likelihood, outcome, v)
     return v - slope(likelihood, outcome, v) / worth, worth
 
-
-Array = NDArray[np.float64]
 
 _MOST_STEPS = 100
 # Newton's method squares its error: after a step of this squared length, in units of the standard

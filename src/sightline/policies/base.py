@@ -41,27 +41,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.action_set import first_largest_offered, withhold
+from sightline.core.action_set import ActionSet, first_largest_offered, is_offered, withhold
 from sightline.core.alternatives import Comparison, compare, restrict_alternatives
-from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    FixedBeta,
-    LogDet,
-    adapt,
-    adapt_to,
-    global_beta,
-    leave_out,
-    next_exploration,
-    ridge,
-)
+from sightline.core.clock import FAR, Clock, is_before, later, log_round, tick
+from sightline.core.confidence import ConfidenceRule, adapt, adapt_to, global_beta, next_exploration
+from sightline.core.confidence_rules import FixedBeta, LogDet, leave_out, ridge
 from sightline.core.estimate import LeastSquares, Noise, basis_of_differences
 from sightline.core.least_squares import least_squares, observe, show_arms
-from sightline.core.linalg import draw_index
+from sightline.core.linalg import Array, Ints, draw_index
 from sightline.core.model import Model
-from sightline.core.persistence import State
+from sightline.core.persistence import State, invariant, may_hold, state_version
 from sightline.core.ratio import Mixture
 from sightline.jit import compiled, compiled_apart, generic, parts_of
 from sightline.validation import flag, instance
@@ -265,14 +255,14 @@ def dropped(state: State, clock: Clock, arm: int) -> None:
 
 
 @compiled
-def put_all_on(arm: int, probabilities: NDArray[np.float64]) -> None:
+def put_all_on(arm: int, probabilities: Array) -> None:
     """Put all probability on one arm."""
     for x in range(probabilities.shape[0]):
         probabilities[x] = 1.0 if x == arm else 0.0
 
 
 @compiled
-def spread(mixture: Mixture, probabilities: NDArray[np.float64]) -> None:
+def spread(mixture: Mixture, probabilities: Array) -> None:
     """Write the probabilities of a draw from two arms, which may be the same."""
     put_all_on(mixture.first, probabilities)
     probabilities[mixture.first] -= mixture.probability
@@ -286,7 +276,7 @@ def write_probabilities(
     clock: Clock,
     offer: Any,
     rng: np.random.Generator,
-    probabilities: NDArray[np.float64],
+    probabilities: Array,
 ) -> None:
     """Write the probability of every arm to be chosen now.
 
@@ -321,7 +311,7 @@ def best_of(state: State, clock: Clock, offer: Any) -> int:
 
 @generic
 @compiled
-def show(state: Any, rows: NDArray[np.float64], start: int, stop: int) -> None:
+def show(state: Any, rows: Array, start: int, stop: int) -> None:
     """Put the first rows into a part of the table; by default, of the estimate."""
     show_arms(state.estimate, rows, start, stop)
 
@@ -499,9 +489,7 @@ def choose_from(mixture: Mixture, clock: Clock, rng: np.random.Generator) -> Cho
 
 
 @compiled
-def choose_among(
-    probabilities: NDArray[np.float64], clock: Clock, rng: np.random.Generator
-) -> Choice:
+def choose_among(probabilities: Array, clock: Clock, rng: np.random.Generator) -> Choice:
     """Draw one of all arms, for the current round only."""
     arm = draw_index(probabilities, rng)
     return Choice(arm, probabilities[arm], clock)
@@ -606,8 +594,6 @@ def report_commitment(state: StateWithAlternatives, clock: Clock, offer: Any) ->
     return report_evidence(state, compare_to_best(state, offer), clock)
 
 
-Array = NDArray[np.float64]
-
 #: Draws behind a probability: its standard error is at most 1 / (2 sqrt(4096)) = 0.008.
 PROBABILITY_DRAWS = 4096
 
@@ -630,3 +616,82 @@ def share_draws(offer: Any, counts: Array) -> None:
         total += counts[x]
     for x in range(counts.shape[0]):
         counts[x] /= total
+
+
+@state_version(2)
+@may_hold(nan=("log_t",))
+class ScheduledExploration(NamedTuple):
+    """The next exploration of a commitment; arrays of length one.
+
+    Attributes
+    ----------
+    t, log_t : ndarray
+        Its round; ``t`` is 0 if none is scheduled.
+    arm : ndarray
+        Arm that is played then, if it is on offer.
+    probability : ndarray
+        Probability of an exploration in each round.
+    """
+
+    t: Ints
+    log_t: Array
+    arm: Ints
+    probability: Array
+
+
+@invariant(ScheduledExploration)
+def _check(scheduled: ScheduledExploration, name: str) -> None:
+    if not 0 <= scheduled.t[0] <= FAR:
+        raise ValueError(f"{name}.t must be a round, got {scheduled.t[0]}")
+
+
+def nothing_scheduled() -> ScheduledExploration:
+    """Make an empty schedule."""
+    t, arm = (np.zeros(1, dtype=np.int64) for _ in range(2))
+    return ScheduledExploration(t, np.zeros(1), arm, np.zeros(1))
+
+
+@compiled
+def cancel(scheduled: ScheduledExploration) -> None:
+    """Cancel the exploration: what it was drawn from has changed."""
+    scheduled.t[0] = 0
+
+
+@compiled
+def schedule(
+    scheduled: ScheduledExploration,
+    best: int,
+    arm: int,
+    log_probability: float,
+    clock: Clock,
+    offer: ActionSet,
+    rng: np.random.Generator,
+) -> Choice:
+    """Draw the next round of an arm that has this probability in every round; x-hat until then."""
+    offered = is_offered(offer, arm)
+    begin = clock if offered else tick(clock)
+    probability = min(math.exp(log_probability), 1.0)
+    waiting = -math.log1p(-rng.random())  # exponential; over -log(1 - p), it is geometric
+    # -log(1 - p) = p to the last bit where p is small, and p may be no float
+    small = probability < 1e-9 or probability == 1.0
+    log_rate = log_probability if small else math.log(-math.log1p(-probability))
+    wake = later(begin, math.log(waiting) - log_rate if waiting > 0.0 else -math.inf)
+    if offered and (probability == 1.0 or not is_before(clock, wake)):
+        return Choice(arm, probability, clock)
+    scheduled.t[0], scheduled.log_t[0] = wake.t, wake.log_t
+    scheduled.arm[0] = arm
+    scheduled.probability[0] = probability
+    return Choice(best, 1.0 - probability if offered else 1.0, wake)
+
+
+@compiled
+def play_scheduled(
+    scheduled: ScheduledExploration, best: int, clock: Clock, offer: ActionSet
+) -> Choice:
+    """Play x-hat before the scheduled round and its arm then; arm -1 if that is not on offer."""
+    wake = Clock(scheduled.t[0], scheduled.log_t[0])
+    offered = is_offered(offer, scheduled.arm[0])
+    if is_before(clock, wake):
+        return Choice(best, 1.0 - scheduled.probability[0] if offered else 1.0, wake)
+    scheduled.t[0] = 0
+    return Choice(scheduled.arm[0] if offered else -1, scheduled.probability[0], clock)

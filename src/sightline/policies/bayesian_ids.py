@@ -40,10 +40,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.clock import Clock
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import none_if_unknown, persists
 from sightline.core.posterior.cells import (
@@ -86,8 +86,6 @@ from sightline.policies.base import (
     spread,
 )
 from sightline.validation import LARGEST, affordable, integer, one_of, scale, shown
-
-Array = NDArray[np.float64]
 
 BAYESIAN_INFORMATION = ("variance", "mutual-information")
 _SAMPLING = {name: SAMPLING[name] for name in ("pair", "exact")}
@@ -185,7 +183,7 @@ class BayesianIDS(Policy):
         return mutual_information(c, unit / model.weights)
 
 
-def _vertices(model: Model) -> NDArray[np.int64]:
+def _vertices(model: Model) -> Ints:
     """Arms that can be best, or space for those of the largest offer."""
     if model.stream:
         return np.arange(model.stream)

@@ -29,7 +29,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import (
     ActionSet,
@@ -53,19 +52,14 @@ from sightline.core.context_distribution import (
     sample_of_sets,
     show_sets,
 )
+from sightline.core.contextual_ratio import Marginal, marginal, of_context, walk_chains
 from sightline.core.estimate import LeastSquares
 from sightline.core.gains import LearningRate, Round, Workspace, check_weights, gains_on_offer
 from sightline.core.gaps import gap_estimates, optimistic_arm, upper_bound
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import state_version
-from sightline.core.ratio import (
-    Marginal,
-    Mixture,
-    least_ratio,
-    marginal,
-    of_context,
-    walk_chains,
-)
+from sightline.core.ratio import Mixture, least_ratio
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
@@ -216,7 +210,7 @@ def contextual_ids_probabilities(
     clock: Clock,
     offer: ActionSet,
     rng: np.random.Generator,
-    probabilities: NDArray[np.float64],
+    probabilities: Array,
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     comparison = _compare_all(state, offer)
@@ -233,7 +227,7 @@ def inspect_contexts(state: ContextIDSState, clock: Clock, offer: ActionSet) -> 
 
 
 @compiled
-def show_contexts(state: ContextIDSState, rows: NDArray[np.float64], start: int, stop: int) -> None:
+def show_contexts(state: ContextIDSState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table of a stream, and past ones beside them."""
     show_sets(state.frequencies, state.estimate, rows, start, stop)
 

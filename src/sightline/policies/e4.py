@@ -23,24 +23,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives import HalfSpaces, compare, half_spaces
 from sightline.core.clock import FAR, Clock, never
-from sightline.core.confidence import SMALLEST_HORIZON
+from sightline.core.confidence_rules import SMALLEST_HORIZON
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import best_arm, observe
-from sightline.core.linalg import equal_rows
+from sightline.core.linalg import Array, Ints, equal_rows
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, whole, within
 from sightline.core.unregularised import unregularised
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, integer, number
-
-Array = NDArray[np.float64]
 
 # Pulls are counted by the largest leverage: a rougher design costs 1 % of them, and no accuracy.
 DESIGN_TOLERANCE = 0.01
@@ -70,9 +67,9 @@ class E4State(NamedTuple):
     planned: Array  # (k,) pulls in this batch
     told: Array  # (k,) rewards told in this batch
     length: Array  # (1,) of the current design
-    batch: NDArray[np.int64]  # (1,)
-    next_arm: NDArray[np.int64]  # (1,)
-    settled: NDArray[np.int64]  # (1,): 1 if it is
+    batch: Ints  # (1,)
+    next_arm: Ints  # (1,)
+    settled: Ints  # (1,): 1 if it is
     weights: Array  # (k,) of an observation of each arm
     scales: Array  # scratch (k,)
 

@@ -24,12 +24,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives import HalfSpaces, compare, half_spaces
 from sightline.core.clock import Clock, never
-from sightline.core.confidence import (
+from sightline.core.confidence_rules import (
     Threshold,
     evidence_level,
     full_level,
@@ -39,13 +38,12 @@ from sightline.core.confidence import (
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm
 from sightline.core.least_squares import best_arm, observe
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, within
 from sightline.core.unregularised import first_unplayed, forget, unregularised
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
-
-Array = NDArray[np.float64]
 
 _WARM_UP, _ALLOCATION, _RECOVERY, _SETTLED = range(4)
 
@@ -58,12 +56,12 @@ class ExploreThenAllocateState(NamedTuple):
     level: Threshold
     goal: Target
     alternatives: HalfSpaces  # for reports only
-    members: NDArray[np.int64]  # (d,) arms of the warm-up
+    members: Ints  # (d,) arms of the warm-up
     times: float  # pulls of each
     means: Array  # (k,) at the end of the warm-up
     tolerance: Array  # (1,) 2 eps_n: how far means may move from these
-    phase: NDArray[np.int64]  # (1,)
-    next_arm: NDArray[np.int64]  # (1,)
+    phase: Ints  # (1,)
+    next_arm: Ints  # (1,)
 
 
 @invariant(ExploreThenAllocateState)

@@ -26,13 +26,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.allocation.observers import next_of_sweep, sweeping
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round, never
 from sightline.core.confidence import global_beta, next_exploration, register_confidence
 from sightline.core.estimate import LeastSquares
+from sightline.core.linalg import Ints
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
@@ -45,6 +44,7 @@ from sightline.policies.base import (
     learn,
     register_policy,
 )
+from sightline.policies.pege import sweeping
 from sightline.validation import scale
 
 _LOG_2 = math.log(2.0)
@@ -109,7 +109,7 @@ class GCBState(NamedTuple):
 
     estimate: LeastSquares
     alternatives: HalfSpaces
-    members: NDArray[np.int64]  # arms of a sweep
+    members: Ints  # arms of a sweep
     confidence: GapLevel
     sweep_level: SweepLevel
 
@@ -163,6 +163,24 @@ class GCB(Policy):
             confidence=GapLevel((self.constant * model.noise_std) ** 2, math.log(k)),
             sweep_level=SweepLevel(math.log(k)),
         )
+
+
+@compiled
+def next_of_sweep(estimate: LeastSquares, members: Ints) -> tuple[int, float]:
+    """Find the first member that a sweep under way still lacks, and count whole sweeps.
+
+    The arm is -1 between sweeps.  Members that have been played more often than others, as where
+    outcomes come late, wait for these.
+    """
+    pulls = estimate.arms.pulls
+    most, least = 0.0, np.inf
+    for i in range(members.shape[0]):
+        most = max(most, pulls[members[i]])
+        least = min(least, pulls[members[i]])
+    for i in range(members.shape[0]):
+        if pulls[members[i]] < most:
+            return int(members[i]), least
+    return -1, most
 
 
 @compiled

@@ -30,21 +30,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered
-from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import LogDet, global_beta, valid_regulariser
-from sightline.core.estimate import LeastSquares, reward_of
-from sightline.core.least_squares import least_squares, observe, show_arms
+from sightline.core.confidence import global_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import least_squares, observe, reward_of, show_arms
 from sightline.core.likelihood import Kind, kind_of, limits_of, mean_slope, variance_of
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.jit import callable_for, compiled
 from sightline.policies.base import Choice, Policy, Supports, begin, register_policy, report
 from sightline.validation import one_of, scale
-
-Array = NDArray[np.float64]
 
 _WIDTHS = ("asymptotic", "proven")
 _HALF_RANGE = 0.5  # the sub-Gaussian parameter of rewards in [0, 1]

@@ -26,13 +26,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import number_offered, withhold
-from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import ConfidenceRule, LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
 from sightline.core.estimate import LeastSquares
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
@@ -48,8 +50,6 @@ from sightline.policies.base import (
     report,
 )
 from sightline.validation import LARGEST, number, one_of, shown
-
-Array = NDArray[np.float64]
 
 _SCHEDULES = ("fixed", "1/t")
 

@@ -42,26 +42,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+import sightline.core.width_gains as _width_gains  # noqa: F401 - registers its gains
 from sightline.core.action_set import ActionSet, first_largest_offered, withhold
-from sightline.core.alternatives import (
-    Comparison,
-    HalfSpaces,
-    LikelihoodHalfSpaces,
-    compare,
-    half_spaces_for,
-    restrict_alternatives,
-)
+from sightline.core.alternatives import Comparison, HalfSpaces, compare, restrict_alternatives
 from sightline.core.clock import Clock, first_after, is_before
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    local_beta,
-    next_exploration,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, local_beta, next_exploration
+from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
 from sightline.core.context_distribution import SETS_KEPT
 from sightline.core.estimate import LeastSquares
 from sightline.core.gains import (
@@ -75,33 +62,32 @@ from sightline.core.gains import (
     workspace,
 )
 from sightline.core.gaps import GAPS, gap_estimates, optimistic_arm
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array
 from sightline.core.model import Model
-from sightline.core.parameter_set import Polytope
-from sightline.core.projections import Projections, projections
+from sightline.core.projections import Polytope, Projections, projections
 from sightline.core.ratio import SAMPLING, Mixture, least_ratio
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Policy,
+    ScheduledExploration,
     Supports,
     begin,
     best_on_offer,
+    cancel,
     choose_from,
     compare_to_best,
     learn,
+    nothing_scheduled,
+    play_scheduled,
     put_all_on,
     register_policy,
     report_commitment,
+    schedule,
     spread,
 )
 from sightline.policies.contextual_ids import RATIO_OF, in_contexts
-from sightline.policies.scheduled_exploration import (
-    ScheduledExploration,
-    cancel,
-    nothing_scheduled,
-    play_scheduled,
-    schedule,
-)
 from sightline.validation import LARGEST, one_of, shown
 
 _EXPLOITATION = ("discard", "keep")
@@ -367,7 +353,7 @@ def ids_probabilities(
     clock: Clock,
     offer: ActionSet,
     rng: np.random.Generator,
-    probabilities: NDArray[np.float64],
+    probabilities: Array,
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     comparison = compare_to_best(state, offer)

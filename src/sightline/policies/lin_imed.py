@@ -26,13 +26,8 @@ import numpy as np
 
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    acting_beta,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, acting_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm, upper_bound
 from sightline.core.least_squares import best_arm

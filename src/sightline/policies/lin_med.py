@@ -25,20 +25,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import number_offered, withhold
 from sightline.core.allocation.design import Design, design, optimal_design
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    global_beta,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, global_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
 from sightline.core.estimate import LeastSquares
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import invariant, persists, within
 from sightline.jit import compiled
@@ -54,8 +49,6 @@ from sightline.policies.base import (
     report,
 )
 from sightline.validation import LARGEST, number
-
-Array = NDArray[np.float64]
 
 # Arms with f below e^-46 = 1e-20 are left out: less than the last bit of any probability.
 LARGEST_EXPONENT = 46.0

@@ -27,19 +27,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    acting_beta,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, acting_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant
 from sightline.jit import compiled
@@ -69,8 +65,8 @@ class RareState(NamedTuple):
 
     always: LinUCBState
     least_growth: float  # of log det, before the arm is computed anew
-    held_arm: NDArray[np.int64]  # (1,)
-    held_log_det: NDArray[np.float64]  # (1,): when the arm was computed
+    held_arm: Ints  # (1,)
+    held_log_det: Array  # (1,): when the arm was computed
 
 
 @invariant(RareState)

@@ -25,23 +25,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    acting_beta,
-    next_exploration,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, acting_beta, next_exploration
+from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
 from sightline.core.estimate import LeastSquares
-from sightline.core.gains import gains_along, log_det_gains, write_widest
-from sightline.core.linalg import first_largest
+from sightline.core.gains import log_det_gains
+from sightline.core.linalg import Array, first_largest
 from sightline.core.model import Model
 from sightline.core.persistence import persists
+from sightline.core.width_gains import gains_along, write_widest
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
@@ -53,8 +47,6 @@ from sightline.policies.base import (
     register_policy,
     report_commitment,
 )
-
-Array = NDArray[np.float64]
 
 # A gain after n rounds is of order 1 / n; what rounding makes of none is of order 1e-32.
 _NOTHING = 1e-20

@@ -50,12 +50,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered, nth_offered, number_offered
 from sightline.core.allocation.target import Target, fewest_pulls, follow, least_gap, target
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
+from sightline.core.confidence_rules import (
     Threshold,
     evidence_level,
     full_level,
@@ -65,6 +64,7 @@ from sightline.core.confidence import (
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm
 from sightline.core.least_squares import observe
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists
 from sightline.core.unregularised import (
@@ -92,9 +92,9 @@ class OAMState(NamedTuple):
     goal: Target
     played: Span  # arms of the first rounds
     forced_exploration: float  # nan for 1 / log log t
-    explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
-    explorations: NDArray[np.int64]  # (1,): exploration rounds before
-    gaps: NDArray[np.float64]  # scratch (k,)
+    explores: Ints  # (1,): 1 if the last choice explores
+    explorations: Ints  # (1,): exploration rounds before
+    gaps: Array  # scratch (k,)
 
 
 @invariant(OAMState)

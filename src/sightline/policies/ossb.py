@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.allocation.target import Target, fewest_pulls, follow, target
 from sightline.core.clock import Clock, log_round
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import best_arm, observe
+from sightline.core.linalg import Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant
 from sightline.core.unregularised import unregularised
@@ -43,8 +43,8 @@ class OSSBState(NamedTuple):
     goal: Target
     epsilon: float
     level: float  # 2 sigma^2 (1 + gamma): alpha times this and log t is what an arm needs
-    explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
-    explorations: NDArray[np.int64]  # (1,): exploration rounds before
+    explores: Ints  # (1,): 1 if the last choice explores
+    explorations: Ints  # (1,): exploration rounds before
 
 
 @invariant(OSSBState)

@@ -26,21 +26,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.allocation.observers import sweeping
+from sightline.core.allocation.design import SPANNER_FACTOR, barycentric_spanner, spanner
 from sightline.core.clock import FAR, Clock, is_before, later, never, tick
 from sightline.core.estimate import LeastSquares
-from sightline.core.least_squares import best_arm, observe
+from sightline.core.least_squares import best_arm, least_squares, observe
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import invariant, persists, whole, within
 from sightline.core.unregularised import first_unplayed
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import number, one_of, scale
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: alpha and beta of every schedule.
 _POWERS = {"worst-case": (0.5, 0.0), "logarithmic": (1.0, 1.0)}
@@ -137,6 +134,53 @@ class PEGE(Policy):
             until_round=np.zeros(1, dtype=np.int64),
             until_log=np.zeros(1),
         )
+
+
+def observer_set(observations: Array) -> Ints:
+    """Arms whose rows span what all rows span; in the order of their numbers.
+
+    Parameters
+    ----------
+    observations : ndarray, shape (k, p, d)
+        Y.
+    """
+    spanning = _spanning_rows(observations)
+    members: Ints = np.unique(spanning // observations.shape[1])
+    if observations.shape[1] > 1:  # an arm may show what was named of another
+        for arm in members.tolist():
+            others = members[members != arm]
+            if others.size and _spanning_rows(observations[others]).size == spanning.size:
+                members = others
+    return members
+
+
+def _spanning_rows(observations: Array) -> Ints:
+    """Rows of a barycentric spanner of all rows, counted through all arms."""
+    rows = np.ascontiguousarray(observations.reshape(-1, observations.shape[2]))
+    work = spanner(*rows.shape)
+    barycentric_spanner(work, rows, np.ones(len(rows)), SPANNER_FACTOR)
+    return work.members[: int(work.rank[0])]
+
+
+def sweeping(model: Model, regulariser: float, policy: str) -> tuple[LeastSquares, Ints]:
+    """Estimates before any data, and the arms of a sweep.
+
+    Parameters
+    ----------
+    model : Model
+        Arms, what they show, and the noise.
+    regulariser : float
+        lambda, in units of the largest squared row that a sweep shows: a number without units.
+    policy : str
+        Who asks, for the sentence where nothing can be seen.
+    """
+    members = observer_set(model.observations)
+    if not members.size and (model.rewards != model.rewards[0]).any():
+        raise ValueError(
+            f"{policy} needs arms that show something; in this problem all observations are zero"
+        )
+    largest = float(np.square(model.observations[members]).sum(axis=2).max(initial=0.0))
+    return least_squares(model, regulariser * (largest or 1.0)), members
 
 
 @compiled

@@ -21,18 +21,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.clock import Clock, never
-from sightline.core.linalg import factorise, solve, solve_transposed
+from sightline.core.linalg import Array, Ints, factorise, solve, solve_transposed
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, whole, within
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import integer, scale
-
-Array = NDArray[np.float64]
 
 # Any design is valid, because pulls are counted by its largest leverage: this costs 1 % of them.
 DESIGN_TOLERANCE = 0.01
@@ -69,10 +66,10 @@ class PhasedEliminationState(NamedTuple):
     sums: Array  # (k,) of their outcomes
     means: Array  # (k,) estimates of the last phase that ended; 0 before
     separation: Array  # (2,) by how much the best is ahead, and 2 eps, both of that phase
-    phase: NDArray[np.int64]  # (1,)
-    next_arm: NDArray[np.int64]  # (1,)
-    best: NDArray[np.int64]  # (1,)
-    settled: NDArray[np.int64]  # (1,): 1 if it is
+    phase: Ints  # (1,)
+    next_arm: Ints  # (1,)
+    best: Ints  # (1,)
+    settled: Ints  # (1,): 1 if it is
     weights: Array  # (k,) of an observation of each arm
     design: Design
     scales: Array  # scratch (k,)

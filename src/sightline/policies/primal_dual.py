@@ -29,14 +29,8 @@ import numpy as np
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    local_beta,
-    next_exploration,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, local_beta, next_exploration
+from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
 from sightline.core.estimate import LeastSquares
 from sightline.core.gains import (
     INFORMATION,

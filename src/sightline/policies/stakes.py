@@ -73,18 +73,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, first_largest_offered, is_offered
-from sightline.core.alternatives import (
-    Comparison,
-    LikelihoodHalfSpaces,
-    context_of_arm,
-    half_spaces_for,
-    rival_of,
-)
+from sightline.core.alternatives import Comparison, context_of_arm, rival_of
 from sightline.core.clock import Clock, first_after, is_before, log_round
-from sightline.core.confidence import LogDet
+from sightline.core.confidence_rules import LogDet
 from sightline.core.context_distribution import (
     SAMPLED,
     SETS_KEPT,
@@ -94,6 +87,7 @@ from sightline.core.context_distribution import (
     sample_of_sets,
     show_sets,
 )
+from sightline.core.contextual_ratio import Marginal, marginal, of_context, walk_chains
 from sightline.core.estimate import (
     LeastSquares,
     LikelihoodFit,
@@ -103,6 +97,8 @@ from sightline.core.estimate import (
 )
 from sightline.core.least_squares import update_seen_widths
 from sightline.core.likelihood import information
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array, Ints
 from sightline.core.lookahead import (
     Foreseen,
     begin_now,
@@ -119,34 +115,25 @@ from sightline.core.posterior.losses import (
     loss_gains,
     losses,
 )
-from sightline.core.ratio import (
-    Marginal,
-    Mixture,
-    marginal,
-    of_context,
-    pair_mixture,
-    walk_chains,
-)
+from sightline.core.ratio import Mixture, pair_mixture
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Evidence,
     Policy,
+    ScheduledExploration,
     Supports,
     begin,
     best_on_offer,
+    cancel,
     choose_from,
     learn,
-    register_policy,
-    report,
-    spread,
-)
-from sightline.policies.scheduled_exploration import (
-    ScheduledExploration,
-    cancel,
     nothing_scheduled,
     play_scheduled,
+    register_policy,
+    report,
     schedule,
+    spread,
 )
 from sightline.validation import flag, number, one_of, scale
 
@@ -321,9 +308,9 @@ class OpenDecisions(NamedTuple):
     """
 
     stream: bool
-    pulls: NDArray[np.float64]  # (k,): open decisions of each arm
-    gram: NDArray[np.float64]  # (d, d): sum of x x^T over the open decisions of a stream
-    total: NDArray[np.int64]  # (1,): how many these are
+    pulls: Array  # (k,): open decisions of each arm
+    gram: Array  # (d, d): sum of x x^T over the open decisions of a stream
+    total: Ints  # (1,): how many these are
 
 
 @invariant(OpenDecisions)
@@ -647,7 +634,7 @@ def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> N
 
 
 @compiled
-def show_stakes(state: StakesState, rows: NDArray[np.float64], start: int, stop: int) -> None:
+def show_stakes(state: StakesState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table of a stream, and past ones beside them."""
     show_sets(state.now.frequencies, state.estimate, rows, start, stop)
 
@@ -690,7 +677,7 @@ def _close(decisions: OpenDecisions, estimate: LeastSquares, arm: int) -> None:
 
 
 @compiled
-def _add_square(gram: NDArray[np.float64], row: NDArray[np.float64], sign: float) -> None:
+def _add_square(gram: Array, row: Array, sign: float) -> None:
     for i in range(row.shape[0]):
         for j in range(row.shape[0]):
             gram[i, j] += sign * row[i] * row[j]
@@ -761,7 +748,7 @@ def stakes_probabilities(
     clock: Clock,
     offer: Any,
     rng: np.random.Generator,
-    probabilities: NDArray[np.float64],
+    probabilities: Array,
 ) -> None:
     """Write the probability of every arm."""
     spread(_mixture(state.due, state, clock, offer), probabilities)

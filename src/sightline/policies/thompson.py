@@ -28,17 +28,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    global_beta,
-    needs_norm_bound,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, global_beta
+from sightline.core.confidence_rules import LogDet, needs_norm_bound, valid_rule
 from sightline.core.estimate import spanning_coordinates
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import none_if_unknown, persists
 from sightline.core.posterior.gaussian import (
@@ -63,8 +58,6 @@ from sightline.policies.base import (
     withhold_all,
 )
 from sightline.validation import one_of, scale
-
-Array = NDArray[np.float64]
 
 _INFLATION = ("none", "agrawal-goyal", "abeille-lazaric")
 _LOG_2 = math.log(2.0)

@@ -30,25 +30,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.alternatives import (
-    Comparison,
-    HalfSpaces,
-    LikelihoodHalfSpaces,
-    half_spaces_for,
-)
+from sightline.core.alternatives import Comparison, HalfSpaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    adapt,
-    next_exploration,
-    valid_regulariser,
-    valid_rule,
-)
-from sightline.core.estimate import LeastSquares, noise_variance
-from sightline.core.least_squares import observe
+from sightline.core.confidence import ConfidenceRule, adapt, next_exploration
+from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import noise_variance, observe
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
@@ -74,8 +64,6 @@ from sightline.policies.base import (
     withhold_all,
 )
 from sightline.validation import integer, scale
-
-Array = NDArray[np.float64]
 
 # What a random number cannot resolve: redraws that differ less often are not made.
 _NEVER = 2.0**-53

@@ -54,13 +54,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.allocation.newton_step import Program, direction, newton_system, square_vectors
-from sightline.core.linalg import add_gram, factorise, solve_transposed
+from sightline.core.allocation.newton_step import (
+    Program,
+    add_gram,
+    direction,
+    newton_system,
+    square_vectors,
+)
+from sightline.core.linalg import Array, Bools, Ints, factorise, solve_transposed
 from sightline.jit import compiled_apart
-
-Array = NDArray[np.float64]
 
 # Relative error of a difference of two numbers that went through a few operations.
 _ROUNDING = 1e-14
@@ -69,7 +72,7 @@ _EPS = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @compiled_apart
-def reduced_points(actions: Array, free: NDArray[np.bool_], gaps: Array) -> tuple[Array, Array]:
+def reduced_points(actions: Array, free: Bools, gaps: Array) -> tuple[Array, Array]:
     """u_x for all arms, and the functionals e in which they are expressed.
 
     A column of ``actions`` holds the values of one functional at all arms.  Elimination leaves
@@ -98,7 +101,7 @@ def reduced_points(actions: Array, free: NDArray[np.bool_], gaps: Array) -> tupl
 
 
 @compiled_apart
-def _eliminate_arm(values: Array, functionals: Array, left: NDArray[np.bool_], arm: int) -> None:
+def _eliminate_arm(values: Array, functionals: Array, left: Bools, arm: int) -> None:
     """Subtract one functional from all others such that these vanish at an arm; drop it."""
     k, d = values.shape
     pivot = -1
@@ -130,7 +133,7 @@ def _eliminate_arm(values: Array, functionals: Array, left: NDArray[np.bool_], a
 
 
 @compiled_apart
-def _orthogonalise(values: Array, functionals: Array, left: NDArray[np.bool_]) -> int:
+def _orthogonalise(values: Array, functionals: Array, left: Bools) -> int:
     """Make the columns that are left orthonormal, and move them to the front; return the rank."""
     k, d = values.shape
     rank = 0
@@ -166,7 +169,7 @@ def _column_norm(values: Array, column: int) -> float:
 
 
 @compiled_apart
-def costly_arms(points: Array) -> NDArray[np.int64]:
+def costly_arms(points: Array) -> Ints:
     """Arms that are told from the free ones by an alternative."""
     costly = np.zeros(points.shape[0], dtype=np.bool_)
     for x in range(points.shape[0]):
@@ -185,7 +188,7 @@ MOST_STEPS = 60
 
 
 @compiled_apart
-def _start(vectors: Array, starts: NDArray[np.int64], levels: Array) -> Program:
+def _start(vectors: Array, starts: Ints, levels: Array) -> Program:
     k, m, d = starts.shape[0] - 1, levels.shape[0], vectors.shape[1]
     r = d * (d + 1) // 2
     program = Program(
@@ -390,7 +393,7 @@ def optimal_shares(
 
 @compiled_apart
 def optimal_game_shares(
-    vectors: Array, starts: NDArray[np.int64], levels: Array, tolerance: float, steps: int
+    vectors: Array, starts: Ints, levels: Array, tolerance: float, steps: int
 ) -> tuple[Array, Array, Array, float, float]:
     """Solve the program for M = R^d.
 
@@ -464,7 +467,7 @@ def optimal_allocation(
 @compiled_apart
 def cheapest_allocation(
     actions: Array,
-    free: NDArray[np.bool_],
+    free: Bools,
     gaps: Array,
     precisions: Array,
     tolerance: float,

@@ -29,27 +29,16 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import first_largest_offered
-from sightline.core.confidence import LogDet, ridge
-from sightline.core.estimate import (
-    WEAK_COUNT,
-    LeastSquares,
-    Noise,
-    estimated_noise,
-    known_noise,
-    note_error,
-    variance_of,
-)
-from sightline.core.least_squares import least_squares, observe, show_arms
+from sightline.core.confidence_rules import LogDet, ridge
+from sightline.core.estimate import WEAK_COUNT, LeastSquares, Noise, estimated_noise, known_noise
+from sightline.core.least_squares import least_squares, note_error, observe, show_arms, variance_of
 from sightline.core.likelihood_fit import write_factor
-from sightline.core.linalg import inner_products, rank_one_update, solve
+from sightline.core.linalg import Array, inner_products, rank_one_update, solve
 from sightline.core.model import Model, check_signal
 from sightline.core.persistence import invariant, persists, positive, within
 from sightline.jit import compiled
-
-Array = NDArray[np.float64]
 
 _UNIT = known_noise(1.0)  # the unit is that of the rewards
 

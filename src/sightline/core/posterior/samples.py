@@ -27,12 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.linalg import norm
+from sightline.core.linalg import Array, Ints, norm
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells, measure_cells
 from sightline.jit import compiled
 
-Array = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Labels = NDArray[np.int32]
 
@@ -49,11 +48,11 @@ class Samples(NamedTuple):
     samples: int
     reach: float  # largest norm
     labels: Labels
-    scored: NDArray[np.int64]  # (1,): blocks that were labelled, the others belong to x-hat
+    scored: Ints  # (1,): blocks that were labelled, the others belong to x-hat
     edges: Singles  # (c, d or d + 1), in a common unit
     lags: Singles  # (c,), in the same unit
     lengths: Array  # (c,): norms of the edges
-    active: NDArray[np.int64]  # (c,): arms tried in the current block
+    active: Ints  # (c,): arms tried in the current block
     scores: Singles  # (4, width): inner products with two edges, best of eta, best of -eta
     sums: Array  # (c, d + 1): of eta by cell, and counts; x-hat's are left out
     direction: Singles  # (d or d + 1,)
