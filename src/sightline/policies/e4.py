@@ -110,20 +110,12 @@ class E4(Policy):
     gamma: float = 1.0
 
     supports = Supports(noise_per_arm=True, delays=True)
+    randomises = False
+    commits = True
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=SMALLEST_HORIZON)
         number("gamma", self.gamma, at_least=0, at_most=LARGEST)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do once the best arm is settled."""
-        return True
 
     @property
     def any_horizon(self) -> bool:

@@ -91,24 +91,12 @@ class ExploreThenAllocate(Policy):
     constant: float = 1.0
 
     supports = Supports(noise_per_arm=True, delays=True)
+    randomises = False
+    commits = True
+    any_horizon = False
 
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do once the allocation is met."""
-        return True
-
-    @property
-    def any_horizon(self) -> bool:
-        """Whether commitments carry a run beyond 2^53 rounds: not if it has to recover."""
-        return False
 
     def start(self, model: Model) -> ExploreThenAllocateState:
         """State before any data."""

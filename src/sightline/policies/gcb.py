@@ -132,25 +132,13 @@ class GCB(Policy):
     regulariser: float = 1e-6
 
     supports = Supports(games=True, noise_per_arm=True, delays=True)
+    commits = True
+    settles_by_committing = False
+    randomises = False
 
     def __post_init__(self) -> None:
         scale("constant", self.constant)
         scale("regulariser", self.regulariser)
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do where one of the tests holds."""
-        return True
-
-    @property
-    def settles_by_committing(self) -> bool:
-        """No: it also commits after many sweeps."""
-        return False
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> GCBState:
         """State before any data."""

@@ -95,6 +95,7 @@ class GLMUCB(Policy):
         likelihoods=True,
         delays=True,
     )
+    randomises = False
 
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
@@ -103,11 +104,6 @@ class GLMUCB(Policy):
 
     def _rule(self) -> LogDet:
         return LogDet(norm_bound=float(self.norm_bound))
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> GLMUCBState:
         """State before any data."""

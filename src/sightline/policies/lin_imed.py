@@ -72,6 +72,7 @@ class LinIMED(Policy):
     regulariser: float | str = "matched"
 
     supports = Supports(games=True, noise_per_arm=True, unknown_noise=True, delays=True)
+    randomises = False
 
     def __post_init__(self) -> None:
         if integer("variant", self.variant, at_least=1) not in _VARIANTS:
@@ -79,11 +80,6 @@ class LinIMED(Policy):
         scale("cap", self.cap)
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> LinIMEDState:
         """State before any data."""

@@ -97,16 +97,13 @@ class LinUCB(Policy):
     regulariser: float | str = 1.0
     switch_growth: float | None = None
 
+    randomises = False
+
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
         if self.switch_growth is not None:
             scale("switch_growth", self.switch_growth)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     @property
     def supports(self) -> Supports:

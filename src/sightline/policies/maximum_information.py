@@ -80,20 +80,12 @@ class MaximumInformation(Policy):
     regulariser: float | str = 1.0
 
     supports = Supports(games=True, noise_per_arm=True, unknown_noise=True, delays=True)
+    commits = True
+    randomises = False
 
     def __post_init__(self) -> None:
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""
-        return True
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> MaximumInformationState:
         """State before any data."""

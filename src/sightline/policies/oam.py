@@ -132,6 +132,7 @@ class OAM(Policy):
     determinant_growth: float = 0.1
 
     supports = Supports(contexts=True, noise_per_arm=True, delays=True)
+    randomises = False
 
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
@@ -140,11 +141,6 @@ class OAM(Policy):
         else:
             number("forced_exploration", self.forced_exploration, at_least=0, at_most=LARGEST)
         number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> OAMState:
         """State before any data."""

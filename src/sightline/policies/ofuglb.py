@@ -278,6 +278,7 @@ class OFUGLB(Policy):
     supports = Supports(
         masks=True, contexts=True, masks_in_contexts=True, likelihoods=True, delays=True
     )
+    randomises = False
 
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
@@ -288,11 +289,6 @@ class OFUGLB(Policy):
     def _reported(self) -> ConfidenceRule:
         """Rule of what is reported about the best arm."""
         return self.confidence or LogDet(norm_bound=float(self.norm_bound))
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> OFUGLBState:
         """State before any data."""

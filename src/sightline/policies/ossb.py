@@ -77,16 +77,12 @@ class OSSB(Policy):
     determinant_growth: float = 0.1
 
     supports = Supports(noise_per_arm=True, delays=True)
+    randomises = False
 
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
         number("gamma", self.gamma, at_least=0, at_most=LARGEST)
         number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> OSSBState:
         """State before any data."""

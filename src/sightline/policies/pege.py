@@ -90,6 +90,9 @@ class PEGE(Policy):
     regulariser: float = 1e-6
 
     supports = Supports(games=True, noise_per_arm=True, delays=True)
+    commits = True
+    settles_by_committing = False
+    randomises = False
 
     def __post_init__(self) -> None:
         one_of("schedule", self.schedule, _POWERS)
@@ -100,24 +103,9 @@ class PEGE(Policy):
         scale("regulariser", self.regulariser)
 
     @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do while a phase exploits."""
-        return True
-
-    @property
     def any_horizon(self) -> bool:
         """Whether commitments carry a run beyond 2^53 rounds."""
         return self.schedule == "logarithmic"
-
-    @property
-    def settles_by_committing(self) -> bool:
-        """No: it commits by the clock."""
-        return False
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> PEGEState:
         """State before any data."""

@@ -116,20 +116,12 @@ class PhasedElimination(Policy):
     gap_bound: float = 1.0
 
     supports = Supports(noise_per_arm=True, delays=True)
+    randomises = False
+    commits = True
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=1)
         scale("gap_bound", self.gap_bound)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do once the best arm is settled."""
-        return True
 
     # any_horizon is True: pulls until then grow with log n and 1 / gap^2, not with the run.  With
     # several best arms no phase settles anything, as for IDS; a phase longer than 2^53 pulls of

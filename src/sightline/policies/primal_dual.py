@@ -113,16 +113,8 @@ class PrimalDual(Policy):
     regulariser: float | str = 1.0
 
     supports = Supports(games=True, noise_per_arm=True, unknown_noise=True, delays=True)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""
-        return True
+    randomises = False
+    commits = True
 
     def __post_init__(self) -> None:
         one_of("optimism", self.optimism, _OPTIMISM)

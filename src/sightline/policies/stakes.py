@@ -196,6 +196,9 @@ class Stakes(Policy):
     randomised: bool = True
     context_probabilities: str = "known"
 
+    commits = True
+    settles_by_committing = False
+
     def __post_init__(self) -> None:
         none_if_unknown(self, "norm_bound")
         if self.norm_bound is not None:
@@ -204,16 +207,6 @@ class Stakes(Policy):
         one_of("noise", self.noise, _NOISE)
         flag("randomised", self.randomised)
         one_of("context_probabilities", self.context_probabilities, ("known", "estimated"))
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead."""
-        return True
-
-    @property
-    def settles_by_committing(self) -> bool:
-        """Whether it commits only where its test says that the best arm is settled."""
-        return False
 
     @property
     def randomises(self) -> bool:

@@ -117,6 +117,8 @@ class ThompsonSampling(Policy):
     inflation: str | float = "none"
     confidence: ConfidenceRule = field(default_factory=LogDet)
 
+    probability_by_draws = True
+
     def __post_init__(self) -> None:
         none_if_unknown(self, "prior_std")
         if self.prior_std is not None:
@@ -126,11 +128,6 @@ class ThompsonSampling(Policy):
         else:
             scale("inflation", self.inflation)
         valid_rule(self.confidence)
-
-    @property
-    def probability_by_draws(self) -> bool:
-        """Whether the probability of a choice is known by drawing many more only."""
-        return True
 
     @property
     def supports(self) -> Supports:

@@ -110,11 +110,8 @@ class TopTwo(Policy):
     regulariser: float | str = "matched"
 
     supports = Supports(masks=True, noise_per_arm=True, likelihoods=True, delays=True)
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""
-        return True
+    commits = True
+    probability_by_draws = True
 
     def __post_init__(self) -> None:
         if scale("leader_probability", self.leader_probability) >= 1.0:
@@ -125,11 +122,6 @@ class TopTwo(Policy):
         integer("redraws", self.redraws, at_least=1, at_most=_MOST_REDRAWS)
         valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
-
-    @property
-    def probability_by_draws(self) -> bool:
-        """Whether the probability of a choice is known by drawing many more only."""
-        return True
 
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
