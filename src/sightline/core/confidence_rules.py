@@ -191,7 +191,8 @@ def needs_norm_bound(rule: ConfidenceRule, policy: str) -> float:
 
 
 def valid_regulariser(value: object, rule: ConfidenceRule) -> None:
-    """Refuse what is neither a positive number nor ``"matched"`` to the S of a rule."""
+    """Refuse what is neither a positive number nor ``"matched"`` to the S of a valid rule."""
+    valid_rule(rule)
     if not isinstance(value, str):
         scale("regulariser", value)
         return

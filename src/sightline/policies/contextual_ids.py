@@ -1,4 +1,4 @@
-"""IDS where the arms on offer change with a context (Hao, Lattimore, Qin, ICML 2022).
+"""Information-directed sampling with contexts (Hao, Lattimore, Qin, ICML 2022).
 
 | symbol                          | here                                      | shape |
 |---------------------------------|-------------------------------------------|-------|
@@ -10,12 +10,12 @@
 Other symbols are those of :mod:`sightline.policies.ids`.  Alternatives are indexed by context and
 arm: parameters under which another arm of that context is best.  All contexts share the estimates,
 so data from one context inform about the others.  The policy commits while the evidence against
-every alternative of every context passes the test of Algorithm 1; until then
+every alternative of every context passes the test of Algorithm 1.  Otherwise
 
 - *contextual* IDS minimises the ratio (expected gap)^2 / (expected gain) of all contexts together,
-  the gain being about the alternatives of all of them: it explores where that is cheapest
-  (:func:`sightline.core.ratio.walk_chains`);
-- *conditional* IDS minimises the ratio of the present context, the gain being about its own
+  with the gain about the alternatives of all of them: it explores where that is cheapest
+  (:func:`sightline.core.contextual_ratio.walk_chains`);
+- *conditional* IDS minimises the ratio of the present context, with the gain about its own
   alternatives.  Where these pass the test, it plays the best arm and does not learn.
 
 Guarantees: none is proved for contexts with this gain.  With one context both are the algorithm of
@@ -44,7 +44,7 @@ from sightline.core.alternatives import (
     restrict_alternatives,
 )
 from sightline.core.clock import Clock, is_before, tick
-from sightline.core.confidence import local_beta, next_exploration
+from sightline.core.confidence import local_beta
 from sightline.core.context_distribution import (
     ContextDistribution,
     context_distribution,
@@ -66,10 +66,11 @@ from sightline.policies.base import (
     Evidence,
     best_on_offer,
     choose_from,
+    evidence_of,
     learn,
     put_all_on,
     register_policy,
-    report_evidence,
+    settled_before,
     spread,
 )
 from sightline.validation import LARGEST
@@ -130,13 +131,6 @@ def _compare_all(state: ContextIDSState, offer: ActionSet) -> Comparison:
 
 
 @compiled
-def _next_exploration(state: ContextIDSState, comparison: Comparison, clock: Clock) -> Clock:
-    """First round at which the exploitation condition m_s >= beta_{s, t log t} / 2 fails."""
-    log_det = state.estimate.learned.log_det[0]
-    return next_exploration(state.confidence, log_det, comparison.least, clock)
-
-
-@compiled
 def choose_in_context(
     state: ContextIDSState, clock: Clock, offer: ActionSet, rng: np.random.Generator
 ) -> Choice:
@@ -145,7 +139,7 @@ def choose_in_context(
     # x-hat_c of every context, and nu-hat_s(c, z)
     comparison = _compare_all(state, offer)
     # exploitation condition (E), over the alternatives of all contexts
-    wake = _next_exploration(state, comparison, clock)
+    wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     # sample x_s from mu_s
@@ -159,13 +153,13 @@ def choose_in_context(
 def ids_distribution_of(
     state: ContextIDSState, comparison: Comparison, clock: Clock, offer: ActionSet
 ) -> Mixture:
-    """mu_s of the present context; x-hat twice, with probability 1, where it is not learned."""
+    """mu_s of the present context; x-hat twice, with probability 1, where nothing is learned."""
     estimate, work, best = state.estimate, state.work, comparison.best
     weighed = estimate.arms.everything
     if state.conditional:
         weighed = offer
         comparison = restrict_alternatives(offer, state.alternatives, comparison)
-        if is_before(clock, _next_exploration(state, comparison, clock)):
+        if is_before(clock, settled_before(state, comparison, clock)):
             return Mixture(best, best, 1.0, 0.0)
     # beta_{s, s^2}, and the UCB arm
     learned = estimate.learned
@@ -214,7 +208,7 @@ def contextual_ids_probabilities(
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     comparison = _compare_all(state, offer)
-    if is_before(clock, _next_exploration(state, comparison, clock)):
+    if is_before(clock, settled_before(state, comparison, clock)):
         put_all_on(comparison.best, probabilities)
     else:
         spread(ids_distribution_of(state, comparison, clock, offer), probabilities)
@@ -222,13 +216,14 @@ def contextual_ids_probabilities(
 
 @compiled
 def inspect_contexts(state: ContextIDSState, clock: Clock, offer: ActionSet) -> Evidence:
-    """Report the least evidence over all contexts, and until when all of them are settled."""
-    return report_evidence(state, _compare_all(state, offer), clock)
+    """Report the least evidence over all contexts, and until when all are settled."""
+    comparison = _compare_all(state, offer)
+    return evidence_of(state, comparison, clock, settled_before(state, comparison, clock))
 
 
 @compiled
 def show_contexts(state: ContextIDSState, rows: Array, start: int, stop: int) -> None:
-    """Put new arms into the table of a stream, and past ones beside them."""
+    """Put new arms into the table of a stream, with a sample of past ones beside them."""
     show_sets(state.frequencies, state.estimate, rows, start, stop)
 
 

@@ -31,7 +31,7 @@ from sightline.core.action_set import number_offered, withhold
 from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import ConfidenceRule
-from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.linalg import Array
@@ -107,7 +107,6 @@ class EpsilonGreedy(Policy):
             raise ValueError(
                 f'epsilon must be at most 1, unless schedule="1/t", got {shown(self.epsilon)}'
             )
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> RidgeGreedyState:

@@ -27,7 +27,7 @@ import numpy as np
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import ConfidenceRule, acting_beta
-from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm, upper_bound
 from sightline.core.least_squares import best_arm
@@ -78,7 +78,6 @@ class LinIMED(Policy):
         if integer("variant", self.variant, at_least=1) not in _VARIANTS:
             raise ValueError(f"variant must be 1 or 3, got {shown(self.variant)}")
         scale("cap", self.cap)
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> LinIMEDState:

@@ -31,7 +31,7 @@ from sightline.core.allocation.design import Design, design, optimal_design
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import ConfidenceRule, global_beta
-from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.linalg import Array
 from sightline.core.model import Model
@@ -126,7 +126,6 @@ class LinMED(Policy):
                 "empirical + design must be below 1, so that every arm has a share, "
                 f"got {self.empirical} + {self.design}"
             )
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> LinMEDState:

@@ -31,7 +31,7 @@ import numpy as np
 from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import ConfidenceRule, acting_beta
-from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm
 from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
@@ -100,7 +100,6 @@ class LinUCB(Policy):
     randomises = False
 
     def __post_init__(self) -> None:
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
         if self.switch_growth is not None:
             scale("switch_growth", self.switch_growth)

@@ -28,8 +28,8 @@ import numpy as np
 
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round
-from sightline.core.confidence import ConfidenceRule, acting_beta, next_exploration
-from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence import ConfidenceRule, acting_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.gains import log_det_gains
 from sightline.core.linalg import Array, first_largest
@@ -46,6 +46,7 @@ from sightline.policies.base import (
     learn,
     register_policy,
     report_commitment,
+    settled_before,
 )
 
 # A gain after n rounds is of order 1 / n; what rounding makes of none is of order 1e-32.
@@ -84,7 +85,6 @@ class MaximumInformation(Policy):
     randomises = False
 
     def __post_init__(self) -> None:
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> MaximumInformationState:
@@ -121,8 +121,7 @@ def choose_maximum_information(
 ) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else learn most."""
     comparison = compare_to_best(state, offer)
-    log_det = state.estimate.learned.log_det[0]
-    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
+    wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     return Choice(_most_telling(state, comparison, clock), 1.0, clock)

@@ -43,7 +43,7 @@ from sightline.core.action_set import first_largest_offered, is_offered
 from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import ConfidenceRule, global_beta
-from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares, LikelihoodFit
 from sightline.core.least_squares import noise_variance, reward_of
 from sightline.core.likelihood import divergence, slope
@@ -282,13 +282,13 @@ class OFUGLB(Policy):
 
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
-        if self.confidence is not None:
-            valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self._reported())
 
     def _reported(self) -> ConfidenceRule:
         """Rule of what is reported about the best arm."""
-        return self.confidence or LogDet(norm_bound=float(self.norm_bound))
+        if self.confidence is None:
+            return LogDet(norm_bound=float(self.norm_bound))
+        return self.confidence
 
     def start(self, model: Model) -> OFUGLBState:
         """State before any data."""

@@ -29,8 +29,8 @@ import numpy as np
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import ConfidenceRule, local_beta, next_exploration
-from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence import ConfidenceRule, local_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.gains import (
     INFORMATION,
@@ -54,6 +54,7 @@ from sightline.policies.base import (
     learn,
     register_policy,
     report_commitment,
+    settled_before,
 )
 from sightline.validation import LARGEST, one_of
 
@@ -120,7 +121,6 @@ class PrimalDual(Policy):
         one_of("optimism", self.optimism, _OPTIMISM)
         one_of("gaps", self.gaps, _GAPS)
         one_of("candidates", self.candidates, _CANDIDATES)
-        valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
         valid_regulariser(self.regulariser, self.confidence)
         if self.candidates == "all" and self.gaps == "empirical":
@@ -153,8 +153,7 @@ def choose_primal_dual(
     # x-hat_s, nu-hat_s(z) and m_s
     comparison = compare_to_best(state, offer)
     # exploitation condition (E)
-    log_det = state.estimate.learned.log_det[0]
-    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
+    wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     return Choice(_best_response(state, comparison, offer), 1.0, clock)

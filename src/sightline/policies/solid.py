@@ -49,7 +49,7 @@ from sightline.core.action_set import withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces, rival_of
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import ConfidenceRule, global_beta, local_beta
-from sightline.core.confidence_rules import LogDet, needs_norm_bound, valid_regulariser, valid_rule
+from sightline.core.confidence_rules import LogDet, needs_norm_bound, valid_regulariser
 from sightline.core.context_distribution import (
     ContextDistribution,
     context_distribution,
@@ -144,7 +144,6 @@ class SOLID(Policy):
         if self.multiplier_bound is not None:
             number("multiplier_bound", self.multiplier_bound, above=0, at_least=first)
             scale("multiplier_bound", self.multiplier_bound)
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> SOLIDState:

@@ -55,7 +55,6 @@ from sightline.policies.base import (
     Supports,
     register_policy,
     share_draws,
-    withhold_all,
 )
 from sightline.validation import one_of, scale
 
@@ -214,7 +213,8 @@ def thompson_probabilities(
 
     Every arm on offer has at least half a draw: an arm that was played is not impossible.
     """
-    withhold_all(probabilities)
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = 0.0
     for _ in range(PROBABILITY_DRAWS):
         probabilities[choose_thompson(state, clock, offer, rng).arm] += 1.0
     share_draws(offer, probabilities)

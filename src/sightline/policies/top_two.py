@@ -33,8 +33,8 @@ import numpy as np
 
 from sightline.core.alternatives import Comparison, HalfSpaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import ConfidenceRule, adapt, next_exploration
-from sightline.core.confidence_rules import LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence import ConfidenceRule, adapt
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import noise_variance, observe
 from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
@@ -60,8 +60,8 @@ from sightline.policies.base import (
     put_all_on,
     register_policy,
     report_commitment,
+    settled_before,
     share_draws,
-    withhold_all,
 )
 from sightline.validation import integer, scale
 
@@ -120,7 +120,6 @@ class TopTwo(Policy):
                 "alone would be explored for ever"
             )
         integer("redraws", self.redraws, at_least=1, at_most=_MOST_REDRAWS)
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> TopTwoState:
@@ -186,8 +185,7 @@ def choose_top_two(
 ) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
     comparison = compare_to_best(state, offer)
-    log_det = state.estimate.learned.log_det[0]
-    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
+    wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     return Choice(_leader_or_challenger(state, comparison, offer, rng), math.nan, clock)
@@ -216,11 +214,11 @@ def top_two_probabilities(
 ) -> None:
     """Write the shares of the arms in many draws, as ThompsonSampling does."""
     comparison = compare_to_best(state, offer)
-    log_det = state.estimate.learned.log_det[0]
-    if is_before(clock, next_exploration(state.confidence, log_det, comparison.least, clock)):
+    if is_before(clock, settled_before(state, comparison, clock)):
         put_all_on(comparison.best, probabilities)
         return
-    withhold_all(probabilities)
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = 0.0
     for _ in range(PROBABILITY_DRAWS):
         probabilities[_leader_or_challenger(state, comparison, offer, rng)] += 1.0
     share_draws(offer, probabilities)
