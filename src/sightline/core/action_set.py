@@ -1,9 +1,9 @@
-"""Action sets: which rows of the table of arms can be played in a round.
+"""Action sets: the arms that can be played in a round, as rows of the table of arms.
 
 A bandit has one action set, all of its arms.  In a contextual bandit every context is a block of
 consecutive rows.  A mask leaves out rows of either, for options that come and go.
 
-Policies of one's own read an action set by :func:`is_offered`, :func:`number_offered`,
+Policies of users read an action set by :func:`is_offered`, :func:`number_offered`,
 :func:`nth_offered` and :func:`first_largest_offered`, compiled or not.
 """
 
@@ -26,8 +26,8 @@ class ActionSet(NamedTuple):
     Attributes
     ----------
     start, stop : int
-        First row, and the one after the last; ``stop`` may lie beyond the end of the table, as that
-        of a slice may.
+        First row, and the one after the last; like that of a slice, ``stop`` may lie beyond the
+        end of the table.
     mask : ndarray of bool, shape (k,) or (0,)
         Rows that can be played; empty if all rows of the slice can.
     context : int
@@ -121,7 +121,7 @@ def number_offered(offer: ActionSet, k: int) -> int:
 
 @compiled
 def withhold(offer: ActionSet, values: Array, value: float) -> None:
-    """Write a value in place of those of arms that are not in an action set."""
+    """Overwrite the values of arms outside of an action set."""
     start, stop = rows_offered(offer, values.shape[0])
     for x in range(start):
         values[x] = value

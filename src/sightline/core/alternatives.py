@@ -10,27 +10,16 @@
 | the least of them, 2 m_s       | ``Comparison.least``  | number |
 | nu-hat(z) - theta-hat          | ``columns[:, n]``, z = ``arms[n]`` | (d, m) |
 
-*Half-spaces, normal rewards* have a closed form (paper, closed form of nu-hat):
+Half-spaces with normal rewards have a closed form (paper, closed form of nu-hat):
 
     nu-hat(z) - theta-hat = -(<u_z, theta-hat> / |u_z|^2) V^-1 u_z,    the norm taken in V^-1,
 
 at squared distance <u_z, theta-hat>^2 / |u_z|^2.  An arm equal to x-hat is no alternative: its
-distance is inf.  With contexts, every arm z has the best arm of its own context in place of x-hat.
+distance is inf.  With contexts, the best arm of its own context takes the place of x-hat for every
+arm z.
 
-*Half-spaces, clicks and counts* are nearest in log-likelihood:
-
-| symbol                                                   | here                | shape  |
-|----------------------------------------------------------|---------------------|--------|
-| L(nu) = sum_x n_x d(<x, theta-hat>, <x, nu>) + lambda/2 |nu - theta-hat|^2 |   |        |
-| nu-hat(z), minimiser of L subject to <x-hat - z, nu> <= 0 | ``parameters[z]``  | (k, d) |
-| 2 L(nu-hat(z))                                           | ``distances[z]``    | (k,)   |
-
-L is by how much the regularised log-likelihood falls from theta-hat to nu, exactly for canonical
-links and asymptotically for others.  It is convex, and its minimum lies where both arms are alike:
-Newton's method with one multiplier starts from the closed form that the curvature at theta-hat
-gives, which is the answer for normal rewards.  O(k d^2 + d^3) per step and alternative.
-
-*Cells and alternatives within a polytope* are in :mod:`sightline.core.projections`.
+Half-spaces for clicks and counts are in :mod:`sightline.core.likelihood_alternatives`; cells, and
+alternatives within a polytope, in :mod:`sightline.core.projections`.
 
 Alternatives are a named tuple with at least the first three arrays.  ``compare`` fills them once
 per round and returns a :class:`Comparison`; every kernel that reads the arrays takes one.
@@ -59,12 +48,12 @@ from sightline.jit import compiled, generic
 # Below this fraction of its terms, |u|^2 = |x-hat|^2 - 2<x-hat, z> + |z|^2 has lost three digits:
 # it and <u, theta-hat> are then computed from u itself.
 CANCELLATION = 1e-3
-# Arms at once, so that what is computed of them stays in the processor's cache.
+# Arms per block, so that a block of shifts stays in the processor's cache.
 BLOCK = 256
 
 
 class Comparison(NamedTuple):
-    """That all arms have been compared with one: the arrays of the alternatives are filled."""
+    """Proof that all arms were compared with ``best``: the arrays of alternatives are filled."""
 
     best: int
     least: float
@@ -90,18 +79,14 @@ def shifts(k: int, d: int) -> Shifts:
 def compare(alternatives: Any, estimate: LeastSquares, best: int) -> Comparison:
     """Compare all arms with one, and find the nearest parameter under which it is not best.
 
-    The union of the alternatives is the same for half-spaces and cells, so the distances written
-    here are those to half-spaces in either case.
+    Half-spaces and cells have the same union, so this writes the distances to half-spaces.
     """
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
 
 
 @generic
 def locate_alternatives(alternatives: Any, estimate: LeastSquares, comparison: Comparison) -> float:
-    """Write the distances of all alternatives of this kind; return the least.
-
-    Only exploration rounds pay for what goes beyond ``compare``.
-    """
+    """In exploration rounds, write the distances of this kind of alternatives; return the least."""
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
 
 
@@ -121,7 +106,7 @@ def write_shifts(
 def restrict_alternatives(
     offer: ActionSet, alternatives: Any, comparison: Comparison
 ) -> Comparison:
-    """Leave out arms that are not on offer: being best of all, they would not be played."""
+    """Exclude alternatives under which an arm outside of the action set is best."""
     distances = alternatives.distances
     if offer.start == 0 and offer.stop >= distances.shape[0] and offer.mask.shape[0] == 0:
         return comparison
@@ -150,7 +135,7 @@ def compare_block(
     separations: Array,
     shortfalls: Array,
 ) -> None:
-    """Write the same for a block of arms, of which ``best`` is one."""
+    """Write the same for a block of arms that contains ``best``."""
     arms, w, products = estimate.arms, estimate.scratch.direction, estimate.scratch.products
     own = multiply_symmetric(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
     inner_products(arms.columns[:, start:stop], w, products[start:stop])
@@ -176,7 +161,7 @@ def _compare_range(
         shortfalls[z] = mean - arms.means[z]
         if separation <= CANCELLATION * (own + widths[z]):
             _compare_close(estimate, best, z, separations, shortfalls)
-    # where V^-1 has lost all digits, as with a tiny regulariser, rounding would tell it from itself
+    # V^-1 may have lost all digits, as with a tiny regulariser: x-hat is at no distance from itself
     separations[best] = 0.0
     shortfalls[best] = 0.0
 

@@ -1,4 +1,4 @@
-"""Confidence rules: the contract of a coefficient beta, and the rules with closed forms.
+"""The confidence coefficient beta, the exploitation test, and how a rule is registered.
 
 | symbol                 | here                 | meaning                                          |
 |------------------------|----------------------|--------------------------------------------------|
@@ -6,76 +6,17 @@
 | beta_{s, t log t}      | ``global_beta``      | for the exploitation test, delta = 1/(t log t)   |
 |                        | ``settled_until``    | largest log t with evidence >= beta_{s, t log t} |
 |                        | ``next_exploration`` | first round with evidence < beta_{s, t log t}    |
-| S                      | ``norm_bound``       | bound on the norm of theta                       |
-| lambda                 | ``ridge``            | regulariser of least squares                     |
-| sigma^2 f_{n, delta}   | ``evidence_level``   | threshold for a known horizon n                  |
+| sigma, S, lambda       |                      | noise level, bound on the norm of theta, ridge   |
 
 A rule is a frozen configuration.  Its ``build`` makes a small named tuple for one problem, and
 :func:`register_confidence` adds the kernels for the class of that tuple.  beta is in squared units
 of the reward, as are squared distances between parameters in the norm of V.
 
-Here are the rules that depend on nothing else:
+Here is the paper's coefficient, for known sigma and S (Abbasi-Yadkori, Pal, Szepesvari, 2011):
 
-    FixedBeta   beta
-    LogLog      sigma^2 (2 log t + d log log t)
+    sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S.            (0)
 
-:mod:`sightline.core.confidence` has the paper's choice, and the forms of it that learn the
-noise level or the norm of theta.
-
-The self-normalised coefficient, the paper's choice; also if sigma or S is not known.
-
-    sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S             (0)
-
-The paper's coefficient has sigma = lambda = S = 1.  If sigma or S is not known, the data take its
-place.
-
-| symbol                                   | here                     |
-|------------------------------------------|--------------------------|
-| log(1/delta), n outcomes                 |                          |
-| RSS(nu) = sum (r - <y, nu>)^2            |                          |
-| RSS = min_nu RSS(nu) + lambda |nu|^2     | ``NoiseTerm.residual``   |
-| A, with RSS(theta) <= RSS + A            | ``excess``               |
-| log(RSS + A) where delta = V/lambda = 1  | ``NoiseTerm.level``      |
-| rho >= lambda / (least eigenvalue of V)  | ``NormTerm.share``       |
-| Q, projection onto what is never seen    | ``NormTerm.hidden``      |
-| sqrt(lambda) |theta-hat|                 | ``NormTerm.length``      |
-
-Both terms rest on one martingale: the marginal likelihood of the outcomes under a prior, over that
-at the true parameters.  By Ville's inequality it stays below 1/delta in all rounds at once with
-probability 1 - delta.  Since RSS(nu) + lambda |nu|^2 = RSS + |nu - theta-hat|_V^2, a bound on
-RSS(theta) is one on the distance of theta:
-
-    |theta - theta-hat|_V^2 <= A + lambda |theta|^2.
-
-**Noise.**  If sigma, or a bound on a sub-Gaussian parameter, is known, the prior is N(0, sigma^2 /
-lambda I) and
-
-    A = sigma^2 (2 log(1/delta) + log det(V/lambda)).                                    (1)
-
-If sigma is unknown and the noise normal, 1/sigma^2 has a Gamma(a, b) prior.  The likelihood is at
-most its maximum over sigma, hence
-
-    RSS + A = (n/e) exp((2/n) (log(1/delta) + log det(V/lambda)/2 + a log(b_n/b)
-                               + log Gamma(a) - log Gamma(a + n/2))) b_n,                (2)
-
-with b_n = b + RSS/2: a Student form, exact for every n >= 1 and for any choice of arms.  As n grows
-A tends to RSS/n (2 log(1/delta) + log det(V/lambda) + log n + c).  The prior enters by c only: with
-r the ratio of sqrt(b/a) to sigma, c is twice log Gamma(a) - a log a - 2 a log r + a r^2, up to
-constants.  A guess that is too small costs its logarithm, one that is too large its square.  With
-a = 1/20 and a hundredth of the guess, c is between 7 and 8 for guesses that are wrong by up to 1000
-either way.
-
-**Norm.**  With a bound S on the norm, |theta| <= S.  Without one, |theta| <= |theta-hat| +
-|theta - theta-hat|_V / sqrt(least eigenvalue of V).  This gives a quadratic inequality for
-sqrt(beta), whose solution is, with h = sqrt(lambda) |theta-hat| and rho < 1,
-
-    sqrt(beta) = (sqrt(rho) h + sqrt((1 - rho) A + h^2)) / (1 - rho).                    (3)
-
-rho < 1 holds as soon as there are data in all directions.  Before that nothing bounds theta: beta
-of the exploitation test is infinite, and beta of gaps and gains, which must be a number, has rho at
-most 1/2.  Directions that outcomes do not show, and in which arms do not differ, are left out: V is
-lambda there, and lambda |theta|^2 has the same part on both sides.  If V is the curvature of
-another likelihood, this is a statement about its quadratic approximation around theta-hat.
+The configurations are in :mod:`sightline.core.confidence_rules`.
 """
 
 from __future__ import annotations
@@ -97,24 +38,20 @@ from sightline.jit import (
 )
 from sightline.validation import LARGEST
 
-# Where log t is so large, evidence that still suffices is taken to suffice permanently.
+# Evidence that suffices up to this log t is taken to suffice permanently.
 _LARGEST_LOG_T = 1e15
-# Dimensions in which adapting takes less than 10 ms interpreted.
+# Dimensions up to which ``adapt`` takes less than 10 ms interpreted.
 _FEW = 24
 _WIDEST = LARGEST * LARGEST
 LOG_2 = math.log(2.0)
 _LOG_FAR = math.log(FAR)
 
 
-# The contract
-
-
 class ConfidenceRule(ABC):
     """Base of all confidence rules; subclasses are frozen dataclasses.
 
-    A rule with a field ``norm_bound`` of its own says what S is, which ``regulariser="matched"``
-    asks for, or None if the data are to say it; for one without, S is 1 wherever else a policy
-    needs it.
+    A field ``norm_bound`` says what S is, which ``regulariser="matched"`` needs, or None if S is to
+    be learned.  For a rule without this field, S is 1 wherever else a policy needs it.
     """
 
     norm_bound: float | None = 1.0
@@ -124,7 +61,7 @@ class ConfidenceRule(ABC):
         """Named tuple for d dimensions, this noise and this lambda, with registered kernels."""
 
     def build_without_noise(self, d: int, guess: float, regulariser: float) -> Any:
-        """Named tuple for d dimensions and a noise level that must be learned; optional."""
+        """Named tuple for d dimensions and an unknown noise level; optional."""
         raise ValueError(f"{self} needs to know the noise level; LogDet() does without")
 
 
@@ -145,7 +82,7 @@ global_beta = generic(_global_beta, guard=number_between("overall beta", 0.0, _L
 
 @compiled
 def acting_beta(confidence: Any, log_det: float, log_t: float) -> float:
-    """beta_{s, t log t} as a number to act on: where it is infinite, the widest arm is played."""
+    """beta_{s, t log t}, cut where it is infinite: policies then play the widest arm."""
     return min(global_beta(confidence, log_det, log_t), _WIDEST)
 
 
@@ -162,14 +99,12 @@ settled_until = generic(
 @generic
 @compiled
 def adapt(confidence: Any, estimate: Any) -> None:
-    """Follow an estimate after it has learned; optional, for rules whose numbers the data tell."""
+    """Follow an estimate after it has learned; optional, for rules that learn sigma or S."""
 
 
 def adapt_to(confidence: Any, estimate: Any) -> None:
-    """Follow an estimate, called by the interpreter.
-
-    It may take O(d^3).  In few dimensions that is sooner done interpreted than compiled.
-    """
+    """Follow an estimate, called by the interpreter."""
+    # O(d^3) at most: in few dimensions the interpreter is faster than the compiler
     few = estimate.learned.theta.shape[0] <= _FEW
     call = interpreted(adapt) if few else callable_for(adapt, confidence, estimate)
     call(confidence, estimate)
@@ -177,7 +112,7 @@ def adapt_to(confidence: Any, estimate: Any) -> None:
 
 @compiled
 def _search_settled(confidence: Any, log_det: float, evidence: float) -> float:
-    """Find the end of what is settled by bisection, for a rule without a closed form."""
+    """``settled_until`` by bisection, for a rule without a closed form."""
     if evidence < global_beta(confidence, log_det, 0.0):
         return -math.inf
     high = 1.0
@@ -280,9 +215,8 @@ def solve_growth(a: float, b: float, level: float, start: float) -> float:
 def next_exploration(confidence: Any, log_det: float, evidence: float, clock: Clock) -> Clock:
     """First round >= now at which evidence < beta_{s, t log t}: Algorithm 1 explores there.
 
-    Where rounds are counted exactly, so is this one: it is the first round at which the
-    comparison of the two floating-point numbers comes out as "explore", as a run that asks
-    every round would find it.
+    Where rounds are counted exactly, the answer is exact: the first round at which the comparison
+    of the two floating-point numbers fails, as a run that asks every round finds it.
     """
     if clock.t == FAR:
         return Clock(FAR, max(settled_until(confidence, log_det, evidence), clock.log_t))
@@ -292,8 +226,8 @@ def next_exploration(confidence: Any, log_det: float, evidence: float, clock: Cl
     if log_end >= _LOG_FAR:
         return Clock(FAR, log_end)
     low = clock.t  # settled
-    # unsettled, or beyond FAR, as soon as the next loop ends: exp is off by some bits, and a large
-    # log det may swallow what time adds
+    # ``high`` is unsettled, or beyond FAR, once the next loop ends: exp is off by some bits, and
+    # beside a large log det the growth of log t may round to nothing
     high = max(int(math.exp(log_end)), low) + 1
     while high < FAR and evidence >= global_beta(confidence, log_det, math.log(high)):
         low, high = high, high + 2 * (high - low)
@@ -306,22 +240,7 @@ def next_exploration(confidence: Any, log_det: float, evidence: float, clock: Cl
     return Clock(high, math.nan) if high < FAR else Clock(FAR, max(log_end, _LOG_FAR))
 
 
-# Rules
-
-
-# Threshold for a known horizon
-#
-#     f_{n, delta} = 2 (1 + 1/log n) log(1/delta) + c d log(d log n)
-#
-# With probability at least 1 - delta, all rounds until n have |<x, theta-hat - theta>|^2 <= sigma^2
-# f_{n, delta} times the squared norm of x in G^-1, G = sum x x^T, for c large enough (Lattimore,
-# Szepesvari, AISTATS 2017, theorem 8).
-
-
-# Configurations and the regulariser
-
-
-# Noise level and norm are known
+# The paper's coefficient, for known sigma and S
 
 
 class LogDetConfidence(NamedTuple):
@@ -364,6 +283,3 @@ def _log_det_settled(confidence: LogDetConfidence, log_det: float, evidence: flo
 register_confidence(
     LogDetConfidence, local=_log_det_local, overall=_log_det_overall, settled=_log_det_settled
 )
-
-
-# Noise level or norm is not known

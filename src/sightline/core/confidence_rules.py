@@ -1,4 +1,63 @@
-"""Configurations."""
+"""Confidence rules: configurations of beta, for known and for unknown sigma and S.
+
+| rule          | beta                                                  |
+|---------------|-------------------------------------------------------|
+| ``LogDet``    | the paper's, (0) of :mod:`sightline.core.confidence`  |
+| ``LogLog``    | sigma^2 (2 log t + d log log t)                       |
+| ``FixedBeta`` | a number                                              |
+
+``Threshold`` is the level sigma^2 f_{n, delta} of policies with a known horizon n.
+
+If sigma or S is unknown, ``LogDet`` takes the data in its place:
+
+| symbol                                   | here                     |
+|------------------------------------------|--------------------------|
+| log(1/delta), n outcomes                 |                          |
+| RSS(nu) = sum (r - <y, nu>)^2            |                          |
+| RSS = min_nu RSS(nu) + lambda |nu|^2     | ``NoiseTerm.residual``   |
+| A, with RSS(theta) <= RSS + A            | ``excess``               |
+| log(RSS + A) where delta = V/lambda = 1  | ``NoiseTerm.level``      |
+| rho >= lambda / (least eigenvalue of V)  | ``NormTerm.share``       |
+| Q, projection onto what is never observed | ``NormTerm.hidden``     |
+| sqrt(lambda) |theta-hat|                 | ``NormTerm.length``      |
+
+Both terms rest on one martingale: the marginal likelihood of the outcomes under a prior, over that
+at the true parameters.  By Ville's inequality it stays below 1/delta in all rounds at once with
+probability 1 - delta.  Since RSS(nu) + lambda |nu|^2 = RSS + |nu - theta-hat|_V^2, a bound on
+RSS(theta) is one on the distance of theta:
+
+    |theta - theta-hat|_V^2 <= A + lambda |theta|^2.
+
+**Noise.**  If sigma, or a bound on a sub-Gaussian parameter, is known, the prior is N(0, sigma^2 /
+lambda I) and
+
+    A = sigma^2 (2 log(1/delta) + log det(V/lambda)).                                    (1)
+
+If sigma is unknown and the noise normal, 1/sigma^2 has a Gamma(a, b) prior.  The likelihood is at
+most its maximum over sigma, hence
+
+    RSS + A = (n/e) exp((2/n) (log(1/delta) + log det(V/lambda)/2 + a log(b_n/b)
+                               + log Gamma(a) - log Gamma(a + n/2))) b_n,                (2)
+
+with b_n = b + RSS/2: a Student form, exact for every n >= 1 and for any choice of arms.  As n grows
+A tends to RSS/n (2 log(1/delta) + log det(V/lambda) + log n + c).  The prior enters by c only: with
+r the ratio of sqrt(b/a) to sigma, c is twice log Gamma(a) - a log a - 2 a log r + a r^2, up to
+constants.  A guess that is too small costs its logarithm, one that is too large its square.  With
+a = 1/20 and a hundredth of the guess, c is between 7 and 8 for guesses that are wrong by up to 1000
+either way.
+
+**Norm.**  With a bound S on the norm, |theta| <= S.  Without one, |theta| <= |theta-hat| +
+|theta - theta-hat|_V / sqrt(least eigenvalue of V).  This gives a quadratic inequality for
+sqrt(beta), with the solution, for h = sqrt(lambda) |theta-hat| and rho < 1,
+
+    sqrt(beta) = (sqrt(rho) h + sqrt((1 - rho) A + h^2)) / (1 - rho).                    (3)
+
+rho < 1 holds as soon as there are data in all directions.  Before that nothing bounds theta: beta
+of the exploitation test is infinite, and beta of gaps and gains, which must be a number, has rho at
+most 1/2.  Directions that outcomes do not show, and in which arms do not differ, are left out: V is
+lambda there, and lambda |theta|^2 has the same part on both sides.  If V is the curvature of
+another likelihood, this is a statement about its quadratic approximation around theta-hat.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +85,10 @@ from sightline.core.persistence import none_if_unknown, persists
 from sightline.jit import compiled
 from sightline.validation import LARGEST, integer, number, one_of, scale, shown
 
-# Noise over what the features of one outcome show, where neither is known; and of clicks and counts
-# the same in log odds or logarithms: features rarely change these by more than 3.
-_PRIOR_NOISE, _PRIOR_OF_LAWS = 0.1, 1.0 / 3.0
-
-
+# Noise over the signal of one outcome, if neither is known.  For clicks and counts, 1 over the
+# change in log odds or logarithms: features rarely change these by more than 3.
+_PRIOR_NOISE, _PRIOR_OF_LIKELIHOODS = 0.1, 1.0 / 3.0
 _LOG_3 = math.log(3.0)
-
 
 #: Below, d log n <= 1 and the term in d would be negative.
 SMALLEST_HORIZON = 3
@@ -64,7 +120,7 @@ class FixedBeta(ConfidenceRule):
         return FixedConfidence(float(self.value))
 
     def build_without_noise(self, d: int, guess: float, regulariser: float) -> FixedConfidence:
-        """Coefficient for one problem whose noise level is not known: the same."""
+        """Coefficient for one problem with an unknown noise level: the same."""
         return self.build(d, guess, regulariser)
 
 
@@ -98,8 +154,8 @@ class LogLog(ConfidenceRule):
     factor : float
         Multiplies beta.
     variance_of : {"both", "first"}
-        Terms that sigma^2 multiplies: both, as the paper prints it, or the first one only, as
-        the code of its authors had it.
+        Terms that sigma^2 multiplies: both, as in the paper, or the first one only, as in the code
+        of its authors.
     """
 
     factor: float = 1.0
@@ -142,7 +198,12 @@ register_confidence(
 
 
 class Threshold(NamedTuple):
-    """f_{n, delta} for one problem, as compiled code sees it."""
+    """Numbers of f_{n, delta} = 2 (1 + 1/log n) log(1/delta) + c d log(d log n) for one problem.
+
+    With probability at least 1 - delta, all rounds until n have |<x, theta-hat - theta>|^2 <=
+    sigma^2 f_{n, delta} times the squared norm of x in G^-1, G = sum x x^T, for c large enough
+    (Lattimore, Szepesvari, AISTATS 2017, theorem 8).
+    """
 
     log_horizon: float
     noise_variance: float
@@ -150,13 +211,13 @@ class Threshold(NamedTuple):
 
 
 def valid_threshold(horizon: object, constant: object) -> None:
-    """Refuse what is no horizon, or no constant c."""
+    """Check a horizon n and a constant c."""
     integer("horizon", horizon, at_least=SMALLEST_HORIZON)
     number("constant", constant, at_least=0, at_most=LARGEST)
 
 
 def threshold(horizon: int, constant: float, d: int, noise_std: float) -> Threshold:
-    """Threshold for d dimensions; the horizon may be any Python integer."""
+    """Threshold for d dimensions and any horizon."""
     log_horizon = math.log(horizon)
     return Threshold(log_horizon, noise_std**2, constant * d * math.log(d * log_horizon))
 
@@ -175,7 +236,7 @@ def full_level(level: Threshold) -> float:
 
 
 def valid_rule(value: object) -> None:
-    """Refuse what is not a confidence rule."""
+    """Check a confidence rule."""
     if not isinstance(value, ConfidenceRule):
         raise ValueError(
             f"confidence must be LogDet(), LogLog(), FixedBeta(1.0) or another ConfidenceRule, "
@@ -184,14 +245,14 @@ def valid_rule(value: object) -> None:
 
 
 def needs_norm_bound(rule: ConfidenceRule, policy: str) -> float:
-    """Return S, or say that a policy needs it."""
+    """Return S, or raise if the rule has none."""
     if rule.norm_bound is None:
         raise ValueError(f"{policy} needs a bound S on the norm of theta: LogDet(norm_bound=1.0)")
     return rule.norm_bound
 
 
 def valid_regulariser(value: object, rule: ConfidenceRule) -> None:
-    """Refuse what is neither a positive number nor ``"matched"`` to the S of a valid rule."""
+    """Check a rule, and a regulariser: a positive number, or ``"matched"`` to its S."""
     valid_rule(rule)
     if not isinstance(value, str):
         scale("regulariser", value)
@@ -208,7 +269,6 @@ def valid_regulariser(value: object, rule: ConfidenceRule) -> None:
 
 
 def _has_norm_bound(rule: ConfidenceRule) -> bool:
-    """Whether a rule says what S is, by a field or attribute of its own."""
     classes = [cls for cls in type(rule).__mro__ if cls is not ConfidenceRule]
     return any("norm_bound" in vars(owner) for owner in (rule, *classes))
 
@@ -216,12 +276,12 @@ def _has_norm_bound(rule: ConfidenceRule) -> bool:
 def ridge(regulariser: float | str, rule: ConfidenceRule, model: Model) -> float:
     """Find lambda of least squares; ``"matched"`` is sigma^2 / S^2.
 
-    Then the two parts of the log-det coefficient shrink together with the noise, where at
-    lambda = 1 the part sqrt(lambda) S stays and dominates for small noise.
+    Both parts of the log-det coefficient then shrink with the noise; at lambda = 1 the part
+    sqrt(lambda) S stays and dominates for small noise.
 
-    Where sigma or S is left to the data, theta is taken to be of the order of 10 sigma over the
-    largest feature: rather too large, since a prior that is too wide costs its logarithm only.  Of
-    clicks and counts, whose scale is known, it is 3 over the largest feature.
+    If sigma or S is unknown, theta is taken to be of the order of 10 sigma over the largest
+    feature.  A prior that is too wide costs its logarithm only.  For clicks and counts, which have
+    a known scale, it is 3 over the largest feature.
     """
     if not isinstance(regulariser, str):
         return float(regulariser)
@@ -231,17 +291,13 @@ def ridge(regulariser: float | str, rule: ConfidenceRule, model: Model) -> float
     if model.intercept:
         rows = rows[:, :-1]
     largest = math.sqrt(float((rows * rows).sum(axis=1).max(initial=0.0)))
-    share = _PRIOR_NOISE if model.likelihood is None else _PRIOR_OF_LAWS
-    return (share * (largest or 1.0)) ** 2  # features of a stream are still to come
+    share = _PRIOR_NOISE if model.likelihood is None else _PRIOR_OF_LIKELIHOODS
+    return (share * (largest or 1.0)) ** 2  # a stream has no features yet
 
 
 # Beyond, exp would overflow: nothing is settled there, and bounds stay numbers.
 _LARGEST_LOG = 400.0
-
-
 _LARGEST_LOCAL_SHARE = 0.5
-
-
 _SMALL_SHARE = 0.25  # below, a bound that is too large hardly matters
 
 
@@ -251,15 +307,15 @@ class LogDet(ConfidenceRule):
 
     ``sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S``.
 
-    Where the noise level is unknown (``Gaussian(std=None)``) a Student form takes its place, which
-    is exact for normal noise (see the module).
+    For an unknown noise level (``Gaussian(std=None)``) a Student form replaces it, which is exact
+    for normal noise.
 
     Parameters
     ----------
     norm_bound : float, optional
         S, a bound on the norm of theta: 0, or between 1e-70 and 1e70.  With None the data bound
         it: nothing is settled before there are data in all directions, and the coefficient is
-        proven whatever theta is.  Files and the command line have ``"unknown"`` for None.
+        proven for every theta.  Files and the command line write ``"unknown"`` for None.
     factor : float
         Multiplies beta: below 1 is optimistic tuning without a guarantee.
     delta : {"1/s^2", "1/(s log s)"}
@@ -288,7 +344,7 @@ class LogDet(ConfidenceRule):
         return LogDetConfidence(LEVELS[self.delta], float(self.factor), noise_std**2, radius)
 
     def build_without_noise(self, d: int, guess: float, regulariser: float) -> LearnedConfidence:
-        """Coefficient for one problem whose noise level is not known."""
+        """Coefficient for one problem with an unknown noise level."""
         return self._learned(d, student_level(guess), regulariser)
 
     def _learned(self, d: int, noise: NoiseTerm, regulariser: float) -> LearnedConfidence:
@@ -298,30 +354,24 @@ class LogDet(ConfidenceRule):
 
 
 class NoiseTerm(NamedTuple):
-    """The part of beta that comes from the noise.
-
-    If sigma is not known: the Gamma prior of 1 / sigma^2, and what follows from the outcomes.
-    """
+    """The part of beta from the noise; for unknown sigma the Gamma prior and its update."""
 
     known: bool
     variance: float  # sigma^2, if it is known
     shape: float  # a
     rate: float  # b
-    outcomes: Array  # (1,): n, at least 1; empty if sigma is known, like the others
+    outcomes: Array  # (1,): n, at least 1; like the next two empty if sigma is known
     residual: Array  # (1,)
     level: Array  # (1,)
 
 
 @persists("length", "share")
 class NormTerm(NamedTuple):
-    """The part of beta that comes from the norm of theta.
-
-    Without S the data bound the norm, but for directions that no comparison of arms needs.
-    """
+    """The part of beta from the norm of theta, which S or the data bound."""
 
     bounded: bool
     square: float  # lambda S^2, if S is given
-    length: Array  # (1,); empty if S is given, like the others
+    length: Array  # (1,); like the next two empty if S is given
     share: Array  # (1,)
     hidden: Array  # (d, d): Q
 
@@ -341,7 +391,7 @@ def known_level(variance: float) -> NoiseTerm:
 
 
 def student_level(guess: float) -> NoiseTerm:
-    """Noise of unknown variance before any outcome, after a guess of sigma."""
+    """Noise of unknown variance before any outcome, given a guess of sigma."""
     shape, sigma = 0.5 * WEAK_COUNT, WEAK_SHARE * guess
     rate = shape * sigma * sigma
     return NoiseTerm(False, 0.0, shape, rate, np.ones(1), np.zeros(1), np.zeros(1))
@@ -367,7 +417,7 @@ def leave_out(confidence: Any, basis: Array) -> None:
 
 @compiled
 def _excess(noise: NoiseTerm, log_det: float, log_inverse_delta: float) -> float:
-    """Find A."""
+    """Compute A, by (1) or (2)."""
     if noise.known:
         return noise.variance * (2.0 * log_inverse_delta + log_det)  # (1)
     exponent = noise.level[0] + (2.0 * log_inverse_delta + log_det) / noise.outcomes[0]
@@ -377,7 +427,7 @@ def _excess(noise: NoiseTerm, log_det: float, log_inverse_delta: float) -> float
 
 @compiled
 def _level_at(noise: NoiseTerm, log_det: float, excess: float) -> float:
-    """Find log(1/delta) at which A is this: the inverse of :func:`_excess`."""
+    """Find log(1/delta) at which A is ``excess``: the inverse of ``_excess``."""
     if noise.known:
         return 0.5 * (excess / noise.variance - log_det)
     exponent = math.log(excess + noise.residual[0]) - noise.level[0]
@@ -387,7 +437,7 @@ def _level_at(noise: NoiseTerm, log_det: float, excess: float) -> float:
 
 @compiled
 def _beta_of(norm: NormTerm, excess: float, largest_share: float) -> float:
-    """Find beta from A, with rho at most this."""
+    """Compute beta from A, by (3)."""
     if norm.bounded:
         return excess + norm.square
     h, share = norm.length[0], min(norm.share[0], largest_share)
@@ -400,7 +450,7 @@ def _beta_of(norm: NormTerm, excess: float, largest_share: float) -> float:
 
 @compiled
 def _excess_at(norm: NormTerm, beta: float) -> float:
-    """Find A at which beta is this, the inverse of :func:`_beta_of`; not positive if none is."""
+    """Invert ``_beta_of``; the answer is not positive if there is none."""
     if norm.bounded:
         return beta - norm.square
     if norm.share[0] >= 1.0:
@@ -470,10 +520,10 @@ def _adapt_norm(norm: NormTerm, estimate: Any) -> None:
 
 @compiled
 def _largest_share(regulariser: float, inverse: Array, hidden: Array) -> float:
-    """Bound the largest eigenvalue of lambda V^-1 - Q by norms of Frobenius.
+    """Bound the largest eigenvalue of lambda V^-1 - Q by Frobenius norms.
 
-    Its own, O(d^2), is at most sqrt(d) times too large; while it tells too little, the root of that
-    of its square lambda^2 V^-2 - Q, O(d^3), is at most d^(1/4) times too large.
+    The norm of this matrix, O(d^2), is at most sqrt(d) times too large.  Unless it is small, take
+    the root of the norm of its square lambda^2 V^-2 - Q, O(d^3), at most d^(1/4) times too large.
     """
     d = inverse.shape[0]
     total = 0.0

@@ -1,4 +1,24 @@
-"""Contexts."""
+"""The information ratio over all contexts together.
+
+| symbol                               | here                     | shape |
+|--------------------------------------|--------------------------|-------|
+| p_c, probability of a context        | ``probabilities``        | (C,)  |
+| Delta(c, a), I(c, a)                 | ``gaps``, ``gains``      | (k,)  |
+| Psi = (sum_c p_c Delta(mu_c))^2 / sum_c p_c I(mu_c) |           |       |
+| arm of a context, and the next one on its chain | ``arms``, ``following`` | (C,) |
+
+The reachable pairs of expected gap and expected gain form the Minkowski sum of p_c times the convex
+hull of the points of context c.  Its lower right boundary starts where every context plays its arm
+of least gap.  It consists of the edges of the hulls, ordered by slope: each edge says which context
+trades how much more gap for how much more gain.  Psi first falls along it and then rises.  On an
+edge with the increments dD and dI, Psi is least after the part
+
+    q = D / dD - 2 I / dI,    (D, I) being the start of the edge,
+
+so the walk continues while q >= 1 and ends within an edge: at most one context randomises, between
+two arms.  At the end all contexts play argmin_a 2 Delta(c, a) - lambda I(c, a) with one lambda =
+D / I.  An edge costs O(C + K), K arms in a context; few edges are walked.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +49,11 @@ def marginal(contexts: int) -> Marginal:
 
 
 class Walk(NamedTuple):
-    """End of a walk.
+    """End of a walk."""
 
-    Attributes
-    ----------
-    context : int
-        Context that randomises; -1 if none does.
-    probability : float
-        Probability with which it plays its following arm.
-    gap, gain : float
-        Expected gap and expected gain over all contexts.
-    """
-
-    context: int
-    probability: float
-    gap: float
+    context: int  # that randomises; -1 if none does
+    probability: float  # with which it plays its following arm
+    gap: float  # expected over all contexts
     gain: float
 
 
@@ -102,7 +112,7 @@ def walk_chains(
 
 @compiled
 def of_context(chain: Marginal, walk: Walk, context: int) -> Mixture:
-    """Distribution of one context, with the ratio over all of them."""
+    """Return the action probabilities of one context, with the ratio over all of them."""
     ratio = walk.gap * walk.gap / walk.gain if walk.gain > 0.0 else math.inf
     arm = chain.arms[context]
     if context != walk.context:

@@ -1,4 +1,16 @@
-"""Likelihood."""
+"""Half-space alternatives for clicks and counts: nearest in log-likelihood.
+
+| symbol                                                   | here                | shape  |
+|----------------------------------------------------------|---------------------|--------|
+| L(nu) = sum_x n_x d(<x, theta-hat>, <x, nu>) + lambda/2 |nu - theta-hat|^2 |   |        |
+| nu-hat(z), minimiser of L subject to <x-hat - z, nu> <= 0 | ``parameters[z]``  | (k, d) |
+| 2 L(nu-hat(z))                                           | ``distances[z]``    | (k,)   |
+
+L is the fall of the regularised log-likelihood from theta-hat to nu, exactly for canonical
+links and asymptotically for others.  It is convex, and its minimum lies where both arms are equal:
+Newton's method with one multiplier starts from the closed form for the curvature at theta-hat,
+which is the answer for normal rewards.  O(k d^2 + d^3) per step and alternative.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +37,13 @@ from sightline.core.persistence import persists
 from sightline.jit import compiled
 
 _MOST_STEPS = 50
-
-
-# Squared lengths of steps beside the distance.  Newton's method squares its error, and the distance
-# does not change to first order: after the last step it is right to ten digits.
+# Squared lengths of steps relative to the distance.  Newton's method squares its error, and the
+# distance does not change to first order: after the last step it is right to ten digits.
 _LAST_STEP, _SHORT_STEP = 1e-5, 1e-2
-
-
 _LEAST_FRACTION = 1e-6
-
-
-# By the curvature at theta-hat alone distances come out too large, up to this factor where log odds
-# or logarithms of means differ by 30.  What is farther than the nearest by more is left at that,
-# unless it is near by itself: it is not the nearest, and its weight is negligible.
+# By the curvature at theta-hat alone distances come out too large, up to the factor FAR where log
+# odds or logarithms of means differ by 30.  An alternative that is farther than FAR times the
+# nearest and than NEAR is not refined: it is not the nearest, and its weight is negligible.
 FAR, NEAR = 16.0, 8.0
 
 
@@ -55,14 +61,14 @@ class LikelihoodHalfSpaces(NamedTuple):
     step: Array  # scratch (d,)
     normal: Array  # scratch (d,): x-hat - z
     image: Array  # scratch (d,): its image under H^-1
-    far: float  # what is farther than the nearest by this factor is not refined
-    near: float  # unless its squared distance is less than this
+    far: float  # alternatives farther than this times the nearest are not refined, ...
+    near: float  # ... unless their squared distance is less than this
 
 
 def half_spaces_for(
     estimate: LeastSquares, far: float = FAR, near: float = NEAR
 ) -> HalfSpaces | LikelihoodHalfSpaces:
-    """Half-spaces as the likelihood of the rewards has them."""
+    """Half-spaces for the likelihood of the rewards."""
     k, d = estimate.arms.rewards.shape
     plain = half_spaces(k)
     seen = estimate.arms.observations
@@ -120,7 +126,7 @@ def _descend(
 
 @compiled
 def _affordable(estimate: LeastSquares, nu: Array, step: Array) -> float:
-    """Find a part of a long step after which L is smaller; 0 if rounding leaves none."""
+    """Shorten a step until L falls; 0 if rounding leaves none."""
     before, fraction = _loss(estimate, nu, step, 0.0), 1.0
     while _loss(estimate, nu, step, fraction) > before:
         fraction *= 0.5
@@ -131,7 +137,7 @@ def _affordable(estimate: LeastSquares, nu: Array, step: Array) -> float:
 
 @compiled
 def _begin(alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, best: int, z: int) -> float:
-    """Write the answer for a normal law with the curvature at theta-hat; return L for that."""
+    """Write the answer for a normal likelihood with the curvature at theta-hat; return its L."""
     arms, theta = estimate.arms, estimate.learned.theta
     u, nu = alternatives.normal, alternatives.parameters[z]
     d = nu.shape[0]

@@ -645,7 +645,6 @@ def _write_projection_shifts(
 
 _LARGEST_CROSS_POLYTOPE = 12  # in d dimensions it has 2^d faces
 
-
 #: Largest number in a description of a polytope.
 LARGEST_ENTRY = 1e19  # the solver takes 1e20 for infinity
 

@@ -8,28 +8,7 @@
 | p*          | ``Mixture.probability``  | probability of the second arm                | number |
 
 Psi is convex in mu and some minimiser has two arms; on one pair p* is explicit (paper, lemma on
-two actions).
-
-With contexts the expectations are over contexts as well:
-
-| symbol                               | here                     | shape |
-|--------------------------------------|--------------------------|-------|
-| p_c, probability of a context        | ``probabilities``        | (C,)  |
-| Delta(c, a), I(c, a)                 | ``gaps``, ``gains``      | (k,)  |
-| Psi = (sum_c p_c Delta(mu_c))^2 / sum_c p_c I(mu_c) |           |       |
-| arm of a context, and the next one on its chain | ``arms``, ``following`` | (C,) |
-
-The reachable pairs of expected gap and expected gain form the Minkowski sum of p_c times the convex
-hull of the points of context c.  Its lower right boundary starts where every context plays its arm
-of least gap.  It consists of the edges of the hulls, ordered by slope: each edge says which context
-trades how much more gap for how much more gain.  Psi first falls along it and then rises.  On an
-edge with the increments dD and dI, Psi is least after the part
-
-    q = D / dD - 2 I / dI,    (D, I) being the start of the edge,
-
-so the walk continues while q >= 1 and ends within an edge: at most one context randomises, between
-two arms.  At the end all contexts play argmin_a 2 Delta(c, a) - lambda I(c, a) with one lambda =
-D / I.  An edge costs O(C + K), K arms in a context; few edges are walked.
+two actions).  For the ratio over contexts see :mod:`sightline.core.contextual_ratio`.
 """
 
 from __future__ import annotations
@@ -121,10 +100,10 @@ def cheapest_arm(gaps: Array, gains: Array, otherwise: int) -> int:
 def _price_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
     """Limit of the IDS distribution as the gap of x-hat falls to zero.
 
-    Psi is then zero on x-hat alone, which would be played permanently.  But its gap is zero only
-    if its width is: it is the zero vector, and playing it changes no estimate.  As delta_s -> 0
-    the other arm of the mixture tends to the one of least gap per gain; it is played directly,
-    which skips the rounds that change nothing.
+    Psi is then zero on x-hat alone, which would be played permanently.  But x-hat has no gap only
+    if it has no width: it is the zero vector, and playing it changes no estimate.  As delta_s -> 0
+    the other arm of the mixture tends to the one of least gap per gain.  Playing that arm directly
+    skips the rounds that change nothing.
     """
     return Mixture(best, cheapest_arm(gaps, gains, best), 1.0, 0.0)
 

@@ -67,18 +67,10 @@ from sightline.policies.base import Choice, Policy, Supports, begin, learn, regi
 from sightline.validation import scale
 
 _LOG_2 = math.log(2.0)
-
-
 _MOST_STEPS = 30
-
-
 # Of what is promised beside what is gained: the maximum is then right to six digits.
 _LAST_PROMISE = 1e-6
-
-
 _LEAST_FRACTION = 1e-3
-
-
 # The radius is met to this relative precision.
 _ON_BOUNDARY, _MOST_TRIES = 1e-7, 60
 

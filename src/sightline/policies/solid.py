@@ -207,8 +207,6 @@ class Steps(NamedTuple):
 # V_w is singular where w leaves out a direction.  Inside V_w, and only there, w has this share of
 # the uniform distribution: unlike a multiple of I, that fits every scale and basis of the arms.
 UNIFORM_SHARE = 1e-6
-
-
 # What the factor starts from, relative to the longest arm: rotations need a diagonal that is not 0.
 _FIRST_DIAGONAL = 1e-12
 

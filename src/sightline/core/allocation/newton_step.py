@@ -26,8 +26,6 @@ from sightline.jit import compiled_apart
 
 # In games arms are often alike, and so many may carry weight together, however few dimensions.
 _ALIKE = 64
-
-
 # Rows that stay in the nearest cache while they are added to one row of a matrix after another.
 _BLOCK = 16
 

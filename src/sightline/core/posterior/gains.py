@@ -56,8 +56,6 @@ from sightline.core.posterior.samples import WIDTH, Samples, Singles
 from sightline.jit import compiled, generic
 
 _SLICES = 256  # lines across the posterior, for the exact distribution
-
-
 # A line through the apex of all sectors tells nothing about them; its neighbours do.
 _APEX = 1e-12
 

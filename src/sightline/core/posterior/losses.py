@@ -79,18 +79,10 @@ from sightline.core.persistence import persists
 from sightline.jit import compiled
 
 _LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
-
-
 _ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
-
-
 _ROOT_HALF = math.sqrt(0.5)
-
-
 # Beyond, 1 - a M(a) has lost two digits, and a few terms of its series have them all.
 _FAR_OUT = 10.0
-
-
 _TERMS = 16
 
 
