@@ -35,12 +35,7 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, first_largest_between, withhold
 from sightline.core.estimate import LeastSquares
-from sightline.core.linalg import (
-    Array,
-    Ints,
-    inner_products,
-    multiply_symmetric,
-)
+from sightline.core.linalg import Array, Ints, inner_products, multiply_symmetric
 from sightline.core.model import Contexts, starts_of
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
@@ -92,11 +87,7 @@ def locate_alternatives(alternatives: Any, estimate: LeastSquares, comparison: C
 
 @generic
 def write_shifts(
-    alternatives: Any,
-    estimate: LeastSquares,
-    comparison: Comparison,
-    count: int,
-    shifts: Shifts,
+    alternatives: Any, estimate: LeastSquares, comparison: Comparison, count: int, shifts: Shifts
 ) -> None:
     """Write nu-hat(z) - theta-hat for the first ``count`` arms, all at finite distance."""
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
@@ -128,12 +119,7 @@ def compare_arms(estimate: LeastSquares, best: int, separations: Array, shortfal
 
 @compiled
 def compare_block(
-    estimate: LeastSquares,
-    best: int,
-    start: int,
-    stop: int,
-    separations: Array,
-    shortfalls: Array,
+    estimate: LeastSquares, best: int, start: int, stop: int, separations: Array, shortfalls: Array
 ) -> None:
     """Write the same for a block of arms that contains ``best``."""
     arms, w, products = estimate.arms, estimate.scratch.direction, estimate.scratch.products
@@ -259,11 +245,7 @@ def _locate_halfspaces(alternatives: Any, estimate: LeastSquares, comparison: Co
 @write_shifts.register(HalfSpaces)
 @compiled
 def _write_halfspace_shifts(
-    alternatives: Any,
-    estimate: LeastSquares,
-    comparison: Comparison,
-    count: int,
-    shifts: Shifts,
+    alternatives: Any, estimate: LeastSquares, comparison: Comparison, count: int, shifts: Shifts
 ) -> None:
     """Write -(shortfall / separation) V^-1 u, from u itself: arms may nearly coincide."""
     arms, columns, differences, scales = shifts

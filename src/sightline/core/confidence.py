@@ -28,14 +28,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sightline.core.clock import FAR, Clock, log_round
-from sightline.jit import (
-    callable_for,
-    compiled,
-    generic,
-    interpreted,
-    is_kernel,
-    number_between,
-)
+from sightline.jit import callable_for, compiled, generic, interpreted, is_kernel, number_between
 from sightline.validation import LARGEST
 
 # Evidence that suffices up to this log t is taken to suffice permanently.

@@ -21,6 +21,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet
 from sightline.core.estimate import LeastSquares
@@ -98,10 +99,7 @@ def log_probability(distribution: ContextDistribution, context: int) -> float:
 
 @compiled
 def note_action_set(
-    distribution: ContextDistribution,
-    actions: ActionSet,
-    estimate: LeastSquares,
-    rng: np.random.Generator,
+    distribution: ContextDistribution, actions: ActionSet, estimate: LeastSquares, rng: Generator
 ) -> None:
     """Count the context of a round, or take its arms into the reservoir, perhaps."""
     if distribution.kind == COUNTED:
@@ -123,9 +121,7 @@ def _count(distribution: ContextDistribution, context: int) -> None:
 
 
 @compiled
-def _remember(
-    distribution: ContextDistribution, estimate: LeastSquares, rng: np.random.Generator
-) -> None:
+def _remember(distribution: ContextDistribution, estimate: LeastSquares, rng: Generator) -> None:
     sets, seen = distribution.sets, distribution.sets_seen
     place = seen[0]
     seen[0] += 1

@@ -429,11 +429,7 @@ def inner(rows: Array, n: int, vector: Array) -> float:
 
 @compiled
 def seen_by_arm(
-    several: SeveralRows | None,
-    fit: LikelihoodFit | None,
-    arms: Arms,
-    arm: int,
-    vector: Array,
+    several: SeveralRows | None, fit: LikelihoodFit | None, arms: Arms, arm: int, vector: Array
 ) -> float:
     """|Y_x vector| for one arm x; where p = 1, up to its sign."""
     rows = arms.observations.rows

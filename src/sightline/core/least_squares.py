@@ -161,11 +161,7 @@ def reward_of(fit: LikelihoodFit | None, predictor: float) -> float:
 
 @compiled
 def apart(
-    several: SeveralRows | None,
-    fit: LikelihoodFit | None,
-    arms: Arms,
-    shift: Array,
-    out: Array,
+    several: SeveralRows | None, fit: LikelihoodFit | None, arms: Arms, shift: Array, out: Array
 ) -> None:
     """Write how far apart theta-hat and theta-hat + shift are in what each arm shows.
 
@@ -276,11 +272,7 @@ def _absorb_array(several: SeveralRows, state: LeastSquares, arm: int, outcome: 
 
 @compiled
 def _absorb_new(
-    stream: StreamData,
-    fit: LikelihoodFit | None,
-    state: LeastSquares,
-    arm: int,
-    outcome: float,
+    stream: StreamData, fit: LikelihoodFit | None, state: LeastSquares, arm: int, outcome: float
 ) -> None:
     """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
     arms, learned, row = state.arms, state.learned, state.arms.rewards[arm]

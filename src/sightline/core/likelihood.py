@@ -50,6 +50,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.linalg import Array
 from sightline.core.persistence import described_fields, none_if_unknown
@@ -129,7 +130,7 @@ def excess(likelihood: Any, v: float, w: float) -> float:
     raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
-def _draw_reward(likelihood: Any, mean: float, rng: np.random.Generator) -> float:
+def _draw_reward(likelihood: Any, mean: float, rng: Generator) -> float:
     """One reward with the given mean."""
     raise TypeError(
         f"{type(likelihood).__name__} has no sampler: register_likelihood(..., draw=...) adds one"

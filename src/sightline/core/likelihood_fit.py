@@ -67,13 +67,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sightline.core.estimate import (
-    LeastSquares,
-    LikelihoodFit,
-    StreamData,
-    invert,
-    recompute_arms,
-)
+from sightline.core.estimate import LeastSquares, LikelihoodFit, StreamData, invert, recompute_arms
 from sightline.core.likelihood import clear_of_edges, curvature, excess, information, slope
 from sightline.core.linalg import (
     Array,

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from sightline.jit import compiled
@@ -75,12 +76,7 @@ def inner_products(columns: Array, vector: Array, out: Array) -> None:
 
 @compiled
 def _add_multiples(
-    columns: Array,
-    vector: Array,
-    i: int,
-    start: int,
-    stop: int,
-    out: Array,
+    columns: Array, vector: Array, i: int, start: int, stop: int, out: Array
 ) -> None:
     """Add the products of entry i and all that follow, for some columns.
 
@@ -133,12 +129,7 @@ def multiply_symmetric(matrix: Array, vector: Array, out: Array, start: float) -
 
 @compiled
 def triangle_products(
-    columns: Array,
-    matrix: Array,
-    i: int,
-    start: int,
-    stop: int,
-    out: Array,
+    columns: Array, matrix: Array, i: int, start: int, stop: int, out: Array
 ) -> None:
     """Write <u, x> for some columns x, u being row i of a triangle U with U + U^T = M.
 
@@ -152,12 +143,7 @@ def triangle_products(
 
 @compiled
 def squared_norms(
-    columns: Array,
-    matrix: Array,
-    start: int,
-    stop: int,
-    products: Array,
-    out: Array,
+    columns: Array, matrix: Array, start: int, stop: int, products: Array, out: Array
 ) -> None:
     """Write x^T M x for some columns x of an array, side by side; M is symmetric."""
     d = matrix.shape[0]
@@ -190,7 +176,7 @@ def equal_rows(matrix: Array, i: int, j: int) -> bool:
 
 
 @compiled
-def draw_index(weights: Array, rng: np.random.Generator) -> int:
+def draw_index(weights: Array, rng: Generator) -> int:
     """Draw an index from weights that add to 1."""
     left = rng.random()
     drawn = 0

@@ -134,11 +134,7 @@ def _shrink(view: LeastSquares, row: Array, count: float) -> float:
 
 @compiled
 def _foresee_reward(
-    stream: StreamData | None,
-    fit: LikelihoodFit | None,
-    view: LeastSquares,
-    arm: int,
-    count: float,
+    stream: StreamData | None, fit: LikelihoodFit | None, view: LeastSquares, arm: int, count: float
 ) -> None:
     """Foresee rewards; clicks and counts as what they tell near theta-hat."""
     arms = view.arms

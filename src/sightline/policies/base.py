@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet, first_largest_offered, is_offered, withhold
 from sightline.core.alternatives import Comparison, compare, restrict_alternatives
@@ -211,7 +212,7 @@ def _checked(choice: Any) -> Choice:
     return Choice(arm, probability, Clock(t, log_t))
 
 
-def _choose(state: State, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: State, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Choose an arm on offer for the current round."""
     raise TypeError(f"no policy is registered for a state of type {type(state).__name__}")
 
@@ -258,11 +259,7 @@ def spread(mixture: Mixture, probabilities: Array) -> None:
 @generic
 @compiled
 def write_probabilities(
-    state: State,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-    probabilities: Array,
+    state: State, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the action probabilities of this round; by default all on the arm that is chosen.
 
@@ -359,7 +356,7 @@ _ON_BESTS: tuple[Any, ...] = (best_of, inspect)
 @choose.returns_plainly
 @compiled_apart
 def _choose_plainly(
-    state: State, clock: Clock, offer: Any, rng: np.random.Generator
+    state: State, clock: Clock, offer: Any, rng: Generator
 ) -> tuple[int, float, int, float]:
     choice = choose(state, clock, offer, rng)
     return choice.arm, choice.probability, choice.wake.t, choice.wake.log_t
@@ -439,7 +436,7 @@ def register_policy(
 
 
 @compiled
-def choose_from(mixture: Mixture, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_from(mixture: Mixture, clock: Clock, rng: Generator) -> Choice:
     """Draw one of two arms, for the current round only."""
     if rng.random() < mixture.probability:
         return Choice(mixture.second, mixture.probability, clock)
@@ -447,7 +444,7 @@ def choose_from(mixture: Mixture, clock: Clock, rng: np.random.Generator) -> Cho
 
 
 @compiled
-def choose_among(probabilities: Array, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_among(probabilities: Array, clock: Clock, rng: Generator) -> Choice:
     """Draw one of all arms, for the current round only."""
     arm = draw_index(probabilities, rng)
     return Choice(arm, probabilities[arm], clock)
@@ -609,7 +606,7 @@ def schedule(
     log_probability: float,
     clock: Clock,
     offer: ActionSet,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Choice:
     """Draw the next round in which ``arm`` is played; play x-hat until then."""
     offered = is_offered(offer, arm)

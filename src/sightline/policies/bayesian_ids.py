@@ -40,6 +40,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.clock import Clock
@@ -206,9 +207,7 @@ class BayesianState(NamedTuple):
 
 
 @compiled
-def choose_bayesian(
-    state: BayesianState, clock: Clock, offer: ActionSet, rng: np.random.Generator
-) -> Choice:
+def _choose(state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
     """Draw from the IDS distribution of the current posterior."""
     return choose_from(bayesian_mixture(state, offer), clock, rng)
 
@@ -241,13 +240,13 @@ def current_bayesian_gains(state: BayesianState, offer: ActionSet) -> None:
 
 
 @compiled
-def update_bayesian(state: BayesianState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: BayesianState, clock: Clock, arm: int, outcome: Any) -> None:
     """Posterior after one more observation."""
     absorb(state.posterior, arm, outcome)
 
 
 @compiled
-def inspect_bayesian(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
+def _inspect(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
     """Best arm of the posterior mean; the policy has no confidence level."""
     theta = state.cells.theta
     posterior_mean(state.posterior, theta)
@@ -255,28 +254,24 @@ def inspect_bayesian(state: BayesianState, clock: Clock, offer: ActionSet) -> Ev
 
 
 @compiled
-def bayesian_ids_probabilities(
-    state: BayesianState,
-    clock: Clock,
-    offer: ActionSet,
-    rng: np.random.Generator,
-    probabilities: Array,
+def _probabilities(
+    state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     spread(bayesian_mixture(state, offer), probabilities)
 
 
 @compiled
-def show_bayesian(state: BayesianState, rows: Array, start: int, stop: int) -> None:
+def _show(state: BayesianState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table."""
     show_rows(state.posterior, rows, start, stop)
 
 
 register_policy(
     BayesianState,
-    choose=choose_bayesian,
-    update=update_bayesian,
-    inspect=inspect_bayesian,
-    probabilities=bayesian_ids_probabilities,
-    show=show_bayesian,
+    choose=_choose,
+    update=_update,
+    inspect=_inspect,
+    probabilities=_probabilities,
+    show=_show,
 )

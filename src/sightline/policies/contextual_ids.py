@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import (
     ActionSet,
@@ -131,9 +131,7 @@ def _compare_all(state: ContextIDSState, offer: ActionSet) -> Comparison:
 
 
 @compiled
-def choose_in_context(
-    state: ContextIDSState, clock: Clock, offer: ActionSet, rng: np.random.Generator
-) -> Choice:
+def _choose(state: ContextIDSState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
     """One round of Algorithm 1 with contexts."""
     note_action_set(state.frequencies, offer, state.estimate, rng)
     # x-hat_c of every context, and nu-hat_s(c, z)
@@ -199,12 +197,8 @@ def _value_gaps_by_context(state: ContextIDSState, beta: float) -> None:
 
 
 @compiled
-def contextual_ids_probabilities(
-    state: ContextIDSState,
-    clock: Clock,
-    offer: ActionSet,
-    rng: np.random.Generator,
-    probabilities: Array,
+def _probabilities(
+    state: ContextIDSState, clock: Clock, offer: ActionSet, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     comparison = _compare_all(state, offer)
@@ -215,24 +209,24 @@ def contextual_ids_probabilities(
 
 
 @compiled
-def inspect_contexts(state: ContextIDSState, clock: Clock, offer: ActionSet) -> Evidence:
+def _inspect(state: ContextIDSState, clock: Clock, offer: ActionSet) -> Evidence:
     """Report the least evidence over all contexts, and until when all are settled."""
     comparison = _compare_all(state, offer)
     return evidence_of(state, comparison, clock, settled_before(state, comparison, clock))
 
 
 @compiled
-def show_contexts(state: ContextIDSState, rows: Array, start: int, stop: int) -> None:
+def _show(state: ContextIDSState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table of a stream, with a sample of past ones beside them."""
     show_sets(state.frequencies, state.estimate, rows, start, stop)
 
 
 register_policy(
     ContextIDSState,
-    choose=choose_in_context,
+    choose=_choose,
     update=learn,
-    inspect=inspect_contexts,
-    probabilities=contextual_ids_probabilities,
+    inspect=_inspect,
+    probabilities=_probabilities,
     best_of=best_on_offer,
-    show=show_contexts,
+    show=_show,
 )

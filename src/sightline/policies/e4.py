@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.allocation.target import Target, find_allocation, target
@@ -150,13 +151,13 @@ class E4(Policy):
 
 
 @compiled
-def choose_e4(state: E4State, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: E4State, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Next arm of the plan, or the settled one for ever."""
     return Choice(state.next_arm[0], 1.0, never() if state.settled[0] == 1 else clock)
 
 
 @compiled
-def update_e4(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn, and count towards the plan; end the batch with it."""
     if state.settled[0] == 1:
         return
@@ -171,7 +172,7 @@ def update_e4(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
 
 
 @compiled
-def inspect_e4(state: E4State, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: E4State, clock: Clock, offer: Any) -> Evidence:
     """Report what batch 2 ends with: m_s against sigma^2 (d/2 log t + log T) / 2.
 
     With nothing left but the best arm and its equals, evidence is infinite.
@@ -314,4 +315,4 @@ def _drop(state: E4State) -> None:
             state.remaining[x] = 0.0
 
 
-register_policy(E4State, choose=choose_e4, update=update_e4, inspect=inspect_e4)
+register_policy(E4State, choose=_choose, update=_update, inspect=_inspect)

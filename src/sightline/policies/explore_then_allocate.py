@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives import HalfSpaces, compare, half_spaces
@@ -120,17 +121,13 @@ class ExploreThenAllocate(Policy):
 
 
 @compiled
-def choose_explore_then_allocate(
-    state: ExploreThenAllocateState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: ExploreThenAllocateState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play what the last update has planned, or the settled arm for ever."""
     return Choice(state.next_arm[0], 1.0, never() if state.phase[0] == _SETTLED else clock)
 
 
 @compiled
-def update_explore_then_allocate(
-    state: ExploreThenAllocateState, clock: Clock, arm: int, outcome: Any
-) -> None:
+def _update(state: ExploreThenAllocateState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn, unless the arm is settled, and plan the next round."""
     if state.phase[0] == _SETTLED:
         return
@@ -142,9 +139,7 @@ def update_explore_then_allocate(
 
 
 @compiled
-def inspect_explore_then_allocate(
-    state: ExploreThenAllocateState, clock: Clock, offer: Any
-) -> Evidence:
+def _inspect(state: ExploreThenAllocateState, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against sigma^2 f_n / 2, which the allocation is meant to reach.
 
     The best arm is that of the warm-up while its allocation is followed; evidence is 0 where the
@@ -217,9 +212,4 @@ def _next_in_turn(state: ExploreThenAllocateState) -> None:
         state.phase[0] = _SETTLED
 
 
-register_policy(
-    ExploreThenAllocateState,
-    choose=choose_explore_then_allocate,
-    update=update_explore_then_allocate,
-    inspect=inspect_explore_then_allocate,
-)
+register_policy(ExploreThenAllocateState, choose=_choose, update=_update, inspect=_inspect)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round, never
@@ -198,7 +199,7 @@ def _exploits_until(state: GCBState, evidence: float, clock: Clock) -> Clock:
 
 
 @compiled
-def choose_gcb(state: GCBState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: GCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Go on with a sweep, or play x-hat for as long as one of the tests holds."""
     arm = next_of_sweep(state.estimate, state.members)[0]
     if arm < 0:
@@ -211,7 +212,7 @@ def choose_gcb(state: GCBState, clock: Clock, offer: Any, rng: np.random.Generat
 
 
 @compiled
-def inspect_gcb(state: GCBState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: GCBState, clock: Clock, offer: Any) -> Evidence:
     """Report half the squared gap over the squared width, against half the level of the test."""
     comparison = compare_to_best(state, offer)
     evidence = _gap_evidence(state)
@@ -222,4 +223,4 @@ def inspect_gcb(state: GCBState, clock: Clock, offer: Any) -> Evidence:
     return Evidence(comparison.best, 0.5 * evidence, 0.5 * level, wake)
 
 
-register_policy(GCBState, choose=choose_gcb, update=learn, inspect=inspect_gcb)
+register_policy(GCBState, choose=_choose, update=learn, inspect=_inspect)

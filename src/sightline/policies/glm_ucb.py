@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import first_largest_offered
 from sightline.core.alternatives import HalfSpaces
@@ -156,9 +157,7 @@ def _rho(width: Width, confidence: Any, design: LeastSquares, log_t: float) -> f
 
 
 @compiled
-def choose_glm_ucb(
-    state: GLMUCBState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: GLMUCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Largest upper bound on the mean reward."""
     arms, widths = state.estimate.arms, state.design.arms.squared_widths
     bounds = state.estimate.scratch.products
@@ -170,19 +169,17 @@ def choose_glm_ucb(
 
 
 @compiled
-def update_glm_ucb(state: GLMUCBState, clock: Clock, arm: int, outcome: float) -> None:
+def _update(state: GLMUCBState, clock: Clock, arm: int, outcome: float) -> None:
     """Learn from every round."""
     observe(state.estimate, arm, outcome)
     observe(state.design, arm, outcome)
 
 
 @compiled
-def show_glm_ucb(state: GLMUCBState, rows: Array, start: int, stop: int) -> None:
+def _show(state: GLMUCBState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into both tables."""
     show_arms(state.estimate, rows, start, stop)
     show_arms(state.design, rows, start, stop)
 
 
-register_policy(
-    GLMUCBState, choose=choose_glm_ucb, update=update_glm_ucb, inspect=report, show=show_glm_ucb
-)
+register_policy(GLMUCBState, choose=_choose, update=_update, inspect=report, show=_show)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import number_offered, withhold
 from sightline.core.alternatives import HalfSpaces
@@ -131,21 +132,15 @@ def _epsilon(state: RidgeGreedyState, clock: Clock) -> float:
 
 
 @compiled
-def choose_greedy(
-    state: RidgeGreedyState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Draw from the probabilities that the data and the round imply."""
     _allocate(state, clock, offer)
     return choose_among(state.probabilities, clock, rng)
 
 
 @compiled
-def greedy_probabilities(
-    state: RidgeGreedyState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-    probabilities: Array,
+def _probabilities(
+    state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     _allocate(state, clock, offer)
@@ -172,9 +167,5 @@ def _allocate(state: RidgeGreedyState, clock: Clock, offer: Any) -> None:
 
 
 register_policy(
-    RidgeGreedyState,
-    choose=choose_greedy,
-    update=learn,
-    inspect=report,
-    probabilities=greedy_probabilities,
+    RidgeGreedyState, choose=_choose, update=learn, inspect=report, probabilities=_probabilities
 )

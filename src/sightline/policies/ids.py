@@ -42,6 +42,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 import sightline.core.width_gains  # noqa: F401  (it registers further gains)
 from sightline.core.action_set import ActionSet, first_largest_offered, withhold
@@ -276,7 +277,7 @@ class IDSState(NamedTuple):
 
 
 @compiled
-def choose_ids(state: IDSState, clock: Clock, offer: ActionSet, rng: np.random.Generator) -> Choice:
+def _choose(state: IDSState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
     """One round t of Algorithm 1, with the estimates of exploration step s."""
     # theta-hat_s and V_s are those of the last update
     estimate, scheduled = state.estimate, state.scheduled
@@ -340,7 +341,7 @@ def ids_distribution(
 
 
 @compiled
-def update_ids(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from x_s and y_s, and s <- s + 1."""
     observe(state.estimate, arm, outcome)
     adapt(state.confidence, state.estimate)
@@ -348,12 +349,8 @@ def update_ids(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
 
 
 @compiled
-def ids_probabilities(
-    state: IDSState,
-    clock: Clock,
-    offer: ActionSet,
-    rng: np.random.Generator,
-    probabilities: Array,
+def _probabilities(
+    state: IDSState, clock: Clock, offer: ActionSet, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     comparison = compare_to_best(state, offer)
@@ -365,9 +362,9 @@ def ids_probabilities(
 
 register_policy(
     IDSState,
-    choose=choose_ids,
-    update=update_ids,
+    choose=_choose,
+    update=_update,
     inspect=report_commitment,
-    probabilities=ids_probabilities,
+    probabilities=_probabilities,
     best_of=best_on_offer,
 )

@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
@@ -93,9 +93,7 @@ class LinIMED(Policy):
 
 
 @compiled
-def choose_lin_imed(
-    state: LinIMEDState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: LinIMEDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Least index; the first one among equals."""
     estimate = state.estimate
     beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
@@ -135,4 +133,4 @@ def _log_cap(state: LinIMEDState, largest_gap: float) -> float:
     return state.log_cap - 2.0 * math.log(largest_gap)
 
 
-register_policy(LinIMEDState, choose=choose_lin_imed, update=learn, inspect=report)
+register_policy(LinIMEDState, choose=_choose, update=learn, inspect=report)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import number_offered, withhold
 from sightline.core.allocation.design import Design, design, optimal_design
@@ -147,17 +148,15 @@ class LinMED(Policy):
 
 
 @compiled
-def choose_lin_med(
-    state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: LinMEDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Draw from the probabilities that the data and the round imply."""
     _allocate(state, log_round(clock), offer)
     return choose_among(state.probabilities, clock, rng)
 
 
 @compiled
-def lin_med_probabilities(
-    state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+def _probabilities(
+    state: LinMEDState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     _allocate(state, log_round(clock), offer)
@@ -220,9 +219,5 @@ def _renew_design(state: LinMEDState) -> None:
 
 
 register_policy(
-    LinMEDState,
-    choose=choose_lin_med,
-    update=learn,
-    inspect=report,
-    probabilities=lin_med_probabilities,
+    LinMEDState, choose=_choose, update=learn, inspect=report, probabilities=_probabilities
 )

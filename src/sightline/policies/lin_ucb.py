@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
@@ -124,9 +125,7 @@ class LinUCB(Policy):
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         always = LinUCBState(
-            estimate=estimate,
-            confidence=confidence,
-            alternatives=half_spaces_for(estimate),
+            estimate=estimate, confidence=confidence, alternatives=half_spaces_for(estimate)
         )
         if self.switch_growth is None:
             return always
@@ -139,9 +138,7 @@ class LinUCB(Policy):
 
 
 @compiled
-def choose_lin_ucb(
-    state: LinUCBState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: LinUCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Largest upper confidence bound."""
     estimate = state.estimate
     beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
@@ -149,7 +146,7 @@ def choose_lin_ucb(
 
 
 @compiled
-def choose_rarely(state: RareState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose_rarely(state: RareState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Arm that had the largest upper confidence bound when it was last computed.
 
     What is held is a function of the data and of when they were asked about: asking again gives
@@ -157,24 +154,24 @@ def choose_rarely(state: RareState, clock: Clock, offer: Any, rng: np.random.Gen
     """
     log_det = state.always.estimate.learned.log_det[0]
     if log_det - state.held_log_det[0] >= state.least_growth:
-        state.held_arm[0] = choose_lin_ucb(state.always, clock, offer, rng).arm
+        state.held_arm[0] = _choose(state.always, clock, offer, rng).arm
         state.held_log_det[0] = log_det
     return Choice(state.held_arm[0], 1.0, clock)
 
 
-register_policy(LinUCBState, choose=choose_lin_ucb, update=learn, inspect=report)
+register_policy(LinUCBState, choose=_choose, update=learn, inspect=report)
 
 
 @compiled
-def update_rarely(state: RareState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update_rarely(state: RareState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round."""
     learn(state.always, clock, arm, outcome)
 
 
 @compiled
-def inspect_rarely(state: RareState, clock: Clock, offer: Any) -> Evidence:
+def _inspect_rarely(state: RareState, clock: Clock, offer: Any) -> Evidence:
     """Report the same."""
     return report(state.always, clock, offer)
 
 
-register_policy(RareState, choose=choose_rarely, update=update_rarely, inspect=inspect_rarely)
+register_policy(RareState, choose=_choose_rarely, update=_update_rarely, inspect=_inspect_rarely)

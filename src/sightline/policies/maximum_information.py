@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round
@@ -116,9 +117,7 @@ def _most_telling(state: MaximumInformationState, comparison: Comparison, clock:
 
 
 @compiled
-def choose_maximum_information(
-    state: MaximumInformationState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: MaximumInformationState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else learn most."""
     comparison = compare_to_best(state, offer)
     wake = settled_before(state, comparison, clock)
@@ -127,9 +126,4 @@ def choose_maximum_information(
     return Choice(_most_telling(state, comparison, clock), 1.0, clock)
 
 
-register_policy(
-    MaximumInformationState,
-    choose=choose_maximum_information,
-    update=learn,
-    inspect=report_commitment,
-)
+register_policy(MaximumInformationState, choose=_choose, update=learn, inspect=report_commitment)

@@ -50,6 +50,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import first_largest_offered, nth_offered, number_offered
 from sightline.core.allocation.target import Target, fewest_pulls, follow, least_gap, target
@@ -67,14 +68,7 @@ from sightline.core.least_squares import observe
 from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists
-from sightline.core.unregularised import (
-    Span,
-    next_outside,
-    note_played,
-    span,
-    spans,
-    unregularised,
-)
+from sightline.core.unregularised import Span, next_outside, note_played, span, spans, unregularised
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, number, one_of
@@ -164,13 +158,13 @@ class OAM(Policy):
 
 
 @compiled
-def choose_oam(state: OAMState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: OAMState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the best arm, the one that lags behind its share, or the optimistic one."""
     return Choice(_plan(state, offer, log_round(clock)), 1.0, clock)
 
 
 @compiled
-def update_oam(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round, and count those that explored."""
     observe(state.estimate, arm, outcome)
     note_played(state.played, state.estimate, arm)
@@ -178,7 +172,7 @@ def update_oam(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
 
 
 @compiled
-def inspect_oam(state: OAMState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: OAMState, clock: Clock, offer: Any) -> Evidence:
     """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2.
 
     The minimum is over the arms on offer; exploitation begins when all contexts have passed.
@@ -279,4 +273,4 @@ def _rate(state: OAMState, log_t: float) -> float:
     return state.forced_exploration
 
 
-register_policy(OAMState, choose=choose_oam, update=update_oam, inspect=inspect_oam)
+register_policy(OAMState, choose=_choose, update=_update, inspect=_inspect)

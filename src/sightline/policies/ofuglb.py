@@ -38,6 +38,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import first_largest_offered, is_offered
 from sightline.core.alternatives import HalfSpaces
@@ -103,11 +104,7 @@ def begin_set(part: LikelihoodSet, estimate: LeastSquares) -> None:
 
 @compiled
 def highest_predictor(
-    fit: LikelihoodFit | None,
-    part: LikelihoodSet,
-    estimate: LeastSquares,
-    arm: int,
-    radius: float,
+    fit: LikelihoodFit | None, part: LikelihoodSet, estimate: LeastSquares, arm: int, radius: float
 ) -> float:
     """Find the largest <x, nu> for one arm x, after :func:`begin_set`."""
     if fit is not None:
@@ -348,7 +345,7 @@ def _slope(fit: LikelihoodFit | None, estimate: LeastSquares, m: float, v: float
 
 
 @compiled
-def choose_ofuglb(state: OFUGLBState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: OFUGLBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Arm whose <x, theta> can be largest, and so its mean reward."""
     estimate, bounds = state.estimate, state.bounds
     fit = estimate.arms.observations.fit
@@ -360,4 +357,4 @@ def choose_ofuglb(state: OFUGLBState, clock: Clock, offer: Any, rng: np.random.G
     return Choice(first_largest_offered(offer, bounds), 1.0, clock)
 
 
-register_policy(OFUGLBState, choose=choose_ofuglb, update=learn, inspect=report)
+register_policy(OFUGLBState, choose=_choose, update=learn, inspect=report)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.allocation.target import Target, fewest_pulls, follow, target
 from sightline.core.clock import Clock, log_round
@@ -98,20 +99,20 @@ class OSSB(Policy):
 
 
 @compiled
-def choose_ossb(state: OSSBState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: OSSBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the best arm, the one that lags most behind its allocation, or the one played least."""
     return Choice(_plan(state, log_round(clock)), 1.0, clock)
 
 
 @compiled
-def update_ossb(state: OSSBState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: OSSBState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round, and count those that explored."""
     observe(state.estimate, arm, outcome)
     state.explorations[0] += state.explores[0]
 
 
 @compiled
-def inspect_ossb(state: OSSBState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: OSSBState, clock: Clock, offer: Any) -> Evidence:
     """Report what OSSB tests: half of min_x N(x) / alpha(x) against (1 + gamma) sigma^2 log t."""
     estimate = state.estimate
     best = best_arm(estimate)
@@ -152,4 +153,4 @@ def _furthest(state: OSSBState, best: int) -> tuple[int, float]:
     return arm, least
 
 
-register_policy(OSSBState, choose=choose_ossb, update=update_ossb, inspect=inspect_ossb)
+register_policy(OSSBState, choose=_choose, update=_update, inspect=_inspect)

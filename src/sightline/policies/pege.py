@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.allocation.design import SPANNER_FACTOR, barycentric_spanner, spanner
 from sightline.core.clock import FAR, Clock, is_before, later, never, tick
@@ -187,7 +188,7 @@ def _exploits_until(state: PEGEState, clock: Clock) -> Clock:
 
 
 @compiled
-def choose_pege(state: PEGEState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: PEGEState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the empirically best arm while a phase exploits, else the next arm of a sweep."""
     wake = _exploits_until(state, clock)
     if is_before(clock, wake):
@@ -207,7 +208,7 @@ def _next_arm(state: PEGEState) -> int:
 
 
 @compiled
-def update_pege(state: PEGEState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: PEGEState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from a sweep; the last one of a phase starts its exploitation."""
     observe(state.estimate, arm, outcome)
     if state.members.shape[0] == 0:
@@ -225,10 +226,10 @@ def update_pege(state: PEGEState, clock: Clock, arm: int, outcome: Any) -> None:
 
 
 @compiled
-def inspect_pege(state: PEGEState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: PEGEState, clock: Clock, offer: Any) -> Evidence:
     """Report the empirically best arm; there is no confidence level."""
     wake = _exploits_until(state, clock)
     return Evidence(best_arm(state.estimate), math.nan, math.nan, wake)
 
 
-register_policy(PEGEState, choose=choose_pege, update=update_pege, inspect=inspect_pege)
+register_policy(PEGEState, choose=_choose, update=_update, inspect=_inspect)

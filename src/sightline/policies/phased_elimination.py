@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.clock import Clock, never
@@ -156,9 +157,7 @@ class PhasedElimination(Policy):
 
 
 @compiled
-def choose_phased_elimination(
-    state: PhasedEliminationState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: PhasedEliminationState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Next arm of the plan, or the settled one for ever."""
     if state.settled[0] == 1:
         return Choice(state.best[0], 1.0, never())
@@ -166,9 +165,7 @@ def choose_phased_elimination(
 
 
 @compiled
-def update_phased_elimination(
-    state: PhasedEliminationState, clock: Clock, arm: int, outcome: Any
-) -> None:
+def _update(state: PhasedEliminationState, clock: Clock, arm: int, outcome: Any) -> None:
     """Count towards the plan; end the phase with it."""
     if state.settled[0] == 1 or state.remaining[arm] == 0.0:
         return
@@ -180,7 +177,7 @@ def update_phased_elimination(
 
 
 @compiled
-def inspect_phased_elimination(state: PhasedEliminationState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: PhasedEliminationState, clock: Clock, offer: Any) -> Evidence:
     """By how much the best arm was ahead of the next in the last phase, against 2 eps_l.
 
     With nothing but equals of the best arm left, its lead is infinite.
@@ -293,9 +290,4 @@ def _estimate(state: PhasedEliminationState) -> None:
         state.means[x] = mean / state.weights[x] if state.remaining[x] > 0.0 else -math.inf
 
 
-register_policy(
-    PhasedEliminationState,
-    choose=choose_phased_elimination,
-    update=update_phased_elimination,
-    inspect=inspect_phased_elimination,
-)
+register_policy(PhasedEliminationState, choose=_choose, update=_update, inspect=_inspect)

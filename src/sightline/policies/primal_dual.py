@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
@@ -146,9 +146,7 @@ class PrimalDual(Policy):
 
 
 @compiled
-def choose_primal_dual(
-    state: PrimalDualState, clock: Clock, offer: ActionSet, rng: np.random.Generator
-) -> Choice:
+def _choose(state: PrimalDualState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play the arm of least price."""
     # x-hat_s, nu-hat_s(z) and m_s
     comparison = compare_to_best(state, offer)
@@ -179,4 +177,4 @@ def _best_response(state: PrimalDualState, comparison: Comparison, offer: Action
     return cheapest_arm(work.gaps, work.gains, comparison.best)
 
 
-register_policy(PrimalDualState, choose=choose_primal_dual, update=learn, inspect=report_commitment)
+register_policy(PrimalDualState, choose=_choose, update=learn, inspect=report_commitment)

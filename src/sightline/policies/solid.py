@@ -44,6 +44,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces, rival_of
@@ -369,7 +370,7 @@ def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
 
 
 @compiled
-def choose_solid(state: SOLIDState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: SOLIDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play x-hat if it is settled, else draw from w."""
     note_action_set(state.frequencies, offer, state.estimate, rng)
     if not _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
@@ -387,12 +388,8 @@ def _write_probabilities(state: SOLIDState, offer: Any, probabilities: Array) ->
 
 
 @compiled
-def solid_probabilities(
-    state: SOLIDState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-    probabilities: Array,
+def _probabilities(
+    state: SOLIDState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     if _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
@@ -402,7 +399,7 @@ def solid_probabilities(
 
 
 @compiled
-def update_solid(state: SOLIDState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: SOLIDState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round; w and lambda move first, by the estimates behind the draw.
 
     They move if the policy would still explore in the round of the decision.  In simulation that
@@ -485,8 +482,8 @@ def _exponential_weights(
 
 register_policy(
     SOLIDState,
-    choose=choose_solid,
-    update=update_solid,
+    choose=_choose,
+    update=_update,
     inspect=report_commitment,
-    probabilities=solid_probabilities,
+    probabilities=_probabilities,
 )

@@ -73,6 +73,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet, first_largest_offered, is_offered
 from sightline.core.alternatives import Comparison, context_of_arm, rival_of
@@ -99,22 +100,10 @@ from sightline.core.least_squares import update_seen_widths
 from sightline.core.likelihood import information
 from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.linalg import Array, Ints
-from sightline.core.lookahead import (
-    Foreseen,
-    begin_now,
-    foresee,
-    foresee_gram,
-    foreseen,
-)
+from sightline.core.lookahead import Foreseen, begin_now, foresee, foresee_gram, foreseen
 from sightline.core.model import Model
 from sightline.core.persistence import invariant, none_if_unknown, persists, state_version, whole
-from sightline.core.posterior.losses import (
-    ExpectedLoss,
-    Losses,
-    expected_loss,
-    loss_gains,
-    losses,
-)
+from sightline.core.posterior.losses import ExpectedLoss, Losses, expected_loss, loss_gains, losses
 from sightline.core.ratio import Mixture, pair_mixture
 from sightline.jit import compiled
 from sightline.policies.base import (
@@ -514,11 +503,7 @@ def _commitment(
 
 @compiled
 def _choose_randomised(
-    due: ScheduledExploration,
-    state: StakesState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
+    due: ScheduledExploration, state: StakesState, clock: Clock, offer: Any, rng: Generator
 ) -> Choice:
     """Follow the commitment that was drawn, or draw."""
     if due.t[0] > 0 and offer.mask.shape[0] == 0:
@@ -591,20 +576,16 @@ def _committed_until(now: ExpectedLoss, limit: ExpectedLoss, price: float) -> fl
 
 
 @compiled
-def choose_stakes(state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: StakesState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Choose by the form that is configured."""
     note_action_set(state.now.frequencies, offer, state.estimate, rng)
-    return _choose(state.due, state, clock, offer, rng)
+    return _choose_by_form(state.due, state, clock, offer, rng)
 
 
 # Of the two forms only the one in use is compiled: ``due`` tells which by its type.
 @compiled
-def _choose(
-    due: ScheduledExploration | None,
-    state: StakesState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
+def _choose_by_form(
+    due: ScheduledExploration | None, state: StakesState, clock: Clock, offer: Any, rng: Generator
 ) -> Choice:
     if due is None:
         return _choose_deterministic(state, clock, offer)
@@ -619,7 +600,7 @@ def _forget(due: ScheduledExploration | None) -> None:
 
 
 @compiled
-def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an outcome."""
     learn(state, clock, arm, outcome)
     _close(state.open_decisions, state.estimate, arm)
@@ -627,7 +608,7 @@ def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> N
 
 
 @compiled
-def show_stakes(state: StakesState, rows: Array, start: int, stop: int) -> None:
+def _show(state: StakesState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table of a stream, and past ones beside them."""
     show_sets(state.now.frequencies, state.estimate, rows, start, stop)
 
@@ -636,7 +617,7 @@ def show_stakes(state: StakesState, rows: Array, start: int, stop: int) -> None:
 
 
 @compiled
-def open_stakes(state: StakesState, clock: Clock, arm: int) -> None:
+def _decided(state: StakesState, clock: Clock, arm: int) -> None:
     """Count on the outcome of a decision."""
     decisions, estimate = state.open_decisions, state.estimate
     if decisions.stream:
@@ -648,7 +629,7 @@ def open_stakes(state: StakesState, clock: Clock, arm: int) -> None:
 
 
 @compiled
-def drop_stakes(state: StakesState, clock: Clock, arm: int) -> None:
+def _dropped(state: StakesState, clock: Clock, arm: int) -> None:
     """Stop counting on an outcome that will never come."""
     _close(state.open_decisions, state.estimate, arm)
     _forget(state.due)
@@ -720,13 +701,13 @@ def _mean_information(fit: LikelihoodFit | None, estimate: LeastSquares) -> floa
 
 
 @compiled
-def inspect_stakes(state: StakesState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: StakesState, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta / 2, on which the policy itself does not act."""
     return report(state, clock, offer)
 
 
 @compiled
-def stakes_at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float, float]:
+def _at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float, float]:
     """L without the guard, and the least price; zeros if no other arm can be better."""
     now = loss_now(state, offer, 0.0)
     if now.log_loss == -math.inf:
@@ -736,12 +717,8 @@ def stakes_at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float
 
 
 @compiled
-def stakes_probabilities(
-    state: StakesState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-    probabilities: Array,
+def _probabilities(
+    state: StakesState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the probability of every arm."""
     spread(_mixture(state.due, state, clock, offer), probabilities)
@@ -763,13 +740,13 @@ def _mixture(
 
 register_policy(
     StakesState,
-    choose=choose_stakes,
-    update=update_stakes,
-    inspect=inspect_stakes,
-    decided=open_stakes,
-    dropped=drop_stakes,
-    probabilities=stakes_probabilities,
-    at_stake=stakes_at_stake,
+    choose=_choose,
+    update=_update,
+    inspect=_inspect,
+    decided=_decided,
+    dropped=_dropped,
+    probabilities=_probabilities,
+    at_stake=_at_stake,
     best_of=best_on_offer,
-    show=show_stakes,
+    show=_show,
 )

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import ConfidenceRule, global_beta
@@ -180,9 +181,7 @@ def _all_rows(model: Model) -> Array:
 
 
 @compiled
-def choose_thompson(
-    state: ThompsonState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: ThompsonState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Best arm of one posterior draw; its probability has no closed form."""
     theta = state.draw
     rule = state.inflation
@@ -192,13 +191,13 @@ def choose_thompson(
 
 
 @compiled
-def update_thompson(state: ThompsonState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: ThompsonState, clock: Clock, arm: int, outcome: Any) -> None:
     """Posterior after one more observation."""
     absorb(state.posterior, arm, outcome)
 
 
 @compiled
-def inspect_thompson(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
     """Best arm of the posterior mean; a posterior draw has no confidence level."""
     theta = state.draw
     posterior_mean(state.posterior, theta)
@@ -206,8 +205,8 @@ def inspect_thompson(state: ThompsonState, clock: Clock, offer: Any) -> Evidence
 
 
 @compiled
-def thompson_probabilities(
-    state: ThompsonState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+def _probabilities(
+    state: ThompsonState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the shares of the arms in many draws, with a standard error of at most 0.008.
 
@@ -216,21 +215,21 @@ def thompson_probabilities(
     for x in range(probabilities.shape[0]):
         probabilities[x] = 0.0
     for _ in range(PROBABILITY_DRAWS):
-        probabilities[choose_thompson(state, clock, offer, rng).arm] += 1.0
+        probabilities[_choose(state, clock, offer, rng).arm] += 1.0
     share_draws(offer, probabilities)
 
 
 @compiled
-def show_thompson(state: ThompsonState, rows: Array, start: int, stop: int) -> None:
+def _show(state: ThompsonState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table."""
     show_rows(state.posterior, rows, start, stop)
 
 
 register_policy(
     ThompsonState,
-    choose=choose_thompson,
-    update=update_thompson,
-    inspect=inspect_thompson,
-    probabilities=thompson_probabilities,
-    show=show_thompson,
+    choose=_choose,
+    update=_update,
+    inspect=_inspect,
+    probabilities=_probabilities,
+    show=_show,
 )

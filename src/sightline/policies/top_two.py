@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.alternatives import Comparison, HalfSpaces
 from sightline.core.clock import Clock, is_before
@@ -157,7 +158,7 @@ def _nearest(state: TopTwoState, comparison: Comparison) -> int:
 
 @compiled
 def _leader_or_challenger(
-    state: TopTwoState, comparison: Comparison, offer: Any, rng: np.random.Generator
+    state: TopTwoState, comparison: Comparison, offer: Any, rng: Generator
 ) -> int:
     """Play the leader or look for a challenger; all draws are made in one place, compiled once."""
     # P(another arm than x-hat is best) <= sum_z P(<x-hat - z, theta> < 0) <= k/2 exp(-least/2)
@@ -180,9 +181,7 @@ def _leader_or_challenger(
 
 
 @compiled
-def choose_top_two(
-    state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: TopTwoState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
     comparison = compare_to_best(state, offer)
     wake = settled_before(state, comparison, clock)
@@ -192,7 +191,7 @@ def choose_top_two(
 
 
 @compiled
-def update_top_two(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an exploration round; exploitation rounds are never told."""
     _observe_if_apart(state.posterior.estimate, state, arm, outcome)
     absorb(state.posterior, arm, outcome)
@@ -209,8 +208,8 @@ def _observe_if_apart(
 
 
 @compiled
-def top_two_probabilities(
-    state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+def _probabilities(
+    state: TopTwoState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the shares of the arms in many draws, as ThompsonSampling does."""
     comparison = compare_to_best(state, offer)
@@ -226,8 +225,8 @@ def top_two_probabilities(
 
 register_policy(
     TopTwoState,
-    choose=choose_top_two,
-    update=update_top_two,
+    choose=_choose,
+    update=_update,
     inspect=report_commitment,
-    probabilities=top_two_probabilities,
+    probabilities=_probabilities,
 )

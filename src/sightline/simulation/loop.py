@@ -54,19 +54,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import ALL_ARMS, ActionSet, is_offered, rows_offered
 from sightline.core.clock import FAR, Clock, clock_at, is_before, is_round, rounds_between, tick
 from sightline.core.linalg import Array, Ints, first_above
 from sightline.core.persistence import State
-from sightline.jit import (
-    callable_for,
-    compiled,
-    compiled_apart,
-    interpreted,
-    registered,
-    uncached,
-)
+from sightline.jit import callable_for, compiled, compiled_apart, interpreted, registered, uncached
 from sightline.policies.base import Choice, Policy, best_of, choose, decided, show, update
 from sightline.problems.base import Arrivals, Problem, World
 from sightline.problems.delays import DelayKind, told_after
@@ -263,7 +257,7 @@ def is_due(pending: Pending, clock: Clock) -> bool:
 
 
 @compiled
-def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random.Generator) -> int:
+def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: Generator) -> int:
     """Draw the arms of a round and show them to the policy; return their number.
 
     The source is an argument of its own: where it is None, numba leaves out what follows the test,
@@ -282,7 +276,7 @@ def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random
 
 
 @compiled
-def next_rows(arrivals: Arrivals, state: State, rng: np.random.Generator) -> tuple[int, int, int]:
+def next_rows(arrivals: Arrivals, state: State, rng: Generator) -> tuple[int, int, int]:
     """Draw an action set; return its first row, the row after its last, and its context.
 
     In a stream the policy is shown the new arms.  The caller makes the ``ActionSet``, since a
@@ -339,7 +333,7 @@ def _play(
     rounds: float,
     known: float,
     exact: bool,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> None:
     """Count the rounds of a commitment, of which the first ``known`` have the context of ``offer``.
 
@@ -375,7 +369,7 @@ def commit(
     offer: ActionSet,
     arm: int,
     wake: Clock,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Clock:
     """Play one arm now, and the best arm of every context until ``wake``; record checkpoints.
 
@@ -407,7 +401,7 @@ Loop = Callable[..., tuple[int, float]]
 
 
 @compiled
-def _observe(world: World, pending: Pending, arm: int, noise: np.random.Generator) -> None:
+def _observe(world: World, pending: Pending, arm: int, noise: Generator) -> None:
     """Draw the outcome of an arm into the first free row."""
     row = pending.size[0]
     for i in range(world.means.shape[1]):
@@ -420,10 +414,10 @@ def _advance(
     clock: Clock,
     recorder: Recorder,
     pending: Pending,
-    decisions: np.random.Generator,
-    noise: np.random.Generator,
-    contexts: np.random.Generator,
-    delays: np.random.Generator,
+    decisions: Generator,
+    noise: Generator,
+    contexts: Generator,
+    delays: Generator,
     questions: int,
 ) -> tuple[int, float]:
     """Ask the policy until all checkpoints are recorded, at most so many times; return the clock.
@@ -488,27 +482,27 @@ def loop_for(state: State, problem: Problem) -> Loop:
     return _CACHED if parts.ours else _UNCACHED
 
 
-def streams(seed: int | np.random.SeedSequence) -> tuple[np.random.Generator, np.random.Generator]:
+def streams(seed: int | np.random.SeedSequence) -> tuple[Generator, Generator]:
     """Independent generators for decisions and for noise, so that policies can share the noise."""
     return _stream(seed, 0), _stream(seed, 1)
 
 
-def delay_stream(seed: int | np.random.SeedSequence) -> np.random.Generator:
+def delay_stream(seed: int | np.random.SeedSequence) -> Generator:
     """Make a generator for delays: noise and decisions are the same with and without."""
     return _stream(seed, 3)  # 2 is taken, by laws that are found by drawing
 
 
-def context_stream(seed: int | np.random.SeedSequence) -> np.random.Generator:
+def context_stream(seed: int | np.random.SeedSequence) -> Generator:
     """Make a generator for contexts: policies run with one seed meet the same ones."""
     return _stream(seed, 4)
 
 
-def _stream(seed: int | np.random.SeedSequence, i: int) -> np.random.Generator:
+def _stream(seed: int | np.random.SeedSequence, i: int) -> Generator:
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(integer("seed", seed, at_least=0))
     # not seed.spawn(), which would give other streams at the second call
     child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, i))
-    return np.random.Generator(np.random.PCG64(child))
+    return Generator(np.random.PCG64(child))
 
 
 class Step(NamedTuple):

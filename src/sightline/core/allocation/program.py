@@ -293,12 +293,10 @@ def _lengths(program: Program, reach: float) -> tuple[float, float]:
     shares, multipliers = program.shares, program.multipliers
     by_shares, by_multipliers = program.change_of_shares, program.change_of_multipliers
     primal = min(
-        _longest(shares[0], by_shares[0], reach),
-        _longest(multipliers[1], by_multipliers[1], reach),
+        _longest(shares[0], by_shares[0], reach), _longest(multipliers[1], by_multipliers[1], reach)
     )
     dual = min(
-        _longest(shares[1], by_shares[1], reach),
-        _longest(multipliers[0], by_multipliers[0], reach),
+        _longest(shares[1], by_shares[1], reach), _longest(multipliers[0], by_multipliers[0], reach)
     )
     return primal, dual
 
@@ -448,12 +446,7 @@ def optimal_game_shares(
 
 @compiled_apart
 def optimal_allocation(
-    actions: Array,
-    best: int,
-    gaps: Array,
-    precisions: Array,
-    tolerance: float,
-    allocation: Array,
+    actions: Array, best: int, gaps: Array, precisions: Array, tolerance: float, allocation: Array
 ) -> float:
     """Write alpha for unit noise variance over 2, inf for the best arm; return its cost.
 
@@ -466,12 +459,7 @@ def optimal_allocation(
 
 @compiled_apart
 def cheapest_allocation(
-    actions: Array,
-    free: Bools,
-    gaps: Array,
-    precisions: Array,
-    tolerance: float,
-    allocation: Array,
+    actions: Array, free: Bools, gaps: Array, precisions: Array, tolerance: float, allocation: Array
 ) -> float:
     """Write alpha for unit noise variance over 2, inf for free arms; return its cost.
 

@@ -29,6 +29,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import first_largest_offered
 from sightline.core.confidence_rules import LogDet, ridge
@@ -70,11 +71,7 @@ def _check(posterior: Posterior, name: str) -> None:
 
 
 def gaussian_posterior(
-    actions: Array,
-    rows: Array,
-    noise_std: float,
-    prior_std: float,
-    noise: Noise = _UNIT,
+    actions: Array, rows: Array, noise_std: float, prior_std: float, noise: Noise = _UNIT
 ) -> Posterior:
     """Prior, before any data; ``rows``, (k, d) or (k, p, d), are what playing an arm shows.
 
@@ -218,9 +215,7 @@ def _show(
 
 
 @compiled
-def draw_parameter(
-    posterior: Posterior, scale: float, theta: Array, rng: np.random.Generator
-) -> None:
+def draw_parameter(posterior: Posterior, scale: float, theta: Array, rng: Generator) -> None:
     """Write mean + scale R^-1 eta, eta standard normal: a draw from the posterior at scale 1."""
     scale *= noise_unit(posterior.noise)
     for i in range(theta.shape[0]):

@@ -179,11 +179,7 @@ def _label(source: Samples, block: int, leader: int, count: int) -> None:
         z = source.active[n]
         y = source.active[min(n + 1, count - 1)]  # the last arm may contend with itself
         _multiply(
-            source.eta[block],
-            source.edges[z],
-            source.edges[y],
-            source.scores[0],
-            source.scores[1],
+            source.eta[block], source.edges[z], source.edges[y], source.scores[0], source.scores[1]
         )
         _contend(source, np.float32(1.0), z, y, up, labels_up)
         _contend(source, np.float32(-1.0), z, y, down, labels_down)
