@@ -145,7 +145,7 @@ def test_saved_sessions(tmp_path: Path) -> None:
 
 
 def test_problem_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.problems.files._MOST_BYTES", LIMIT)
+    monkeypatch.setattr("sightline.problems.descriptions._MOST_BYTES", LIMIT)
     path = tmp_path / "x.npz"
     path.write_bytes(archive({"actions": zeros(16), "theta": npy(np.ones(2))}))
     with pytest.raises(ValueError, match=r"x\.npz: its arrays have 167"):

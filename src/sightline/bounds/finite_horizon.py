@@ -180,7 +180,7 @@ def bound_at(bound: LowerBound, horizon: int) -> HorizonBound:
     return HorizonBound(bound, n, *certificate, *_bracket(bound, n, *certificate))
 
 
-def _comparable(view: _Budgeted, paid: float) -> _Budgeted:
+def _comparable(view: BudgetedProblem, paid: float) -> BudgetedProblem:
     """Clip budgets to a range around the number of pulls that is needed."""
     each = 1.0 / np.diff(view.starts)[view.contexts]
     factor = np.linalg.qr(np.sqrt(each)[:, None] * view.rows)[1]
@@ -189,7 +189,7 @@ def _comparable(view: _Budgeted, paid: float) -> _Budgeted:
     return view._replace(budgets=np.clip(view.budgets, needed / _PLENTY, needed * _PLENTY))
 
 
-def _filled(view: _Budgeted, allocation: Array, logs: Array) -> Array:
+def _filled(view: BudgetedProblem, allocation: Array, logs: Array) -> Array:
     """Give the best arm of every context what the others leave of its budget."""
     with np.errstate(over="ignore"):
         budgets = np.exp(logs)
@@ -209,7 +209,7 @@ def _bracket(bound: LowerBound, horizon: int, *certificate: Array) -> Bracket:
 # --- certificate ----------------------------------------------------------------------------------
 
 
-class _Budgeted(NamedTuple):
+class BudgetedProblem(NamedTuple):
     """A problem at a horizon, in scaled units and coordinates of the span of the arms."""
 
     rows: Array  # (k, r): rho_x x
@@ -228,7 +228,7 @@ class _Budgeted(NamedTuple):
         return np.setdiff1d(np.arange(len(self.gaps)), self.best)
 
 
-def _budgeted(problem: TableProblem, horizon: int, scaled: ScaledProblem) -> _Budgeted:
+def _budgeted(problem: TableProblem, horizon: int, scaled: ScaledProblem) -> BudgetedProblem:
     optimal = optimal_arms(problem)
     costly = np.flatnonzero(~optimal)
     best_rows = problem.best_rows
@@ -237,7 +237,7 @@ def _budgeted(problem: TableProblem, horizon: int, scaled: ScaledProblem) -> _Bu
     smallest = max(scaled.actions.shape) * _EPS * singular[0]
     basis = np.ascontiguousarray(directions[singular > smallest].T)
     logs = _log_budgets(problem, horizon) + math.log(scaled.unit) - math.log(scaled.price)
-    return _Budgeted(
+    return BudgetedProblem(
         rows=np.sqrt(scaled.precisions)[:, None] * (scaled.actions @ basis),
         gaps=np.where(optimal, 0.0, scaled.gaps),
         differences=(scaled.actions[costly] - scaled.actions[best_rows[costly]]) @ basis,
@@ -277,7 +277,7 @@ def finite_bracket(
     return Bracket(scaled.price * lower, scaled.price * upper)
 
 
-def _lower(view: _Budgeted, shifts: Array, multipliers: Array, prices: Array) -> float:
+def _lower(view: BudgetedProblem, shifts: Array, multipliers: Array, prices: Array) -> float:
     values = shifts @ view.differences.T
     noise = 4 * view.rows.shape[1] * _EPS * np.abs(shifts) @ np.abs(view.differences.T)
     gaps = view.gaps[view.costly]
@@ -298,12 +298,12 @@ def _most(values: Array, starts: Ints) -> Array:
     return np.asarray(np.maximum.reduceat(values, starts[:-1]))
 
 
-def _proves_shortage(view: _Budgeted, spent: Array, total: float) -> bool:
+def _proves_shortage(view: BudgetedProblem, spent: Array, total: float) -> bool:
     """Whether multipliers prove that no allocation within the budgets is enough."""
     return bool(view.budgets @ _most(spent, view.starts) < (1.0 - _MARGIN) * total)
 
 
-def _dual_value(view: _Budgeted, spent: Array, total: float, prices: Array) -> float:
+def _dual_value(view: BudgetedProblem, spent: Array, total: float, prices: Array) -> float:
     """Sum lambda + sum mu B, scaled until it bounds the cost; negative if it proves nothing."""
     at_optimal = _most(np.where(view.gaps > 0, 0.0, spent), view.starts)
     prices = np.minimum(np.where(np.isfinite(prices), prices, 0.0), -at_optimal)
@@ -315,7 +315,7 @@ def _dual_value(view: _Budgeted, spent: Array, total: float, prices: Array) -> f
     return float(factor * (total + prices @ view.budgets))
 
 
-def _upper(view: _Budgeted, allocation: Array) -> float:
+def _upper(view: BudgetedProblem, allocation: Array) -> float:
     if not (allocation >= 0).all():  # also refuses nan
         return math.inf
     pulls = _cut_to(view.budgets, np.minimum(allocation, view.budgets[view.contexts]), view)
@@ -331,20 +331,20 @@ def _upper(view: _Budgeted, allocation: Array) -> float:
     return float(pulls @ view.gaps) if enough.all() else math.inf
 
 
-def _cut_to(budgets: Array, pulls: Array, view: _Budgeted) -> Array:
+def _cut_to(budgets: Array, pulls: Array, view: BudgetedProblem) -> Array:
     """Scale down the pulls of contexts that are beyond their budgets."""
     sums = np.add.reduceat(pulls, view.starts[:-1])
     factors = np.divide(budgets, sums, out=np.ones(len(sums)), where=sums > budgets)
     return np.asarray(pulls * factors[view.contexts])
 
 
-def _weighted_rows(view: _Budgeted, pulls: Array) -> Array:
+def _weighted_rows(view: BudgetedProblem, pulls: Array) -> Array:
     """W with W^T W = V.  Large rows come first: QR then rounds small ones relative to these."""
     weighted: Array = np.sqrt(pulls)[:, None] * view.rows
     return weighted[np.argsort(-np.abs(weighted).max(axis=1), kind="stable")]
 
 
-def _evidence(view: _Budgeted, pulls: Array) -> Array:
+def _evidence(view: BudgetedProblem, pulls: Array) -> Array:
     """Squared distance to the nearest alternative for each suboptimal arm."""
     white = whitened(_weighted_rows(view, pulls), view.differences)
     if white is None:
@@ -396,7 +396,7 @@ class _BudgetIterate(NamedTuple):
         ]
 
 
-def _solve(program: _Budgeted, tolerance: float) -> _Solution:
+def _solve(program: BudgetedProblem, tolerance: float) -> _Solution:
     """Solve the program, or find multipliers that prove that it has no solution."""
     idle = np.zeros(len(program.others))
     if len(program.costly) == 0 or _least(program, idle) >= _ENOUGH:  # best arms suffice
@@ -413,7 +413,7 @@ def _solve(program: _Budgeted, tolerance: float) -> _Solution:
     return _search(program, start, tolerance, elastic=False)
 
 
-def _search(program: _Budgeted, amounts: Array, tolerance: float, elastic: bool) -> _Solution:
+def _search(program: BudgetedProblem, amounts: Array, tolerance: float, elastic: bool) -> _Solution:
     """Follow the central path from an allocation, which must be feasible unless elastic.
 
     Elastic: minimise the shortfall of the evidence below 1 instead of the cost, until there is none
@@ -453,7 +453,9 @@ def _search(program: _Budgeted, amounts: Array, tolerance: float, elastic: bool)
     return _solution(program, best, proof)
 
 
-def _start(program: _Budgeted, amounts: Array, point: _Point, elastic: bool) -> _BudgetIterate:
+def _start(
+    program: BudgetedProblem, amounts: Array, point: _Point, elastic: bool
+) -> _BudgetIterate:
     left = _left(program, amounts)
     shortfall = 1.0 + max(1.0 - point.evidence.min(), 0.0) if elastic else 0.0
     excess = np.maximum(point.evidence + shortfall - _TARGET, 1e-3)
@@ -464,27 +466,27 @@ def _start(program: _Budgeted, amounts: Array, point: _Point, elastic: bool) -> 
     )
 
 
-def _left(program: _Budgeted, amounts: Array) -> Array:
+def _left(program: BudgetedProblem, amounts: Array) -> Array:
     """Rest of each budget, for the best arm of the context."""
     used = np.bincount(program.contexts[program.others], amounts, len(program.budgets))
     left: Array = program.budgets - used
     return left
 
 
-def _allocation(program: _Budgeted, amounts: Array) -> Array:
+def _allocation(program: BudgetedProblem, amounts: Array) -> Array:
     allocation = np.zeros(len(program.gaps))
     allocation[program.others] = amounts
     allocation[program.best] = np.maximum(_left(program, amounts), 0.0)
     return allocation
 
 
-def _factored(program: _Budgeted, amounts: Array) -> tuple[Array, Array]:
+def _factored(program: BudgetedProblem, amounts: Array) -> tuple[Array, Array]:
     """R with R^T R = V, and R^-T (x_z - x*_c) in columns."""
     factor = np.linalg.qr(_weighted_rows(program, _allocation(program, amounts)))[1]
     return factor, np.linalg.solve(factor.T, program.differences.T)
 
 
-def _least(program: _Budgeted, amounts: Array) -> float:
+def _least(program: BudgetedProblem, amounts: Array) -> float:
     """Evidence against the nearest alternative; 0 if a direction is not observed at all."""
     try:
         _, whitened = _factored(program, amounts)
@@ -494,7 +496,7 @@ def _least(program: _Budgeted, amounts: Array) -> float:
     return float(least) if least > 0 else 0.0  # it is nan after rounding errors
 
 
-def _feasible(program: _Budgeted, inside: Array, amounts: Array) -> Array:
+def _feasible(program: BudgetedProblem, inside: Array, amounts: Array) -> Array:
     """Go from a strictly feasible allocation towards another, as far as it is feasible."""
     if _least(program, amounts) >= _ENOUGH:
         return amounts
@@ -508,7 +510,7 @@ def _feasible(program: _Budgeted, inside: Array, amounts: Array) -> Array:
     return inside + feasible * (amounts - inside)
 
 
-def _at(program: _Budgeted, amounts: Array) -> _Point:
+def _at(program: BudgetedProblem, amounts: Array) -> _Point:
     factor, whitened = _factored(program, amounts)
     rows = np.linalg.solve(factor.T, program.rows.T).T
     norms = (whitened**2).sum(axis=0)
@@ -524,13 +526,13 @@ def _at(program: _Budgeted, amounts: Array) -> _Point:
     )
 
 
-def _prices(program: _Budgeted, iterate: _BudgetIterate, point: _Point) -> Array:
+def _prices(program: BudgetedProblem, iterate: _BudgetIterate, point: _Point) -> Array:
     prices: Array = -(point.covered @ iterate.multipliers)[program.best] - iterate.scarcity
     return prices
 
 
 def _solution(
-    program: _Budgeted, amounts: Array, proof: tuple[_BudgetIterate, _Point] | None
+    program: BudgetedProblem, amounts: Array, proof: tuple[_BudgetIterate, _Point] | None
 ) -> _Solution:
     allocation = _allocation(program, amounts)
     if proof is None:  # the cost is zero, which needs no proof
@@ -541,7 +543,7 @@ def _solution(
 
 
 def _advance(
-    program: _Budgeted, iterate: _BudgetIterate, point: _Point, elastic: bool
+    program: BudgetedProblem, iterate: _BudgetIterate, point: _Point, elastic: bool
 ) -> _BudgetIterate | None:
     """Predict, correct, step; None if there is no step worth taking."""
     system = _system(program, iterate, point, elastic)
@@ -573,7 +575,7 @@ class _BudgetEquations(NamedTuple):
 
 
 def _system(
-    program: _Budgeted, iterate: _BudgetIterate, point: _Point, elastic: bool
+    program: BudgetedProblem, iterate: _BudgetIterate, point: _Point, elastic: bool
 ) -> _BudgetEquations:
     others, best_rows = program.others, program.best[program.contexts]
     slopes = (point.covered[others] - point.covered[best_rows[others]]).T
@@ -599,7 +601,7 @@ def _system(
     return _BudgetEquations(matrix, residual, missing, slopes, incidence)
 
 
-def _curvature(program: _Budgeted, iterate: _BudgetIterate, point: _Point) -> Array:
+def _curvature(program: BudgetedProblem, iterate: _BudgetIterate, point: _Point) -> Array:
     """Minus the second derivatives of sum_z y_z h_z in the amounts."""
     weights = iterate.multipliers * (program.gaps[program.costly] / point.norms) ** 2
     squares = point.inner**2
@@ -648,7 +650,9 @@ def longest_step(now: Sequence[Any], by: Sequence[Any], reach: float) -> float:
 
 def _step(iterate: _BudgetIterate, change: _BudgetIterate, reach: float) -> _BudgetIterate:
     primal, dual = _lengths(iterate, change, reach)
+    values: tuple[Any, ...] = iterate
+    changes: tuple[Any, ...] = change
     steps = (primal, primal, primal, dual, dual, dual, primal)
     return _BudgetIterate(
-        *(value + step * by for value, step, by in zip(iterate, steps, change, strict=True))
+        *(now + step * by for now, step, by in zip(values, steps, changes, strict=True))
     )
