@@ -19,11 +19,10 @@ from typing import Any
 
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
-from sightline.problems import catalogue as problems
+from sightline.problems import descriptions as problems
 from sightline.problems.bandits import LinearBandit, LinearGame
 from sightline.problems.base import TableProblem
-from sightline.problems.catalogue import AnyProblem
-from sightline.problems.files import is_problem_file, read_problem
+from sightline.problems.descriptions import AnyProblem, is_problem_file, read_problem
 from sightline.simulation.simulate import parse_rounds
 from sightline.validation import one_of, shown
 

@@ -94,14 +94,14 @@ def _check_pictures(problem: TableProblem, figure: Path | None, oracle: Path | N
 
 
 def _is_file(text: str) -> bool:
-    from sightline.problems.files import is_problem_file
+    from sightline.problems.descriptions import is_problem_file
 
     return is_problem_file(text)
 
 
 def _problem(text: str, noise_std: float | None) -> TableProblem:
     from sightline.cli.arguments import lasting, parse_table
-    from sightline.problems.files import read_problem
+    from sightline.problems.descriptions import read_problem
 
     if _is_file(text):
         return lasting(read_problem(text, noise_std))

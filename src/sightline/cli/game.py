@@ -42,7 +42,7 @@ def game(
     """
     from sightline.bounds.observability import observability
     from sightline.cli.arguments import parse_table
-    from sightline.problems.files import is_problem_file
+    from sightline.problems.descriptions import is_problem_file
 
     name = problem.partition(":")[0]
     with in_a_sentence(f"cannot read {name}" if is_problem_file(name) else ""):

@@ -17,7 +17,7 @@ def list_names() -> None:
     Example: sightline list | less
     """
     from sightline.policies.catalogue import PARTS, POLICIES
-    from sightline.problems.catalogue import PROBLEMS
+    from sightline.problems.base import PROBLEMS
 
     typer.echo("Problems: name:field=value,...")
     for name, make in sorted(PROBLEMS.items()):

@@ -1,28 +1,29 @@
-"""Divergences of arms as functions of a step, with what a solver needs of them.
+"""Kullback-Leibler divergences of arms as functions of a step: derivatives and conjugates.
 
-| symbol                                                      | here           |
-|-------------------------------------------------------------|----------------|
-| u = <x, theta>                                              | ``predictors`` |
-| v, step of the predictor                                    | ``steps``      |
-| d(v) = d(u, v), divergence of rewards with predictor u + v from those with u | ``divergence`` |
-| d'(v), d''(v)                                               | ``slope``, ``curvature`` |
-| alpha, sigma                                                | ``amounts``, ``slopes`` |
-| d*(alpha, sigma) = sup_v sigma v - alpha d(v)               | ``conjugate``  |
+| symbol                                               | here                     |
+|------------------------------------------------------|--------------------------|
+| u = <x, theta>                                       | ``predictors``           |
+| v, step of the predictor                             | ``steps``                |
+| d(v), divergence of rewards with predictor u + v from those with u | ``divergence`` |
+| d'(v), d''(v)                                        | ``slope``, ``curvature`` |
+| alpha, sigma                                         | ``amounts``, ``slopes``  |
+| d*(alpha, sigma) = sup_v sigma v - alpha d(v)        | ``conjugate``            |
 
-All of it follows from the functions of the likelihood (:mod:`sightline.core.likelihood`):
+All functions are computed from the registered functions of a likelihood
+(:mod:`sightline.core.likelihood`), so that a custom likelihood needs nothing else:
 
     d'(v) = l'(mu(u), u + v) = int_0^v l''(mu(u), u + r) dr,      d''(v) = l''(mu(u), u + v).    (1)
 
-The first form of d' cancels for small steps, where the second takes its place.  The supremum is at
-the root v* of alpha d'(v) = sigma, which Newton's method finds within a bracket [a, b].  The
-function is concave, so that any v of the bracket gives a bound from above,
+The first form of d' cancels for small steps, where the second replaces it.  The supremum is at the
+root v* of alpha d'(v) = sigma, which Newton's method finds within a bracket [a, b].  The function
+is concave, so any v of the bracket gives an upper bound,
 
-    d*(alpha, sigma) <= sigma v - alpha d(v) + |sigma - alpha d'(v)| max(|v - a|, |v - b|),      (2)
+    d*(alpha, sigma) <= sigma v - alpha d(v) + |sigma - alpha d'(v)| max(|v - a|, |v - b|).      (2)
 
-whose last term is of second order in v - v*.
+The last term is of second order in v - v*.
 
 Where predictors have limits, d is infinite beyond them, also for arms that are never played.
-Estimates continue d as a parabola there; a bound must not, and has d as for ``edge=0``.
+Estimates continue d as a parabola there; bounds must not, and use d as for ``edge=0``.
 """
 
 from __future__ import annotations
@@ -47,26 +48,24 @@ from sightline.core.likelihood import (
 )
 from sightline.jit import callable_for, compiled
 
-__all__ = ["Terms", "terms_of"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-# Relative error of a slope from which on it is integrated.
+# Relative error above which a slope is integrated instead.
 _CANCELLED = 1e-12
 # Relative error of a root.
 _MOST_TRIES, _FOUND = 200, 1e-11
-# Within a stride a curvature changes by this factor at most.
+# Largest factor by which a curvature changes within a stride.
 _ONE_ORDER, _MOST_DOUBLINGS = 20.0, 60
-# Conjugates are infinite whose root is farther away, in strides.
+# Conjugates with a root farther away than this, in strides, count as infinite.
 _REACH = 200.0
-# Distance from the limits at which a solver begins, relative to the largest of an arm.
+# Least distance from the limits in a solver, relative to the largest of all arms.
 _SOFT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
-    """Divergences of all arms as functions of steps: arrays whose last axis is that of the arms."""
+class Divergences:
+    """Divergences of all arms as functions of steps; the last axis of arrays is that of arms."""
 
     likelihood: Any
     predictors: Array
@@ -74,12 +73,12 @@ class Terms:
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """Smallest and largest step of every arm: beyond, the divergence is infinite."""
+        """Smallest and largest step of every arm, beyond which the divergence is infinite."""
         return self.bounds[0] - self.predictors, self.bounds[1] - self.predictors
 
     @functools.cached_property
     def steepest(self) -> tuple[Array, Array]:
-        """Infimum and supremum of the slope of every arm: beyond, the conjugate is infinite."""
+        """Infimum and supremum of the slope of every arm; the conjugate is infinite beyond."""
         reach = np.full_like(self.predictors, self._reach)
         if math.isinf(self._reach):
             return -reach, reach
@@ -98,43 +97,43 @@ class Terms:
     @functools.cached_property
     def information(self) -> Array:
         """Curvature at 0, finite and positive."""
-        return self._each(_informations, np.zeros_like(self.predictors))
+        return self.curvature(np.zeros_like(self.predictors))
 
     def divergence(self, steps: Array) -> Array:
         """d(v)."""
-        return self._each(_divergences, steps)
+        return self._derivative(0, steps)
 
     def slope(self, steps: Array) -> Array:
-        """Differentiate d once."""
-        return self._each(_slopes, steps)
+        """d'(v)."""
+        return self._derivative(1, steps)
 
     def curvature(self, steps: Array) -> Array:
-        """Differentiate d twice."""
-        return self._each(_curvatures, steps)
+        """d''(v)."""
+        return self._derivative(2, steps)
 
     def conjugate(self, amounts: Array, slopes: Array) -> Array:
         """sup_v sigma v - alpha d(v), for alpha >= 0 and any sigma."""
         return self._solved(amounts, slopes)[0]
 
     def stiffness(self, amounts: Array, slopes: Array) -> Array:
-        """Evaluate alpha d''(v) at the step v at which the slope of alpha d is sigma."""
+        """alpha d''(v) at the step v where alpha d'(v) = sigma."""  # noqa: D403
         return self._solved(amounts, slopes)[1]
 
-    def softened(self) -> Terms:
-        """Terms for a solver that stays inside the limits: a barrier at each of them."""
+    def softened(self) -> Divergences:
+        """Divergences for a solver, in which the limits act as barriers for all arms."""
         low, high = self.bounds
         if math.isinf(low):
             return self
         least = _SOFT * min((self.predictors - low).max(), (high - self.predictors).max())
         inside = np.clip(self.predictors, low + least, high - least)
-        return Terms(self.likelihood, inside, self.bounds)
+        return Divergences(self.likelihood, inside, self.bounds)
 
-    def _each(self, kernel: Any, steps: Array) -> Array:
+    def _derivative(self, order: int, steps: Array) -> Array:
         rows = np.ascontiguousarray(steps, dtype=np.float64).reshape(-1, len(self.predictors))
         out = np.empty_like(rows)
         low, high = self.limits
-        callable_for(kernel, self.likelihood)(
-            self.likelihood, self.predictors, low, high, rows, out
+        callable_for(_write_derivatives, self.likelihood)(
+            self.likelihood, self.predictors, low, high, order, rows, out
         )
         return out.reshape(np.shape(steps))
 
@@ -156,12 +155,12 @@ class Terms:
         return values.reshape(shape), stiffness.reshape(shape)
 
 
-def terms_of(likelihood: Any, predictors: Array) -> Terms:
-    """Terms of arms with given predictors <x, theta>."""
+def divergences_of(likelihood: Any, predictors: Array) -> Divergences:
+    """Divergences of arms with given predictors <x, theta>."""
     bounds = limits_of(likelihood)
     if math.isfinite(bounds[0]):
         likelihood = likelihood._replace(edge=0.0)
-    return Terms(likelihood, np.ascontiguousarray(predictors, dtype=np.float64), bounds)
+    return Divergences(likelihood, np.ascontiguousarray(predictors, dtype=np.float64), bounds)
 
 
 @compiled
@@ -181,42 +180,28 @@ def _slope_after(likelihood: Any, u: float, step: float) -> float:
 
 
 @compiled
-def _informations(
-    likelihood: Any, predictors: Array, low: Array, high: Array, steps: Array, out: Array
+def _write_derivatives(
+    likelihood: Any,
+    predictors: Array,
+    low: Array,
+    high: Array,
+    order: int,
+    steps: Array,
+    out: Array,
 ) -> None:
-    for x in range(predictors.shape[0]):
-        out[0, x] = information(likelihood, predictors[x])
-
-
-@compiled
-def _divergences(
-    likelihood: Any, predictors: Array, low: Array, high: Array, steps: Array, out: Array
-) -> None:
+    """Write the derivatives of an order: d, d' or d''."""
     for n in range(steps.shape[0]):
         for x in range(predictors.shape[0]):
-            out[n, x] = math.inf
-            if low[x] <= steps[n, x] <= high[x]:
-                out[n, x] = divergence(likelihood, predictors[x], steps[n, x])
-
-
-@compiled
-def _slopes(
-    likelihood: Any, predictors: Array, low: Array, high: Array, steps: Array, out: Array
-) -> None:
-    for n in range(steps.shape[0]):
-        for x in range(predictors.shape[0]):
-            inside = min(max(steps[n, x], low[x]), high[x])
-            out[n, x] = _slope_after(likelihood, predictors[x], inside)
-
-
-@compiled
-def _curvatures(
-    likelihood: Any, predictors: Array, low: Array, high: Array, steps: Array, out: Array
-) -> None:
-    for n in range(steps.shape[0]):
-        for x in range(predictors.shape[0]):
-            u, inside = predictors[x], min(max(steps[n, x], low[x]), high[x])
-            out[n, x] = curvature(likelihood, mean_of(likelihood, u), u + inside)
+            u, step = predictors[x], steps[n, x]
+            inside = min(max(step, low[x]), high[x])
+            if order == 1:
+                out[n, x] = _slope_after(likelihood, u, inside)
+            elif order == 2:
+                out[n, x] = curvature(likelihood, mean_of(likelihood, u), u + inside)
+            elif step == inside:
+                out[n, x] = divergence(likelihood, u, step)
+            else:
+                out[n, x] = math.inf
 
 
 @compiled
@@ -231,7 +216,7 @@ def _keeps_order(likelihood: Any, u: float, step: float) -> bool:
 
 @compiled
 def _stride(likelihood: Any, predictors: Array) -> float:
-    """Largest step, up to a factor of 2, over which no curvature leaves its order."""
+    """Largest step, up to a factor of 2, over which every curvature stays of one order."""
     stride = math.inf
     for x in range(predictors.shape[0]):
         u = predictors[x]
@@ -252,10 +237,8 @@ def _root(
 ) -> tuple[float, float, float]:
     """Find the root of alpha d'(v) = sigma with |v| < ``size``.
 
-    Returns
-    -------
-    v, a, b : float
-        Sizes of the root and of both ends of a bracket; ``size`` three times if there is none.
+    Return the sizes of the root and of both ends of a bracket, or ``size`` three times if there is
+    no root.
     """
     sign, goal = 1.0 if aim > 0.0 else -1.0, abs(aim)
     near, beyond = 0.0, min(goal / (amount * information(likelihood, u)), 0.5 * size)
@@ -270,7 +253,7 @@ def _root(
         bend = amount * curvature(likelihood, mean_of(likelihood, u), u + sign * v)
         move = missing / bend if bend > 0.0 else math.inf
         if abs(missing) <= _FOUND * goal or beyond - near <= 4.0 * _EPS * beyond:
-            other = v + 2.0 * move  # most often on the other side of the root
+            other = v + 2.0 * move  # usually on the other side of the root
             if near < other < beyond:
                 if sign * amount * _slope_after(likelihood, u, sign * other) < goal:
                     near = other
@@ -294,8 +277,8 @@ def _conjugates(
 ) -> None:
     """Write bounds (2) on conjugates, and second derivatives of alpha d at the roots.
 
-    ``sizes`` are those of the largest steps down and up, and ``most`` what they are taken for:
-    without limits steps end where nothing more is looked for, but the supremum may be beyond.
+    ``sizes`` are those of the largest steps down and up that are searched, and ``most`` those that
+    exist: without limits the supremum may lie beyond the search.
     """
     for n in range(slopes.shape[0]):
         for x in range(predictors.shape[0]):

@@ -1,4 +1,4 @@
-"""Calls in a thread of their own, and what a signal handler does to those who wait for them."""
+"""Calls in a separate thread, and the effect of signal handlers on the thread that waits."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import time
 
 import pytest
 
-from sightline.undisturbed import undisturbed
+from sightline.signals import call_uninterrupted
 
 
 def test_results_and_errors_come_through() -> None:
     threads = threading.active_count()
-    assert undisturbed(lambda: 7) == 7
+    assert call_uninterrupted(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
-        undisturbed(lambda: 1 / 0)
-    thread = undisturbed(threading.current_thread)
+        call_uninterrupted(lambda: 1 / 0)
+    thread = call_uninterrupted(threading.current_thread)
     assert thread is not threading.main_thread()
     thread.join(timeout=60)  # it has returned, and may not yet have ended
     assert threading.active_count() == threads
@@ -30,7 +30,7 @@ def test_elsewhere_than_in_the_main_thread_nothing_is_started() -> None:
 
     def work() -> None:
         here = threading.current_thread()
-        found.append(undisturbed(threading.current_thread) is here)
+        found.append(call_uninterrupted(threading.current_thread) is here)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -43,10 +43,10 @@ def test_where_no_thread_can_be_started_it_is_called_here(monkeypatch: pytest.Mo
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr("_thread.start_new_thread", refused)
-    assert undisturbed(threading.current_thread) is threading.main_thread()
+    assert call_uninterrupted(threading.current_thread) is threading.main_thread()
     monkeypatch.undo()
     monkeypatch.setattr(threading.Thread, "start", refused)
-    assert undisturbed(lambda: 7) == 7
+    assert call_uninterrupted(lambda: 7) == 7
 
 
 def interrupted() -> None:
@@ -63,7 +63,7 @@ def test_an_interrupt_comes_out_at_once_and_the_call_goes_on() -> None:
         ended.set()
 
     with pytest.raises(KeyboardInterrupt):
-        undisturbed(work)
+        call_uninterrupted(work)
     assert not ended.is_set()
     go_on.set()
     assert ended.wait(10.0)
@@ -80,5 +80,5 @@ def test_an_interrupt_stops_the_call_and_waits_for_its_end() -> None:
         ended.append(True)
 
     with pytest.raises(KeyboardInterrupt):
-        undisturbed(work, stop=functools.partial(stop.put, None))
+        call_uninterrupted(work, stop=functools.partial(stop.put, None))
     assert ended == [True]
