@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.cli.errors import in_a_sentence
-from sightline.cli.executors import chosen_executor
+from sightline.cli.common import chosen_executor, errors_as_messages
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +59,7 @@ def reproduce(
     again = f"sightline reproduce {' '.join(map(shlex.quote, names))} "
     again += f"--profile {profile.value} --out {shlex.quote(str(out))}"
     stopped = f"stopped; what is finished is kept.  Go on with: {again}"
-    with in_a_sentence(f"cannot reproduce into {out}", interrupted=stopped):
+    with errors_as_messages(f"cannot reproduce into {out}", interrupted=stopped):
         from sightline.paper.catalogue import ITEMS
         from sightline.paper.reproduce import ResultsFolder, selected
 
