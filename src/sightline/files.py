@@ -24,7 +24,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["remove_leftovers", "sealed", "unsealed", "write_atomically"]
+__all__ = ["remove_leftovers", "sealed", "unsealed", "write_atomically", "write_text_atomically"]
 
 _ABANDONED_AFTER = 600.0  # seconds
 _HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
@@ -61,6 +61,12 @@ def write_atomically(
         raise
     if lasting:
         _sync_directory(target.parent)
+
+
+def write_text_atomically(path: str | PathLike[str], text: str) -> None:
+    """Write a text file as UTF-8, as :func:`write_atomically` does."""
+    content = text.encode()
+    write_atomically(path, lambda file: file.write(content))
 
 
 def _temporary(target: Path, path: str | PathLike[str]) -> tuple[Path, BinaryIO]:
