@@ -1,4 +1,4 @@
-"""Beyond the paper: the information ratio and the total information gain against their bounds."""
+"""Beyond the paper: information ratio and total information gain against their bounds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
-from sightline.paper.settings import IDS_H, SLOPE_2, VARIANCE, log_constant, problems
+from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
+from sightline.paper.settings import IDS_H, SLOPE_2, VARIANCE, c_star, problems
 from sightline.problems import end_of_optimism
 from sightline.report.figures import label_ends
 from sightline.report.style import BOUND
@@ -18,7 +18,7 @@ from sightline.simulation.trace import information_ratios
 
 __all__ = ["ITEM", "bounds_of_proofs", "follow", "runs_along", "runs_of_proofs"]
 
-_EPSILON = 0.2  # the least gap, at which the asymptotic regime of the proofs is reached
+_EPSILON = 0.2  # smallest gap with which runs reach the asymptotic regime of the proofs
 _HORIZON = 10**12
 _EXPONENTS = [*range(1, 10), *range(10, 100, 5), *range(100, 1001, 50)]
 
@@ -41,15 +41,16 @@ def follow(exponent: int, seed: int) -> dict[str, Any]:
 
 
 def _recent(values: NDArray[np.float64], count: int) -> float:
-    """Mean over the last tenth of so many rounds."""
+    """Mean over the last tenth of the first ``count`` rounds."""
     return float(values[count - max(1, count // 10) : count].mean())
 
 
 def bounds_of_proofs(horizon: int, seed: int) -> dict[str, float]:
-    """How far the bounds of the proofs are from being tight, on a run at unit variance.
+    """Tightness of the bounds of the proofs on a run at unit variance.
 
-    Ratios of what is bounded to its bound, the largest over all rounds to which it applies;
-    ``confidence`` is the largest log(1/delta) at which beta_{s, 1/delta} does not cover theta.
+    Every value is a quantity over its bound, the largest over all rounds to which the bound
+    applies; ``confidence`` is the largest log(1/delta) at which beta_{s, 1/delta} does not cover
+    theta.
     """
     problem = end_of_optimism(_EPSILON, 2.0, 1.0)
     run = information_ratios(problem, IDS_H, horizon, seed)
@@ -88,17 +89,17 @@ def _calculations(size: Size) -> dict[str, Calculation]:
     return along | proofs
 
 
-def runs_along(outcome: Outcome) -> list[dict[str, Any]]:
-    """List what was followed along every run."""
+def runs_along(outcome: ItemResults) -> list[dict[str, Any]]:
+    """Results of :func:`follow` for every run."""
     return [value for name, value in outcome.values.items() if name.startswith("seed")]
 
 
-def runs_of_proofs(outcome: Outcome) -> list[dict[str, float]]:
-    """How tight the bounds of the proofs were in every run."""
+def runs_of_proofs(outcome: ItemResults) -> list[dict[str, float]]:
+    """Results of :func:`bounds_of_proofs` for every run."""
     return [value for name, value in outcome.values.items() if name.startswith("proofs")]
 
 
-def _show(outcome: Outcome) -> Findings:
+def _show(outcome: ItemResults) -> Findings:
     from matplotlib.figure import Figure
 
     runs = runs_along(outcome)
@@ -127,9 +128,9 @@ def _show(outcome: Outcome) -> Findings:
     right.set(xscale="log", xlabel=r"$\log_{10} n$", ylim=(0.0, None))
     right.set_ylabel(r"information gained, $\gamma_n / (\sigma^2 \log n)$")
     label_ends(right)
-    constant = log_constant(SLOPE_2, 1) / VARIANCE
+    # Psi_s is in units of the noise variance, c* is not.
     for name, limit, label in (
-        ("price", constant, r"$\Psi_s / (4 \delta_s c^*)$"),
+        ("price", c_star(SLOPE_2, 1) / VARIANCE, r"$\sigma^2 \Psi_s / (4 \delta_s c^*)$"),
         ("greed", 2.0, r"$\hat\Delta_s(\mu_s) / (2 \delta_s)$"),
     ):
         limits.plot(exponents, np.mean([run[name] for run in runs], axis=0) / limit, label=label)
@@ -137,8 +138,8 @@ def _show(outcome: Outcome) -> Findings:
     limits.set(xscale="log", xlabel=r"$\log_{10} n$", ylabel="over its limit")
     label_ends(limits)
     caption = (
-        "Information ratio and total information gain of IDS-H along its runs, and the limits that "
-        "make it a primal-dual method"
+        "Information ratio and total information gain of IDS-H along its runs, and the limits "
+        "that make it a primal-dual method"
     )
     frame = pd.DataFrame({"log10_n": exponents, "gamma": mean, "standard_error": error})
     return Findings(figures={"information": (caption, figure)}, curves={"gamma": frame})
@@ -147,14 +148,15 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="information",
     title="Beyond: information ratio and total information gain",
-    see="The information ratio stays below its bound, the information gained per log n falls to "
-    "its own, and both limits that make IDS a primal-dual method are approached.",
+    see="The information ratio stays below its bound, the information gain per log n falls to "
+    "its bound, and both limits that make IDS a primal-dual method are approached.",
     formula="Psi_s(mu_s) <= 2",
     short="Information",
     where="Proofs of the worst-case and asymptotic theorems",
     about="Psi_s(mu_s) is at most 2, which the worst-case proof uses; gamma_n, the sum of the "
     "gains of the arms played, is at most log n + o(log n) in units of the noise variance; and "
-    "Psi_s / (4 delta_s) tends to c*, Delta-hat_s(mu_s) / delta_s to 2. End of optimism, slope 2. "
+    "sigma^2 Psi_s / (4 delta_s) tends to c*, Delta-hat_s(mu_s) / delta_s to 2. End of optimism, "
+    "slope 2. "
     f"The bounds of the proofs with their constants are checked at unit variance, epsilon = "
     f"{_EPSILON}, over 10^12 rounds.",
     sizes={"quick": Size(10**300, 4, many=60), "paper": Size(10**1000, 20, many=200)},

@@ -10,9 +10,9 @@ import pytest
 
 from sightline.experiments.compilation import Job
 from sightline.jit.numba_compat import type_name
-from sightline.paper import compilation
+from sightline.paper import preparation
 from sightline.paper.catalogue import ITEMS
-from sightline.paper.compilation import compile_kernels
+from sightline.paper.preparation import compile_kernels
 from sightline.paper.settings import IDS_H, RANDOM, SLOPE_2, problems
 
 
@@ -26,10 +26,10 @@ def names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
             done.append(job.name)
             report(job.name, 0.0)
 
-    monkeypatch.setattr(compilation, "compile_in_processes", pretend)
-    monkeypatch.setattr(compilation, "is_disabled", lambda: False)
-    monkeypatch.setattr(compilation, "cores", lambda: 2)
-    monkeypatch.setattr(compilation, "cache_directory", lambda: tmp_path / "cache")
+    monkeypatch.setattr(preparation, "compile_in_processes", pretend)
+    monkeypatch.setattr(preparation, "is_disabled", lambda: False)
+    monkeypatch.setattr(preparation, "cores", lambda: 2)
+    monkeypatch.setattr(preparation, "cache_directory", lambda: tmp_path / "cache")
     return done
 
 
@@ -57,7 +57,7 @@ def test_what_was_compiled_is_not_compiled_again(names: list[str]) -> None:
 def test_the_item_that_opens_the_page_is_compiled_without_delay(
     names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compilation, "type_name", None)  # would make states, one at a time
+    monkeypatch.setattr(preparation, "type_name", None)  # would make states, one at a time
     compile_kernels([ITEMS["far-horizon"]], "quick")
     assert [name.partition("(")[0] for name in names] == ["IDS", "LinUCB"]
 

@@ -1,4 +1,4 @@
-"""A lower bound on the terminal: its bracket, its allocation and the alternatives that bind."""
+"""Tables of lower bounds and of games on the terminal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,22 @@ from rich.table import Table
 
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.finite_horizon import HorizonBound
+from sightline.bounds.observability import Neighbours, Observability
 from sightline.report.bound import binding, paid_pulls
 from sightline.simulation.simulate import rounds_text
 
-__all__ = ["print_bound"]
+__all__ = ["print_bound", "print_game"]
+
+_TITLES = {
+    "trivial": "trivial: no regret",
+    "local": "locally observable: regret of order n^(1/2)",
+    "global": "globally observable, not locally: regret of order n^(2/3)",
+    "hopeless": "hopeless: regret of order n",
+}
+_MOST_PAIRS = 30  # on the terminal; --json has all
+
+
+# --- lower bounds ---------------------------------------------------------------------------------
 
 
 def print_bound(bound: LowerBound, curve: Sequence[HorizonBound] = ()) -> None:
@@ -27,7 +39,7 @@ def print_bound(bound: LowerBound, curve: Sequence[HorizonBound] = ()) -> None:
     if bound.reason is not None:
         console.print(bound.reason, markup=False, soft_wrap=True)
     if bound.witness is not None:
-        console.print(f"The parameter: {_parameter(bound.witness)}", markup=False, soft_wrap=True)
+        console.print(f"The parameter: {_vector(bound.witness)}", markup=False, soft_wrap=True)
         return
     if len(bound.optimal_arms) > len(bound.problem.starts_of_contexts) - 1:
         arms = ", ".join(
@@ -78,13 +90,9 @@ def _alternatives(bound: LowerBound) -> Table:
         table.add_row(
             *_names(bound, _best_under(bound, nu)),
             f"{bound.multipliers[j]:.6g}",
-            _parameter(nu),
+            _vector(nu),
         )
     return table
-
-
-def _parameter(nu: NDArray[np.float64]) -> str:
-    return "(" + ", ".join(f"{value:.4g}" for value in nu) + ")"
 
 
 def _best_under(bound: LowerBound, nu: NDArray[np.float64]) -> int:
@@ -107,3 +115,72 @@ def _curve(curve: Sequence[HorizonBound]) -> Table:
         else:
             table.add_row(n, f"{at.value:.6g}", f"{at.regret:.6g}", f"{at.gap:.1e}")
     return table
+
+
+# --- games ----------------------------------------------------------------------------------------
+
+
+def print_game(found: Observability, bound: LowerBound | None, verified: str) -> None:
+    """Print the class and why, c* if there is one, cells, neighbours, and what was verified."""
+    console = Console()
+    console.print(_TITLES[found.kind], markup=False)
+    console.print(str(found.problem), markup=False, soft_wrap=True)
+    console.print(found.reason, markup=False, soft_wrap=True)
+    if bound is not None:
+        console.print(f"c* at its parameter: {bound.value:.6g}", markup=False)
+    console.print(_pareto(found))
+    if found.neighbours:
+        # the worst first: they are the reason
+        pairs = sorted(found.neighbours, key=lambda pair: pair.seen != found.kind)
+        console.print(_neighbour_table(found, pairs[:_MOST_PAIRS]))
+        if len(pairs) > _MOST_PAIRS:
+            console.print(f"and {len(pairs) - _MOST_PAIRS} more pairs: --json has all of them")
+    console.print(verified, markup=False, soft_wrap=True)
+
+
+def _pareto(found: Observability) -> Table:
+    table = Table(title="Pareto-optimal arms: each is best under some parameters, and near them")
+    table.add_column("arm", justify="right")
+    table.add_column("pays the same")
+    table.add_column("best under")
+    for members, theta in zip(found.classes, found.parameters, strict=True):
+        table.add_row(str(members[0]), _arms(members[1:]), _vector(theta))
+    if found.degenerate:
+        table.caption = f"Best under some parameters, but nowhere alone: {_arms(found.degenerate)}"
+    return table
+
+
+def _neighbour_table(found: Observability, pairs: list[Neighbours]) -> Table:
+    table = Table(title="Neighbours: the difference of what they pay, and what shows it")
+    for name in ("arms", "as good at their tie", "shown by", "combination", "not told apart"):
+        table.add_column(name)
+    for pair in pairs:
+        by = {"local": "these", "global": "others", "hopeless": "nothing"}[pair.seen]
+        among = "" if pair.parameters is None else " and ".join(map(_vector, pair.parameters))
+        table.add_row(
+            f"{pair.first}, {pair.second}", _arms(pair.between), by, _combination(pair), among
+        )
+    return table
+
+
+def _combination(pair: Neighbours) -> str:
+    """Write the coefficients: 2 Y[3] - 0.5 Y[4, 1]."""
+    if pair.coefficients is None:
+        return ""
+    one = pair.coefficients.shape[1] == 1
+    terms = []
+    for arm, row in np.argwhere(pair.coefficients):
+        weight = pair.coefficients[arm, row]
+        name = f"Y[{arm}]" if one else f"Y[{arm}, {row}]"
+        size = f"{abs(weight):.4g} ".removeprefix("1 ")
+        terms.append(f"{'-' if weight < 0 else '+'} {size}{name}")
+    return " ".join(terms).removeprefix("+ ")
+
+
+def _arms(arms: tuple[int, ...]) -> str:
+    return ", ".join(map(str, arms))
+
+
+def _vector(theta: NDArray[np.float64]) -> str:
+    theta = np.where(np.abs(theta) > 1e-12 * np.abs(theta).max(), theta, 0.0)  # but for rounding
+    return "(" + ", ".join(f"{value:.4g}" for value in theta) + ")"
