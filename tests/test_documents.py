@@ -1,4 +1,4 @@
-"""Documents stay true: the notation names what exists, the README's examples run."""
+"""Documents match the code: names of the notation exist, examples of the README run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_examples_of_the_readme_run(
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(examples) == 2
-    random.seed(0)  # the visitors of the second one
+    random.seed(0)  # visitors of the second example
     for example in examples:
         exec(example, {})
     output = capsys.readouterr().out
