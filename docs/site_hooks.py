@@ -5,7 +5,7 @@
 - ``<!-- commands -->`` becomes the help of every command;
 - roles of docstrings, such as ``:class:``, are dropped;
 - LaTeX between dollars becomes MathML, which browsers show without a script;
-- symbols in plain notation, such as ``c* sigma^2``, are set as in the report.
+- symbols in plain notation, such as ``c* log n``, are set as in the report.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ LITERATURE = (
     "OFUL",
     "partial monitoring",
 )
+# Words that CONTRIBUTING.md (Style) replaces by standard terms.
+REPLACED = r"\b(for ever|anew|nobody|whoever|somebody|at hand|as recalled|laws?|c\* sigma\^2)\b"
 
 
 def every_name() -> dict[str, object]:
@@ -106,3 +108,8 @@ def test_terms_of_the_literature_are_in_the_glossary() -> None:
     glossary = (ROOT / "docs" / "glossary.md").read_text()
     for term in LITERATURE:
         assert term in glossary, term
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_use_standard_terms(page: Path) -> None:
+    assert not re.findall(REPLACED, page.read_text(), re.IGNORECASE)
