@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sightline.service.connections import Connection
+from sightline.service.server import LimitedConnection
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
 
@@ -163,15 +163,15 @@ def test_a_connection_too_many_costs_no_look_at_all_others(
 ) -> None:
     """Else many that come at once keep the event loop busy for half a second."""
     looks = 0
-    waits = vars(Connection)["waits"].fget
+    waits = vars(LimitedConnection)["waits"].fget
 
-    def counted(one: Connection) -> bool:
+    def counted(one: LimitedConnection) -> bool:
         nonlocal looks
         looks += 1
         return bool(waits(one))
 
     with running(f"sqlite:///{tmp_path}/x.db", most_connections=50) as service:
-        monkeypatch.setattr(Connection, "waits", property(counted))
+        monkeypatch.setattr(LimitedConnection, "waits", property(counted))
         held = [connected(service, GET) for _ in range(150)]
         assert service("GET", "/v1/health").status == 200
         monkeypatch.undo()
@@ -190,7 +190,7 @@ def test_connections_that_are_busy_are_not_closed_for_others(
             begun.wait(PATIENCE)
             return go_on.wait(PATIENCE)
 
-        monkeypatch.setattr(service.heart.readers, "beginnings", slow)
+        monkeypatch.setattr(service.runtime.readers, "first_entries", slow)
         ask = b"GET /v1/experiments HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         busy = [connected(service, ask) for _ in range(2)]
         begun.wait(PATIENCE)

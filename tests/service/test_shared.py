@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from sightline.service import direct, rows, store
-from sightline.service.direct import Need
+from sightline.service import events, store
+from sightline.service.events import Lookup
 from sightline.service.store import Store
 from tests.service.databases import OWN, Server, new_database
 from tests.service.forked import SPECIFICATION
@@ -118,7 +118,7 @@ def test_an_outage_releases_all_connections(postgresql: Server) -> None:
         before = backends(postgresql)
         with pytest.raises(DBAPIError):
             take_after_the_end(found)
-        assert found.outage.is_on
+        assert found.breaker.is_open
         deadline = time.monotonic() + 5.0  # PostgreSQL ends them a moment later
         while backends(postgresql) > before - 3:
             assert time.monotonic() < deadline, "connections are kept"
@@ -156,8 +156,8 @@ def test_too_few_connections_are_refused(
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_LOCKED", 0.5)
-    monkeypatch.setattr(store, "_HALTED", 3.0)
+    monkeypatch.setattr(store, "_LOCK_TIMEOUT", 0.5)
+    monkeypatch.setattr(store, "_IDLE_TIMEOUT", 3.0)
 
 
 def timed(service: Service, path: str) -> tuple[int, float]:
@@ -177,13 +177,13 @@ def test_a_process_that_was_halted_stops_only_what_it_changes(
             assert timed(service, path)[0] == 200
         with pytest.raises(DBAPIError), halted.writing() as connection:
             watch_others(connection, service)
-        assert not service.heart._writer._contested
+        assert not service.runtime._writer._contested
 
 
 def watch_others(connection: Connection, service: Service) -> None:
     """Change an experiment, and do nothing for as long as that is possible."""
-    direct.take(connection, [Need("page", 0, [], [])])
-    rows.beat(connection, 0.0)
+    events.lock_and_look_up(connection, [Lookup("page", 0, [], [])])
+    events.write_heartbeat(connection, 0.0)
     began = time.monotonic()
     answers: list[tuple[int, float]] = []
     waiting = threading.Thread(target=lambda: answers.append(timed(service, PAGE)))

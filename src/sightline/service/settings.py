@@ -1,4 +1,4 @@
-"""What an operator can set."""
+"""Settings of a service: limits and intervals."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class Settings:
     Attributes
     ----------
     loopback : bool
-        Whether only this machine can connect.  Without any token the service answers only then.
+        Whether only this machine can connect.  A service without tokens responds only then.
     largest_body : int
-        Bytes of a request.
+        Bytes of a request body.
     header_size : int
-        Bytes of its address and headers, in total.
+        Bytes of the address and the headers of a request, in total.
     header_time, body_time : float
-        Seconds within which its headers, and then its body, must be received.
+        Seconds within which the headers, and then the body, must arrive.
     answer_time : float
-        Seconds within which a client must take what was sent to it, before more is sent.
+        Seconds within which a client must read what was sent, before more is sent.
     idle_time : float
         Seconds after which a connection without a request is closed.
     most_connections : int
-        Connections that are open at once; below the number of files that a process may open.
+        Open connections; below the number of files that a process may open.
     rate : float
-        Requests per second and token, on average; 0: no limit.
+        Average requests per second and token; 0: no limit.
     burst : float
-        Requests that may come at once, as seconds of the rate.
+        Requests that may arrive at once, in seconds of the rate.
     guesses : float
-        Requests per second and address with tokens that are not valid, on average; 0: no limit.
+        Average requests with invalid tokens per second and address; 0: no limit.
     most_options : int
         Options of one experiment.
     most_decisions : int
@@ -45,25 +45,24 @@ class Settings:
     most_events : int
         Events of one page.
     loaded : int
-        Experiments whose state is kept in memory; others are read again when they are asked for.
+        Experiments in memory; others are loaded again on demand.
     batch : int
-        Requests of one transaction at most.
+        Requests of one transaction.
     sweep : float
-        Seconds after which reward windows are looked at, though nobody asks; 0: never.
+        Seconds between checks for expired reward windows; 0: only requests check.
     bound_limit : float
-        Seconds after which a computation of c* is given up; 0: it is not computed.
+        Seconds after which the computation of a c* is aborted; 0: none is computed.
     token_refresh : float
-        Seconds after which tokens are read again: so long a revoked one may still work.
+        Seconds between reads of the tokens: a revoked one may work for this long.
     most_work : int
-        Operations of one request, about: options times squared features times decisions, and what
-        else its policy computes.  All other experiments wait for them, about 1 ns each.
+        Approximate operations of one request: options times squared features times decisions, plus
+        what the policy computes.  All other experiments wait for them, about 1 ns each.
     most_open : int
         Decisions of one experiment that wait for their rewards.
     experiment_memory : int
-        Bytes of memory that one experiment may take, by its numbers of options and features.
+        Bytes of memory of one experiment, by its numbers of options and features.
     memory : int
-        Bytes of memory for experiments: those that were used least are read again when they are
-        asked for.
+        Bytes of memory of all experiments: the least recently used are loaded again on demand.
     """
 
     loopback: bool = True
@@ -97,14 +96,14 @@ class Settings:
         Parameters
         ----------
         environment : mapping
-            Variables; others are ignored.
+            Environment variables.
         **given : Any
-            Settings that are not read.
+            Settings that take precedence.
 
         Raises
         ------
         ValueError
-            If a variable is no number, or negative.
+            If a variable is not a number, or negative.
         """
         for field in fields(cls):
             name = f"SIGHTLINE_{field.name.upper()}"
