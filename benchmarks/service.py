@@ -70,7 +70,7 @@ def floor_app(url: str) -> FastAPI:
 
     events.write_heartbeat = one_row  # what a command without an experiment writes
 
-    @app.post("/floor", dependencies=CLIENT)  # whoever may ask may use it
+    @app.post("/floor", dependencies=CLIENT)  # for the same tokens as decisions
     async def floor(request: Request, body: Value) -> Response:
         await runtime_of(request).perform(Command(ExperimentWriter.expire))
         return Response(b'{"written":true}', media_type="application/json")
@@ -112,13 +112,13 @@ def served(url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 
 def _await(port: int) -> None:
-    """Wait until somebody listens; a client gives up after 3 s."""
+    """Wait until a service listens; a client gives up after 3 s."""
     until = time.monotonic() + 60.0
     while time.monotonic() < until:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return
         time.sleep(0.05)
-    raise OSError(f"nobody listens on port {port}")
+    raise OSError(f"no service listens on port {port}")
 
 
 def speed(seconds: float, turns: int = 10) -> None:

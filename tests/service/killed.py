@@ -162,12 +162,12 @@ def _wait_for_answer(path: str) -> None:
 
 
 def _wait(process: int) -> None:
-    """Wait for clients, which end when nobody answers."""
+    """Wait for clients, which end when no service responds."""
     deadline = time.monotonic() + 30
     while os.waitpid(process, os.WNOHANG) == (0, 0):
         if time.monotonic() > deadline:
             end(process)
-            raise AssertionError("clients wait for ever")
+            raise AssertionError("clients never end")
         time.sleep(0.002)
 
 
@@ -195,7 +195,7 @@ def survive(count: int, url: str, servers: int, seed: int) -> dict[str, Any]:
 def _kill_database(
     server: Server, witness: Witness, port: int, again: list[dict[str, Any]], rng: random.Random
 ) -> list[dict[str, Any]]:
-    """Let clients work for a moment, kill PostgreSQL, start it, and look."""
+    """Let clients work for a moment, kill PostgreSQL, start it, and check."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "book")
         book, seed = Book(path), rng.random()

@@ -1,4 +1,4 @@
-"""A stranger gets nothing, a client cannot administer, and nobody can do too much."""
+"""Access control: tokens, roles, origins, and limits of requests."""
 
 from __future__ import annotations
 

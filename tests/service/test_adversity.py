@@ -1,4 +1,4 @@
-"""Databases that fail, readers that take long, kills: nothing acknowledged is lost."""
+"""Failing databases, slow readers and kills: nothing acknowledged is lost."""
 
 from __future__ import annotations
 

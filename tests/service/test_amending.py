@@ -1,4 +1,4 @@
-"""Rewards that are amended: once, durable, and as if they had been told rightly at first."""
+"""Amended rewards: applied once, durable, and equal to correct rewards from the start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from sightline.report.audit import audit
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Answer, Service, running
-from tests.service.test_fold import states
+from tests.service.test_replay import states
 from tests.stress.actor import bits
 
 pytestmark = pytest.mark.slow

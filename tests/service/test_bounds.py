@@ -1,4 +1,4 @@
-"""c* and the regret so far, at the present estimates: beside the service, and with a limit."""
+"""c* and the estimated regret, computed by a worker process with a time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages in a real browser: an experiment is created, watched and stopped, as people do it."""
+"""The pages in a real browser: create, watch and stop an experiment."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_create_watch_and_stop(tmp_path: Path, chromium: Browser) -> None:
         expect(page.locator("#summary dd").first).to_have_text("5")
         assert page.evaluate("window.isFirst")
         page.get_by_text("Stop", exact=True).click()
-        page.get_by_role("button", name="Stop for ever").click()
+        page.get_by_role("button", name="Stop permanently").click()
         expect(page.locator("#state")).to_have_text("stopped", timeout=PATIENCE)
         assert service("POST", "/v1/experiments/page/decisions", {}).status == 409
 

@@ -1,4 +1,4 @@
-"""The files of a service on SQLite: noticed when they are gone, and complete when it has ended."""
+"""The files of a SQLite database: a loss is detected, and closing completes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports and copies of a log read it page by page."""
+"""Exports and copies read a log page by page."""
 
 from __future__ import annotations
 

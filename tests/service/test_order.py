@@ -1,4 +1,4 @@
-"""What is answered does not depend on where rows are in the database."""
+"""Responses do not depend on the physical order of rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def shuffle(store: Store) -> None:
 
 
 def seen(service: Service) -> list[Any]:
-    """All that readers are told, read anew."""
+    """Everything that readers get, loaded again."""
     service.runtime.readers._replicas.clear()
     paths = ["/v1/experiments", *(PAGE + view for view in VIEWS)]
     answers = [service("GET", path).body for path in paths]

@@ -1,4 +1,4 @@
-"""A database that is away: nobody waits for it, and everything goes on when it is back."""
+"""An unavailable database: no request waits for it, and requests succeed when it is back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sightline.service.store import CircuitBreaker
 from tests.service.databases import OWN, Server, new_database
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
-from tests.service.test_fold import states
+from tests.service.test_replay import states
 
 PAGE = "/v1/experiments/page"
 
@@ -64,7 +64,7 @@ def test_one_attempt_is_made_at_a_time() -> None:
     clock.now = 10.1
     with pytest.raises(CircuitOpenError):
         outage.begin()
-    clock.now = 10.3  # nobody knows what has become of the first
+    clock.now = 10.3  # the outcome of the first is unknown
     outage.begin()
 
 

@@ -1,4 +1,4 @@
-"""Pages: what they show, what they escape, and who may press which button."""
+"""Pages: content, escaping, forms and roles."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_the_form_creates_experiments(service: Service) -> None:
 
 
 def test_the_form_knows_every_kind_of_experiment() -> None:
-    """Policy, contexts, duels, laws of rewards, control and stop: as the API would be told."""
+    """Policy, contexts, duels, kinds of rewards, control and stop rule, as in the API."""
     forms: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
         "contexts": (
             {
@@ -427,7 +427,7 @@ def test_sign_in_and_what_each_role_may_do(tmp_path: Path) -> None:
 
 
 def signed_in(service: Service, token: str) -> str:
-    """Sign in, look at the cookie, and return it."""
+    """Sign in, check the cookie, and return it."""
     answer = send(service, "/sign-in", token=token, back="/experiments/x")
     assert (answer.status, answer.headers["location"]) == (303, "/experiments/x")
     cookie = answer.headers["set-cookie"]

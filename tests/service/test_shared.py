@@ -1,4 +1,4 @@
-"""Several services on one PostgreSQL: none keeps from the others what they need."""
+"""Several services on one PostgreSQL do not block each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sightline.service.store import Store
 from tests.service.databases import OWN, Server, new_database
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
-from tests.service.test_direct import take_after_the_end
+from tests.service.test_lookup import take_after_the_end
 from tests.service.test_outage import healthy
 
 PAGE, OTHER = "/v1/experiments/page", "/v1/experiments/other"
@@ -27,9 +27,9 @@ PAGE, OTHER = "/v1/experiments/page", "/v1/experiments/other"
 
 @contextlib.contextmanager
 def with_setting(server: Server, name: str, value: int) -> Iterator[None]:
-    """Change a setting of a server that must be started anew for it."""
+    """Change a setting of the server that needs a restart."""
     if OWN:
-        pytest.skip("it must be started anew, and is not ours")
+        pytest.skip("it needs a restart, and the server is not ours")
 
     def restart(statement: str) -> None:
         with psycopg.connect(server.url, autocommit=True) as connection:
@@ -70,7 +70,7 @@ def backends(server: Server) -> int:
 
 
 def load(service: Service, over: threading.Event) -> None:
-    """Decide and look, whatever is answered."""
+    """Ask for decisions and views, and ignore the responses."""
     while not over.is_set():
         service("POST", f"{PAGE}/decisions", {})
         service("GET", f"{PAGE}/status")

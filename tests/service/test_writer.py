@@ -1,4 +1,4 @@
-"""Requests that are carried out in one transaction, in turns, and as a whole or not at all."""
+"""The writer: many requests per transaction, in fair order, all or nothing."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_many_windows_end_in_several_transactions(
 def test_what_is_not_in_memory_is_read_by_others(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if it was forgotten after somebody has made sure that it is there."""
+    """Also if it was dropped after a request has found it in memory."""
     service("PUT", PAGE, SMALL)
     made = service("POST", f"{PAGE}/decisions", {}).body
     one = service.runtime._writer

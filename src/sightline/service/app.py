@@ -45,8 +45,6 @@ from sightline.service.writer import Command
 from sightline.validation import shown
 from sightline.version import __version__
 
-__all__ = ["EXPERIMENTER", "READER", "ExperimentId", "create_app", "runtime_of"]
-
 R = TypeVar("R")
 
 ExperimentId = Annotated[
@@ -116,21 +114,9 @@ _PROBLEM = {
 def create_app(
     store: Store, settings: Settings | None = None, open_paths: Collection[str] = ()
 ) -> FastAPI:
-    """Create the application.
+    """Create the application, with the :class:`Runtime` as ``app.state.runtime``.
 
-    Parameters
-    ----------
-    store : Store
-        Database.
-    settings : Settings, optional
-        Limits.
-    open_paths : collection of str
-        Paths that need no token, beside that of the health check.
-
-    Returns
-    -------
-    FastAPI
-        With the :class:`Runtime` as ``app.state.runtime``.
+    Open paths need no token, like the health check.
     """
     runtime = Runtime(store, settings or Settings())
 

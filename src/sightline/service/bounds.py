@@ -19,39 +19,21 @@ from typing import Any, NamedTuple
 from sightline.service.experiment import next_history_point
 from sightline.service.worker import command_of
 
-__all__ = ["BoundCache", "BoundResult"]
-
 _log = logging.getLogger("sightline.service")
 _MAX_SIZE = 200_000  # features of all options: to describe more would delay decisions
 _MAX_RESULTS = 1000
 
 
 class BoundResult(NamedTuple):
-    """Lower bound of an experiment.
-
-    Attributes
-    ----------
-    values : dict or None
-        ``value``, ``lower``, ``upper``, and ``sequence``, the entry after which it was estimated.
-    reason : str or None
-        Why there is none.
-    again : int
-        Number of the entry from which on it is computed again.
-    """
+    """Lower bound of an experiment: value and bracket after some entry, or why there is none."""
 
     values: dict[str, Any] | None
     reason: str | None
-    again: int = 0
+    again: int = 0  # number of the entry from which on it is computed again
 
 
 class BoundCache:
-    """Lower bounds of all experiments.
-
-    Parameters
-    ----------
-    limit : float
-        Seconds after which a computation is aborted; 0: nothing is computed.
-    """
+    """Lower bounds of all experiments, each computed in ``limit`` seconds; 0: none is computed."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
@@ -65,16 +47,8 @@ class BoundCache:
     ) -> BoundResult:
         """Return the last result, and start a new computation if it is outdated.
 
-        Parameters
-        ----------
-        experiment : str
-            Id of the experiment.
-        sequence : int
-            Number of its last entry.
-        size : int
-            Number of features of all its options.
-        describe : callable
-            Describes the estimated problem; it may raise ValueError.
+        ``sequence`` is the number of the last entry, ``size`` that of the features of all options;
+        ``describe`` describes the estimated problem, or raises ValueError.
         """
         if self._limit <= 0.0:
             return BoundResult(None, "this service computes no bounds")

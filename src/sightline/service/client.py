@@ -22,8 +22,6 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from sightline.version import __version__
 
-__all__ = ["Client", "RemoteDecision", "ServiceError"]
-
 _COMPILATION = 300.0  # seconds in which a service compiles any policy
 _RETRIED = (429, 502, 503, 504)  # statuses after which a request is sent again
 _MAX_PAUSE = 5.0

@@ -22,20 +22,6 @@ from sightline.sessions.decisions import (
     UnknownDecisionError,
 )
 
-__all__ = [
-    "MEDIA_TYPE",
-    "ApiError",
-    "CircuitOpenError",
-    "FilesLostError",
-    "api_error_of",
-    "compiling",
-    "internal_error",
-    "invalid",
-    "is_outage",
-    "unavailable",
-    "unknown",
-]
-
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -55,18 +41,9 @@ class FilesLostError(SQLAlchemyError):
 
 
 class ApiError(Exception):
-    """A refused request; it has changed nothing.
+    """A refused request, which has changed nothing.
 
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    kind : str
-        One word for programs: the end of ``type``.
-    detail : str
-        One sentence for people.
-    headers : mapping, optional
-        Further headers of the response.
+    ``kind`` is one word for programs, the end of ``type``; ``detail`` one sentence for people.
     """
 
     def __init__(

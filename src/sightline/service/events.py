@@ -39,44 +39,6 @@ from sightline.sessions.ledger import Closing
 from sightline.sessions.live import CHANGES
 from sightline.sessions.supports import Support
 
-__all__ = [
-    "MAX_LATER",
-    "PAGE_SIZE",
-    "PHASES",
-    "SESSION_KINDS",
-    "Entry",
-    "Lookup",
-    "LookupResult",
-    "StoredSnapshot",
-    "TransactionLog",
-    "append",
-    "copy_log",
-    "entries_about",
-    "entries_after",
-    "entries_of",
-    "entries_of_kinds",
-    "entry_of",
-    "experiments_of",
-    "first_entries",
-    "history_of",
-    "last_asked",
-    "last_sequence",
-    "later_entries",
-    "lock",
-    "lock_and_look_up",
-    "locked_elsewhere",
-    "newest_experiments",
-    "pages",
-    "read_snapshot",
-    "request_digest",
-    "row_of",
-    "support_fields",
-    "was_locked",
-    "write_heartbeat",
-    "write_history",
-    "write_snapshot",
-]
-
 #: Kinds of events that a session can replay; all others belong to the service.
 SESSION_KINDS = CHANGES | {"asked", "received", "told", "expired", "given up", "late"}
 #: Phase of an experiment after an event of each kind.
@@ -97,12 +59,10 @@ _encode_sorted = json.JSONEncoder(sort_keys=True).encode
 
 
 class Entry(NamedTuple):
-    """One row of the log of an experiment.
+    """One row of the log: an event, the key and unit of its request, and further values.
 
     Attributes
     ----------
-    event : Event
-        The event, as a session has it.
     key : str or None
         Idempotency key, in the first entry of a request.
     unit : str or None
@@ -394,14 +354,8 @@ _Statement = tuple[str, tuple[Any, ...]]
 class Lookup(NamedTuple):
     """What the writer must know of an experiment before it changes it.
 
-    Attributes
-    ----------
-    experiment : str
-        Id of the experiment.
-    after : int or None
-        Number of an entry, if later ones may exist.
-    keys, units : list of str
-        Keys and units; the first entries of their requests are looked up.
+    Entries later than ``after`` (None: there are none), and the first entries of the requests with
+    these keys and units.
     """
 
     experiment: str
@@ -521,25 +475,12 @@ class TransactionLog:
     Entries stay in memory until the transaction is committed; no request is answered before.  If
     the commit fails, the session and this log are discarded and loaded again.  It implements
     :class:`sightline.sessions.log.Log`.
-
-    Attributes
-    ----------
-    path : str
-        Id of the experiment.
-    last : int
-        Number of the last entry.
-    kept : int
-        Number of the entry after which the last snapshot was taken; -1 before the first.
-    uncommitted : list of Entry
-        Entries of the present transaction.
-    new_snapshot : bytes or None
-        Snapshot of the present transaction.
-    connection : Connection or None
-        Connection of the present transaction.
     """
 
     def __init__(self, experiment: str, last: int = 0, kept: int = -1) -> None:
-        self.path, self.last, self.kept = experiment, last, kept
+        self.path = experiment
+        self.last = last  # number of the last entry
+        self.kept = kept  # number of the entry after which the last snapshot was taken
         self.uncommitted: list[Entry] = []
         self.new_snapshot: bytes | None = None
         self.connection: Connection | None = None
@@ -616,10 +557,7 @@ class TransactionLog:
 def copy_log(source: Store, target: Store, experiment: str) -> int:
     """Copy an experiment to another database, all or nothing; return the number of entries.
 
-    Raises
-    ------
-    ValueError
-        If the experiment does not exist or is running, or if the target has one of this name.
+    ValueError if it does not exist or is running, or if the target has one of this name.
     """
     with source.reading() as reading, target.writing() as writing:
         lock(writing, experiment)

@@ -37,15 +37,6 @@ from sightline.sessions.live import LiveState
 from sightline.sessions.log import Log
 from sightline.sessions.replay import replay
 
-__all__ = [
-    "ExperimentWriter",
-    "Lifecycle",
-    "ServiceSession",
-    "best_settled",
-    "history_point",
-    "next_history_point",
-]
-
 #: Requests whose first entry is remembered, so that the database need not be asked.
 _REMEMBERED = 10_000
 #: Reward windows that end in one request; others wait for them about 20 ms.
@@ -62,31 +53,17 @@ class Lifecycle:
     """What the service knows of an experiment beyond its session, derived from the log as well.
 
     Applying an entry again changes nothing: the lifecycle of a snapshot may be some entries ahead.
-
-    Attributes
-    ----------
-    phase : str
-        ``"running"``, ``"paused"`` or ``"stopped"``.
-    version : int
-        Number of the event that last added or retired an option; 0 before the first.
-    inactive : set of str
-        Open decisions that have not been activated.
-    amended, amended_last : int
-        Number of amended rewards, and the number of the last entry about one.
-    settled : tuple of int
-        Options that are settled to be best at the level of ``stop``: a row, or one per context.
-        Added and retired options and amended rewards reset it.
-    settled_at : float
-        Time of that, in seconds since 1970.
     """
 
-    phase: str = "running"
-    version: int = 0
-    inactive: set[str] = field(default_factory=set)
-    amended: int = 0
-    amended_last: int = 0
+    phase: str = "running"  # or paused, or stopped
+    version: int = 0  # number of the event that last added or retired an option
+    inactive: set[str] = field(default_factory=set)  # open decisions that are not activated
+    amended: int = 0  # number of amended rewards
+    amended_last: int = 0  # number of the last event about one
+    #: Options that are settled to be best at the level of ``stop``: a row, or one per context.
+    #: Added and retired options and amended rewards reset it.
     settled: tuple[int, ...] = ()
-    settled_at: float = 0.0
+    settled_at: float = 0.0  # seconds since 1970
 
     def apply(self, entry: Entry) -> None:
         """Apply the next entry."""
@@ -121,20 +98,12 @@ class Lifecycle:
 
 
 class ServiceSession(Session):
-    """A session whose log is in the database.
-
-    Attributes
-    ----------
-    lifecycle : Lifecycle
-        What the service knows beyond the session.
-    is_replica : bool
-        Whether it only replays what another one writes; it then ends no reward window.
-    """
+    """A session whose log is in the database."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.lifecycle = Lifecycle()
-        self.is_replica = False
+        self.is_replica = False  # it only replays what another one writes
         self._live.states_probabilities = True
 
     @classmethod
@@ -251,30 +220,7 @@ def best_settled(view: View, stop: StopRule) -> list[int]:
 
 
 class ExperimentWriter:
-    """The writing side of an experiment; one thread uses it, within transactions.
-
-    Parameters
-    ----------
-    session : ServiceSession
-        Its state.
-    log : TransactionLog
-        The log that the session writes to.
-    wanted : Specification
-        Specification of the experiment.
-    settings : Settings
-        Limits.
-    now : callable
-        Clock in seconds since 1970.
-
-    Attributes
-    ----------
-    cost : float
-        Average seconds of a request.
-    size : int
-        Bytes of memory.
-    history : dict or None
-        Point of the history that the present transaction writes.
-    """
+    """The writing side of an experiment; one thread uses it, within transactions."""
 
     def __init__(
         self,
@@ -290,9 +236,9 @@ class ExperimentWriter:
         self._known: OrderedDict[tuple[str, str], Entry] = OrderedDict()
         self._next_point = next_history_point(log.last)
         self._applied = 0  # uncommitted entries that the lifecycle has
-        self.history: dict[str, Any] | None = None
-        self.cost = 0.0
-        self.size = 0
+        self.history: dict[str, Any] | None = None  # point that this transaction writes
+        self.cost = 0.0  # average seconds of a request
+        self.size = 0  # bytes of memory
 
     @property
     def id(self) -> str:

@@ -21,8 +21,6 @@ from sightline.service.responses import timestamp
 from sightline.sessions.journal import Event
 from sightline.sessions.live import CHANGES
 
-__all__ = ["events_view", "export_parquet"]
-
 _FIELDS = ("decision", "round", "arm", "probability", "exploring", "reward", "context", "body")
 _TEXT = pd.ArrowDtype(pa.string())  # also if no decision of a page has a text
 _OUTCOMES = (*ENDINGS, "received", "amended", "activated")

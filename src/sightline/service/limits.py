@@ -17,18 +17,6 @@ from sightline.service.settings import Settings
 from sightline.sessions.live import LiveState
 from sightline.validation import shown, size_text
 
-__all__ = [
-    "Shape",
-    "Work",
-    "check_count",
-    "check_open",
-    "check_shape",
-    "memory_of",
-    "shape_of",
-    "state_size",
-    "work_of",
-]
-
 #: Bytes of an open decision, and of each of its features if they are kept.
 _OPEN, _OPEN_FEATURE = 600, 32
 #: Bytes of an option beside its features: its names and statistics.

@@ -38,16 +38,6 @@ from sightline.sessions.options import Options, as_options
 from sightline.sessions.stream import stream
 from sightline.validation import shown
 
-__all__ = [
-    "control_rows",
-    "create_session",
-    "load_experiment",
-    "load_session",
-    "reading_log",
-    "specification_in",
-    "warm_up",
-]
-
 _log = logging.getLogger("sightline.service")
 
 _DESIGNS = ("options", "factors", "contexts", "duel", "stream")
@@ -63,12 +53,7 @@ _REWARD_FIELDS = {
 def create_session(wanted: Specification, settings: Settings) -> ServiceSession:
     """Create the session of a new experiment.
 
-    Raises
-    ------
-    ValueError
-        If the specification is incomplete or contradictory.
-    ApiError
-        If the experiment is too large.
+    ValueError if the specification is incomplete or contradictory; ApiError if it is too large.
     """
     given = [name for name in _DESIGNS if getattr(wanted, name) is not None]
     if len(given) != 1:
@@ -150,10 +135,7 @@ def _noise(wanted: Specification) -> tuple[float | list[float] | None, Likelihoo
 def control_rows(wanted: Specification, options: Options) -> tuple[int, ...]:
     """Return the row of the control, one per context; in a duel, its item; () without a control.
 
-    Raises
-    ------
-    ValueError
-        If there is no such option.
+    ValueError if there is no such option.
     """
     control = wanted.control
     if control is None:
@@ -226,15 +208,10 @@ def load_experiment(
 
 
 def warm_up(content: bytes, wanted: Specification | None = None) -> None:
-    """Compile or load the kernels of an experiment by using a copy of it.
+    """Compile or load the kernels of an experiment by using a copy of its snapshot.
 
-    Parameters
-    ----------
-    content : bytes
-        Snapshot of the experiment.
-    wanted : Specification, optional
-        Use the copy in every way that this allows: in batches, among some options, and settled.
-        By default only in the most common ways.
+    With its specification, the copy is used in every way that this allows: in batches, among some
+    options, and settled.  By default only in the most common ways.
     """
     session = ServiceSession.from_snapshot(content, Lifecycle())
     session.live.ledger.window = Window()  # so that rewards are learned at once

@@ -21,8 +21,6 @@ from sightline.service.settings import Settings
 from sightline.service.tokens import TokenCache
 from sightline.validation import shown
 
-__all__ = ["COOKIE", "AccessMiddleware", "GuessLimiter"]
-
 _log = logging.getLogger("sightline.service")
 
 Scope = MutableMapping[str, Any]
@@ -76,13 +74,7 @@ class _TokenBucket:
 
 
 class GuessLimiter:
-    """Limits requests with invalid tokens per address.
-
-    Parameters
-    ----------
-    settings : Settings
-        Limits.
-    """
+    """Limits requests with invalid tokens per address."""
 
     def __init__(self, settings: Settings) -> None:
         self._rate, self._size = settings.guesses, max(settings.guesses * settings.burst, 1.0)
@@ -119,20 +111,7 @@ def _address(scope: Scope) -> int:
 class AccessMiddleware:
     """ASGI middleware that authenticates and limits requests.
 
-    Parameters
-    ----------
-    application : callable
-        Wrapped application.
-    tokens : TokenCache
-        Valid tokens.
-    settings : Settings
-        Limits.
-    metrics : Metrics
-        Counters.
-    guesses : GuessLimiter
-        Limiter of invalid tokens.
-    open_paths : collection of str
-        Paths that need no token: the health check, and what pages need to ask for a token.
+    Open paths need no token: the health check, and what pages need to ask for one.
     """
 
     def __init__(

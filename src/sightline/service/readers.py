@@ -35,45 +35,16 @@ from sightline.sessions.decisions import Status
 from sightline.sessions.ledger import Window
 from sightline.sessions.options import pairs_of
 
-__all__ = [
-    "Readers",
-    "Replica",
-    "effects_view",
-    "estimates_view",
-    "experiment_view",
-    "experiments_view",
-    "history_view",
-    "pending_view",
-    "status_view",
-]
-
 
 @dataclass(eq=False)
 class Replica:
-    """An experiment as far as its log has been read.
+    """An experiment as far as its log has been read; times are seconds since 1970."""
 
-    Attributes
-    ----------
-    experiment : str
-        Id of the experiment.
-    session : ServiceSession
-        Its state.
-    wanted : Specification
-        Its specification.
-    created : float
-        Time of its creation, in seconds since 1970.
-    last : int
-        Number of the last entry that was read.
-    asked : float or None
-        Time of the last decision, in seconds since 1970; None before the first.
-    """
-
-    experiment: str
     session: ServiceSession
     wanted: Specification
     created: float
-    last: int
-    asked: float | None
+    last: int  # number of the last entry
+    asked: float | None  # time of the last decision
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def replay(self, entries: Iterable[Entry]) -> None:
@@ -88,13 +59,7 @@ class Replica:
 
 
 class Readers:
-    """Replicas of the experiments that clients read.
-
-    Attributes
-    ----------
-    bounds : BoundCache
-        Lower bounds on their regret.
-    """
+    """Replicas of the experiments that clients read, and lower bounds on their regret."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._settings = store, settings
@@ -108,13 +73,7 @@ class Readers:
 
     @contextlib.contextmanager
     def replica(self, experiment: str) -> Iterator[tuple[Replica, Connection]]:
-        """Use an experiment in its present state; other readers of it wait.
-
-        Raises
-        ------
-        ApiError
-            If there is no such experiment.
-        """
+        """Use an experiment in its present state; ApiError if it does not exist.  Others wait."""
         with self._store.reading() as connection:
             replica = self._replica(connection, experiment)
             with replica.lock:
@@ -143,7 +102,7 @@ class Readers:
         (first,) = events.entries_after(connection, experiment, 0, 1)
         asked = events.last_asked(connection, experiment)
         wanted = specification_in(first)
-        made = Replica(experiment, session, wanted, first.event.time, last, asked)
+        made = Replica(session, wanted, first.event.time, last, asked)
         with self._lock:
             kept = self._replicas.setdefault(experiment, made)
             memory = sum(memory_of(one.session.live) for one in self._replicas.values())

@@ -10,8 +10,6 @@ from sightline.service.events import Entry
 from sightline.sessions.ledger import Closing, Window
 from sightline.sessions.options import Options
 
-__all__ = ["closing_response", "decision_response", "finite", "timestamp"]
-
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "missing"}
 
 

@@ -30,8 +30,6 @@ from sightline.service.tokens import TokenCache
 from sightline.service.worker import compile_in_process
 from sightline.service.writer import Answer, Command, Writer
 
-__all__ = ["Runtime"]
-
 R = TypeVar("R")
 
 _log = logging.getLogger("sightline.service")
@@ -48,17 +46,7 @@ _MAX_CREATIONS = 16
 
 
 class Runtime:
-    """All parts of a running service.
-
-    Parameters
-    ----------
-    store : Store
-        Database.
-    settings : Settings
-        Limits.
-    now : callable
-        Clock in seconds since 1970.
-    """
+    """All parts of a running service; ``now`` is a clock in seconds since 1970."""
 
     def __init__(
         self, store: Store, settings: Settings, now: Callable[[], float] = time.time
@@ -218,13 +206,7 @@ class Runtime:
     async def _without_compiling(
         self, pool: ThreadPoolExecutor, experiment: str, function: Callable[..., R], *arguments: Any
     ) -> R:
-        """Call a function in a thread that must not compile.
-
-        Raises
-        ------
-        NotKeptError
-            If a kernel of the experiment must be compiled first.
-        """
+        """Call a function in a thread; NotKeptError if a kernel must be compiled first."""
         only = experiment not in self._writer.compiles
 
         def call() -> R:

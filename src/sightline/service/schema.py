@@ -26,17 +26,6 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = [
-    "EVENTS",
-    "HEARTBEAT",
-    "HISTORY",
-    "SNAPSHOTS",
-    "TOKENS",
-    "VERSION",
-    "create_tables",
-    "refuse_foreign",
-]
-
 VERSION = 1
 _METADATA = MetaData()
 
@@ -110,10 +99,7 @@ def refuse_foreign(tables: set[str]) -> None:
 def create_tables(connection: Connection) -> None:
     """Create the tables, or check their version, within an exclusive transaction.
 
-    Raises
-    ------
-    ValueError
-        If the database belongs to another program or has another version.
+    ValueError if the database belongs to another program or has another version.
     """
     tables = set(inspect(connection).get_table_names())
     refuse_foreign(tables)

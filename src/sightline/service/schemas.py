@@ -18,18 +18,6 @@ from pydantic import (
 
 from sightline.validation import LARGEST
 
-__all__ = [
-    "DecisionRequest",
-    "NewOption",
-    "NewToken",
-    "RewardKind",
-    "RewardReport",
-    "Specification",
-    "StopRule",
-    "StreamOptions",
-    "location_of",
-]
-
 T = TypeVar("T")
 
 _CHUNK = 1000  # entries of a mapping that are validated together
@@ -69,7 +57,9 @@ def location_of(error: Mapping[str, Any]) -> str:
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", allow_inf_nan=False, frozen=True, use_attribute_docstrings=True
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -84,27 +74,18 @@ class RewardKind(_Body):
     """Kind of the rewards: Gaussian, bounded, 0 or 1, or counts."""
 
     kind: Literal["gaussian", "bounded", "bernoulli", "poisson"]
-    std: float | None = Field(
-        None,
-        gt=0,
-        le=LARGEST,
-        description="Standard deviation of Gaussian rewards; learned by default.",
-    )
-    link: Literal["logistic", "identity"] | None = Field(
-        None, description="Link function of Bernoulli rewards; logistic by default."
-    )
-    low: float | None = Field(None, description="Smallest bounded reward.")
-    high: float | None = Field(None, description="Largest bounded reward.")
+    std: float | None = Field(None, gt=0, le=LARGEST)
+    """Standard deviation of Gaussian rewards; learned by default."""
+    link: Literal["logistic", "identity"] | None = None
+    """Link function of Bernoulli rewards; logistic by default."""
+    low: float | None = None
+    """Smallest bounded reward."""
+    high: float | None = None
+    """Largest bounded reward."""
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Smallest and largest reward of bounded rewards, else None.
-
-        Raises
-        ------
-        ValueError
-            If ``low`` is not below ``high``.
-        """
+        """Smallest and largest reward of bounded rewards, else None."""
         if self.kind != "bounded":
             return None
         if self.low is None or self.high is None or not self.low < self.high:
@@ -117,76 +98,62 @@ class RewardKind(_Body):
 class StopRule(_Body):
     """When an experiment is settled, and what happens then."""
 
-    delta: float = Field(
-        0.05, gt=0, lt=1, description="Probability of ever settling on a wrong option."
-    )
-    action: Literal["notify", "commit"] = Field(
-        "notify", description="Report it, or choose the best option from then on."
-    )
+    delta: float = Field(0.05, gt=0, lt=1)
+    """Probability of ever settling on a wrong option."""
+    action: Literal["notify", "commit"] = "notify"
+    """Report it, or choose the best option from then on."""
 
 
 class StreamOptions(_Body):
     """Options that are new in every round: each request for a decision carries them."""
 
-    features: Many[Name] = Field(
-        min_length=1, max_length=1000, description="Name of every feature."
-    )
-    most: int = Field(ge=1, le=10_000, description="Largest number of options in one request.")
+    features: Many[Name] = Field(min_length=1, max_length=1000)
+    """Name of every feature."""
+    most: int = Field(ge=1, le=10_000)
+    """Largest number of options in one request."""
 
 
 class Specification(_Body):
     """An experiment: its options, and how to choose among them."""
 
-    options: OptionSet | None = Field(
-        None, description="Features of every option, or names of independent options."
-    )
-    factors: Named[Many[Level]] | None = Field(
-        None, description="Levels of every factor; all their combinations are the options."
-    )
-    interactions: Literal["none", "pairs"] | Many[Many[Name]] = Field(
-        "none", description="Which factors interact."
-    )
-    forbidden: Many[Named[Level]] = Field([], description="Combinations to leave out.")
-    contexts: Named[OptionSet] | None = Field(
-        None, description="Options of every context, in the form of options."
-    )
-    duel: OptionSet | None = Field(None, description="Options that are compared two at a time.")
-    stream: StreamOptions | None = Field(
-        None, description="Features of options that are new in every round."
-    )
-    noise_std: float | Many[float] | None = Field(
-        None,
-        description="Sub-Gaussian parameter of the rewards, of all options or of each; learned by "
-        "default.",
-    )
-    reward: RewardKind | None = Field(
-        None, description="Kind of the rewards, in place of noise_std."
-    )
-    policy: str | dict[str, Any] | None = Field(
-        None, description='Name of a policy, or {"type": name, ...}; Stakes by default.'
-    )
-    seed: int | None = Field(None, ge=0, description="Random by default.")
-    reward_deadline: float | str | None = Field(
-        None, description='Seconds, 1e10 at most, or a text such as "2 hours" or "500 rounds".'
-    )
-    on_timeout: Literal["ignore"] | float = Field(
-        "ignore", description="Reward that is learned when none arrives before the deadline."
-    )
-    early_rewards: bool = Field(
-        False,
-        description="Learn from rewards when they arrive, not at their deadline.  Valid only if "
-        "whether and when a reward arrives does not depend on the reward.",
-    )
-    floor: float = Field(0.0, ge=0, le=1, description="Smallest probability of every option.")
-    control: Name | Named[Level] | None = Field(
-        None,
-        description="Option that all others are compared to, by name or by its levels; with "
-        "contexts, a name that each of them has.",
-    )
-    stop: StopRule | None = Field(
-        None, description="Rule by which the experiment is settled; none by default."
-    )
-    description: str = Field("", max_length=2000, description="Text for people.")
+    options: OptionSet | None = None
+    """Features of every option, or names of independent options."""
+    factors: Named[Many[Level]] | None = None
+    """Levels of every factor; all their combinations are the options."""
+    interactions: Literal["none", "pairs"] | Many[Many[Name]] = "none"
+    """Which factors interact."""
+    forbidden: Many[Named[Level]] = []
+    """Combinations to leave out."""
+    contexts: Named[OptionSet] | None = None
+    """Options of every context, in the form of options."""
+    duel: OptionSet | None = None
+    """Options that are compared two at a time."""
+    stream: StreamOptions | None = None
+    """Features of options that are new in every round."""
+    noise_std: float | Many[float] | None = None
+    """Sub-Gaussian parameter of the rewards, of all options or of each; learned by default."""
+    reward: RewardKind | None = None
+    """Kind of the rewards, in place of noise_std."""
+    policy: str | dict[str, Any] | None = None
+    """Name of a policy, or {"type": name, ...}; Stakes by default."""
+    seed: int | None = Field(None, ge=0)
+    """Random by default."""
+    reward_deadline: float | str | None = None
+    """Seconds, 1e10 at most, or a text such as "2 hours" or "500 rounds"."""
+    on_timeout: Literal["ignore"] | float = "ignore"
+    """Reward that is learned when none arrives before the deadline."""
+    early_rewards: bool = False
+    """Learn from rewards when they arrive, not at their deadline.  Valid only if whether and when a
+    reward arrives does not depend on the reward."""
+    floor: float = Field(0.0, ge=0, le=1)
+    """Smallest probability of every option."""
+    control: Name | Named[Level] | None = None
+    """Option that all others are compared to, by name or by its levels; with contexts, a name that
+    each of them has."""
+    stop: StopRule | None = None
+    """Rule by which the experiment is settled; none by default."""
+    description: str = Field("", max_length=2000)
+    """Text for people."""
 
     @field_validator("factors", mode="before")
     @classmethod
@@ -199,39 +166,33 @@ class Specification(_Body):
 class DecisionRequest(_Body):
     """Request for one decision or several."""
 
-    unit: Unit | None = Field(
-        None, description="Unit of the experiment; the same unit always gets the same decision."
-    )
-    count: int | None = Field(None, ge=1, description="Number of decisions.")
-    available: Many[str | int] | None = Field(
-        None, description="Options that may be chosen this time; all by default."
-    )
-    context: str | int | None = Field(None, description="Present context.")
-    actions: Many[Features] | None = Field(
-        None,
-        min_length=1,
-        max_length=10_000,
-        description="Features of every option, if options are new in every round.",
-    )
-    activate: bool = Field(
-        True,
-        description="Whether the decision is used at once.  If not, and it is never activated, "
-        "nothing is learned from it.",
-    )
+    unit: Unit | None = None
+    """Unit of the experiment; the same unit always gets the same decision."""
+    count: int | None = Field(None, ge=1)
+    """Number of decisions."""
+    available: Many[str | int] | None = None
+    """Options that may be chosen this time; all by default."""
+    context: str | int | None = None
+    """Present context."""
+    actions: Many[Features] | None = Field(None, min_length=1, max_length=10_000)
+    """Features of every option, if options are new in every round."""
+    activate: bool = True
+    """Whether the decision is used at once.  If not, and it is never activated, nothing is learned
+    from it."""
 
 
 class RewardReport(_Body):
     """Outcome of a decision."""
 
-    reward: float | str | Many[float] = Field(
-        description="A number; in a duel also the name of the winner."
-    )
+    reward: float | str | Many[float]
+    """A number; in a duel also the name of the winner."""
 
 
 class NewToken(_Body):
     """A token to create."""
 
-    name: str = Field(description="Letters, digits, '.', '_' and '-', 100 at most.")
+    name: str
+    """Letters, digits, '.', '_' and '-', 100 at most."""
     role: Literal["reader", "client", "experimenter", "admin"]
 
 
@@ -239,8 +200,9 @@ class NewOption(_Body):
     """An option to add to a running experiment."""
 
     name: Name
-    features: Features | None = Field(None, description="Features, unless levels are given.")
-    levels: Named[Level] | None = Field(None, description="Levels, in a factorial design.")
-    noise_std: float | None = Field(
-        None, description="Noise level, if every option has a separate one."
-    )
+    features: Features | None = None
+    """Features, unless levels are given."""
+    levels: Named[Level] | None = None
+    """Levels, in a factorial design."""
+    noise_std: float | None = None
+    """Noise level, if every option has a separate one."""

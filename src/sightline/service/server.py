@@ -36,8 +36,6 @@ from sightline.service.store import Store
 from sightline.service.tokens import list_tokens
 from sightline.undisturbed import undisturbed
 
-__all__ = ["LimitedConnection", "create_server", "is_loopback", "serve"]
-
 _log = logging.getLogger("sightline.service")
 
 #: Requests of one connection that wait for a response: more would be parsed in one go.
@@ -56,14 +54,7 @@ _EXIT_TIMEOUT = 9.0
 class LimitedConnection(HttpToolsProtocol):
     """A connection of uvicorn with limits.
 
-    Parameters
-    ----------
-    settings : Settings
-        Limits.
-    order : OrderedDict
-        All connections of the server, ordered by when their present stage began.
-    **given : Any
-        Arguments of uvicorn.
+    ``order`` holds all connections of the server, ordered by when their present stage began.
     """
 
     def __init__(
@@ -327,21 +318,7 @@ def _closing_before_sigterm() -> Iterator[None]:
 def serve(database: str, host: str = "127.0.0.1", port: int = 8000, rate: float = 1000.0) -> None:
     """Serve experiments until SIGTERM or Ctrl-C, with limits from the environment.
 
-    Parameters
-    ----------
-    database : str
-        ``sqlite:///experiments.db`` or ``postgresql://user@host/name``.
-    host : str
-        Address to listen on; any other than the loopback needs a token.
-    port : int
-        Port to listen on; 0: any free one.
-    rate : float
-        Requests per second and token; 0: no limit.
-
-    Raises
-    ------
-    ValueError
-        If other machines could connect and there is no token, or if a limit is not a number.
+    ValueError if other machines could connect and there is no token, or if a limit is not a number.
     """
     with _closing_before_sigterm():
         store = Store(database)

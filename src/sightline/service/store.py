@@ -28,8 +28,6 @@ from sightline.service.schema import create_tables, refuse_foreign
 from sightline.sessions.sqlite_files import FileLock, OpenFiles, create_private
 from sightline.validation import shown
 
-__all__ = ["CircuitBreaker", "Store"]
-
 _log = logging.getLogger("sightline.service")
 
 _ALLOWED = "sqlite:///experiments.db or postgresql://user@host/name"
@@ -56,16 +54,8 @@ class CircuitBreaker:
 
     After a failure the next attempt is due after a pause, which doubles with each further failure
     up to a limit.  Before that, every caller is refused at once: no request waits for a connection
-    that cannot be made, and a recovering database is not overloaded.
-
-    Parameters
-    ----------
-    first, longest : float
-        Seconds of the first pause, and of the longest.
-    attempt : float
-        Seconds that an attempt may take before another one is allowed.
-    clock : callable
-        Monotonic clock in seconds.
+    that cannot be made, and a recovering database is not overloaded.  An attempt may take
+    ``attempt`` seconds before another one is allowed.
     """
 
     def __init__(
@@ -95,10 +85,7 @@ class CircuitBreaker:
     def begin(self) -> int:
         """Begin an attempt and return its number; one at a time while the database is unavailable.
 
-        Raises
-        ------
-        CircuitOpenError
-            If the next attempt is not due yet.
+        CircuitOpenError if the next attempt is not due yet.
         """
         if self._pause:
             with self._lock:
@@ -131,28 +118,11 @@ class CircuitBreaker:
 
 
 class Store:
-    """An open database.
+    """An open database: ``sqlite:///experiments.db`` or ``postgresql://user@host/name``.
 
-    Parameters
-    ----------
-    url : str
-        ``sqlite:///experiments.db`` or ``postgresql://user@host/name``.
-    serving : bool
-        Whether experiments will be written; on SQLite by one process at a time.
-
-    Attributes
-    ----------
-    exclusive : bool
-        Whether no other process writes to experiments, so that the state in memory is the newest.
-    breaker : CircuitBreaker
-        Tells whether the database is available.
-
-    Raises
-    ------
-    BlockingIOError
-        If another process serves the same file.
-    ValueError
-        If the address is not valid, or the database is not one of this service.
+    With ``serving``, experiments will be written; on SQLite by one process at a time:
+    BlockingIOError if another one serves the file.  ValueError if the address is not valid, or the
+    database is not one of this service.
     """
 
     def __init__(self, url: str, *, serving: bool = True) -> None:
@@ -164,6 +134,7 @@ class Store:
         except (ArgumentError, NoSuchModuleError):
             raise ValueError(f"database must be {_ALLOWED}, got {shown(url)}") from None
         self.name = parsed.render_as_string(hide_password=True)
+        #: Whether no other process writes experiments: the state in memory is then the newest.
         self.exclusive = kind == "sqlite"
         self.breaker = CircuitBreaker()
         self._file: _DatabaseFile | None = None

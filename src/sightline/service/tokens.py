@@ -20,17 +20,6 @@ from sightline.service.schema import TOKENS
 from sightline.service.store import Store
 from sightline.validation import one_of, shown
 
-__all__ = [
-    "LastAdminError",
-    "Role",
-    "Token",
-    "TokenCache",
-    "TokenExistsError",
-    "create_token",
-    "list_tokens",
-    "revoke_token",
-]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PREFIX = "sl_"  # people and secret scanners recognise a token by it
 
@@ -68,12 +57,7 @@ def _hash(secret: str) -> str:
 def create_token(store: Store, name: str, role: str) -> str:
     """Create a token and return its secret, which is not stored.
 
-    Raises
-    ------
-    TokenExistsError
-        If the name is taken.
-    ValueError
-        If the name or the role is not valid.
+    TokenExistsError if the name is taken, ValueError if it or the role is not valid.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(
@@ -103,21 +87,8 @@ def list_tokens(store: Store) -> list[Token]:
 def revoke_token(store: Store, name: str, *, keep_admin: bool = False) -> None:
     """Revoke a token; a running service notices within ``Settings.token_refresh`` seconds.
 
-    Parameters
-    ----------
-    store : Store
-        Database of the tokens.
-    name : str
-        Name of the token.
-    keep_admin : bool
-        Whether to refuse the last token of an admin.
-
-    Raises
-    ------
-    LastAdminError
-        If it is the last token of an admin, and ``keep_admin`` is true.
-    ValueError
-        If there is no such token.
+    ValueError if there is no such token; LastAdminError if it is the last one of an admin, and
+    ``keep_admin`` is true.
     """
     valid = TOKENS.c.revoked.is_(None)
     admin = TOKENS.c.role == Role.ADMIN.name.lower()
@@ -138,14 +109,7 @@ def revoke_token(store: Store, name: str, *, keep_admin: bool = False) -> None:
 class TokenCache:
     """Valid tokens in memory, read again after some seconds.
 
-    Parameters
-    ----------
-    store : Store
-        Database of the tokens.
-    loopback : bool
-        Whether only this machine can connect: while no token exists, every caller is then an admin.
-    lifetime : float
-        Seconds after which the tokens are read again.
+    If only this machine can connect (``loopback``), every caller is an admin until a token exists.
     """
 
     def __init__(self, store: Store, loopback: bool, lifetime: float) -> None:

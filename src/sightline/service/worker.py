@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sightline.service.schemas import Specification
 
-__all__ = ["bound_values", "command_of", "compile_in_process", "compile_kernels"]
-
 
 def command_of(task: str) -> list[str]:
     """Return the command of a worker for a task: ``bound`` or ``compile``."""
@@ -33,14 +31,8 @@ def compile_in_process(
 ) -> None:
     """Let a worker compile the kernels of an experiment; they are then in the cache on disk.
 
-    Parameters
-    ----------
-    wanted : Specification
-        The experiment.
-    everything : bool
-        Whether to compile also those kernels that only some experiments use.
-    started : callable
-        Called with the process, which may be killed.
+    ``everything`` includes kernels that only some experiments use.  ``started`` is called with the
+    process, which may be killed.
     """
     with subprocess.Popen(command_of("compile"), stdin=subprocess.PIPE, text=True) as process:
         started(process)

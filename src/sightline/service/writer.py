@@ -26,7 +26,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection
@@ -51,8 +51,6 @@ from sightline.service.loading import load_experiment, reading_log
 from sightline.service.metrics import Metrics
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-
-__all__ = ["Command", "FairQueue", "Writer"]
 
 _log = logging.getLogger("sightline.service")
 
@@ -109,14 +107,7 @@ class FairQueue(Generic[T]):
     def take(self, limit: int, seconds: float, cost: Callable[[str | None], float]) -> list[T]:
         """Take the next requests: at least one, and no more than fit into a time.
 
-        Parameters
-        ----------
-        limit : int
-            Largest number of requests.
-        seconds : float
-            Time that they may take together.
-        cost : callable
-            Returns the seconds that a request of an experiment takes.
+        ``cost`` returns the seconds that a request of an experiment takes.
         """
         taken: list[T] = []
         heap = [(self._used[name], i, name) for i, name in enumerate(self._lines)]
@@ -145,61 +136,27 @@ class FairQueue(Generic[T]):
 
 @dataclass(eq=False, slots=True)
 class Command:
-    """A request to change an experiment.
+    """A request to change an experiment, or the experiment of a decision.
 
-    Attributes
-    ----------
-    change : callable
-        Change to apply to the :class:`ExperimentWriter`.
-    experiment : str or None
-        Id of the experiment; None: that of the decision.  Without either, the command only writes
-        the heartbeat.
-    decision : str or None
-        Id of the decision.
-    key, unit : str or None
-        Idempotency key and unit, under which the same request may have come before.
-    make : callable, optional
-        Creates the :class:`ExperimentWriter` of a new experiment, with the first entry of its log.
-    future : Any
-        Future of the caller; the writer ignores it.
-    answer : tuple, ApiError or None
-        Status and body, or an error, once the command is done.
-    must_load : bool
-        Whether it was not executed because the experiment must be loaded: :meth:`Writer.prepare`.
+    Without either, the command only writes the heartbeat.
     """
 
     change: Change
     experiment: str | None = None
     decision: str | None = None
-    key: str | None = None
-    unit: str | None = None
+    key: str | None = None  # the same request may have come before under this key,
+    unit: str | None = None  # or for this unit
+    #: Creates a new experiment, with the first entry of its log.
     make: Callable[[], ExperimentWriter] | None = None
-    future: Any = field(default=None)
-    answer: Answer | ApiError | None = None
-    must_load: bool = False
+    future: Any = None  # of the caller; the writer ignores it
+    answer: Answer | ApiError | None = None  # once it is done
+    must_load: bool = False  # it was not executed: the experiment must be prepared first
 
 
 class Writer:
     """The thread that changes experiments; see the module.
 
-    Parameters
-    ----------
-    store : Store
-        Database.
-    settings : Settings
-        Limits.
-    metrics : Metrics
-        Counters.
-    deliver : callable
-        Called with commands once their answers are durable.
-    now : callable
-        Clock in seconds since 1970.
-
-    Attributes
-    ----------
-    compiles : set of str
-        Experiments for which kernels may be compiled in this process: those that could be compiled
-        in another one have been.
+    It calls ``deliver`` with commands once their answers are durable.
     """
 
     def __init__(
@@ -214,6 +171,7 @@ class Writer:
         self._deliver, self._now = deliver, now
         self._submitted: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._queue: FairQueue[Command] = FairQueue()
+        #: Experiments whose kernels may be compiled here: a worker has compiled what it could.
         self.compiles: set[str] = set()
         self._deadline = math.inf  # monotonic time after which the rest is refused
         self._moment = now()

@@ -13,18 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-__all__ = [
-    "Line",
-    "Traffic",
-    "evidence_figure",
-    "interval",
-    "lines",
-    "reward_figure",
-    "stacks",
-    "ticks",
-    "traffic_figure",
-]
-
 # In units of the drawing, which scales with the page.
 _WIDTH, _HEIGHT = 440.0, 220.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 10.0, 10.0, 38.0

@@ -12,8 +12,6 @@ from sightline.service.errors import invalid
 from sightline.service.schemas import Specification, location_of
 from sightline.validation import shown
 
-__all__ = ["CHOICES", "EMPTY", "specification_of", "valid_name"]
-
 #: Fields of the form and their initial values.
 EMPTY = {
     "name": "",

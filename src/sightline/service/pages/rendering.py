@@ -13,8 +13,6 @@ from starlette.responses import HTMLResponse, Response
 
 from sightline.service.tokens import Role
 
-__all__ = ["ASSETS", "HEADERS", "LONG", "Asset", "Visitor", "etag_of", "page", "render"]
-
 #: Larger numbers are shown with four digits.
 LONG = 1e15
 #: Headers of every page: no inline code runs, and no other site is contacted.  The referrer policy
@@ -103,7 +101,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 
 
 def page(template: str, values: Mapping[str, Any], status: int = 200, tag: str = "") -> Response:
-    """Return a page; its ETag is made from a text that changes whenever the page does."""
+    """Return a page; its ETag comes from a text that changes whenever the page does."""
     headers = dict(HEADERS)
     if tag:
         headers["ETag"] = etag_of(tag)

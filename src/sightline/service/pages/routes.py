@@ -26,8 +26,6 @@ from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.writer import Command
 
-__all__ = ["create_dashboard"]
-
 _SIZE = 50  # experiments per page
 _PHASES = {"pause": "paused", "resume": "running", "stop": "stopped"}
 _YEAR = "public, max-age=31536000, immutable"  # addresses of files change with their content

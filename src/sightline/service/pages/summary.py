@@ -11,8 +11,6 @@ from markupsafe import Markup
 
 from sightline.service.pages.rendering import LONG
 
-__all__ = ["Forecast", "duration_text", "forecast", "summary"]
-
 _MIN_POINTS = 8  # points of the history that a forecast needs
 _MAX_FACTOR = 5.0  # of the decisions so far; no forecast looks further ahead
 _AGREE = 2.0  # factor within which the pace of the last half and the last quarter must agree
@@ -27,15 +25,7 @@ class Forecast(NamedTuple):
 
 
 def summary(status: dict[str, Any], points: Sequence[dict[str, Any]]) -> Markup:
-    """Summarise an experiment in one sentence.
-
-    Parameters
-    ----------
-    status : dict
-        Response of the API.
-    points : sequence of dict
-        History in the response of the API; its last point is now.
-    """
+    """Summarise an experiment in one sentence, from its status and its history up to now."""
     evidence, threshold = points[-1]["evidence"], points[-1]["threshold"]
     best, stop = status["best"], status.get("stop")
     if status["told"] == 0:

@@ -28,8 +28,6 @@ from sightline.service.readers import (
 )
 from sightline.service.responses import finite, timestamp
 
-__all__ = ["ExperimentList", "PageData", "experiment_values", "last_entry", "read_page"]
-
 _log = logging.getLogger("sightline.service")
 
 #: Probability that any interval on any page ever misses.
@@ -53,15 +51,7 @@ _UNREADABLE = {
 
 
 class PageData(NamedTuple):
-    """Data of the page of an experiment.
-
-    Attributes
-    ----------
-    experiment, status, history, pending : dict
-        Responses of the API.
-    options, effects : list of dict
-        Estimates with intervals, of every option and of every effect.
-    """
+    """Data of the page of an experiment: responses of the API, and rows with intervals."""
 
     experiment: dict[str, Any]
     status: dict[str, Any]

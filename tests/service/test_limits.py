@@ -1,4 +1,4 @@
-"""What one experiment or request may cost the others."""
+"""Limits on what one experiment or request costs others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live = the log done again, bit for bit, on both databases; and on another one after a move."""
+"""A live experiment equals its replayed log, bit for bit, on both databases and after a copy."""
 
 from __future__ import annotations
 

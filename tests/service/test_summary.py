@@ -1,4 +1,4 @@
-"""What pages foresee, and what they do not; drawings without names."""
+"""Summaries, forecasts and drawings of the pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def points(evidence: list[float], threshold: float = 10.0) -> list[dict[str, Any]]:
-    """Looks after every 10 decisions, an hour apart."""
+    """Points of the history after every 10 decisions, an hour apart."""
     return [
         {
             "round": 10 * (i + 1),
@@ -82,11 +82,11 @@ def test_axes_have_round_numbers() -> None:
 def test_traffic_adds_up_and_few_options_have_colours() -> None:
     names = [f"<{i}>" for i in range(9)]
     shares = [[1 / 9] * 9, None, [1.0, *[0.0] * 8]]
-    looks = [
+    history = [
         {"round": round_, "traffic": share}
         for round_, share in zip((9, 9, 20), shares, strict=True)
     ]
-    drawn = traffic_figure({"options": names, "points": looks})
+    drawn = traffic_figure({"options": names, "points": history})
     assert drawn is not None
     assert drawn.legend == [*((i, names[i]) for i in range(6)), (6, "3 others")]
     assert "<0>" not in drawn.figure

@@ -1,4 +1,4 @@
-"""What the writer asks of the drivers themselves."""
+"""Lookups of the writer through the database drivers."""
 
 from __future__ import annotations
 

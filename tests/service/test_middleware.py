@@ -1,4 +1,4 @@
-"""Large bodies beside small ones, and threads that compute beside those that wait."""
+"""Large bodies and computing threads do not delay small requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_large_bodies_leave_half_of_the_time_to_others(tmp_path: Path) -> None:
 
         headers = [(b"host", b"localhost")]
         scope = {"type": "http", "method": "PUT", "path": path, "headers": headers}
-        return gate(scope, receive, send)
+        return middleware(scope, receive, send)
 
     async def all_at_once() -> None:
         large = [request("/large", b"x" * 1_000_000) for _ in range(4)]
@@ -55,7 +55,7 @@ def test_large_bodies_leave_half_of_the_time_to_others(tmp_path: Path) -> None:
     with Store(f"sqlite:///{tmp_path}/x.db") as store:
         tokens = TokenCache(store, True, 60.0)
         tokens.refresh()
-        gate = AccessMiddleware(
+        middleware = AccessMiddleware(
             application, tokens, settings, Metrics(), GuessLimiter(settings), ()
         )
         asyncio.run(all_at_once())

@@ -1,4 +1,4 @@
-"""An experiment that is settled at its level says so, or plays the winner from then on."""
+"""Experiments with a stop rule report that they are settled, or commit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from sightline.report.audit import audit
 from tests.service.running import Service, running
-from tests.service.test_fold import states
+from tests.service.test_replay import states
 from tests.stress.actor import bits
 
 pytestmark = pytest.mark.slow
