@@ -12,7 +12,7 @@ import numpy as np
 
 import sightline as sl
 from sightline.core.persistence import check_consistency, persistent_arrays
-from sightline.sessions.archive import write_snapshot
+from sightline.sessions.snapshot import write_snapshot
 from tests.attacks.attack import Attack
 
 __all__ = ["ATTACKS", "STATES", "played"]

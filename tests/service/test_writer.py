@@ -19,7 +19,6 @@ import pytest
 from sqlalchemy import select
 
 from sightline.jit import NotKeptError
-from sightline.report import standing
 from sightline.service import answers, desk, writer
 from sightline.service.bodies import Specification
 from sightline.service.client import Client
@@ -34,6 +33,7 @@ from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.turns import Turns
 from sightline.service.writer import Command, Writer
+from sightline.sessions import view
 from tests.service.running import Service, running
 from tests.stress.program import ROOT
 
@@ -138,7 +138,7 @@ def test_the_writer_computes_nothing_of_a_new_experiment(
     with Store(f"sqlite:///{tmp_path}/x.db") as store:
         heart = Heart(store, Settings())
         make = heart._make("page", Specification.model_validate(SMALL))
-        monkeypatch.setattr(standing, "basis_of_differences", None)
+        monkeypatch.setattr(view, "basis_of_differences", None)
         monkeypatch.setattr(Hosted, "snapshot", None)
         heart._writer._carry_out([command := Command(Desk.expire, "page", make=make)])
         assert isinstance(command.answer, tuple)

@@ -9,8 +9,8 @@ import pytest
 
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
-from sightline.sessions.ellipsoid import ellipsoid_in, evidence_of
-from sightline.sessions.settling import settle
+from sightline.experiments.settling import settle
+from sightline.sessions.effects import ellipsoid_in, evidence_of
 from sightline.simulation.loop import walk
 from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy

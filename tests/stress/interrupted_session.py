@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import sightline as sl
-from sightline.sessions import live
-from sightline.sessions.ledger import is_nothing
-from sightline.sessions.replay import replay
+from sightline.sessions import state
+from sightline.sessions.decisions import is_missing
+from sightline.sessions.journal import replay
 from tests.stress.actor import POLICIES, Actor, begin, bits, where
 from tests.stress.books import Deed, judge, left_over, record
 from tests.stress.sender import Interrupted, Interruptions
@@ -95,7 +95,7 @@ class Twin:
         return f"{deed.kind}: after"
 
     def _follow(self, deed: Deed) -> None:
-        twin, ledger = self._twin, self._twin._live.ledger
+        twin, ledger = self._twin, self._twin._live.decisions
         if deed.kind == "ask":
             count, arguments = deed.argument
             several = {} if count == 1 else {"count": count}
@@ -128,13 +128,13 @@ class Twin:
 
     def _watched(self, call: Callable[[], object]) -> None:
         """Count what is learned from, by what becomes of open decisions."""
-        ledger = self._twin._live.ledger
+        ledger = self._twin._live.decisions
         before = list(ledger.open)
         call()
         for id_ in before:
             if id_ not in ledger.open:
                 closing = ledger.closed[id_]
-                self._learned += closing.decision.exploring and not is_nothing(closing.reward)
+                self._learned += closing.decision.exploring and not is_missing(closing.reward)
 
 
 class Journaled:
@@ -216,7 +216,7 @@ def survive(
 ) -> dict[str, Any]:
     """Interrupt a session so many times."""
     rng = random.Random(seed)
-    live.SNAPSHOT_EVERY = 300
+    state.SNAPSHOT_EVERY = 300
     session = begin(policy, folder / "journal.db" if journal else None)
     session.tell(session.ask(**where(session)), 0.5)  # compiles
     for look in (session.status, session.estimates):

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.core.action_set import ALL_ARMS
+from sightline.core.clock import Clock, clock_at
+from sightline.core.estimate import LeastSquares
 from sightline.core.model import Model
+from sightline.core.persistence import State
 from sightline.experiments.executors import cores
 from sightline.experiments.experiment import Experiment
+from sightline.jit import callable_for, parts_of
+from sightline.policies.base import Evidence, Policy, inspect, started
 from sightline.problems.bandits import LinearBandit
-from sightline.sessions.settling import Settling, settle
+from sightline.problems.delays import NO_DELAY
+from sightline.sessions.effects import (
+    ellipsoid_in,
+    evidence_by_likelihood,
+    evidence_of,
+    rule_of,
+)
+from sightline.simulation.loop import loop_for, new_recorder, no_outcomes, raise_fault, streams
+from sightline.simulation.simulate import Stop
 from sightline.undisturbed import undisturbed
-
-__all__ = ["settle_all"]
 
 
 def settle_all(
@@ -79,3 +95,107 @@ def _settle_all(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return tuple(future.result() for future in futures)
+
+
+_STEP = 1.05
+# Questions per call of the compiled loop: between calls a stop is noticed.
+_MOST_QUESTIONS = 4096
+
+
+class Settling(NamedTuple):
+    """When one run settled, on what, and what it played.
+
+    Attributes
+    ----------
+    rounds : float
+        Rounds before it was settled for the first time; inf if not within the horizon, nan if the
+        policy keeps nothing to tell it from.
+    best : int
+        Option that was settled on; -1 if none was.
+    pulls : ndarray, shape (m, k)
+        Times each option was played by each mark.
+    leaders : ndarray, shape (m,)
+        Option in front at each mark; -1 if the policy does not say.
+    """
+
+    rounds: float
+    best: int
+    pulls: NDArray[np.float64]
+    leaders: NDArray[np.int64]
+
+
+def settle(
+    problem: LinearBandit,
+    policy: Policy,
+    marks: Sequence[int],
+    seed: int,
+    stop: Stop | None = None,
+    model: Model | None = None,
+) -> Settling:
+    """Run a policy to the last of some marks and find out when it settled.
+
+    A policy that has no test of its own but keeps estimates is judged by that of IDS on its data.
+
+    Parameters
+    ----------
+    problem : LinearBandit
+        The world.
+    policy : Policy
+        What is run in it.
+    marks : sequence of int
+        Rounds after which to look, increasing and below 2^53.
+    seed : int
+        Same seed, same run.
+    stop : threading.Event, optional
+        Set it from elsewhere to end the run with KeyboardInterrupt.
+    model : Model, optional
+        What the policy is told, if not all that the problem says.
+    """
+    horizon, leaders = marks[-1], np.full(len(marks), -1)
+    state = started(policy, problem.model if model is None else model)
+    recorder = new_recorder(tuple(clock_at(mark) for mark in marks), problem.k, policy)
+    world, (decisions, noise) = problem.world(), streams(seed)
+    random = decisions, noise, decisions, decisions  # no contexts and no delays are drawn
+    pending = no_outcomes(NO_DELAY, world.means.shape[1])
+    advance = loop_for(state, problem)
+    clock = clock_at(1)
+    report = _report(state, policy, problem, clock)
+    found = math.nan if math.isnan(report.threshold) else math.inf
+    rounds, best = (0.0, report.best) if report.evidence >= report.threshold else (found, -1)
+    looks = 1
+    while looks <= horizon:
+        while clock.t <= looks and recorder.next_checkpoint[0] < len(marks):
+            if stop is not None and stop.is_set():
+                raise KeyboardInterrupt
+            questions = min(looks + 1 - clock.t, _MOST_QUESTIONS)
+            clock = Clock(*advance(state, world, clock, recorder, pending, *random, questions))
+            raise_fault(recorder.fault, policy)
+        if rounds == math.inf or looks in marks:
+            report = _report(state, policy, problem, clock)
+        if looks in marks:
+            leaders[marks.index(looks)] = report.best
+        if rounds == math.inf:
+            committed = recorder.explorations[0] < clock.t - 1
+            settled = committed and policy.settles_by_committing
+            if settled or report.evidence >= report.threshold:
+                rounds, best = float(looks), report.best
+        later = [mark for mark in marks if mark > looks]
+        looks = max(looks + 1, min([math.ceil(looks * _STEP), *later[:1]]))
+    return Settling(rounds, int(best), recorder.recorded_pulls, leaders)
+
+
+def _report(state: State, policy: Policy, problem: LinearBandit, clock: Clock) -> Evidence:
+    """Evidence as the policy reports it, or as IDS would on its data."""
+    report: Evidence = callable_for(inspect, state)(state, clock, ALL_ARMS)
+    if not math.isnan(report.threshold):
+        return report
+    if problem.likelihood_tuple is not None:
+        for part in parts_of(state):
+            if isinstance(part, LeastSquares):
+                pulls, sums = part.arms.pulls, part.arms.sums
+                return evidence_by_likelihood(problem.model, pulls, sums, clock, rule_of(policy))
+        return report
+    ellipsoid = ellipsoid_in(state, problem.actions, problem.noise_std)
+    if ellipsoid is None:
+        return report
+    return evidence_of(ellipsoid, problem.actions, clock, rule_of(policy))

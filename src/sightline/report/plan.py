@@ -25,11 +25,15 @@ from sightline.problems.bandits import LinearBandit
 from sightline.problems.noise import BernoulliNoise
 from sightline.report.progress import counted
 from sightline.report.supposed import supposed_parameter
-from sightline.sessions.ellipsoid import ellipsoid_of, evidence_of
-from sightline.sessions.likelihoods import units_of
+from sightline.sessions.effects import (
+    bound_of,
+    ellipsoid_of,
+    evidence_by_likelihood,
+    evidence_of,
+    rule_of,
+)
 from sightline.sessions.options import Options, as_options
-from sightline.sessions.settling import bound_of, evidence_by_likelihood, rule_of
-from sightline.sessions.units import augmented
+from sightline.sessions.rewards import augmented, units_of
 from sightline.validation import instance, integer, number
 
 __all__ = ["Plan", "plan"]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sightline.service.entries import Entry
-from sightline.sessions.ledger import Closing, Window
+from sightline.sessions.decisions import Closing, Window
 from sightline.sessions.options import Options
 
 __all__ = ["closing_answer", "decision_answer", "moment", "plain"]

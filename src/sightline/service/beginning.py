@@ -13,11 +13,8 @@ from sightline.service.bodies import Reward, Specification
 from sightline.service.costs import check_shape, shape_of
 from sightline.service.hosted import Hosted
 from sightline.service.settings import Settings
-from sightline.sessions.contexts import contexts
-from sightline.sessions.factorial import factorial
-from sightline.sessions.games import duel
+from sightline.sessions.designs import contexts, duel, factorial, stream
 from sightline.sessions.options import Options, as_options
-from sightline.sessions.stream import stream
 from sightline.validation import shown
 
 __all__ = ["begin", "bounds_of", "control_of"]

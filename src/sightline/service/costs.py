@@ -14,7 +14,7 @@ from sightline.policies.base import PROBABILITY_DRAWS, Policy
 from sightline.service.bodies import Specification
 from sightline.service.problems import Problem
 from sightline.service.settings import Settings
-from sightline.sessions.live import LiveState
+from sightline.sessions.state import LiveState
 from sightline.validation import shown, size_text
 
 __all__ = [
@@ -115,7 +115,7 @@ def size_held(live: LiveState) -> int:
     k, d = live.options.features.shape
     stream = live.options.stream
     each = _OPEN + (_OPEN_FEATURE * int(d) if stream else 0)
-    return state_size(Shape(k, d, stream), live.policy) + each * len(live.ledger.open)
+    return state_size(Shape(k, d, stream), live.policy) + each * len(live.decisions.open)
 
 
 def work_of(shape: Shape, policy: Policy, floor: float = 0.0) -> Work:
@@ -181,7 +181,7 @@ def check_count(live: LiveState, count: int, settings: Settings) -> None:
     once, each = work_of(Shape(k, d, live.options.stream), live.policy, live.floor)
     if count > 1 and not live.policy.randomises and live.floor == 0.0:
         # a batch begins with the decisions that are open
-        once += each * min(len(live.ledger.open), _MOST_OPEN)
+        once += each * min(len(live.decisions.open), _MOST_OPEN)
     work = once + count * each
     if count > 1 and work > settings.most_work:
         most = max((settings.most_work - once) // each, 1)
@@ -204,7 +204,7 @@ def check_open(live: LiveState, count: int, settings: Settings) -> None:
     kept = live.options.features.shape[1] if live.options.stream else 0
     fitting = settings.experiment_memory // (_OPEN + _OPEN_FEATURE * kept)
     most = min(settings.most_open, fitting)
-    waiting = len(live.ledger.open)
+    waiting = len(live.decisions.open)
     if waiting + count > most:
         raise Problem(
             429,

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sightline.report.standing import view_of
 from sightline.service.answers import closing_answer, decision_answer, moment
 from sightline.service.beginning import bounds_of
 from sightline.service.bodies import Question, Specification
@@ -20,8 +19,9 @@ from sightline.service.looks import look_at, next_look
 from sightline.service.problems import Problem
 from sightline.service.settings import Settings
 from sightline.service.stopping import winners
+from sightline.sessions.decisions import reward_value
 from sightline.sessions.journal import Event, amendment_in, told_in_event
-from sightline.sessions.ledger import reward_value
+from sightline.sessions.view import view_of
 
 __all__ = ["Desk"]
 

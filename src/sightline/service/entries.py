@@ -12,9 +12,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sightline.sessions.journal import Event
-from sightline.sessions.live import CHANGES
-from sightline.sessions.supports import Support
+from sightline.sessions.journal import CHANGES, Event
+from sightline.sessions.kernels import Support
 
 __all__ = ["ENGINE_KINDS", "Entry", "entry_of", "request_digest", "row_of", "support_fields"]
 

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from sightline.jit import NotKeptError, only_kept
-from sightline.report.standing import view_of
 from sightline.service import rows
 from sightline.service.beginning import begin
 from sightline.service.bodies import Specification
@@ -29,6 +28,7 @@ from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.tokens import Tokens
 from sightline.service.writer import Answer, Command, Writer
+from sightline.sessions.view import view_of
 
 __all__ = ["Heart"]
 

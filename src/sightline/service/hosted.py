@@ -13,16 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from sightline.report.session import Session
 from sightline.service.entries import ENGINE_KINDS, Entry
-from sightline.sessions.archive import read_snapshot, write_snapshot
-from sightline.sessions.decisions import Pending
-from sightline.sessions.journal import Event
-from sightline.sessions.ledger import Closing, Window
-from sightline.sessions.live import LiveState
-from sightline.sessions.log import Log
-from sightline.sessions.replay import replay
-from sightline.sessions.supports import Support
+from sightline.sessions.decisions import Closing, Pending, Window
+from sightline.sessions.journal import Event, Log, replay
+from sightline.sessions.kernels import Support
+from sightline.sessions.session import Session
+from sightline.sessions.snapshot import read_snapshot, write_snapshot
+from sightline.sessions.state import LiveState
 
 __all__ = ["Hosted", "Notes"]
 
@@ -159,7 +156,7 @@ class Hosted(Session):
     @property
     def limits(self) -> Window:
         """How long rewards are waited for."""
-        return self._live.ledger.window
+        return self._live.decisions.window
 
     def write_to(self, log: Log, now: Callable[[], float]) -> None:
         """Write to a log from now on, by this clock."""
@@ -177,11 +174,11 @@ class Hosted(Session):
 
     def waits(self, decision: str) -> bool:
         """Whether the reward of a decision waits until its window closes."""
-        return decision in self._live.ledger.received
+        return decision in self._live.decisions.received
 
     def open_decision(self, decision: str) -> Pending | None:
         """Find a decision that is open."""
-        return self._live.ledger.open.get(decision)
+        return self._live.decisions.open.get(decision)
 
     def expire(self, most: int | None = None) -> None:
         """End reward windows that are over, the oldest ones if there are more than ``most``."""

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from sightline.report.standing import view_of
 from sightline.service import rows
 from sightline.service.bodies import Specification
 from sightline.service.desk import Desk
@@ -24,7 +23,8 @@ from sightline.service.looks import look_at
 from sightline.service.problems import Problem, defect
 from sightline.service.settings import Settings
 from sightline.service.stopping import winners
-from sightline.sessions.ledger import Window
+from sightline.sessions.decisions import Window
+from sightline.sessions.view import view_of
 
 __all__ = ["begun_with", "compile_apart", "load_desk", "load_session", "reading_log", "warm"]
 
@@ -98,7 +98,7 @@ def warm(content: bytes, wanted: Specification | None = None) -> None:
         settled.  By default only as most experiments are.
     """
     copy = Hosted.from_snapshot(content, _NOTES)
-    copy.live.ledger.window = Window()  # so that rewards are learned at once
+    copy.live.decisions.window = Window()  # so that rewards are learned at once
     options = copy.options
     where: dict[str, Any] = {}
     if options.contexts is not None:

@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 from sightline.service import rows
 from sightline.service.entries import ENGINE_KINDS, Entry
 from sightline.service.rows import Kept
+from sightline.sessions.decisions import Closing
 from sightline.sessions.journal import Event, closing_in
-from sightline.sessions.ledger import Closing
 
 __all__ = ["PendingLog"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 
-from sightline.report.standing import view_of
 from sightline.service.answers import plain
 from sightline.service.hosted import Hosted
+from sightline.sessions.view import view_of
 
 __all__ = ["look_at", "next_look"]
 

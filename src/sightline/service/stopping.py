@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sightline.report.standing import View
 from sightline.service.answers import moment, plain
 from sightline.service.bodies import Stop
 from sightline.service.hosted import Notes
+from sightline.sessions.view import SessionView
 
 __all__ = ["named", "stop_answer", "winners"]
 
 
-def winners(view: View, stop: Stop) -> list[int]:
+def winners(view: SessionView, stop: Stop) -> list[int]:
     """Options that are best at the level of the experiment, one for every context; none so far."""
     reports = view.tested_at(stop.delta)
     if not view.told.any() or any(one.evidence < one.threshold for one in reports):
@@ -20,7 +20,7 @@ def winners(view: View, stop: Stop) -> list[int]:
     return [int(one.best) for one in reports]
 
 
-def named(view: View, arms: tuple[int, ...]) -> Any:
+def named(view: SessionView, arms: tuple[int, ...]) -> Any:
     """Name of an option, or those of every context by its name; None for none."""
     names, blocks = view.options.names, view.options.contexts
     if not arms or blocks is None:
@@ -28,7 +28,7 @@ def named(view: View, arms: tuple[int, ...]) -> Any:
     return {context: names[arm] for context, arm in zip(blocks.names, arms, strict=True)}
 
 
-def stop_answer(view: View, stop: Stop | None, notes: Notes) -> dict[str, Any] | None:
+def stop_answer(view: SessionView, stop: Stop | None, notes: Notes) -> dict[str, Any] | None:
     """Say how far the experiment is from being settled, or what it was settled for."""
     if stop is None:
         return None

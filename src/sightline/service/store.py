@@ -23,7 +23,7 @@ from sqlalchemy.pool import QueuePool
 
 from sightline.service.outage import FilesLostError, Outage
 from sightline.service.schema import migrate, refuse_foreign
-from sightline.sessions.sqlite_files import FileLock, OpenFiles, create_private
+from sightline.sessions.journal import FileLock, OpenFiles, create_private
 from sightline.validation import shown
 
 __all__ = ["Store"]

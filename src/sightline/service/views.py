@@ -10,8 +10,6 @@ import numpy as np
 
 from sightline.core.clock import FAR
 from sightline.problems.catalogue import describe
-from sightline.report.estimated import estimated_problem, regret_spent
-from sightline.report.standing import View, view_of
 from sightline.service import rows
 from sightline.service.answers import decision_answer, moment, plain
 from sightline.service.beginning import control_of
@@ -20,9 +18,9 @@ from sightline.service.loading import begun_with
 from sightline.service.looks import look_at
 from sightline.service.readers import Follower, Readers
 from sightline.service.stopping import stop_answer
-from sightline.sessions.decisions import Status
-from sightline.sessions.ledger import Window
+from sightline.sessions.decisions import Status, Window
 from sightline.sessions.options import pairs_of
+from sightline.sessions.view import SessionView, estimated_problem, regret_spent, view_of
 
 __all__ = [
     "effects_view",
@@ -107,7 +105,7 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
     return answer | _regret(readers.bounds, experiment, answer["sequence"], view)
 
 
-def _regret(bounds: Bounds, experiment: str, sequence: int, view: View) -> dict[str, Any]:
+def _regret(bounds: Bounds, experiment: str, sequence: int, view: SessionView) -> dict[str, Any]:
     """Estimate the regret so far, and c*, both at the present estimates."""
     try:
         spent = plain(regret_spent(view))
@@ -198,7 +196,7 @@ def estimates_view(readers: Readers, experiment: str, delta: float) -> dict[str,
     }
 
 
-def _counts(view: View) -> list[dict[str, Any]]:
+def _counts(view: SessionView) -> list[dict[str, Any]]:
     """Decisions, rewards and their mean of every option; in a duel, of every item."""
     asked, told, totals = view.asked, view.told, view.totals
     mean = "mean_reward"
@@ -216,7 +214,7 @@ def _counts(view: View) -> list[dict[str, Any]]:
     ]
 
 
-def _of_items(view: View) -> tuple[Any, Any, Any]:
+def _of_items(view: SessionView) -> tuple[Any, Any, Any]:
     """Decisions that showed an item, their outcomes, and the sum of these: 1 where it has won."""
     first, second = np.array(pairs_of(len(view.options.items or ()))).T
     found = []
@@ -229,7 +227,7 @@ def _of_items(view: View) -> tuple[Any, Any, Any]:
     return found[0], found[1], found[2]
 
 
-def _differences(view: View, control: tuple[int, ...], delta: float) -> list[dict[str, Any]]:
+def _differences(view: SessionView, control: tuple[int, ...], delta: float) -> list[dict[str, Any]]:
     """Differences to the control, if there is one, with intervals that hold at all rounds."""
     if not control:
         return []
@@ -261,7 +259,7 @@ def pending_view(readers: Readers, experiment: str, most: int) -> dict[str, Any]
     """List decisions that wait for their rewards, the oldest first."""
     with readers.following(experiment) as (follower, connection):
         session = follower.session
-        waiting = list(session.live.ledger.open.values())
+        waiting = list(session.live.decisions.open.values())
         options, limits = session.options, session.limits
         found = [rows.entries_of(connection, experiment, one.id)[0] for one in waiting[:most]]
         inactive = set(session.notes.inactive)

@@ -195,7 +195,7 @@ class Writer:
         """Experiments in memory in which a reward window may end with time."""
         found = []
         for name, desk in list(self._desks.items()):
-            if desk.session.limits.seconds is not None and desk.session.live.ledger.open:
+            if desk.session.limits.seconds is not None and desk.session.live.decisions.open:
                 found.append(name)
         return found
 

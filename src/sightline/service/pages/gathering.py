@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from sightline.report.standing import view_of
 from sightline.service import views
 from sightline.service.answers import moment, plain
 from sightline.service.readers import Readers
+from sightline.sessions.view import view_of
 
 __all__ = ["DELTA", "Gathered", "Overview", "gather", "last_entry"]
 

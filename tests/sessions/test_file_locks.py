@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sightline as sl
-from sightline.sessions.sqlite_files import FileLock
+from sightline.sessions.journal import FileLock
 
 ARMS = {"a": [1.0, 0.0], "b": [0.0, 1.0]}
 
