@@ -50,7 +50,7 @@ from sightline.core.allocation.program import (
     optimal_shares,
     reduced_points,
 )
-from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import number, shown
 

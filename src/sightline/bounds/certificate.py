@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.geometry import ProblemView, favoured_arm, scaled, view_of
-from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 
 __all__ = ["Bracket", "ConvergenceWarning", "bracket", "warn_if_wide"]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from sightline.bounds.cells import Partition, Tie, find_cells
 from sightline.bounds.region import Region, find_region, lengths
-from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import SMALLEST, instance
 

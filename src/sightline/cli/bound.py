@@ -124,7 +124,7 @@ def _horizons(text: str | None, box: float | None) -> list[int]:
 
 def _bound(problem: TableProblem, box: float | None, tolerance: float) -> LowerBound:
     from sightline.bounds.asymptotic import lower_bound
-    from sightline.core.parameter_set import LARGEST_ENTRY, Polytope
+    from sightline.core.projections import LARGEST_ENTRY, Polytope
     from sightline.validation import number
 
     parameter_set = None

@@ -14,7 +14,7 @@ from sightline.cli.errors import in_a_sentence
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
     from sightline.bounds.observability import Neighbours, Observability
-    from sightline.core.parameter_set import Polytope
+    from sightline.core.projections import Polytope
     from sightline.problems.base import TableProblem
 
 __all__ = ["game"]
@@ -61,7 +61,7 @@ def game(
 
 
 def _parameter_set(problem: TableProblem, box: float | None, simplex: bool) -> Polytope | None:
-    from sightline.core.parameter_set import LARGEST_ENTRY, Polytope
+    from sightline.core.projections import LARGEST_ENTRY, Polytope
     from sightline.validation import number
 
     if simplex and box is not None:

@@ -28,7 +28,8 @@ from sightline.sessions.effects import (
     evidence_of,
     rule_of,
 )
-from sightline.simulation.loop import loop_for, new_recorder, no_outcomes, raise_fault, streams
+from sightline.simulation.loop import loop_for, new_recorder, raise_fault, streams
+from sightline.simulation.pending import no_outcomes
 from sightline.simulation.simulate import Stop
 from sightline.undisturbed import undisturbed
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.core.confidence import LogDet
+from sightline.core.confidence_rules import LogDet
 from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
 from sightline.policies.base import Policy

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.confidence import ConfidenceRule, FixedBeta, LogDet
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import FixedBeta, LogDet
 from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Outcome, Size
 from sightline.paper.judge import NotRunError

@@ -43,8 +43,7 @@ from sightline.core.model import (
 from sightline.core.persistence import persistent_arrays
 from sightline.core.posterior.gaussian import Posterior, follow_fit
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.base import Policy, readapt, started
-from sightline.policies.scheduled_exploration import ScheduledExploration, cancel
+from sightline.policies.base import Policy, ScheduledExploration, cancel, readapt, started
 from sightline.policies.stakes import OpenDecisions
 from sightline.sessions.decisions import ExactSums, RewardSums, Told
 from sightline.sessions.kernels import Counters
