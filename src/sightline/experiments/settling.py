@@ -42,18 +42,8 @@ def settle_all(
 ) -> tuple[Settling, ...]:
     """Run every replication of an experiment with one problem and one policy.
 
-    Threads, because kernels release the GIL.  The results do not depend on their number.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        What is run; its seeds are those of ``sl.simulate``.
-    marks : sequence of int
-        Rounds after which to look; the last is the horizon.
-    model : Model
-        What the policy is told.
-    watch : callable
-        Called after every run.
+    In threads, because kernels release the GIL; the results do not depend on their number.  The
+    policy is told ``model``, and ``watch`` is called after every run.
     """
     stopped: list[bool] = []
     return undisturbed(
@@ -104,24 +94,14 @@ _MOST_QUESTIONS = 4096
 
 
 class Settling(NamedTuple):
-    """When one run settled, on what, and what it played.
+    """When one run settled, on what, and what it played."""
 
-    Attributes
-    ----------
-    rounds : float
-        Rounds before it was settled for the first time; inf if not within the horizon, nan if the
-        policy keeps nothing to tell it from.
-    best : int
-        Option that was settled on; -1 if none was.
-    pulls : ndarray, shape (m, k)
-        Times each option was played by each mark.
-    leaders : ndarray, shape (m,)
-        Option in front at each mark; -1 if the policy does not say.
-    """
-
+    # Rounds before it was settled for the first time; inf if not within the horizon, nan if the
+    # policy keeps nothing to tell it from.
     rounds: float
-    best: int
-    pulls: NDArray[np.float64]
+    best: int  # option that was settled on; -1 if none was
+    pulls: NDArray[np.float64]  # shape (m, k): Times each option was played by each mark
+    # Shape (m,): Option in front at each mark; -1 if the policy does not say.
     leaders: NDArray[np.int64]
 
 
@@ -133,24 +113,13 @@ def settle(
     stop: Stop | None = None,
     model: Model | None = None,
 ) -> Settling:
-    """Run a policy to the last of some marks and find out when it settled.
+    """Run a policy to the last of some marks, and find out when it settled.
 
-    A policy that has no test of its own but keeps estimates is judged by that of IDS on its data.
-
-    Parameters
-    ----------
-    problem : LinearBandit
-        The world.
-    policy : Policy
-        What is run in it.
-    marks : sequence of int
-        Rounds after which to look, increasing and below 2^53.
-    seed : int
-        Same seed, same run.
-    stop : threading.Event, optional
-        Set it from elsewhere to end the run with KeyboardInterrupt.
-    model : Model, optional
-        What the policy is told, if not all that the problem says.
+    The run is that of ``simulate`` with the same seed.  It is inspected after 1, 2, 3, ... rounds
+    and then each time that 5 % have been added, so that the answer is up to 5 % late, and at the
+    marks, which are increasing rounds below 2^53.  A policy that has no test but keeps estimates is
+    judged by the test of IDS on its data.  Setting ``stop`` from elsewhere ends the run with
+    KeyboardInterrupt. ``model`` is what the policy is told, by default all of the problem.
     """
     horizon, leaders = marks[-1], np.full(len(marks), -1)
     state = started(policy, problem.model if model is None else model)

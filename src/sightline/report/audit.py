@@ -35,25 +35,14 @@ _MOST_BYTES = 2**28
 
 
 class Audit(NamedTuple):
-    """Result of an audit.
+    """Result of an audit."""
 
-    Attributes
-    ----------
-    decisions : int
-        Number of decisions in the file.
-    recomputed : int
-        Number of decisions with the same probability, to the last bit, and the same probabilities
-        of all other options if the file has them.
-    unknown : int
-        Number of these whose probability is unknown to the policy.
-    differences : list of str
-        A sentence for each difference.
-    """
-
-    decisions: int
+    decisions: int  # number of decisions in the file
+    # Number of decisions with the same probability, to the last bit, and the same probabilities of
+    # all other options if the file has them.
     recomputed: int
-    unknown: int
-    differences: list[str]
+    unknown: int  # number of these whose probability is unknown to the policy
+    differences: list[str]  # A sentence for each difference
 
     @property
     def well(self) -> bool:
@@ -68,18 +57,7 @@ class Audit(NamedTuple):
 
 
 def audit(path: str | PathLike[str]) -> Audit:
-    """Recompute every probability of an export.
-
-    Parameters
-    ----------
-    path : path
-        Parquet file of ``Session.export`` or of ``GET .../export.parquet``.
-
-    Raises
-    ------
-    ValueError
-        If the file is of another kind.
-    """
+    """Recompute every probability of ``Session.export`` or ``GET .../export.parquet``."""
     import pyarrow as pa
 
     try:

@@ -36,27 +36,16 @@ if TYPE_CHECKING:
 class Offers:
     """Options on offer, updated with every event of a journal.
 
-    Parameters
-    ----------
-    k : int
-        Number of options after all events.
-    events : iterable of Event
-        All events: those that add an option determine how many there were at first.
-    contexts : Blocks, optional
-        Rows of each context.
-
-    Attributes
-    ----------
-    current : ndarray of bool, shape (k,)
-        Options that were added, and not retired.
-    asked : ndarray of bool, shape (k,)
-        Options that could be chosen in the last decision.
+    There are k options after all events; those that add an option determine how many there were at
+    first.
     """
 
     def __init__(self, k: int, events: Iterable[Event], contexts: Blocks | None = None) -> None:
         self._contexts = contexts
         self._count = k - sum(event.kind == "added" for event in events)
+        #: Options that were added and not retired.
         self.current: NDArray[np.bool_] = np.arange(k) < self._count
+        #: Options that could be chosen in the last decision.
         self.asked = self.current
 
     def follow(self, event: Event) -> None:
@@ -98,18 +87,10 @@ def decision_frame(
 ) -> pd.DataFrame:
     """Make a frame with one row per decision, in their order.
 
-    Parameters
-    ----------
-    events : sequence of Event
-        All events of a journal, or consecutive ones.
-    view : SessionView
-        The session after all events.
-    supports : sequence of Support or None, optional
-        Probabilities of all options in each decision, where they were recorded.
-    offers : Offers, optional
-        Options on offer before these events, if they are not the first.
-    later : sequence of Event, optional
-        Events that may close their decisions, if not these events.
+    ``events`` are all events of a journal, or consecutive ones, and ``view`` is the session after
+    all of them.  ``supports`` are the probabilities of all options in each decision, where they
+    were recorded.  If the events are not the first, ``offers`` are the options on offer before
+    them; if later events may close their decisions, ``later`` has these.
     """
     import pandas as pd
 
@@ -324,17 +305,7 @@ def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
 def parquet_pieces(frames: Iterable[pd.DataFrame], record: JournalContents) -> Iterator[bytes]:
     """Write frames to Parquet one by one, and yield the bytes written: one is in memory at a time.
 
-    Parameters
-    ----------
-    frames : iterable of DataFrame
-        At least one, all with the same columns; the first determines their types.
-    record : JournalContents
-        Beginning of the session, and at least the events in ``CHANGES``.
-
-    Yields
-    ------
-    bytes
-        Consecutive parts of the file.
+    All frames have the same columns; the first determines their types.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

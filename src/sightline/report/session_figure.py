@@ -36,40 +36,23 @@ _LOOKS = 60
 
 
 class History(NamedTuple):
-    """Evidence and traffic over time.
+    """Evidence and traffic over time."""
 
-    Attributes
-    ----------
-    rounds, evidence, threshold : ndarray, shape (m,)
-        Number of decisions, evidence and threshold at each point.
-    whole : bool
-        Whether they reach to the end: another version of the library may decide otherwise, and
-        cannot replay the journal then.
-    edges : ndarray, shape (n + 1,)
-        Number of decisions at the ends of n intervals.
-    shares : ndarray, shape (n, k)
-        Share of every option in each of them.
-    """
-
+    # Shape (m,): number of decisions, evidence and threshold at each point.
     rounds: Array
     evidence: Array
     threshold: Array
+    # Whether they reach to the end: another version of the library may decide otherwise, and cannot
+    # replay the journal then.
     whole: bool
-    edges: Array
-    shares: Array
+    edges: Array  # shape (n + 1,): number of decisions at the ends of n intervals
+    shares: Array  # shape (n, k): share of every option in each of them
 
 
 def history_of(first: LiveState, events: list[Event], view: SessionView) -> History:
     """Compute evidence and traffic at points that are evenly spread over the journal.
 
-    Parameters
-    ----------
-    first : LiveState
-        The session as it began; the replay changes it.
-    events : list of Event
-        All events.
-    view : SessionView
-        The session after them.
+    The replay changes ``first``, the session as it began; ``view`` is the session after all events.
     """
     # without a test in the policy no replay is needed, which can take long
     found = _by_replay(first, events) if view.has_test else _by_counts(events, view)
@@ -168,20 +151,8 @@ def session_figure(
 ) -> Figure:
     """Draw estimates and effects on the left, evidence and traffic over time on the right.
 
-    In a stream, only effects; in a duel, items in place of pairs.
-
-    Parameters
-    ----------
-    view : SessionView
-        The session.
-    effects : sequence of Effect
-        Its effects.
-    delta : float
-        Level of their intervals.
-    past : History, optional
-        History from its journal; None if it keeps none.
-    path : path, optional
-        File to write; its suffix decides the format.
+    In a stream, only effects; in a duel, items in place of pairs.  ``past`` is None without a
+    journal. The suffix of ``path`` decides the format.
     """
     from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
 

@@ -27,17 +27,9 @@ def supposed_parameter(
 ) -> Array:
     """Find theta from effects or from means: one of the two, not both.
 
-    Parameters
-    ----------
-    options : Options
-        What the numbers are about.
-    effects : mapping of term to number or to a mapping of level to number
-        Values of contrasts; others are as small as these allow.
-    means : mapping of option to number, or array_like of shape (k,)
-        Mean rewards of all options.
-    likelihood : Likelihood, optional
-        By which features say the means, where that is not as they are.  Effects are on what they
-        add up to, such as log odds.
+    Effects are values of contrasts, by term or by term and level; other effects are as small as
+    these allow.  Means are those of all options.  With a likelihood, effects are on the scale of
+    its predictors, such as log odds.
     """
     if (effects is None) == (means is None):
         raise ValueError("give effects or means, one of the two")

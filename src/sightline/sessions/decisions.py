@@ -275,24 +275,12 @@ class RefusedRewardsError(DecisionError):
 
 
 class Closing(NamedTuple):
-    """How a decision was closed.
+    """How a decision was closed."""
 
-    Attributes
-    ----------
-    decision : Pending
-        The decision.
-    ending : str
-        ``"told"``, ``"expired"`` or ``"given up"``.
-    reward : float or tuple of float
-        The reward, or the one assumed in its place; nan if there is none.
-    when : float
-        Time in seconds since 1970.
-    """
-
-    decision: Pending
-    ending: Ending
-    reward: Told
-    when: float
+    decision: Pending  # the decision
+    ending: Ending  # ``"told"``, ``"expired"`` or ``"given up"``
+    reward: Told  # the reward, or the one assumed in its place; nan if there is none
+    when: float  # time in seconds since 1970
 
 
 class Received(NamedTuple):
@@ -303,25 +291,14 @@ class Received(NamedTuple):
 
 
 class Window(NamedTuple):
-    """How long to wait for rewards, and when they enter the estimate.
+    """How long to wait for rewards, and when they enter the estimate."""
 
-    Attributes
-    ----------
-    seconds : float or None
-        Length in seconds.
-    rounds : int or None
-        Length in rounds.
-    reward : float or None
-        Reward to assume after that; None to learn nothing.
-    early : bool
-        Whether a reward enters the estimate when it is told.  Otherwise all rewards wait until
-        their window closes.  Early successes would count before the failures of the same time,
-        which only silence reveals.
-    """
-
-    seconds: float | None = None
-    rounds: int | None = None
-    reward: float | None = None
+    seconds: float | None = None  # length in seconds
+    rounds: int | None = None  # length in rounds
+    reward: float | None = None  # reward to assume after that; None to learn nothing
+    # Whether a reward enters the estimate when it is told.  Otherwise all rewards wait until their
+    # window closes.  Early successes would count before the failures of the same time, which only
+    # silence reveals.
     early: bool = False
 
     @property
@@ -656,23 +633,14 @@ class PlannedSums(NamedTuple):
 class RewardSums:
     """Exact sums of all rewards, by option and by whether the policy has learned from them.
 
-    Parameters
-    ----------
-    per_arm : int
-        Number of numbers that an option shows.
-    offset : bool
-        Whether the first reward is the origin, which is 0 otherwise.
-
-    Attributes
-    ----------
-    first, other : Setter or None
-        The first reward, and the first one that differs from the origin.
+    ``per_arm`` is the number of numbers that an option shows.  With ``offset`` the first reward is
+    the origin, which is 0 otherwise.
     """
 
     def __init__(self, per_arm: int, offset: bool) -> None:
         self.per_arm, self.offset = per_arm, offset
-        self.first: Setter | None = None
-        self.other: Setter | None = None
+        self.first: Setter | None = None  # the first reward
+        self.other: Setter | None = None  # the first one that differs from the origin
         self._sums: dict[Place, ExactSums] = {}
 
     def plan(self, closings: Iterable[Closing]) -> PlannedSums:

@@ -81,23 +81,12 @@ def ellipsoid_of(
     squares: float | None = None,
     regulariser: float | None = None,
 ) -> Ellipsoid:
-    """Make the ellipsoid from number and sum of the rewards of each option.
+    """Make the ellipsoid from number (pulls) and sum (totals) of the rewards of each option.
 
-    Parameters
-    ----------
-    features : ndarray, shape (k, d)
-        One option per row.
-    pulls, totals : array_like, shape (k,)
-        Number of rewards of each option, and their sum.
-    noise_std : float or array_like, shape (k,)
-        Sub-Gaussian parameter of all rewards, or of those of each option.
-    norm_bound : float, optional
-        S; lambda is sigma^2 / S^2.  None if it is unknown.
-    squares : float, optional
-        Sum of squared deviations of rewards from the mean of their option, divided by the squared
-        noise level relative to the largest.  Given if only the ratios of noise levels are known.
-    regulariser : float, optional
-        Another lambda.
+    S is ``norm_bound``, None if it is unknown, and lambda is sigma^2 / S^2 unless ``regulariser``
+    is given.  If only the ratios of noise levels are known, ``squares`` is the sum of squared
+    deviations of rewards from the mean of their option, divided by the squared noise level relative
+    to the largest.
     """
     k, d = features.shape
     count = finite_array("pulls", pulls, (k,))
@@ -187,27 +176,10 @@ def ellipsoid_in(
 
     These are the rewards that it has learned from: IDS leaves out exploitation rounds.  If a policy
     discards data at times that it chooses, such as E4 and ExploreThenAllocate, the guarantee holds
-    after each of these times, not for all rounds at once.
-
-    Parameters
-    ----------
-    state : NamedTuple
-        State of the policy.
-    features : ndarray, shape (k, d)
-        One option per row, as given to the policy.
-    noise_std : float or array_like, shape (k,)
-        As given to the policy.
-    norm_bound : float, optional
-        S; lambda is sigma^2 over the prior variance for policies with a Gaussian posterior; in a
-        stream it is that of the policy.
-    outcomes : int
-        Number of outcomes that the policy has learned from, for an unknown noise level; a posterior
-        does not count them.
-
-    Returns
-    -------
-    Ellipsoid or None
-        None if the policy keeps neither least squares nor a posterior.
+    after each of these times, not for all rounds at once.  For policies with a Gaussian posterior
+    lambda is sigma^2 over the prior variance, and in a stream it is that of the policy.
+    ``outcomes`` is the number of outcomes behind a posterior with an unknown noise level.  None if
+    the policy keeps neither least squares nor a posterior.
     """
     levels = valid_noise_std(noise_std, len(features))
     sigma = common_noise(levels)
@@ -387,25 +359,8 @@ def effects(
     effect.  The price is width: after 20,000 rewards, with four features, intervals are about four
     times as wide as those for a single look at a single effect.
 
-    The guarantee assumes that means are linear in the features, with noise that is sub-Gaussian
-    with parameter sigma and a parameter of norm at most S; and that whether and when a reward is
-    told does not depend on the reward.
-
-    Parameters
-    ----------
-    options : Options
-        Options with the contrasts.
-    ellipsoid : Ellipsoid
-        Data, noise level and norm bound.
-    delta : float
-        Probability of any miss at any time, between 0 and 1.
-    scale : Scale, optional
-        Coordinates and units of the ellipsoid.
-
-    Returns
-    -------
-    list of Effect
-        One per contrast, in their order.
+    ``scale`` has the coordinates and units of the ellipsoid, by default those of features and
+    rewards.
     """
     vectors = np.array([contrast.vector for contrast in options.contrasts])
     if len(vectors) == 0:
@@ -429,26 +384,9 @@ def intervals(
 ) -> tuple[Array, Array, Array]:
     """Estimate <c, theta> of every row c of the vectors, with the guarantee of :func:`effects`.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (m, d)
-        Observation rows: a vector outside their span cannot be identified.
-    vectors : ndarray, shape (n, d)
-        Vectors c to estimate.
-    ellipsoid : Ellipsoid
-        Data, noise level and norm bound.
-    delta : float
-        Probability of any miss at any time, between 0 and 1.
-    scale : Scale, optional
-        Coordinates and units of the ellipsoid; by default those of features and rewards.
-    constant : float, optional
-        Share of the constant in each vector: 1 for means of options, 0 for their differences.  By
-        default it follows from the features of the options.
-
-    Returns
-    -------
-    values, lower, upper : ndarray, shape (n,)
-        Estimates and the ends of their intervals; nan and infinite if not identifiable.
+    A vector outside the span of the observation rows cannot be identified: its estimate is nan, and
+    its interval infinite.  ``constant`` is the share of the constant in each vector: 1 for means of
+    options, 0 for their differences.  By default it follows from the features.
     """
     level = valid_delta(delta)
     if scale is None:

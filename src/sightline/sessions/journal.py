@@ -193,21 +193,11 @@ def closing_in(events: list[Event]) -> Closing | None:
 
 
 class Log(Protocol):
-    """What a session needs of the log that it writes to; :class:`Journal` is one.
+    """What a session needs of the log that it writes to; :class:`Journal` is one."""
 
-    Attributes
-    ----------
-    path : Any
-        Name of the log, for messages.
-    last : int
-        Number of the last event; 0 before the first.
-    kept : int
-        Number of the event before the last snapshot; -1 before the first snapshot.
-    """
-
-    path: Any
-    last: int
-    kept: int
+    path: Any  # name of the log, for messages
+    last: int  # number of the last event; 0 before the first
+    kept: int  # number of the event before the last snapshot; -1 before the first snapshot
 
     def append(self, events: list[Event]) -> None:
         """Append events, all or none; appending the same again changes nothing."""
@@ -236,26 +226,10 @@ class Log(Protocol):
 
 
 class Journal:
-    """Journal of one session, open for writing.
+    """Journal of one session, open for writing; the file is created if it does not exist.
 
-    Parameters
-    ----------
-    path : path
-        The file, created if it does not exist.
-
-    Raises
-    ------
-    BlockingIOError
-        If another process or session has it open.
-    ValueError
-        If it is not a journal.
-
-    Attributes
-    ----------
-    last : int
-        Number of the last event; 0 before the first.
-    kept : int
-        Number of the event before the last snapshot; -1 before the first snapshot.
+    A journal that another process or session has open raises BlockingIOError, another kind of file
+    ValueError.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -393,21 +367,10 @@ Watch = Callable[[Event, Pending, Support | None], None]
 def replay(live: LiveState, events: Iterable[Event], watch: Watch | None = None) -> None:
     """Replay the events of a journal, and compare the decisions.
 
-    Parameters
-    ----------
-    live : LiveState
-        The state before the events.
-    events : iterable of Event
-        What has happened.
-    watch : callable, optional
-        Called with every event about a decision, the decision as it was made again, and its
-        probabilities, if the state finds them.
-
-    Raises
-    ------
-    ValueError
-        If a decision differs: the journal was changed, or the policy decides otherwise on this
-        machine or in this version of the library.
+    ``watch`` is called with every event about a decision, the decision as it was made again, and
+    its probabilities, if the state finds them.  A decision that differs raises ValueError: the
+    journal was changed, or the policy decides otherwise on this machine or in this version of the
+    library.
     """
     remaining = iter(events)
     for event in remaining:
@@ -496,13 +459,10 @@ def create_private(path: Path) -> None:
 
 
 class OpenFiles:
-    """Files that a database has open, to be compared with those at its path.
+    """Files that an open database has read, to be compared with those at its path.
 
-    Parameters
-    ----------
-    path : Path
-        The database.  A connection to it is open and has read: then all files exist, and SQLite
-        removes none of them before it is closed.
+    Once a connection has read, all files exist, and SQLite removes none of them before it is
+    closed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -528,21 +488,7 @@ class FileLock:
     The lock belongs to an open file.  It is released when the process dies or the object is
     collected, wherever an exception occurs.  A forked process closes its copy of the open file at
     once.  The lock file is beside the file to be written, after links were followed, and is removed
-    when the lock is released.
-
-    Parameters
-    ----------
-    path : Path
-        File to be written.
-
-    Raises
-    ------
-    BlockingIOError
-        If another process or object holds the lock.
-    OSError
-        If the lock file cannot be made, or is not a lock file.
-    ValueError
-        If the file has several names, each of which would have its own lock and write-ahead log.
+    when the lock is released.  A lock that is held elsewhere raises BlockingIOError.
     """
 
     _all: ClassVar[weakref.WeakSet[FileLock]] = weakref.WeakSet()

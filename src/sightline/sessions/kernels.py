@@ -43,44 +43,32 @@ class Counters(NamedTuple):
     """Clock, commitment and counts of a session.
 
     All arrays have length one, except ``asked``, ``told`` and ``totals``.
-
-    Attributes
-    ----------
-    t, log_t : ndarray
-        Clock of the next decision.
-    arm, probability, wake_t, wake_log_t : ndarray
-        Last choice of the policy, and the round until which it holds; ``wake_t`` is 0 if the policy
-        must be asked.  With contexts a commitment is to the best arm of each, and ``arm`` is that
-        of the last context.  In a stream the policy is always asked.
-    explorations : ndarray
-        Number of outcomes learned from.
-    serial : ndarray
-        Serial number of the last kernel.
-    asked, told, totals : ndarray, shape (k,)
-        For each arm, numbers of decisions and of rewards, and the sum of rewards, whether learned
-        from or not.  In a game with p numbers per outcome, ``totals`` has shape (k p,).  In a
-        stream, for each position in the action set.
-    origin, unit : ndarray
-        The policy receives (reward - origin) / unit.  Where they are learned, the origin is the
-        first reward, and the unit the distance of the first other one; nan before.
-    squares : ndarray
-        Sum of squared deviations of rewards from the mean of their arm, in units of the noise.  In
-        a stream, sum of squares of what the policy has received.  0 in games with several numbers.
     """
 
+    # Clock of the next decision.
     t: Ints
     log_t: Array
+    # Last choice of the policy, and the round until which it holds; ``wake_t`` is 0 if the policy
+    # must be asked.  With contexts a commitment is to the best arm of each, and ``arm`` is that of
+    # the last context.  In a stream the policy is always asked.
     arm: Ints
     probability: Array
     wake_t: Ints
     wake_log_t: Array
-    explorations: Ints
-    serial: Ints
+    explorations: Ints  # number of outcomes learned from
+    serial: Ints  # serial number of the last kernel
+    # Shape (k,): for each arm, numbers of decisions and of rewards, and the sum of rewards, whether
+    # learned from or not.  In a game with p numbers per outcome, ``totals`` has shape (k p,).  In a
+    # stream, for each position in the action set.
     asked: Ints
     told: Ints
     totals: Array
+    # The policy receives (reward - origin) / unit.  Where they are learned, the origin is the first
+    # reward, and the unit the distance of the first other one; nan before.
     origin: Array
     unit: Array
+    # Sum of squared deviations of rewards from the mean of their arm, in units of the noise.  In a
+    # stream, sum of squares of what the policy has received.  0 in games with several numbers.
     squares: Array
 
     def commitment(self) -> dict[str, Any]:
@@ -163,12 +151,7 @@ class Support(NamedTuple):
 def supports_in(answers: Answers, distributions: Array | None) -> tuple[Support | None, ...]:
     """List the support of every answer; None where only the probability of its arm is known.
 
-    Parameters
-    ----------
-    answers : Answers
-        The answers.
-    distributions : ndarray, shape (n, k), or None
-        Probabilities of all arms in each of them, where the policy states them.
+    ``distributions`` are the probabilities of all arms, shape (n, k), where the policy states them.
     """
     found: list[Support | None] = []
     for i, (arm, probability) in enumerate(
@@ -185,29 +168,15 @@ def supports_in(answers: Answers, distributions: Array | None) -> tuple[Support 
 
 
 class Mixing(NamedTuple):
-    """Data for answers with the probabilities of all arms.
+    """Data for answers with the probabilities of all arms."""
 
-    Attributes
-    ----------
-    floor : float
-        Minimum probability of every arm on offer.
-    offered : int
-        Number of arms on offer.
-    probabilities : ndarray, shape (k,)
-        Probabilities of the policy, once they are known.
-    drawn : bool
-        Whether they are estimated by drawing, which is too slow for each decision of a batch.
-    known : ndarray of bool, shape (1,)
-        Whether they are known.
-    distributions : ndarray, shape (n, k) or (0, k)
-        Output: probabilities of all arms in each decision, with the floor.
-    """
-
-    floor: float
-    offered: int
-    probabilities: Array
+    floor: float  # minimum probability of every arm on offer
+    offered: int  # number of arms on offer
+    probabilities: Array  # shape (k,): probabilities of the policy, once they are known
+    # Whether they are estimated by drawing, which is too slow for each decision of a batch.
     drawn: bool
-    known: NDArray[np.bool_]
+    known: NDArray[np.bool_]  # shape (1,): whether they are known
+    # Shape (n, k) or (0, k): output: probabilities of all arms in each decision, with the floor.
     distributions: Array
 
 
@@ -367,31 +336,16 @@ def answer_with_probabilities(
 
 
 class Feedback(NamedTuple):
-    """Reward or outcome of a decision.
+    """Reward or outcome of a decision."""
 
-    Attributes
-    ----------
-    t : int
-        Round of the decision.
-    arm : int
-        The arm played; in a stream, its position in the action set.
-    place : int
-        Row of the policy's table to learn from: the arm itself, or in a stream a spare row with the
-        features of the arm (:func:`show_arms`).
-    reward : float or ndarray, shape (p,)
-        Reward, or outcome in a game; nan if it will never come.
-    weight : float or ndarray, shape (p,)
-        Factor of the reward, so that all arms have the same noise.
-    learns : bool
-        Whether the policy learns from this decision.
-    """
-
-    t: int
-    arm: int
+    t: int  # round of the decision
+    arm: int  # the arm played; in a stream, its position in the action set
+    # Row of the policy's table to learn from: the arm itself, or in a stream a spare row with the
+    # features of the arm (:func:`show_arms`).
     place: int
-    reward: Any
-    weight: Any
-    learns: bool
+    reward: Any  # shape (p,): reward, or outcome in a game; nan if it will never come
+    weight: Any  # shape (p,): factor of the reward, so that all arms have the same noise
+    learns: bool  # whether the policy learns from this decision
 
 
 @compiled

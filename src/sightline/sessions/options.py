@@ -209,15 +209,7 @@ class Blocks:
         return [self.rows(context) for context in range(len(self))]
 
     def index(self, context: str | SupportsIndex) -> int:
-        """Find the number of a context, given its name or the number itself.
-
-        Raises
-        ------
-        KeyError
-            If there is no such context.
-        ValueError
-            If this is neither a name nor a whole number.
-        """
+        """Find the number of a context, given its name or the number itself."""
         if isinstance(context, str):
             if context not in self.names:
                 raise KeyError(unknown_name("context", context, self.names))
@@ -417,16 +409,7 @@ class Options:
         return "reward" if self.observations is None else "outcome"
 
     def context_number(self, context: str | SupportsIndex | None) -> int | None:
-        """Find the number of a context, given its name or the number itself; None without contexts.
-
-        Raises
-        ------
-        KeyError
-            If there is no such context.
-        ValueError
-            If there are contexts and none is given, or the other way round, or if this is neither
-            a name nor a whole number.
-        """
+        """Find the number of a context, given its name or the number; None without contexts."""
         if self.contexts is None:
             if context is not None:
                 raise ValueError(
@@ -456,13 +439,7 @@ class Options:
             raise ValueError(f"{what} needs options that last; these are new in every round")
 
     def new_rows(self, actions: object) -> Array | None:
-        """Validate the options that come with a question; None where none do.
-
-        Raises
-        ------
-        ValueError
-            If they are missing or invalid.
-        """
+        """Validate the options that come with a question; None where none do."""
         if not self.stream:
             if actions is not None:
                 raise ValueError(
@@ -526,17 +503,7 @@ class Options:
         features: ArrayLike | None = None,
         levels: Mapping[str, Any] | None = None,
     ) -> Options:
-        """Return options with one more at the end.
-
-        Parameters
-        ----------
-        name : str
-            Name of the new option.
-        features : array_like, shape (d,), optional
-            Its features; in a factorial design they follow from the levels.
-        levels : mapping of factor to level, optional
-            Known levels; needed in a factorial design and only there.
-        """
+        """Return options with one more at the end; a factorial design needs its known levels."""
         self.needs_fixed_options("adding an option")
         if (levels is None) != (self.levels is None):
             raise ValueError(
@@ -608,10 +575,7 @@ class Options:
 def as_options(value: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
     """Make options from features, one row each, from a mapping of names to features, or from names.
 
-    Parameters
-    ----------
-    value : Options, mapping of str to array_like, array_like of shape (k, d), or list of str
-        Options are returned as they are.  Options with names only are independent.
+    Options are returned as they are.  Options with names only are independent.
     """
     if isinstance(value, Options):
         return value

@@ -42,20 +42,11 @@ _NEGLIGIBLE = 1e-9
 
 
 class Units(NamedTuple):
-    """What a session learns of the scale of its rewards.
+    """What a session learns of the scale of its rewards."""
 
-    Attributes
-    ----------
-    learned : bool
-        Whether the policy must not assume a scale of rewards.
-    intercept : float
-        Value of the constant feature; 0 if there is none.
-    offset, scale : bool
-        Whether origin and unit are learned.
-    """
-
-    learned: bool = False
-    intercept: float = 0.0
+    learned: bool = False  # whether the policy must not assume a scale of rewards
+    intercept: float = 0.0  # value of the constant feature; 0 if there is none
+    # Whether origin and unit are learned.
     offset: bool = False
     scale: bool = False
 
@@ -83,24 +74,16 @@ def augmented(features: Array, intercept: float) -> Array:
 
 
 class Scale(NamedTuple):
-    """Transformation from the coordinates and units of a policy to those of features and rewards.
+    """Map from the coordinates and units of a policy to those of features and rewards."""
 
-    Attributes
-    ----------
-    origin, unit : float
-        A reward is origin + unit times what the policy receives.
-    intercept : float
-        Value of the constant feature; 0 if there is none.
-    constant : ndarray, shape (d,)
-        a with X a = 1; zeros if the features have no constant in their span.
-    basis : ndarray, shape (d or d + 1, r)
-        Orthonormal basis of the span of the augmented features: nothing bounds a parameter outside.
-    """
-
+    # A reward is origin + unit times what the policy receives.
     origin: float
     unit: float
-    intercept: float
+    intercept: float  # value of the constant feature; 0 if there is none
+    # Shape (d,): a with X a = 1; zeros if the features have no constant in their span.
     constant: Array
+    # Shape (d or d + 1, r): orthonormal basis of the span of the augmented features: nothing bounds
+    # a parameter outside.
     basis: Array
 
     def features(self, rows: Array) -> Array:

@@ -93,27 +93,13 @@ _CHANGES: dict[str, Callable[..., OptionTable]] = {
 
 
 class Change(NamedTuple):
-    """A planned change of the table.
+    """A planned change of the table."""
 
-    Attributes
-    ----------
-    now : float
-        Time in seconds since 1970.
-    kind : str
-        ``"added"``, ``"retired"``, ``"amended"`` or ``"committed"``.
-    body : dict
-        Arguments of the function of this kind.
-    sequence : int
-        Number of its event in the journal.
-    table : OptionTable
-        The table after the change.
-    """
-
-    now: float
-    kind: str
-    body: dict[str, Any]
-    sequence: int
-    table: OptionTable
+    now: float  # time in seconds since 1970
+    kind: str  # ``"added"``, ``"retired"``, ``"amended"`` or ``"committed"``
+    body: dict[str, Any]  # arguments of the function of this kind
+    sequence: int  # number of its event in the journal
+    table: OptionTable  # the table after the change
 
     def event(self) -> Event:
         """Event for the journal."""
@@ -130,55 +116,24 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)  # not frozen: that would cost two microseconds per operation
 class Operation:
-    """A planned operation: close some decisions, then make others.
+    """A planned operation: close some decisions, then make others."""
 
-    Attributes
-    ----------
-    now : float
-        Time in seconds since 1970.
-    closings : list of Closing
-        Decisions to close, in this order.
-    ids : list of str
-        Ids of the decisions to make.
-    answers : Answers
-        Space for the new decisions; the next operation may reuse it.
-    available : tuple of int or None
-        Arms that may be chosen; None for all that are not retired.
-    context : int or None
-        Number of the context; None without contexts.
-    actions : ndarray, shape (n, d), or None
-        Arms that came with the question of a stream.
-    counts : ClosingCounts
-        Counts of closed decisions after the operation.
-    late : str
-        Id of a decision whose reward came too late, if the operation only counts that.
-    first : int
-        Serial number of the first kernel.
-    sequence : int
-        Number of the first event in the journal.
-    before : tuple or None
-        Copy of counters, policy state and generator.  It is kept for policies in plain Python,
-        which a signal can interrupt halfway, and for rewards large enough to overflow.
-    received : dict of str to Received
-        Rewards to hold until the windows of their decisions close.
-    sums : PlannedSums or None
-        Exact sums of rewards after the operation.
-    """
-
-    now: float
-    closings: list[Closing]
-    ids: list[str]
-    answers: Answers
-    available: tuple[int, ...] | None
-    context: int | None
-    actions: NDArray[np.float64] | None
-    counts: ClosingCounts
-    late: str
-    first: int
-    sequence: int
+    now: float  # time in seconds since 1970
+    closings: list[Closing]  # decisions to close, in this order
+    ids: list[str]  # ids of the decisions to make
+    answers: Answers  # space for the new decisions; the next operation may reuse it
+    available: tuple[int, ...] | None  # arms that may be chosen; None for all that are not retired
+    context: int | None  # number of the context; None without contexts
+    actions: NDArray[np.float64] | None  # shape (n, d): arms of the question of a stream
+    counts: ClosingCounts  # counts of closed decisions after the operation
+    late: str  # id of a decision whose reward came too late, if the operation only counts that
+    first: int  # serial number of the first kernel
+    sequence: int  # number of the first event in the journal
+    # Copy of counters, policy state and generator.  It is kept for policies in plain Python, which
+    # a signal can interrupt halfway, and for rewards large enough to overflow.
     before: tuple[Any, ...] | None
-    received: dict[str, Received]
-    sums: PlannedSums | None = None
+    received: dict[str, Received]  # rewards to hold until the windows of their decisions close
+    sums: PlannedSums | None = None  # exact sums of rewards after the operation
     _made: list[Pending] | None = None
 
     @property
@@ -315,13 +270,9 @@ def _prior_signal(state: Any) -> float:
 class LiveState:
     """Everything of a session that changes, and the configuration it began with.
 
-    Attributes
-    ----------
-    states_probabilities : bool
-        Whether every decision finds the probabilities of all options, not only that of its own.
-        This costs about as much as a second decision.
-    supports : tuple of Support or None
-        Those probabilities, for the latest decisions.
+    With ``states_probabilities`` every decision finds the probabilities of all options, not only
+    that of its own, and ``supports`` has those of the latest decisions.  This costs about as much
+    as a second decision.
     """
 
     def __init__(

@@ -55,46 +55,23 @@ Array = NDArray[np.float64]
 
 
 class OptionTable(NamedTuple):
-    """Options of a session, and everything that has one entry per option.
+    """Options of a session, and everything that has one entry per option."""
 
-    Attributes
-    ----------
-    options : Options
-        All options, including retired ones.
-    retired : frozenset of int
-        Rows of retired options.
-    noise_std : float or ndarray
-        Noise level of all options, or of each.
-    weights : ndarray, shape (k, p)
-        Factors of the outcomes for the policy, so that all have the same noise.
-    model : Model
-        What the policy is told of the options.
-    state : NamedTuple
-        State of the policy.
-    counters : Counters
-        Clock, commitment and counts.
-    likelihood : Likelihood or None
-        Likelihood of the rewards; None for normal ones of a known level.
-    committed : tuple of int
-        An arm, or one for every context, to play without asking the policy; empty if the policy
-        is asked.
-    units : Units
-        How rewards and features are scaled for the policy.
-    sums : RewardSums or None
-        Exact sums of all rewards; None for a stream.
-    """
-
-    options: Options
-    retired: frozenset[int]
-    noise_std: Any
+    options: Options  # all options, including retired ones
+    retired: frozenset[int]  # rows of retired options
+    noise_std: Any  # noise level of all options, or of each
+    # Shape (k, p): factors of the outcomes for the policy, so that all have the same noise.
     weights: Array
-    model: Model
-    state: Any
-    counters: Counters
+    model: Model  # what the policy is told of the options
+    state: Any  # state of the policy
+    counters: Counters  # clock, commitment and counts
+    # Likelihood of the rewards; None for normal ones of a known level.
     likelihood: Likelihood | None = None
+    # An arm, or one for every context, to play without asking the policy; empty if the policy is
+    # asked.
     committed: tuple[int, ...] = ()
-    units: Units = GIVEN
-    sums: RewardSums | None = None
+    units: Units = GIVEN  # how rewards and features are scaled for the policy
+    sums: RewardSums | None = None  # exact sums of all rewards; None for a stream
 
 
 def first_table(
@@ -265,27 +242,9 @@ def amend(
     was: Told,
     now: Told,
 ) -> OptionTable:
-    """Table with another reward of one decision.
+    """Table with the reward ``now`` of a decision in place of ``was``.
 
-    Parameters
-    ----------
-    table : OptionTable
-        Table before, which stays as it is.
-    policy : Policy
-        The policy that has learned from the reward.
-    decision : str
-        Id of the decision.
-    arm : int
-        Arm of the decision.
-    exploring : bool
-        Whether the policy has learned from it.
-    was, now : float or tuple of float
-        The wrong and the right reward.
-
-    Raises
-    ------
-    ValueError
-        If the policy keeps too little to correct it.
+    A policy that keeps too little to correct it is refused.
     """
     table.options.needs_lasting_options("amending a reward")
     assert table.sums is not None

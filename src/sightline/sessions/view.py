@@ -63,66 +63,38 @@ class JournalContents(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SessionView:
-    """A session at one moment.
+    """A session at one moment."""
 
-    Attributes
-    ----------
-    options : Options
-        All options, including retired ones.
-    offered : ndarray of bool, shape (k,)
-        Which options are not retired.
-    policy : Policy
-        Policy of the session.
-    rule : ConfidenceRule
-        Rule of intervals and tests: that of the policy, without assumptions about the scale of
-        rewards where that is learned.
-    model : Model
-        Model of the options for the policy.
-    noise_std : float or ndarray, shape (k,) or (k, p)
-        Sub-Gaussian parameter of the rewards or, in a game, of the outcomes.
-    clock : Clock
-        Round of the next decision.
-    asked, told, totals : ndarray, shape (k,)
-        For each option, numbers of decisions and of rewards, and the sum of rewards; in a game, of
-        outcomes, where totals have shape (k p,).
-    sums : ndarray, shape (k p,)
-        Sums of rewards less the origin, from exact sums; ``totals`` lose small differences between
-        large rewards.
-    estimates : Estimates or None
-        Estimates of the policy, if it keeps any.
-    report : Evidence
-        Evidence of the policy; its threshold is nan if the policy has no test.  With contexts, that
-        of the context with the least evidence.
-    squares : float
-        Sum of squared deviations of rewards from the mean of their option, in units of the noise;
-        in a stream, sum of squares of what the policy has received.
-    weights : ndarray, shape (k, p)
-        Largest noise level over that of each option.
-    scale : Scale
-        Coordinates and units of what the policy has learned.
-    learned : Ellipsoid or None
-        In a stream, what the policy has learned; no other data are kept.
-    likelihood : Likelihood or None
-        Likelihood of the rewards; None for normal ones of a known level.
-    """
-
-    options: Options
-    offered: NDArray[np.bool_]
-    policy: Policy
+    options: Options  # all options, including retired ones
+    offered: NDArray[np.bool_]  # shape (k,): which options are not retired
+    policy: Policy  # policy of the session
+    # Rule of intervals and tests: that of the policy, without assumptions about the scale of
+    # rewards where that is learned.
     rule: ConfidenceRule
-    model: Model
+    model: Model  # model of the options for the policy
+    # Shape (k,) or (k, p): sub-Gaussian parameter of the rewards or, in a game, of the outcomes.
     noise_std: float | Array
-    clock: Clock
+    clock: Clock  # round of the next decision
+    # Shape (k,): for each option, numbers of decisions and of rewards, and the sum of rewards; in a
+    # game, of outcomes, where totals have shape (k p,).
     asked: NDArray[Any]
     told: Ints
     totals: Array
+    # Shape (k p,): sums of rewards less the origin, from exact sums; ``totals`` lose small
+    # differences between large rewards.
     sums: Array
+    # Sum of squared deviations of rewards from the mean of their option, in units of the noise; in
+    # a stream, sum of squares of what the policy has received.
     squares: float
-    weights: Array
-    scale: Scale
-    estimates: Estimates | None
+    weights: Array  # shape (k, p): largest noise level over that of each option
+    scale: Scale  # coordinates and units of what the policy has learned
+    estimates: Estimates | None  # estimates of the policy, if it keeps any
+    # Evidence of the policy; its threshold is nan if the policy has no test.  With contexts, that
+    # of the context with the least evidence.
     report: Evidence
+    # In a stream, what the policy has learned; no other data are kept.
     learned: Ellipsoid | None = None
+    # Likelihood of the rewards; None for normal ones of a known level.
     likelihood: Likelihood | None = None
 
     @property
@@ -239,15 +211,9 @@ class SessionView:
     def tested_at(self, delta: float) -> list[Evidence]:
         """Compare the evidence of all rewards with the threshold of a fixed level.
 
-        For the options on offer, or for every context in their order.  With probability at least
-        1 - delta, evidence never passes the threshold for an option that is not best; for clicks
-        and counts that is asymptotic.  While data contradict an assumption, the threshold is
-        infinite.
-
-        Raises
-        ------
-        ValueError
-            If options are new in every round.
+        For the options on offer, or for every context in their order.  With probability at least 1
+        - delta, evidence never passes the threshold for an option that is not best; for clicks and
+        counts that is asymptotic.  While data contradict an assumption, the threshold is infinite.
         """
         self.options.needs_lasting_options("a test of the best option")
         offered = self.offered
@@ -284,22 +250,8 @@ class SessionView:
 
         From all rewards, including those that the policy did not learn from.  In a duel, the mean
         outcome of every item against the best so far.  For clicks and counts the guarantee is
-        asymptotic, as that of :meth:`effects`.
-
-        Parameters
-        ----------
-        delta : float
-            Probability of any miss at any time, between 0 and 1.
-
-        Returns
-        -------
-        estimates, lower, upper : ndarray, shape (k,), or of as many numbers as there are items
-            Estimates, nan if not identifiable, and the ends of their intervals.
-
-        Raises
-        ------
-        ValueError
-            If options are new in every round.
+        asymptotic, as that of :meth:`effects`.  Returns estimates, nan if not identifiable, and the
+        ends of the intervals.
         """
         options = self.options
         options.needs_lasting_options("an interval for every option")
@@ -314,21 +266,10 @@ class SessionView:
         return values, lower, upper
 
     def differences(self, control: Sequence[int], delta: float) -> tuple[Array, Array, Array]:
-        """Estimate differences to a control, with intervals that hold at all rounds at once.
+        """Estimate differences to a control, with intervals as of :meth:`intervals`.
 
-        For clicks and counts they are differences of log odds, or of logarithms of means.
-
-        Parameters
-        ----------
-        control : sequence of int
-            Row of the control, or number of the item in a duel; one for every context.
-        delta : float
-            Probability of any miss at any time, between 0 and 1.
-
-        Returns
-        -------
-        estimates, lower, upper : ndarray, shape (k,), or of as many numbers as there are items
-            As of :meth:`intervals`.
+        The control is a row, or an item in a duel; one for every context.  For clicks and counts
+        they are differences of log odds, or of logarithms of means.
         """
         self.options.needs_lasting_options("a control")
         vectors, blocks = self._values, self.options.contexts
@@ -471,11 +412,6 @@ def estimated_problem(view: SessionView) -> TableProblem:
     """Make a problem with the parameter estimated from all rewards, and the options on offer.
 
     The probabilities of contexts are proportional to their past number of decisions plus one.
-
-    Raises
-    ------
-    ValueError
-        If options are new in every round.
     """
     return _problem(view, view.offered)
 
