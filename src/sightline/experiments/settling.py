@@ -28,10 +28,10 @@ from sightline.sessions.effects import (
     evidence_of,
     rule_of,
 )
+from sightline.signals import call_uninterrupted
 from sightline.simulation.loop import loop_for, new_recorder, raise_fault, streams
 from sightline.simulation.pending import no_outcomes
 from sightline.simulation.simulate import Stop
-from sightline.undisturbed import undisturbed
 
 
 def settle_all(
@@ -46,14 +46,14 @@ def settle_all(
     policy is told ``model``, and ``watch`` is called after every run.
     """
     stopped: list[bool] = []
-    return undisturbed(
+    return call_uninterrupted(
         lambda: _settle_all(experiment, marks, model, watch, _Stop(stopped)),
         stop=functools.partial(stopped.append, True),
     )
 
 
 class _Stop(NamedTuple):
-    """Set by a C function, as ``undisturbed`` wants it."""
+    """Set by a C function, as ``call_uninterrupted`` requires."""
 
     set_by: list[bool]
 
