@@ -296,7 +296,7 @@ def test_events_of_another_writer_are_noticed(tmp_path: Path) -> None:
     other = sl.Session.open(path)
     other.ask(count=3)
     for count in (1, 5):
-        with pytest.raises(RuntimeError, match="was written to by somebody else"):
+        with pytest.raises(RuntimeError, match="was written to by another process"):
             session.ask(count=count)
     assert [event.round for event in other.events()] == [1, 2, 3, 4]
 

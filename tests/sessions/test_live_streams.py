@@ -216,7 +216,7 @@ def test_a_saved_session_goes_on_as_if_nothing_had_happened(
 
 
 def test_a_file_need_not_keep_the_arms_that_were_shown(tmp_path: Path) -> None:
-    """The first reward lets all estimates be computed anew, but not for arms that have gone."""
+    """The first reward refreshes all estimates, but not for arms that have gone."""
     session = new_session(sl.LinUCB(regulariser=1e-4))
     decision = session.ask(actions=sets_of(1)[0])
     session.save(tmp_path / "session.npz")
@@ -398,12 +398,12 @@ def test_a_reward_that_is_not_learned_from_is_taken_note_of() -> None:
     assert session.status().next_exploration == 2
     assert session.status().told == 1
     assert session.status().explorations == 0
-    assert session.ask(actions=np.eye(3)).exploring, "nobody knew which arms would come"
+    assert session.ask(actions=np.eye(3)).exploring, "the next arms were unknown"
 
 
 @every_policy
 def test_probabilities_are_those_of_a_mixture(policy: sl.Policy) -> None:
-    """With a floor, where even Thompson sampling finds its law."""
+    """With a floor, where even Thompson sampling finds its probabilities."""
     plain, floored = new_session(policy), new_session(policy, floor=0.1)
     for rows in sets_of(20):
         one = plain.ask(actions=rows)

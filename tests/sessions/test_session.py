@@ -159,7 +159,7 @@ def test_a_commitment_answers_without_computing_and_learns_nothing() -> None:
     table = session._live.table
     session._live._entries[answer, ActionSet] = interpreted(answer)
     for _ in range(rounds):
-        session._live.table = table._replace(state=None)  # whoever asks the policy will notice
+        session._live.table = table._replace(state=None)  # asking the policy fails
         decision = session.ask()
         assert (decision.arm, decision.exploring, decision.probability) == (before.best, False, 1.0)
         session._live.table = table
@@ -453,7 +453,7 @@ def test_bad_input(arguments: dict[str, Any], message: str) -> None:
 
 
 def test_a_round_that_nobody_can_write_down_is_never() -> None:
-    """A reward of any size leads to a status at once; computing 10^(10^117) would take for ever."""
+    """A reward of any size leads to a status at once; computing 10^(10^117) would never end."""
     session = sl.Session({"a": [1.0, 0.0], "b": [0.0, 1.0]}, sl.IDS(), noise_std=0.3)
     for reward in (1e60, 0.0, 1e60, 0.0):
         session.tell(session.ask(), reward)

@@ -1,4 +1,4 @@
-"""When runs settle: as a look at every round finds it, up to the spacing of looks."""
+"""When runs settle: as an inspection of every round finds it, up to the spacing of inspections."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Actor:
     folder : Path
         Where the session is saved.
     alone : bool
-        Whether nobody else tells and gives up.
+        Whether no other actor tells and gives up.
 
     Attributes
     ----------

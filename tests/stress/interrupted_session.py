@@ -95,13 +95,13 @@ class Twin:
         return f"{deed.kind}: after"
 
     def _follow(self, deed: Deed) -> None:
-        twin, ledger = self._twin, self._twin._live.decisions
+        twin, decisions = self._twin, self._twin._live.decisions
         if deed.kind == "ask":
             count, arguments = deed.argument
             several = {} if count == 1 else {"count": count}
             self._watched(lambda: twin.ask(**several, **arguments))
         elif deed.kind == "tell":
-            ids = {one.round: one.id for one in ledger.open.values()}
+            ids = {one.round: one.id for one in decisions.open.values()}
             pairs = [(ids[t], reward) for t, reward in deed.argument.items()]
             self._watched(lambda: twin.tell_many(pairs))
         elif deed.kind == "give up":
@@ -109,7 +109,7 @@ class Twin:
         elif deed.kind == "late":
             self._look()
             (id_,) = [
-                id_ for id_, one in ledger.closed.items() if one.decision.round == deed.argument
+                id_ for id_, one in decisions.closed.items() if one.decision.round == deed.argument
             ]
             try:
                 twin.tell(id_, 0.5)
@@ -128,12 +128,12 @@ class Twin:
 
     def _watched(self, call: Callable[[], object]) -> None:
         """Count what is learned from, by what becomes of open decisions."""
-        ledger = self._twin._live.decisions
-        before = list(ledger.open)
+        decisions = self._twin._live.decisions
+        before = list(decisions.open)
         call()
         for id_ in before:
-            if id_ not in ledger.open:
-                closing = ledger.closed[id_]
+            if id_ not in decisions.open:
+                closing = decisions.closed[id_]
                 self._learned += closing.decision.exploring and not is_missing(closing.reward)
 
 
@@ -203,7 +203,7 @@ class Crowd:
             time.sleep(1e-5)
 
     def rest(self) -> None:
-        """Wait until nobody works."""
+        """Wait until no actor works."""
         self._go.clear()
         for resting in self._resting:
             resting.wait()

@@ -1,4 +1,4 @@
-"""Many runs until they settle, on all cores."""
+"""When runs settle: the first round at which the evidence for an option reaches its threshold."""
 
 from __future__ import annotations
 
@@ -132,25 +132,25 @@ def settle(
     report = _report(state, policy, problem, clock)
     found = math.nan if math.isnan(report.threshold) else math.inf
     rounds, best = (0.0, report.best) if report.evidence >= report.threshold else (found, -1)
-    looks = 1
-    while looks <= horizon:
-        while clock.t <= looks and recorder.next_checkpoint[0] < len(marks):
+    inspected = 1
+    while inspected <= horizon:
+        while clock.t <= inspected and recorder.next_checkpoint[0] < len(marks):
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
-            questions = min(looks + 1 - clock.t, _MOST_QUESTIONS)
+            questions = min(inspected + 1 - clock.t, _MOST_QUESTIONS)
             clock = Clock(*advance(state, world, clock, recorder, pending, *random, questions))
             raise_fault(recorder.fault, policy)
-        if rounds == math.inf or looks in marks:
+        if rounds == math.inf or inspected in marks:
             report = _report(state, policy, problem, clock)
-        if looks in marks:
-            leaders[marks.index(looks)] = report.best
+        if inspected in marks:
+            leaders[marks.index(inspected)] = report.best
         if rounds == math.inf:
             committed = recorder.explorations[0] < clock.t - 1
             settled = committed and policy.settles_by_committing
             if settled or report.evidence >= report.threshold:
-                rounds, best = float(looks), report.best
-        later = [mark for mark in marks if mark > looks]
-        looks = max(looks + 1, min([math.ceil(looks * _STEP), *later[:1]]))
+                rounds, best = float(inspected), report.best
+        later = [mark for mark in marks if mark > inspected]
+        inspected = max(inspected + 1, min([math.ceil(inspected * _STEP), *later[:1]]))
     return Settling(rounds, int(best), recorder.recorded_pulls, leaders)
 
 

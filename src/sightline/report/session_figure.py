@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 # Number of points of evidence over time, and of intervals of traffic.
-_LOOKS = 60
+_POINTS = 60
 
 
 class History(NamedTuple):
@@ -56,17 +56,17 @@ def history_of(first: LiveState, events: list[Event], view: SessionView) -> Hist
     """
     # without a test in the policy no replay is needed, which can take long
     found = _by_replay(first, events) if view.has_test else _by_counts(events, view)
-    looks, whole = [], True
+    points, whole = [], True
     try:
-        for look in found:
-            looks.append(look)  # kept if the replay fails later
+        for point in found:
+            points.append(point)  # kept if the replay fails later
     except ValueError:
         whole = False
     edges, shares = _traffic(events, len(view.options))
     return History(
-        rounds=np.array([rounds for rounds, _ in looks], dtype=np.float64),
-        evidence=np.array([report.evidence for _, report in looks]),
-        threshold=np.array([report.threshold for _, report in looks]),
+        rounds=np.array([rounds for rounds, _ in points], dtype=np.float64),
+        evidence=np.array([report.evidence for _, report in points]),
+        threshold=np.array([report.threshold for _, report in points]),
         whole=whole,
         edges=edges,
         shares=shares,
@@ -117,7 +117,7 @@ def _by_counts(events: list[Event], view: SessionView) -> Iterator[tuple[int, Ev
 def _parts(events: list[Event]) -> Iterator[list[Event]]:
     """Cut the events into parts, but not between decisions that were made at once."""
     begin = 0
-    for mark in np.linspace(0, len(events), _LOOKS + 1).astype(np.int64)[1:].tolist():
+    for mark in np.linspace(0, len(events), _POINTS + 1).astype(np.int64)[1:].tolist():
         end = max(mark, begin)
         while end < len(events) and events[end].kind == "asked" and events[end].questions is None:
             end += 1
@@ -129,7 +129,7 @@ def _parts(events: list[Event]) -> Iterator[list[Event]]:
 def _traffic(events: list[Event], k: int) -> tuple[Array, Array]:
     """Intervals of equally many decisions, and the share of every option in them."""
     arms = np.array([event.arm for event in events if event.kind == "asked"], dtype=np.int64)
-    edges = np.linspace(0, len(arms), min(_LOOKS, len(arms)) + 1).astype(np.int64)
+    edges = np.linspace(0, len(arms), min(_POINTS, len(arms)) + 1).astype(np.int64)
     counts = [np.bincount(arms[low:high], minlength=k) for low, high in pairwise(edges)]
     shares = np.array(counts, dtype=np.float64).reshape(-1, k) / np.diff(edges)[:, None]
     return edges.astype(np.float64), shares

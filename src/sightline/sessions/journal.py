@@ -304,8 +304,8 @@ class Journal:
             self._connection.rollback()
         if list(islice(self.events(events[0].sequence - 1), len(events))) != events:
             raise RuntimeError(
-                f"{self.path} was written to by somebody else: open it again, and let one process "
-                f"write (is {self.path.name}-lock still there?)"
+                f"{self.path} was written to by another process: open it again, and let one "
+                f"process write (is {self.path.name}-lock still there?)"
             )
 
     def events(self, after: int = 0) -> Iterator[Event]:
@@ -347,7 +347,9 @@ class Journal:
     def require_open(self) -> None:
         """Refuse a closed journal."""
         if not self.is_open:
-            raise ValueError(f"this session was closed: Session.open({str(self.path)!r}) goes on")
+            raise ValueError(
+                f"this session was closed: Session.open({str(self.path)!r}) continues it"
+            )
 
     def close(self) -> None:
         """Close the file, so that others can write."""
@@ -522,7 +524,7 @@ class FileLock:
             raise
 
     def _mode(self) -> int:
-        """Permissions of the lock file: whoever may write the file may also lock it."""
+        """Permissions of the lock file: those of the file to be written."""
         try:
             found = os.stat(self._target)
         except OSError:

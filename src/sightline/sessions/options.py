@@ -157,23 +157,11 @@ _FIELDS = ("names", "starts", "probabilities")
 class Blocks:
     """Names of contexts, and the consecutive rows of each.
 
-    Parameters
-    ----------
-    names : iterable of str
-        One per context, no two of them equal; None: ``"0"``, ``"1"`` and so on.
-    starts : iterable of int
-        First row of every context, then the number of rows.
-    probabilities : array_like, shape (C,), optional
-        Probabilities of the contexts, if known.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the contexts.
-    starts : tuple of int
-        First row of every context, then the number of rows.
-    probabilities : tuple of float, or None
-        As given: normalising them again after a file was read could change bits.
+    Parameters ---------- names : iterable of str     One per context, no two of them equal; None:
+    ``"0"``, ``"1"`` and so on. starts : iterable of int     First row of every context, then the
+    number of rows. probabilities : array_like, shape (C,), optional     Probabilities of the
+    contexts, if known.  They are kept as given: normalising them again after     a file was read
+    could change bits.
     """
 
     names: tuple[str, ...]
@@ -262,49 +250,22 @@ class Options:
     contexts, ``sl.stream`` those that are new in every round, ``sl.duel`` and ``sl.game`` those of
     games.  A session also takes an array, a mapping from names to features or a list of names.
 
-    Parameters
-    ----------
-    features : array_like, shape (k, d)
-        One option per row.
-    names : iterable of str, optional
-        One per option, all different within a context; ``"0"``, ``"1"`` and so on by default.
-    levels : iterable of mappings, optional
-        Levels of each option: one of every factor.
-    columns : iterable of str, optional
-        One label per column of the features; ``"x0"``, ``"x1"`` and so on by default.
-    contrasts : iterable of Contrast, optional
-        Effects of interest; by default every coordinate of the parameter, which is what one unit
-        more of a column adds to the mean reward.
-    contexts : Blocks, optional
-        Rows that are on offer together; :func:`contexts` makes them.
-    stream : bool
-        Whether options are new in every round; see :func:`stream`.
-    observations : array_like, shape (k, d) or (k, p, d), optional
-        Observation rows of a game; see :func:`game`.
-    items : iterable of str, optional
-        Names of the items of a duel, whose options are pairs; see :func:`duel`.
+    All parameters are attributes: arrays are read-only, labels are tuples.
 
-    Attributes
-    ----------
-    features : ndarray, shape (k, d)
-        Read-only.
-    names, columns : tuple of str
-        Labels of rows and columns.
-    levels : tuple of dict, or None
-        Level of every factor, by option; None if the design is not factorial.
-    contrasts : tuple of Contrast
-        Effects of interest.
-    contexts : Blocks, or None
-        Names and rows of the contexts: ``contexts.names``, ``contexts.rows(number)``; None without
-        contexts.
-    stream : bool
-        Whether options come with every question.  Features are then zeros, one row for each option
-        that can be on offer at once, and names are positions among them.
-    observations : ndarray, shape (k, p, d), or None
-        Read-only; None if options show their reward.
-    items : tuple of str, or None
-        Items of a duel; its options are each item with itself, then all pairs of two.  Otherwise
-        None.
+    Parameters ---------- features : array_like, shape (k, d)     One option per row.  In a stream,
+    zeros: one row for each option that can be on offer at once. names : iterable of str, optional
+    One per option, all different within a context; ``"0"``, ``"1"`` and so on by default. levels :
+    iterable of mappings, optional     Levels of each option, one of every factor; None if the
+    design is not factorial. columns : iterable of str, optional     One label per column of the
+    features; ``"x0"``, ``"x1"`` and so on by default. contrasts : iterable of Contrast, optional
+    Effects of interest; by default every coordinate of the parameter, which is what one unit more
+    of a column adds to the mean reward. contexts : Blocks, optional     Names and rows of the
+    contexts: ``contexts.names``, ``contexts.rows(number)``; None without     contexts.
+    :func:`contexts` makes them. stream : bool     Whether options come with every question; see
+    :func:`stream`. observations : array_like, shape (k, d) or (k, p, d), optional     Observation
+    rows of a game, see :func:`game`; as an attribute, of shape (k, p, d).  None if     options show
+    their reward. items : iterable of str, optional     Names of the items of a duel, see
+    :func:`duel`: its options are each item with itself, then all     pairs of two.
     """
 
     features: Array
@@ -329,7 +290,8 @@ class Options:
         observations: ArrayLike | None = None,
         items: Iterable[str] | None = None,
     ) -> None:
-        table = _valid_features(features)
+        table = action_set(features, "features")
+        table.setflags(write=False)
         k, d = table.shape
         labels = valid_labels("columns", columns, d, "x")
         effects = coordinates(labels) if contrasts is None else valid_contrasts(contrasts, d)
@@ -666,9 +628,3 @@ def _valid_items(items: Iterable[str], table: Array, observations: Array | None)
         if same and np.array_equal((first - second)[:, None], observations):
             return labels
     raise ValueError(f"options with items must be the pairs of these, got {shown(labels)}")
-
-
-def _valid_features(features: ArrayLike) -> Array:
-    table = action_set(features, "features")
-    table.setflags(write=False)
-    return table

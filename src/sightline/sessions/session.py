@@ -343,7 +343,7 @@ class Session:
         if policy is not None and not is_described(policy, saved, game=game):
             raise ValueError(f"it was saved with {saved}, not with {describe(policy)}")
         if policy is None and saved["type"] not in POLICIES:
-            raise ValueError(f"pass policy={saved['type']}(...), which is not of this library")
+            raise ValueError(f"pass policy={saved['type']}(...), which is not part of this library")
         tables = {"features": arrays["actions"], "observations": arrays.get("observations")}
         options = Options.build(header["options"] | tables)
         likelihood = build_likelihood(header["rewards"])

@@ -43,8 +43,8 @@ def unpack(snapshot: Snapshot, state: State) -> None:
     kind, known = snapshot.header["state"], version_of(type(state))
     if kind["class"] != type(state).__name__:
         raise ValueError(
-            f"it holds a {kind['class']}, but its policy has another state; if it is one of your "
-            "own that has the name of another, pass policy=..."
+            f"it holds a {kind['class']}, which is not the state of its policy; if the policy is "
+            "your own and shares its name with another, pass policy=..."
         )
     _require_version(f"its {kind['class']} has version", kind["version"], known)
     fill(state, snapshot.arrays)

@@ -99,7 +99,7 @@ class SessionView:
 
     @property
     def has_test(self) -> bool:
-        """Whether the policy has a test of its own."""
+        """Whether the policy tests which option is best."""
         return not math.isnan(self.report.threshold)
 
     @functools.cached_property
