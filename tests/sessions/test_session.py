@@ -426,7 +426,7 @@ def test_loading_with_another_policy(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"pass policy=Unknown"):
         sl.Session.load(path)
     new_session(EpsilonGreedy(0.3)).save(path)  # of tests.own_policies; the library has one, too
-    with pytest.raises(ValueError, match=r"has another state; .* pass policy="):
+    with pytest.raises(ValueError, match=r"not the state of its policy; .* pass policy="):
         sl.Session.load(path)
     assert sl.Session.load(path, EpsilonGreedy(0.3)).status().round == 1
 
