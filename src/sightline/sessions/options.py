@@ -82,11 +82,11 @@ def valid_labels(
             raise ValueError(f"{what} must be printable text, got {label!r}")
     if len(listed) != count:
         raise ValueError(f"{what} must be {count} texts, got {len(listed)}")
-    _refuse_twins(what, listed)
+    _refuse_duplicates(what, listed)
     return listed
 
 
-def _refuse_twins(what: str, values: tuple[Any, ...]) -> None:
+def _refuse_duplicates(what: str, values: tuple[Any, ...]) -> None:
     seen = set()
     for value in values:
         if value in seen:
@@ -146,7 +146,7 @@ def valid_contrasts(contrasts: Iterable[Contrast], d: int) -> tuple[Contrast, ..
         vector.setflags(write=False)
         where = None if contrast.where is None else valid_level_mapping(contrast.where)
         valid.append(Contrast(contrast.term, contrast.level, vector, where))
-    _refuse_twins("contrasts", tuple(contrast[:2] for contrast in valid))
+    _refuse_duplicates("contrasts", tuple(contrast[:2] for contrast in valid))
     return tuple(valid)
 
 
