@@ -1,4 +1,4 @@
-"""Live use with arms that are new in every round: they come with the question."""
+"""Sessions of streams: arms that are new in every round come with the question."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Played(NamedTuple):
 
 
 def by_hand(policy: sl.Policy, sets: list[Array], errors: Array, delay: int) -> list[Played]:
-    """Show, choose and update, with rewards that come so many rounds later."""
+    """Show, choose and update, with delayed rewards."""
     state = policy.start(stream_model(MOST, D, NOISE))
     rng, _ = streams(4)
     place, ask, learn = (callable_for(part, state) for part in (show, choose, update))
@@ -192,7 +192,7 @@ def play(session: sl.Session, rounds: int, seed: int) -> list[sl.Decision]:
 
 
 def nameless(session: sl.Session) -> dict[str, Any]:
-    """All that a session knows but for ids and times, which no two have in common."""
+    """The state of a session without ids and times, which no two have in common."""
     named = ("id", "made", "when")
     return {k: v for k, v in everything(session).items() if k.rpartition(".")[2] not in named}
 
@@ -391,7 +391,7 @@ def test_a_set_belongs_to_the_session_once_it_was_given() -> None:
 
 def test_a_reward_that_is_not_learned_from_is_taken_note_of() -> None:
     session = new_session(sl.IDS(contexts="conditional"))
-    decision = session.ask(actions=[[1.0, 0.0, 0.0]])  # with one arm all is settled
+    decision = session.ask(actions=[[1.0, 0.0, 0.0]])  # one arm is always settled
     assert not decision.exploring
     assert decision.probability == 1.0
     session.tell(decision, 1.0)

@@ -1,4 +1,4 @@
-"""Live use: ask, tell, status, save, load."""
+"""Sessions: ask, tell, status, save, load."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_giving_up_closes_old_decisions() -> None:
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    """Everything in a file apart from ids and times, which are never the same."""
+    """Everything in a file except ids and times, which always differ."""
     other = ("id", "made", "when")
     with np.load(path) as archive:
         names = [name for name in archive.files if name.rpartition(".")[2] not in other]
@@ -432,7 +432,7 @@ def test_loading_with_another_policy(tmp_path: Path) -> None:
 
 
 class Unknown(EpsilonGreedy):
-    """Nobody else has this name."""
+    """No policy of the library has this name."""
 
 
 @pytest.mark.parametrize(
