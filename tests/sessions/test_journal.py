@@ -56,6 +56,18 @@ def crash(session: sl.Session) -> None:
     journal.close()
 
 
+def refuses(path: Path, changes: dict[str, str]) -> None:
+    """Change copies of a journal by SQL statements, and expect a message for each."""
+    for statement, message in changes.items():
+        copy = path.with_name("copy.db")
+        shutil.copy(path, copy)
+        with sqlite3.connect(copy) as connection:
+            connection.execute(statement)
+        connection.close()
+        with pytest.raises(ValueError, match=message):
+            sl.Session.open(copy)
+
+
 def play(session: sl.Session, rounds: int, seed: int) -> None:
     """Ask and tell, with rewards that come late, out of order, or never."""
     rng = np.random.default_rng(seed)
@@ -201,21 +213,15 @@ def test_a_changed_journal_is_noticed(tmp_path: Path) -> None:
     session = begun(path)
     play(session, 20, seed=1)
     crash(session)
-    for statement, message in {
+    changes = {
         "UPDATE events SET arm = (arm + 1) % 6 WHERE sequence = 1": "event 1 recorded arm",
         "DELETE FROM events WHERE kind = 'asked' AND sequence > 3": "cannot be continued",
         "UPDATE events SET kind = 'x' WHERE kind = 'told'": "closes a decision that is not open",
         "UPDATE snapshots SET content = x'00'": "not an archive",
         "UPDATE events SET reward = 'high'": "cannot be continued",
         "PRAGMA user_version = 9": "has version 9, later than 1: upgrade sightline",
-    }.items():
-        copy = tmp_path / "copy.db"
-        shutil.copy(path, copy)
-        with sqlite3.connect(copy) as connection:
-            connection.execute(statement)
-        connection.close()
-        with pytest.raises(ValueError, match=message):
-            sl.Session.open(copy)
+    }
+    refuses(path, changes)
 
 
 def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:

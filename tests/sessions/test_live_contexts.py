@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,7 @@ from sightline.sessions.options import Options
 from sightline.simulation.loop import context_stream, streams
 from tests.marks import thorough, without_compilation
 from tests.naive_contexts import contexts_drawn
-from tests.sessions.test_journal import crash, everything
+from tests.sessions.test_journal import crash, everything, refuses
 
 LAW = [0.2, 0.5, 0.3]
 SEGMENTS: dict[str, Any] = {
@@ -241,18 +239,12 @@ def test_the_journal_says_in_which_context(tmp_path: Path) -> None:
         session.tell(session.pending()[0], 0.5)
         assert session.events()[-1].context is None
         crash(session)
-    for statement, message in {
+    changes = {
         "UPDATE events SET context = 0 WHERE sequence = 1": "event 1 recorded arm",
         "UPDATE events SET context = NULL": "context must be given",
         "UPDATE events SET context = 3": "contexts have the numbers 0 to 2, got 3",
-    }.items():
-        copy = tmp_path / "copy.db"
-        shutil.copy(path, copy)
-        with sqlite3.connect(copy) as connection:
-            connection.execute(statement)
-        connection.close()
-        with pytest.raises(ValueError, match=message):
-            sl.Session.open(copy)
+    }
+    refuses(path, changes)
     with pytest.raises(ValueError, match="was begun with another options"):
         sl.Session.open(path, sl.contexts(SEGMENTS), sl.LinUCB(), 0.1, seed=4, units="given")
     sl.Session.open(path, OPTIONS, sl.LinUCB(), 0.1, seed=4, units="given").close()
