@@ -552,8 +552,8 @@ def unknown(id_: str) -> UnknownDecisionError:
     )
 
 
-def refusal(id_: str, closing: Closing | None, reward: Told) -> DecisionError | None:
-    """Error for a reward of a decision that is not open; None if the same was told before."""
+def refusal(id_: str, closing: Closing | None, reward: Told) -> DecisionError:
+    """Error for a reward of a decision that is not open."""
     if closing is None:
         return unknown(id_)
     when = date_of(closing.when)
@@ -561,8 +561,6 @@ def refusal(id_: str, closing: Closing | None, reward: Told) -> DecisionError | 
         return ExpiredDecisionError(f"the window of decision {id_} ended: {when}")
     if closing.ending == "given up":
         return ClosedDecisionError(f"decision {id_} was given up at {when}")
-    if closing.reward == reward:
-        return None
     return ClosedDecisionError(
         f"decision {id_} was told before: {closing.reward!r} at {when}, now {reward!r}"
     )

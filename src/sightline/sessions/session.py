@@ -598,11 +598,12 @@ class Session:
             if decision is not None and id_ not in told and id_ not in decisions.received:
                 told[id_] = Closing(decision, "told", value, now)
                 continue
-            error = refusal(id_, told.get(id_) or self._closing(id_), value)
-            if isinstance(error, ExpiredDecisionError):
+            closing = told.get(id_) or self._closing(id_)
+            if closing is not None and closing.ending == "told" and closing.reward == value:
+                continue
+            refused[id_] = refusal(id_, closing, value)
+            if isinstance(refused[id_], ExpiredDecisionError):
                 self._live.perform(now, [], late=id_)
-            if error is not None:
-                refused[id_] = error
         if told and decisions.window.holds:
             self._receive(now, {id_: one.reward for id_, one in told.items()})
         elif told:
@@ -709,9 +710,7 @@ class Session:
             self._tell_one(id_, reward)
             return
         if closing is None or closing.ending != "told":
-            error = refusal(id_, closing, value)
-            assert error is not None
-            raise error
+            raise refusal(id_, closing, value)
         if closing.reward == value:
             return
         made = closing.decision
@@ -784,9 +783,7 @@ class Session:
                 f"decision {id_} was told before: {closing.reward!r} at {date_of(closing.when)}"
             )
         if closing is None or closing.ending == "expired":
-            error = refusal(id_, closing, math.nan)
-            assert error is not None
-            raise error
+            raise refusal(id_, closing, math.nan)
 
     @exclusive
     def retire(self, option: str | int) -> None:
