@@ -1,4 +1,4 @@
-"""Probabilities of all options: those of the draw, whether anybody wants to know them or not."""
+"""Probabilities of all options: those of the draw, and decisions do not depend on stating them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGES = {"a": {"x": [1.0, 0.0], "y": [0.0, 1.0]}, "b": {"x": [1.0, 0.5], "y": [0
 
 
 def play(session: sl.Session, rounds: int, **question: Any) -> list[Any]:
-    """Decide, tell the reward of one decision in each batch, and keep what was said."""
+    """Decide, tell the reward of one decision in each batch, and collect the supports."""
     rng = np.random.default_rng(3)
     said = []
     for i in range(rounds):
@@ -63,7 +63,7 @@ def test_whoever_asks_for_all_probabilities_gets_the_same_decisions(
 
 
 def test_a_batch_changes_its_law_on_the_way() -> None:
-    """Each decision has the law of its own round, with a floor as without one."""
+    """Each decision has the probabilities of its own round, with and without a floor."""
     for floor in (0.0, 0.05):
         policy = sl.EpsilonGreedy(epsilon=5.0, schedule="1/t")
         session = sl.Session(ROWS, policy, 0.3, seed=2, floor=floor)

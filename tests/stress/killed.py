@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import sightline as sl
-from sightline.sessions import live
-from sightline.sessions.replay import replay
+from sightline.sessions import state
+from sightline.sessions.journal import replay
 from tests.stress.actor import POLICIES, Actor, begin, bits, own, where
 from tests.stress.books import Deed, Record, judge, left_over
 
@@ -60,7 +60,7 @@ class Reporter(Actor):
 
 
 class Victim:
-    """One journal, and all that was acknowledged of it."""
+    """One journal, and everything it has acknowledged."""
 
     def __init__(self, path: Path, name: str, rng: random.Random) -> None:
         self.path, self.policy, self._rng = path, POLICIES[name], rng
@@ -72,7 +72,7 @@ class Victim:
         self._again_known = False
 
     def work(self, pipe: int) -> None:
-        """Use the session until the end comes."""
+        """Use the session until the process is killed."""
         session = begin(self.policy, self.path)
         reporter = Reporter(session, random.Random(self._rng.random()), self.path.parent, pipe)
         if self._again:
@@ -184,7 +184,7 @@ def _killed(victim: Victim, rng: random.Random) -> tuple[list[dict[str, Any]], i
 def survive(count: int, seed: int, folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
     """Kill so many workers."""
     rng = random.Random(seed)
-    live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
+    state.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     for name in names:  # workers find all kernels
         session = begin(POLICIES[name])
         session.tell(session.ask(**where(session)), 0.5)

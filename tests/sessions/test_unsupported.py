@@ -10,9 +10,9 @@ import pytest
 
 import sightline as sl
 from sightline.experiments.compilation import default_policies
+from sightline.experiments.settling import settle
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.streams import sphere_stream
-from sightline.sessions.settling import settle
 from tests.marks import without_compilation
 
 ACTIONS = np.array([[1.0, 0.0], [0.9, 0.5], [0.0, 1.0]])
@@ -29,7 +29,7 @@ class PlainState(NamedTuple):
 
 @dataclass(frozen=True)
 class Plain(sl.Policy):
-    """Declares nothing: regression on what arms pay."""
+    """Regression on reward rows; supports nothing."""
 
     def start(self, model: sl.Model) -> PlainState:
         d = model.rewards.shape[1]
@@ -38,7 +38,7 @@ class Plain(sl.Policy):
 
 @dataclass(frozen=True)
 class Weighted(Plain):
-    """Regression on what arms show."""
+    """Regression on observation rows."""
 
     supports = sl.Supports(noise_per_arm=True, delays=True)
 
