@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 from sightline.jit import NotKeptError, only_kept
 from sightline.report.standing import view_of
-from sightline.service import events
-from sightline.service.errors import ApiError, api_error_of, compiling, unavailable
+from sightline.service import errors, events
 from sightline.service.events import TransactionLog
 from sightline.service.experiment import ExperimentWriter
 from sightline.service.loading import create_session, specification_in, warm_up
@@ -109,7 +108,7 @@ class Runtime:
     async def perform(self, command: Command) -> Answer:
         """Execute a command, and wait until its effect is durable."""
         if (left := self.store.breaker.seconds_left) > 0.0:
-            raise unavailable(left)
+            raise errors.unavailable(left)
         loop = asyncio.get_running_loop()
         for _ in range(_MAX_TRIES):
             name = command.experiment
@@ -121,12 +120,12 @@ class Runtime:
             if not command.must_load:
                 break
             command.make = None  # another request has created it meanwhile
-        if isinstance(command.answer, ApiError):
+        if isinstance(command.answer, errors.ApiError):
             if command.answer.kind == "compiling":
                 self._compile(command.experiment or "")
             raise command.answer
         if command.answer is None:
-            raise unavailable()
+            raise errors.unavailable()
         return command.answer
 
     async def _load(self, experiment: str) -> None:
@@ -137,14 +136,14 @@ class Runtime:
             )
         except NotKeptError:
             self._compile(experiment)
-            raise compiling(experiment) from None
+            raise errors.compiling(experiment) from None
 
     async def create(self, experiment: str, wanted: Specification) -> Answer:
         """Create an experiment; if it exists, compare its specification."""
 
         def compare(one: ExperimentWriter) -> dict[str, Any]:
             if one.wanted.model_dump() != wanted.model_dump():
-                raise ApiError(
+                raise errors.ApiError(
                     409,
                     "other-experiment",
                     f"experiment {experiment} exists with another specification",
@@ -152,7 +151,7 @@ class Runtime:
             return one.describe()
 
         if self._creations >= _MAX_CREATIONS:
-            raise ApiError(
+            raise errors.ApiError(
                 503,
                 "busy",
                 f"{_MAX_CREATIONS} experiments are being created: send the request again",
@@ -261,7 +260,7 @@ class Runtime:
             )
         except NotKeptError:
             self._compile(experiment)
-            raise compiling(experiment) from None
+            raise errors.compiling(experiment) from None
 
     async def export(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         """Iterate over the pieces of an export; several exports alternate."""
@@ -274,7 +273,7 @@ class Runtime:
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
         except Exception as error:
-            refused = api_error_of(error)
+            refused = errors.api_error_of(error)
             if refused is None:
                 raise
             raise refused from None
