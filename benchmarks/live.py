@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from benchmarks.bench import in_units, machine
-from sightline.sessions import live
+from sightline.sessions import state
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
 POLICIES: dict[str, sl.Policy] = {
@@ -108,7 +108,7 @@ def _leave(session: sl.Session) -> None:
 def journals(folder: Path) -> None:
     """Print how large a journal is, and how long it takes to open it."""
     path = folder / "journal.db"
-    every, live.SNAPSHOT_EVERY = live.SNAPSHOT_EVERY, 10**9
+    every, state.SNAPSHOT_EVERY = state.SNAPSHOT_EVERY, 10**9
     session = sl.Session.open(path, PROBLEM.actions, sl.IDS(), 0.3)
     began = time.perf_counter()
     for _ in range(EVENTS // (2 * BATCH)):
@@ -127,7 +127,7 @@ def journals(folder: Path) -> None:
     _leave(session)
     reopened = _seconds(lambda: _leave(sl.Session.open(path)))
     print(f"opening, {every} events after the snapshot (the most): {in_units(reopened)}")
-    live.SNAPSHOT_EVERY = every
+    state.SNAPSHOT_EVERY = every
 
 
 def files(folder: Path) -> None:

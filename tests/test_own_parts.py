@@ -269,7 +269,7 @@ def test_what_is_no_gain_gap_or_beta_is_refused_in_its_first_round(part: str, pr
     with pytest.raises(ValueError, match=f"{part} .*, got nan"):
         session.ask()
     assert session.pending() == []
-    assert session._live.standing.t[0] == 4
+    assert session._live.counters.t[0] == 4
 
 
 def test_a_local_beta_must_be_a_finite_number() -> None:

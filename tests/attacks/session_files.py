@@ -12,7 +12,7 @@ import numpy as np
 
 import sightline as sl
 from sightline.core.persistence import check_consistency, persistent_arrays
-from sightline.sessions.archive import write_snapshot
+from sightline.sessions.snapshot import write_snapshot
 from tests.attacks.attack import Attack
 
 __all__ = ["ATTACKS", "STATES", "played"]
@@ -224,20 +224,20 @@ def _arrays() -> list[Attack]:
 
 #: Entry of the header or array of a file, and what it is changed to.
 CONTENTS: dict[str, tuple[str, Any]] = {
-    "explorations of text": ("standing.explorations", np.array(["many"])),
-    "explorations of a float": ("standing.explorations", np.array([3.5])),
-    "negative explorations": ("standing.explorations", np.array([-3])),
-    "absurd explorations": ("standing.explorations", np.array([2**62])),
-    "more explorations than rounds": ("standing.explorations", np.array([10**6])),
-    "a clock before the first round": ("standing.t", np.array([0])),
-    "a negative clock": ("standing.t", np.array([-5])),
-    "a clock beyond 2^53": ("standing.t", np.array([2**60])),
-    "a commitment to an arm that is none": ("standing.arm", np.array([3])),
-    "decisions of the future": ("standing.asked", np.array([5, 5, 50])),
-    "negative rewards told": ("standing.told", np.array([-1, 3, 2])),
-    "a total of nan": ("standing.totals", np.array([math.nan, 0.0, 0.0])),
-    "an absurd total": ("standing.totals", np.array([1e200, 0.0, 0.0])),
-    "counts of other arms": ("standing.asked", np.array([1, 2])),
+    "explorations of text": ("counters.explorations", np.array(["many"])),
+    "explorations of a float": ("counters.explorations", np.array([3.5])),
+    "negative explorations": ("counters.explorations", np.array([-3])),
+    "absurd explorations": ("counters.explorations", np.array([2**62])),
+    "more explorations than rounds": ("counters.explorations", np.array([10**6])),
+    "a clock before the first round": ("counters.t", np.array([0])),
+    "a negative clock": ("counters.t", np.array([-5])),
+    "a clock beyond 2^53": ("counters.t", np.array([2**60])),
+    "a commitment to an arm that is none": ("counters.arm", np.array([3])),
+    "decisions of the future": ("counters.asked", np.array([5, 5, 50])),
+    "negative rewards told": ("counters.told", np.array([-1, 3, 2])),
+    "a total of nan": ("counters.totals", np.array([math.nan, 0.0, 0.0])),
+    "an absurd total": ("counters.totals", np.array([1e200, 0.0, 0.0])),
+    "counts of other arms": ("counters.asked", np.array([1, 2])),
     "open decisions of an arm that is none": ("open.arm", np.array([99])),
     "open decisions of a negative arm": ("open.arm", np.array([-1])),
     "open decisions of the future": ("open.round", np.array([10**6])),
@@ -251,12 +251,12 @@ CONTENTS: dict[str, tuple[str, Any]] = {
     "noise beyond": ("noise_std", 1e300),
     "a negative seed": ("seed", -3),
     "a floor above one": ("floor", 2.0),
-    "a tally of texts": ("tally", ["a", 0, 0, 0]),
-    "a negative tally": ("tally", [-1, 0, 0, 0]),
+    "counts of texts": ("counts", ["a", 0, 0, 0]),
+    "negative counts": ("counts", [-1, 0, 0, 0]),
     "an option retired that is none": ("retired", [7]),
     "all options retired": ("retired", [0, 1, 2]),
     "names of other options": ("options", {"names": ["a"], "levels": None, "columns": ["x", "y"]}),
-    "a window of texts": ("window", ["soon", None, None]),
+    "a window of texts": ("window", ["soon", None, None, False]),
     "a generator of another kind": ("rng", {"bit_generator": "MT19937"}),
 }
 

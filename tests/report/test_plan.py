@@ -12,8 +12,8 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.least_squares import refresh
 from sightline.core.likelihood import Likelihood
-from sightline.report.supposed import supposed_parameter
-from sightline.sessions.factorial import GRAND_MEAN
+from sightline.report.plan import supposed_parameter
+from sightline.sessions.designs import GRAND_MEAN
 from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy
 

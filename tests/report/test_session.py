@@ -19,10 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import sightline as sl
-from sightline.report import history as module
-from sightline.report.history import History, history_of
-from sightline.report.session_figure import _top
-from sightline.sessions import session as engine
+from sightline.report import session_figure as module
+from sightline.report.session_figure import History, _top, history_of
 from tests.marks import without_compilation
 from tests.naive_effects import interval
 from tests.own_policies import EpsilonGreedy
@@ -90,9 +88,7 @@ def texts(figure: Figure) -> list[str]:
     return [text.get_text() for text in found]
 
 
-def test_the_public_class_is_what_sessions_are(journal: Path, tmp_path: Path) -> None:
-    assert issubclass(sl.Session, engine.Session)
-    assert sl.Session.__doc__ == engine.Session.__doc__
+def test_a_session_that_continues_is_of_the_public_class(journal: Path, tmp_path: Path) -> None:
     with sl.Session.open(journal, PAGES, sl.IDS()) as session:
         session.save(tmp_path / "session.npz")
         assert type(session) is sl.Session
@@ -252,7 +248,7 @@ def test_exports_are_refused_in_one_sentence(played: Played, tmp_path: Path) -> 
         played.session.export(tmp_path / "nowhere" / "x.csv")
     played.session.close()
     for call in (lambda: played.session.export(tmp_path / "x.csv"), played.session.plot):
-        with pytest.raises(ValueError, match=r"session was closed: Session\.open\(.*\) goes on"):
+        with pytest.raises(ValueError, match=r"session was closed: Session\.open\(.*\) continues it"):
             call()
     assert not list(tmp_path.glob("*x.*"))
 
@@ -437,7 +433,7 @@ def test_the_level_of_the_figure_is_checked_before_anything_is_drawn(played: Pla
         played.session.plot(delta=2)
 
 
-LAWS: dict[str, dict[str, Any]] = {
+LIKELIHOODS: dict[str, dict[str, Any]] = {
     "known noise": {"noise_std": 0.5},
     "normal": {"rewards": sl.Gaussian(0.5)},
     "unknown noise": {"rewards": sl.Gaussian(std=None)},
@@ -449,14 +445,14 @@ LAWS: dict[str, dict[str, Any]] = {
 
 @without_compilation
 @pytest.mark.parametrize("kept", [True, False], ids=["journal", "no journal"])
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS()], ids=["Stakes", "IDS"])
 def test_every_kind_of_reward_is_drawn_from_the_first_round_on(
-    policy: sl.Policy, law: str, kept: bool, journal: Path, tmp_path: Path
+    policy: sl.Policy, likelihood: str, kept: bool, journal: Path, tmp_path: Path
 ) -> None:
     """Where little is known the threshold is infinite, which is no limit of an axis."""
     options = sl.factorial({"text": ["short", "long"], "button": ["red", "blue"]})
-    arguments = LAWS[law] | {"seed": 0}
+    arguments = LIKELIHOODS[likelihood] | {"seed": 0}
     rng, path = np.random.default_rng(0), tmp_path / "figure.png"
     with contextlib.ExitStack() as stack:
         if kept:
@@ -478,11 +474,11 @@ def test_every_kind_of_reward_is_drawn_from_the_first_round_on(
             found = session.effects()
             dotted = "dotted: unbounded" in effects.get_xlabel()
             assert dotted == np.isinf(found["upper"]).any()
-            assert ("log odds" in effects.get_xlabel()) == (law == "clicks")
+            assert ("log odds" in effects.get_xlabel()) == (likelihood == "clicks")
             drawn: list[Any] = list(means.collections)
             bars = np.concatenate([bar.get_segments()[0][:, 0] for bar in drawn])
             assert np.isfinite(bars).all()
-            if law.startswith("cl"):
+            if likelihood.startswith("cl"):
                 assert bars.min() >= -1e-12
                 assert bars.max() <= 1 + 1e-12
 

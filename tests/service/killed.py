@@ -29,7 +29,7 @@ from sightline.service.loading import create_session, load_session, warm_up
 from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.sessions import live
+from sightline.sessions import state
 from sightline.sessions.journal import amendment_in
 from tests.service.databases import Server, new_database
 from tests.service.forked import SPECIFICATION, Book, begin_service, clients, end, fork
@@ -174,7 +174,7 @@ def _wait(process: int) -> None:
 def survive(count: int, url: str, servers: int, seed: int) -> dict[str, Any]:
     """Kill services so many times."""
     rng = random.Random(seed)
-    live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
+    state.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     wanted = Specification.model_validate(SPECIFICATION)
     warm_up(
         create_session(wanted, Settings()).snapshot(), wanted
@@ -215,7 +215,7 @@ def survive_database(
 ) -> dict[str, Any]:
     """Kill PostgreSQL so many times, under one service that goes on."""
     rng = random.Random(seed)
-    live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
+    state.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     wanted = Specification.model_validate(SPECIFICATION)
     warm_up(
         create_session(wanted, Settings()).snapshot(), wanted

@@ -15,11 +15,10 @@ import pytest
 
 import sightline as sl
 from sightline.problems.descriptions import describe
-from sightline.report.estimated import estimated_problem, regret_spent
-from sightline.report.standing import view_of
 from sightline.service import bounds
 from sightline.service.bounds import BoundCache
 from sightline.service.worker import bound_values
+from sightline.sessions.view import estimated_problem, regret_spent, view_of
 from tests.marks import without_compilation
 from tests.service.running import running
 
@@ -48,14 +47,14 @@ def known(session: sl.Session) -> dict[str, Any]:
 @without_compilation
 def test_the_bound_is_that_of_the_estimated_problem() -> None:
     session = told(ROWS, noise_std=0.3, units="given")
-    totals, counts = session._live.standing.totals, session._live.standing.told
+    totals, counts = session._live.counters.totals, session._live.counters.told
     rows = np.array(list(ROWS.values()))
     gram = 0.09 * np.eye(2) + (rows * counts[:, None]).T @ rows
     theta = np.linalg.solve(gram, rows.T @ totals)
     expected = sl.lower_bound(sl.LinearBandit(rows, theta, 0.3))
     assert known(session)["value"] == pytest.approx(expected.value, rel=1e-6)
     means = rows @ theta
-    spent = float((means.max() - means) @ session._live.standing.asked)
+    spent = float((means.max() - means) @ session._live.counters.asked)
     assert regret_spent(view_of(session._live)) == pytest.approx(spent)
     session.retire("b")
     smaller = sl.lower_bound(sl.LinearBandit(rows[[0, 2]], theta, 0.3))

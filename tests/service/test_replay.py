@@ -14,7 +14,7 @@ from sightline.service.events import Entry, copy_log
 from sightline.service.experiment import Lifecycle
 from sightline.service.loading import load_session
 from sightline.service.store import Store
-from sightline.sessions import live
+from sightline.sessions import state
 from sightline.sessions.journal import Event
 from tests.service.databases import Server, new_database
 from tests.service.forked import SPECIFICATION
@@ -66,7 +66,7 @@ def states(store: Store) -> list[dict[str, Any]]:
 
 
 def test_live_is_the_log_done_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "SNAPSHOT_EVERY", 25)
+    monkeypatch.setattr(state, "SNAPSHOT_EVERY", 25)
     with running(database) as service:
         limits = {"reward_deadline": "10 rounds", "on_timeout": 0.1, "early_rewards": False}
         service("PUT", PAGE, {**SPECIFICATION, **limits})

@@ -19,7 +19,6 @@ import pytest
 from sqlalchemy import select
 
 from sightline.jit import NotKeptError
-from sightline.report import standing
 from sightline.service import experiment, responses, writer
 from sightline.service.client import Client
 from sightline.service.errors import ApiError
@@ -32,6 +31,7 @@ from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.writer import Command, FairQueue, Writer
+from sightline.sessions import view
 from tests.service.running import Service, running
 from tests.stress.program import ROOT
 
@@ -136,7 +136,7 @@ def test_the_writer_computes_nothing_of_a_new_experiment(
     with Store(f"sqlite:///{tmp_path}/x.db") as store:
         runtime = Runtime(store, Settings())
         make = runtime._build("page", Specification.model_validate(SMALL))
-        monkeypatch.setattr(standing, "basis_of_differences", None)
+        monkeypatch.setattr(view, "basis_of_differences", None)
         monkeypatch.setattr(ServiceSession, "snapshot", None)
         runtime._writer._execute([command := Command(ExperimentWriter.expire, "page", make=make)])
         assert isinstance(command.answer, tuple)

@@ -49,10 +49,10 @@ def twins(make: Any, tell: Any, wrong: Any, count: int = 30) -> tuple[sl.Session
 def require_same(one: sl.Session, other: sl.Session) -> None:
     """Everything that is said of both is the same, but for rounding."""
     close: dict[str, Any] = {"rel": 1e-9, "abs": 1e-9}
-    assert one._live.standing.totals == pytest.approx(other._live.standing.totals, **close)
+    assert one._live.counters.totals == pytest.approx(other._live.counters.totals, **close)
     for field in ("t", "told", "asked", "explorations"):
         assert np.array_equal(
-            getattr(one._live.standing, field), getattr(other._live.standing, field)
+            getattr(one._live.counters, field), getattr(other._live.counters, field)
         )
     found, expected = one.estimates(), other.estimates()
     assert found is not None
@@ -140,7 +140,7 @@ def test_amending_is_idempotent_and_survives(tmp_path: Path) -> None:
         closing = session._closing(made[0].id)
         assert closing is not None
         assert closing.reward == 0.25
-        session._live.ledger.closed.clear()  # as after many more
+        session._live.decisions.closed.clear()  # as after many more
         session.amend(made[0], 1.0)
         amended = bits(session._live)
     with sl.Session.open(path) as session:
@@ -180,7 +180,7 @@ def test_a_reward_that_was_not_learned_from_counts_in_effects_alone() -> None:
     before = session.status().evidence
     session.amend(decision, 0.9)
     assert session.status().evidence == before
-    assert session._live.standing.totals[decision.arm] % 0.5 == pytest.approx(0.4)
+    assert session._live.counters.totals[decision.arm] % 0.5 == pytest.approx(0.4)
 
 
 def test_what_cannot_be_amended() -> None:

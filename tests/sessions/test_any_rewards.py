@@ -18,7 +18,7 @@ import sightline as sl
 from sightline.core.estimate import LeastSquares
 from sightline.core.posterior.gaussian import Posterior
 from sightline.jit import parts_of
-from sightline.sessions.exact_data import ExactData, Sums
+from sightline.sessions.decisions import ExactSums, RewardSums
 from tests.marks import without_compilation
 from tests.stress.actor import bits
 
@@ -124,8 +124,8 @@ def require_right(session: sl.Session, made: list[sl.Decision], log: dict[str, f
         rewards = [log[one.id] for one in made if one.arm == arm]
         total = float(sum(map(Fraction, rewards), Fraction(0)))
         size = max(map(abs, log.values()), default=0.0)
-        assert live.standing.totals[arm] == pytest.approx(total, rel=1e-12, abs=1e-13 * size)
-        assert live.standing.told[arm] == len(rewards)
+        assert live.counters.totals[arm] == pytest.approx(total, rel=1e-12, abs=1e-13 * size)
+        assert live.counters.told[arm] == len(rewards)
     learned = [(one.arm, log[one.id]) for one in made if one.exploring]
     parts = list(parts_of(live.state))
     for estimate in [one for one in parts if isinstance(one, LeastSquares)][:1]:
@@ -138,7 +138,7 @@ def require_right(session: sl.Session, made: list[sl.Decision], log: dict[str, f
 def _outcomes(session: sl.Session, learned: list[tuple[int, float]]) -> list[tuple[int, float]]:
     live = session._live
     return [
-        (arm, (reward - live.origin) / live.unit * live.weight_of(arm)) for arm, reward in learned
+        (arm, (reward - live.origin) / live.unit * live._weight_of(arm)) for arm, reward in learned
     ]
 
 
@@ -192,7 +192,7 @@ def _compare(
 
 def test_sums_are_exact() -> None:
     rewards = [1e18, 0.1, -3e-300, 5e-324, 1e70, -7.25, 0.8]
-    sums = Sums()
+    sums = ExactSums()
     for reward in rewards:
         sums = sums.plus(reward)
     for reward in (1e18, 1e70):
@@ -203,10 +203,10 @@ def test_sums_are_exact() -> None:
     assert sums.sum(0.1) == float(sum(r - Fraction(0.1) for r in rest))
     assert sums.sum_of_squares(0.1) == float(sum((r - Fraction(0.1)) ** 2 for r in rest))
     assert sums.squared_deviations() == float(sum((r - mean) ** 2 for r in rest))
-    data = ExactData(1, offset=True)
-    data._sums = {(2, True): sums, (0, False): Sums()}
+    data = RewardSums(1, offset=True)
+    data._sums = {(2, True): sums, (0, False): ExactSums()}
     data.first = "id", 1e-300
-    again = ExactData(1, offset=True)
+    again = RewardSums(1, offset=True)
     again.fill(data.describe(), places=3)
     assert again.__dict__ == data.__dict__
 
@@ -215,7 +215,7 @@ def test_sums_are_exact() -> None:
 def test_sums_that_no_session_has_are_refused(text: str) -> None:
     described = {"first": None, "other": None, "sums": [[0, True, 1, text, "1p0"]]}
     with pytest.raises(ValueError, match=r"sum|invalid literal"):
-        ExactData(1, offset=True).fill(described, places=1)
+        RewardSums(1, offset=True).fill(described, places=1)
 
 
 @pytest.mark.parametrize("position", [0, 1, 5])
@@ -232,7 +232,7 @@ def test_a_typo_leaves_no_trace_once_it_is_amended(policy: str, position: int) -
         session.amend(made[position], rewards[position])
         found.append(session)
     amended, right = found
-    assert amended._live.standing.totals == pytest.approx(right._live.standing.totals, rel=1e-12)
+    assert amended._live.counters.totals == pytest.approx(right._live.counters.totals, rel=1e-12)
     for name in ("means", "standard_errors"):
         pair = [getattr(session.estimates(), name) for session in found]
         assert pair[0] == pytest.approx(pair[1], rel=1e-9)
@@ -247,7 +247,7 @@ def test_a_reward_that_cannot_be_learned_from_is_refused(
         if name == "state" and not state.estimate.arms.sums.max() < 1e50:
             raise ValueError("state.theta must be finite")
 
-    monkeypatch.setattr("sightline.sessions.live.check_consistency", check)
+    monkeypatch.setattr("sightline.sessions.state.check_consistency", check)
     path = tmp_path / "x.db"
     with sl.Session.open(path, ROWS, sl.LinUCB(), 1.0, seed=1, units="given") as session:
         made = session.ask(4)
@@ -269,7 +269,7 @@ def test_such_a_reward_is_given_up_when_its_window_closes(monkeypatch: pytest.Mo
         if name == "state" and not state.estimate.arms.sums.max() < 1e50:
             raise ValueError("state.theta must be finite")
 
-    monkeypatch.setattr("sightline.sessions.live.check_consistency", check)
+    monkeypatch.setattr("sightline.sessions.state.check_consistency", check)
     time = [0.0]
     session = sl.Session(
         ROWS, sl.LinUCB(), 1.0, units="given", reward_window=10.0, now=lambda: time[0]

@@ -109,8 +109,8 @@ def test_a_new_option_finds_what_was_learned(policy: sl.Policy, noise: Any) -> N
         value = reward(decision.arm, rng)
         session.tell(decision, value)
         if decision.exploring:
-            entry = session._live.ledger.closed[decision.id].decision
-            whole._live.ledger.open[decision.id] = entry  # as if it had chosen the same
+            entry = session._live.decisions.closed[decision.id].decision
+            whole._live.decisions.open[decision.id] = entry  # as if it had chosen the same
             whole.tell(decision.id, value)
     open_ = session.ask()
     level = 0.4 if isinstance(noise, list) else None

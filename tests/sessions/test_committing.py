@@ -31,7 +31,7 @@ def test_it_survives_and_the_policy_learns_nothing_more(tmp_path: Path) -> None:
             session.tell(decision, 0.1)
         assert session.status().explorations == learned
         assert session.status().next_exploration is None
-        assert session._live.standing.told[2] >= 4
+        assert session._live.counters.told[2] >= 4
         assert session.ask(available=[0, 1]).arm != 2
         assert session.ask(available=[0, 2]).arm == 2
         live = bits(session._live)

@@ -12,8 +12,7 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.sessions.effects import effects
-from sightline.sessions.ellipsoid import ellipsoid_in, ellipsoid_of, evidence_of
+from sightline.sessions.effects import effects, ellipsoid_in, ellipsoid_of, evidence_of
 from sightline.sessions.options import Contrast, as_options
 from sightline.simulation.loop import walk
 from tests.marks import without_compilation

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.sessions import live
-from sightline.sessions.journal import Journal
-from sightline.sessions.sqlite_files import FileLock
+from sightline.sessions import state
+from sightline.sessions.journal import FileLock, Journal
 from tests.own_policies import EpsilonGreedy
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
@@ -89,7 +88,7 @@ def reopened(path: Path, policy: sl.Policy) -> sl.Session:
 def test_a_reopened_session_is_the_same_in_all_bits(
     policy: sl.Policy, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "SNAPSHOT_EVERY", every)
+    monkeypatch.setattr(state, "SNAPSHOT_EVERY", every)
     path = tmp_path / "experiment.db"
     session = begun(path, policy, reward_window="30 rounds", on_timeout=0.0)
     for part in range(4):
@@ -134,9 +133,9 @@ def test_events_tell_everything_in_order(tmp_path: Path) -> None:
 def test_a_reward_told_again_after_any_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sightline.sessions import ledger
+    from sightline.sessions import decisions
 
-    monkeypatch.setattr(ledger, "REMEMBERED", 2)
+    monkeypatch.setattr(decisions, "REMEMBERED", 2)
     session = begun(tmp_path / "experiment.db")
     told = [session.ask() for _ in range(10)]
     for decision in told:
@@ -208,7 +207,7 @@ def test_a_changed_journal_is_noticed(tmp_path: Path) -> None:
         "UPDATE events SET kind = 'x' WHERE kind = 'told'": "closes a decision that is not open",
         "UPDATE snapshots SET content = x'00'": "not an archive",
         "UPDATE events SET reward = 'high'": "cannot be continued",
-        "PRAGMA user_version = 9": "has version 9, later than 3: upgrade sightline",
+        "PRAGMA user_version = 9": "has version 9, later than 1: upgrade sightline",
     }.items():
         copy = tmp_path / "copy.db"
         shutil.copy(path, copy)
@@ -297,7 +296,7 @@ def test_events_of_another_writer_are_noticed(tmp_path: Path) -> None:
     other = sl.Session.open(path)
     other.ask(count=3)
     for count in (1, 5):
-        with pytest.raises(RuntimeError, match="was written to by somebody else"):
+        with pytest.raises(RuntimeError, match="was written to by another process"):
             session.ask(count=count)
     assert [event.round for event in other.events()] == [1, 2, 3, 4]
 

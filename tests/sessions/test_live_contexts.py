@@ -18,7 +18,7 @@ from sightline.core.action_set import block
 from sightline.core.clock import Clock, clock_at, is_before
 from sightline.jit import callable_for
 from sightline.policies.base import best_of, choose, update, write_probabilities
-from sightline.sessions import live
+from sightline.sessions import state
 from sightline.sessions.options import Options
 from sightline.simulation.loop import context_stream, streams
 from tests.marks import thorough, without_compilation
@@ -200,7 +200,7 @@ def test_a_batch_of_a_policy_that_does_not_randomise_varies() -> None:
 def test_a_reopened_session_is_the_same_in_all_bits(
     policy: sl.Policy, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "SNAPSHOT_EVERY", every)
+    monkeypatch.setattr(state, "SNAPSHOT_EVERY", every)
     path = tmp_path / "experiment.db"
     options: Any = {"reward_window": "30 rounds", "on_timeout": 0.0}
     arguments: Any = (OPTIONS, policy, 0.1, 4)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import sightline as sl
-from sightline.sessions import live
+from sightline.sessions import state
 from sightline.sessions.options import Options
 from sightline.simulation.loop import streams
 from tests.marks import thorough, without_compilation
@@ -99,7 +99,7 @@ def nameless(session: sl.Session) -> dict[str, Any]:
     """All that a session knows but for ids and times, which no two have in common."""
     named = ("id", "made", "when")
     found = {k: v for k, v in everything(session).items() if k.rpartition(".")[2] not in named}
-    return found | {"data": found["data"]["sums"]}
+    return found | {"sums": found["sums"]["sums"]}
 
 
 def test_the_options_of_a_duel_are_items_and_pairs() -> None:
@@ -149,9 +149,9 @@ def test_a_session_decides_as_a_simulation_does(policy: sl.Policy, options: Opti
 
 
 def _told(session: sl.Session, made: sl.Decision, outcome: Any) -> Any:
-    from sightline.sessions.ledger import Closing
+    from sightline.sessions.decisions import Closing
 
-    return Closing(session._live.ledger.open[made.id], "told", outcome, 0.0)
+    return Closing(session._live.decisions.open[made.id], "told", outcome, 0.0)
 
 
 @every_game
@@ -206,7 +206,7 @@ def test_a_duel_finds_the_best() -> None:
 
 
 @without_compilation
-def test_batches_imagine_what_is_shown_not_what_is_paid() -> None:
+def test_batches_use_expected_outcomes_not_rewards() -> None:
     policy = sl.PrimalDual()
     assert not policy.randomises
     batch, one_by_one = new_session(DUEL, policy), new_session(DUEL, policy)
@@ -247,7 +247,7 @@ def test_a_saved_session_goes_on_as_if_nothing_had_happened(
 def test_a_killed_session_goes_on_from_its_journal(
     options: Options, policy: sl.Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "SNAPSHOT_EVERY", 25)
+    monkeypatch.setattr(state, "SNAPSHOT_EVERY", 25)
     path = tmp_path / "journal.db"
     noise = 1.0 if options is DUEL else 0.3
     whole = new_session(options, policy)
@@ -280,7 +280,7 @@ def test_ways_to_tell_a_winner() -> None:
             made = session.ask()
             assert made.pair == ("A", "B")
             session.tell(made.id, one)
-            assert session._live.standing.totals[made.arm] == value
+            assert session._live.counters.totals[made.arm] == value
             for again in told:
                 session.tell(made, again)
             with pytest.raises(sl.ClosedDecisionError, match="was told before"):
@@ -293,7 +293,7 @@ def test_an_item_alone_has_nobody_to_win_against() -> None:
     assert made.pair == ("A", "A"), "optimism learns nothing here"
     before = session.estimates()
     session.tell(made, "A")
-    assert session._live.standing.totals.tolist() == [0.0] * 10
+    assert session._live.counters.totals.tolist() == [0.0] * 10
     np.testing.assert_array_equal(before.means, session.estimates().means)  # type: ignore[union-attr]
 
 
@@ -401,8 +401,8 @@ def test_outcomes_that_do_not_come_are_learned_as_said() -> None:
     session = new_session(policy=sl.IDS(), reward_window="2 rounds", on_timeout=0.5)
     made = [session.ask() for _ in range(6)]
     assert session.status().expired == 4
-    assert not session._live.standing.totals.any(), "ties"
-    assert session._live.standing.told.sum() == 4
+    assert not session._live.counters.totals.any(), "ties"
+    assert session._live.counters.told.sum() == 4
     with pytest.raises(sl.ExpiredDecisionError):
         session.tell(made[0], 0.5)
     with pytest.raises(ValueError, match="on_timeout must be 'the first' or 'the second'"):
@@ -419,7 +419,7 @@ def test_what_can_be_known(options: Options, policy: sl.Policy, tmp_path: Path) 
         made = play(session, 30, 0)
         assert {one.pair is None for one in made} == {options is not DUEL}
         effects = session.effects()
-        told, totals = session._live.standing.told, session._live.standing.totals
+        told, totals = session._live.counters.told, session._live.counters.totals
         y = np.sqrt(np.repeat(told, options.per_arm))[:, None] * options.seen
         V = noise**2 * np.eye(y.shape[1]) + y.T @ y
         theta = np.linalg.solve(V, options.seen.T @ totals)
@@ -493,20 +493,6 @@ def test_threads_tell_winners_at_once() -> None:
     assert (status.round, status.told, status.pending) == (101, 100, 0)
 
 
-def test_files_from_before_there_were_games() -> None:
-    session = sl.Session.load(DATA / "session-layout-5.npz", now=lambda: 1000.0)
-    status = session.status()
-    assert (status.round, status.told, status.pending) == (13, 9, 3)
-    assert session.options.observations is None
-    assert session.options.pairs is None
-    np.testing.assert_allclose(
-        session.estimates().means,  # type: ignore[union-attr]
-        [0.21875, 0.03125, 0.234375, 0.140625],
-    )
-    made = session.ask(context="mobile")
-    assert (made.arm, made.pair) == (1, None)
-
-
 @thorough
 @pytest.mark.parametrize(
     "told",
@@ -545,7 +531,7 @@ def test_several_numbers_are_compared_when_told_again(tmp_path: Path) -> None:
         session.tell(made.id, np.array([0.1, 0.2]))
         with pytest.raises(sl.ClosedDecisionError, match=r"before: \(0.1, 0.2\) .*\(0.1, 0.3\)"):
             session.tell(made, [0.1, 0.3])
-        session._live.ledger.closed.clear()  # as long ago
+        session._live.decisions.closed.clear()  # as long ago
         session.tell(made, [0.1, 0.2])
         with pytest.raises(sl.ClosedDecisionError):
             session.tell(made, [0.1, 0.3])
@@ -583,6 +569,6 @@ def test_a_file_that_was_changed_is_refused() -> None:
         changed = snapshot._replace(arrays=snapshot.arrays | {"closed.reward": wrong})
         with pytest.raises(ValueError, match=r"columns of rewards are of another kind"):
             new_session(SEVERAL, sl.IDS())._live.fill(changed)
-    changed = snapshot._replace(header=snapshot.header | {"window": [5.0, None, 0.0]})
+    changed = snapshot._replace(header=snapshot.header | {"window": [5.0, None, 0.0, False]})
     with pytest.raises(ValueError, match="on_timeout must be 'ignore'"):
         sl.Session._restored(changed, None)

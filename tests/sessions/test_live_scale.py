@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.report.standing import view_of
+from sightline.sessions.view import view_of
 
 NOISE = 0.5
 
@@ -42,7 +42,7 @@ def test_equal_rewards_can_be_saved(reward: float, tmp_path: Path) -> None:
     session = sl.Session(["a", "b"])
     for _ in range(60):
         session.tell(session.ask(), reward)
-    assert session._live.standing.squares[0] == 0.0
+    assert session._live.counters.squares[0] == 0.0
     session.save(tmp_path / "session")
     loaded = sl.Session.load(tmp_path / "session")
     assert repr(loaded.status()) == repr(session.status())
@@ -86,7 +86,7 @@ def test_a_noisier_option_changes_no_estimate(policy: sl.Policy, noise_std: Any)
     assert after is not None
     assert after.means[:2] == pytest.approx(before.means, abs=0.05)
     assert after.standard_errors[:2] == pytest.approx(before.standard_errors, rel=0.2)
-    squares = session._live.standing.squares[0]
+    squares = session._live.counters.squares[0]
     assert squares == pytest.approx(squares_of(session, rewards))
 
 
@@ -147,7 +147,7 @@ def test_rates_at_an_edge_have_intervals(rate: float) -> None:
 
 def test_noise_levels_of_the_estimated_problem_differ() -> None:
     """As much as was told, where the common factor was learned."""
-    from sightline.report.estimated import estimated_problem
+    from sightline.sessions.view import estimated_problem
 
     likelihood = sl.Gaussian(std=None)
     session = sl.Session(
@@ -161,7 +161,7 @@ def test_noise_levels_of_the_estimated_problem_differ() -> None:
 @pytest.mark.parametrize("count", [20, 60, 1000])
 def test_false_alarms_about_the_noise_are_rare(count: int) -> None:
     """The square of normal noise is skewed: five standard errors are not enough for few rewards."""
-    from sightline.report.standing import _largest_sum
+    from sightline.sessions.view import _largest_sum
 
     # the tail of chi-square, by the Wilson-Hilferty approximation
     limit = _largest_sum(count, 2.0 * count, 1.0)

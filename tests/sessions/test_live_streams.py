@@ -22,8 +22,8 @@ from sightline.core.model import Model, stream_model
 from sightline.jit import callable_for
 from sightline.policies.base import Choice, choose, decided, register_policy, show, update
 from sightline.problems.streams import draw_arms, sphere_stream
-from sightline.sessions import ledger, live
-from sightline.sessions.journal import set_of_bytes
+from sightline.sessions import decisions, state
+from sightline.sessions.journal import actions_from_bytes
 from sightline.sessions.options import Options
 from sightline.simulation.loop import context_stream, streams
 from tests import naive
@@ -216,7 +216,7 @@ def test_a_saved_session_goes_on_as_if_nothing_had_happened(
 
 
 def test_a_file_need_not_keep_the_arms_that_were_shown(tmp_path: Path) -> None:
-    """The first reward lets all estimates be computed anew, but not for arms that have gone."""
+    """The first reward refreshes all estimates, but not for arms that have gone."""
     session = new_session(sl.LinUCB(regulariser=1e-4))
     decision = session.ask(actions=sets_of(1)[0])
     session.save(tmp_path / "session.npz")
@@ -231,7 +231,7 @@ def test_a_file_need_not_keep_the_arms_that_were_shown(tmp_path: Path) -> None:
 def test_a_killed_session_goes_on_from_its_journal(
     policy: sl.Policy, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "SNAPSHOT_EVERY", every)
+    monkeypatch.setattr(state, "SNAPSHOT_EVERY", every)
     path = tmp_path / "journal.db"
     arguments: Any = (sl.stream(D, MOST), policy, NOISE, 4)
     whole, session = new_session(policy), sl.Session.open(path, *arguments, units="given")
@@ -245,7 +245,7 @@ def test_a_killed_session_goes_on_from_its_journal(
         assert nameless(session) == nameless(whole)
         asked = [event for event in session.events() if event.kind == "asked"][-15:]
         for event, one, rows in zip(asked, made, sets_of(15, seed), strict=True):
-            kept = set_of_bytes(event.actions or b"", D)
+            kept = actions_from_bytes(event.actions or b"", D)
             assert kept.tolist() == rows.tolist()
             assert kept[event.arm or 0].tolist() == one.action.tolist()
     session.close()
@@ -291,26 +291,10 @@ def test_a_file_that_was_changed_is_refused() -> None:
             new_session()._live.fill(changed)
 
 
-def test_files_and_journals_from_before_there_were_streams(tmp_path: Path) -> None:
-    saved = sl.Session.load(DATA / "session-layout-4.npz")
-    path = tmp_path / "journal.db"
-    shutil.copy(DATA / "journal-version-2.db", path)
-    for _ in range(2):  # the second time it has the version of today
-        with sl.Session.open(path) as session:
-            assert not session.options.stream
-            assert [event.actions for event in session.events()][:20] == [None] * 20
-            session.ask(context="a")
-    status = saved.status()
-    assert (status.round, status.explorations, status.pending) == (13, 8, 4)
-    assert [one.features for one in saved.pending()] == [None] * 4
-    with sl.Session.open(path) as session:
-        assert session.status().round == 15
-
-
 def test_nothing_grows_with_the_number_of_rounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "REMEMBERED", 100)
+    monkeypatch.setattr(decisions, "REMEMBERED", 100)
     session, path, sizes = new_session(), tmp_path / "session.npz", []
     open_: list[sl.Decision] = []
     for t, rows in enumerate(sets_of(3000), 1):
@@ -320,9 +304,9 @@ def test_nothing_grows_with_the_number_of_rounds(
         if t in (200, 1000, 3000):
             session.save(path)
             sizes.append(path.stat().st_size)
-    assert max(sizes) - min(sizes) < 10  # digits of the tally
-    assert len(session._live.ledger.closed) == 100
-    assert all(one.decision.features is None for one in session._live.ledger.closed.values())
+    assert max(sizes) - min(sizes) < 10  # digits of the counts
+    assert len(session._live.decisions.closed) == 100
+    assert all(one.decision.features is None for one in session._live.decisions.closed.values())
 
 
 GOOD = np.eye(3)
@@ -414,12 +398,12 @@ def test_a_reward_that_is_not_learned_from_is_taken_note_of() -> None:
     assert session.status().next_exploration == 2
     assert session.status().told == 1
     assert session.status().explorations == 0
-    assert session.ask(actions=np.eye(3)).exploring, "nobody knew which arms would come"
+    assert session.ask(actions=np.eye(3)).exploring, "the next arms were unknown"
 
 
 @every_policy
 def test_probabilities_are_those_of_a_mixture(policy: sl.Policy) -> None:
-    """With a floor, where even Thompson sampling finds its law."""
+    """With a floor, where even Thompson sampling finds its probabilities."""
     plain, floored = new_session(policy), new_session(policy, floor=0.1)
     for rows in sets_of(20):
         one = plain.ask(actions=rows)

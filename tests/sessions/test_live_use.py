@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.sessions import operation as operation_module
-from sightline.sessions.live import LiveState
+from sightline.sessions import state
+from sightline.sessions.state import LiveState
 from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy
 
@@ -215,7 +215,7 @@ POLICIES = [sl.IDS(), EpsilonGreedy(0.3)]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("point", ["_take", "_answer", "enter", "after"])
+@pytest.mark.parametrize("point", ["_record", "_answer", "enter", "after"])
 @pytest.mark.parametrize("when", ["before", "afterwards"])
 def test_an_interruption_anywhere_leaves_before_or_after(
     policy: sl.Policy, point: str, when: str, monkeypatch: pytest.MonkeyPatch
@@ -227,10 +227,10 @@ def test_an_interruption_anywhere_leaves_before_or_after(
             both.tell(both.ask(), reward)
         both.ask()
     owner, name = {
-        "_take": (LiveState, "_take"),
+        "_record": (LiveState, "_record"),
         "_answer": (LiveState, "_answer"),
-        "enter": (type(session._live.ledger), "enter"),
-        "after": (operation_module.Operation, "decisions"),
+        "enter": (type(session._live.decisions), "enter"),
+        "after": (state.Operation, "decisions"),
     }[point]
     original = getattr(owner, name)
 

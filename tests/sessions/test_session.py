@@ -16,8 +16,8 @@ import pytest
 import sightline as sl
 from sightline.core.action_set import ActionSet
 from sightline.jit import interpreted
-from sightline.sessions.archive import write_snapshot
-from sightline.sessions.turns import answer
+from sightline.sessions.kernels import answer
+from sightline.sessions.snapshot import write_snapshot
 from sightline.simulation.loop import streams
 from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy, Stubborn, arms_played
@@ -99,7 +99,7 @@ def test_rewards_may_come_late_out_of_order_or_never() -> None:
     prompt = new_session()
     for decision, reward in ((first, 0.2), (third, 0.5)):
         # the same data in another order
-        (prompt._live.ledger.open[decision.id],) = (p for p in pending if p.id == decision.id)
+        (prompt._live.decisions.open[decision.id],) = (p for p in pending if p.id == decision.id)
         prompt.tell(decision.id, reward)
     assert session.status().evidence == pytest.approx(prompt.status().evidence, rel=1e-12)
     session.tell(second.id, 0.1)
@@ -159,7 +159,7 @@ def test_a_commitment_answers_without_computing_and_learns_nothing() -> None:
     table = session._live.table
     session._live._entries[answer, ActionSet] = interpreted(answer)
     for _ in range(rounds):
-        session._live.table = table._replace(state=None)  # whoever asks the policy will notice
+        session._live.table = table._replace(state=None)  # asking the policy fails
         decision = session.ask()
         assert (decision.arm, decision.exploring, decision.probability) == (before.best, False, 1.0)
         session._live.table = table
@@ -259,7 +259,7 @@ def test_a_saved_file_is_plain_data(tmp_path: Path) -> None:
     with np.load(tmp_path / "state", allow_pickle=False) as archive:
         header = json.loads(archive["header"].tobytes())
         assert not any(archive[name].dtype.hasobject for name in archive.files)
-    assert (header["format"], header["version"]) == ("sightline-session", 10)
+    assert (header["format"], header["version"]) == ("sightline-session", 1)
     assert header["policy"]["type"] == "IDS"
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
@@ -386,8 +386,9 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "its format is 'other'"),
-        ({"version": 11}, "its version 11 is later than 10: upgrade sightline"),
-        ({"version": 1}, "its version 1 is older than 2"),
+        ({"version": 2}, "it has format 2, later than 1: upgrade sightline"),
+        ({"version": 0}, "it has format 0, and this release of sightline reads 1 only"),
+        ({"version": None}, "it has format None, and this release of sightline reads 1 only"),
         (
             {"state": {"class": "IDSState", "version": 2}},
             "version 2, later than 1: upgrade sightline",
@@ -396,7 +397,7 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
         ({"policy": {"type": "Unknown"}}, "pass policy=Unknown"),
         ({"noise_std": -1.0}, "noise_std must be"),
         ({"rng": None}, "is not a readable session"),
-        ({"tally": [1]}, "is not a readable session"),
+        ({"counts": [1]}, "is not a readable session"),
         ({"committed": [99]}, "arm 99 cannot be committed to"),
         ({"committed": [0, 1]}, "1 arms are committed to at once, got 2"),
         ({"window": [1.0, "x"]}, "is not a readable session"),
@@ -405,7 +406,7 @@ def test_loading_foreign_files(tmp_path: Path) -> None:
 def test_loading_what_does_not_fit(
     tmp_path: Path, change: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sightline.sessions import stored as module
+    from sightline.sessions import session as module
 
     def write(file: Any, snapshot: Any) -> None:
         write_snapshot(file, snapshot._replace(header=snapshot.header | change))
@@ -452,7 +453,7 @@ def test_bad_input(arguments: dict[str, Any], message: str) -> None:
 
 
 def test_a_round_that_nobody_can_write_down_is_never() -> None:
-    """A reward of any size leads to a status at once; computing 10^(10^117) would take for ever."""
+    """A reward of any size leads to a status at once; computing 10^(10^117) would never end."""
     session = sl.Session({"a": [1.0, 0.0], "b": [0.0, 1.0]}, sl.IDS(), noise_std=0.3)
     for reward in (1e60, 0.0, 1e60, 0.0):
         session.tell(session.ask(), reward)

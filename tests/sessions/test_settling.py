@@ -1,4 +1,4 @@
-"""When runs settle: as a look at every round finds it, up to the spacing of looks."""
+"""When runs settle: as an inspection of every round finds it, up to the spacing of inspections."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
-from sightline.sessions.ellipsoid import ellipsoid_in, evidence_of
-from sightline.sessions.settling import settle
+from sightline.experiments.settling import settle
+from sightline.sessions.effects import ellipsoid_in, evidence_of
 from sightline.simulation.loop import walk
 from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy

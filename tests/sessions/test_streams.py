@@ -183,13 +183,13 @@ def test_a_reservoir_keeps_past_sets_with_equal_chances() -> None:
 )
 def test_past_sets_are_contexts_beside_the_present_one(policy: sl.Policy) -> None:
     state, rows = _sets_shown(policy, 5, seed=0)
-    law = state.frequencies if isinstance(policy, sl.IDS) else state.now.frequencies
-    np.testing.assert_allclose(law.probabilities[[0, 2, 3, 4, 5]], 0.2)
-    assert law.probabilities.sum() == pytest.approx(1.0)
+    frequencies = state.frequencies if isinstance(policy, sl.IDS) else state.now.frequencies
+    np.testing.assert_allclose(frequencies.probabilities[[0, 2, 3, 4, 5]], 0.2)
+    assert frequencies.probabilities.sum() == pytest.approx(1.0)
     show(state, rows[:1], 0, 1)  # one arm only: it stands in for those that are missing
     arms = state.estimate.arms
     np.testing.assert_array_equal(arms.rewards[:2], rows[[0, 0]])
-    np.testing.assert_array_equal(arms.rewards[3:7], law.sets[:2].reshape(4, 2))
+    np.testing.assert_array_equal(arms.rewards[3:7], frequencies.sets[:2].reshape(4, 2))
     theta, inverse = state.estimate.learned.theta, state.estimate.learned.gram_inverse
     np.testing.assert_allclose(arms.means, arms.rewards @ theta, atol=1e-12)
     widths = np.einsum("ki,ij,kj->k", arms.rewards, inverse, arms.rewards)

@@ -63,7 +63,7 @@ def test_whoever_asks_for_all_probabilities_gets_the_same_decisions(
 
 
 def test_a_batch_changes_its_law_on_the_way() -> None:
-    """Each decision has the law of its own round, with a floor as without one."""
+    """Each decision has the probabilities of its own round, with and without a floor."""
     for floor in (0.0, 0.05):
         policy = sl.EpsilonGreedy(epsilon=5.0, schedule="1/t")
         session = sl.Session(ROWS, policy, 0.3, seed=2, floor=floor)

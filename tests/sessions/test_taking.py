@@ -10,9 +10,9 @@ import pytest
 
 import sightline as sl
 from sightline.experiments.compilation import default_policies
+from sightline.experiments.settling import settle
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.streams import sphere_stream
-from sightline.sessions.settling import settle
 from tests.marks import without_compilation
 
 ACTIONS = np.array([[1.0, 0.0], [0.9, 0.5], [0.0, 1.0]])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.sessions.units import constant_in
+from sightline.sessions.rewards import constant_in
 from tests.marks import without_compilation
 from tests.naive import Array
 
@@ -136,11 +136,11 @@ def test_squared_deviations_follow_rewards_and_amendments() -> None:
         parts = [rewards[arms == arm] * (1.0, 2.0)[arm] for arm in (0, 1)]
         return sum(float(((part - part.mean()) ** 2).sum()) for part in parts if len(part))
 
-    assert session._live.standing.squares[0] == pytest.approx(expected())
+    assert session._live.counters.squares[0] == pytest.approx(expected())
     for i, other in ((0, 30.0), (5, -4.0), (0, 11.0)):
         session.amend(made[i], other)
         rewards[i] = other
-        assert session._live.standing.squares[0] == pytest.approx(expected())
+        assert session._live.counters.squares[0] == pytest.approx(expected())
 
 
 @without_compilation
@@ -154,7 +154,7 @@ def test_files_and_journals_keep_the_units(policy: sl.Policy, tmp_path: Path) ->
     assert play(loaded, 20, 1e-3, 500.0, seed=1) == expected
     session.close()
     with sl.Session.open(tmp_path / "x.db") as reopened:
-        assert reopened._live.standing.origin[0] == session._live.standing.origin[0]
+        assert reopened._live.counters.origin[0] == session._live.counters.origin[0]
         assert reopened.estimates().means.tolist() == session.estimates().means.tolist()  # type: ignore[union-attr]
 
 

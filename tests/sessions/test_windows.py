@@ -19,12 +19,12 @@ def windowed(**changes: Any) -> dict[str, Any]:
 
 
 def state_of(session: sl.Session) -> dict[str, Any]:
-    """Arrays of the policy and of the standing; ids and times differ between sessions."""
+    """Arrays of the policy and of the counters; ids and times differ between sessions."""
     arrays = session._live.snapshot().arrays
     return {
         name: array.tobytes()
         for name, array in arrays.items()
-        if name.startswith(("state.", "standing."))
+        if name.startswith(("state.", "counters."))
     }
 
 
@@ -99,9 +99,9 @@ def test_telling_again_amending_and_giving_up_while_a_reward_waits() -> None:
     assert session.status().waiting == 1
     for _ in range(4):
         session.ask()
-    assert session._live.standing.totals.sum() == 0.25
+    assert session._live.counters.totals.sum() == 0.25
     session.amend(first, 0.75)
-    assert session._live.standing.totals.sum() == 0.75
+    assert session._live.counters.totals.sum() == 0.75
 
 
 def test_rewards_that_wait_survive_in_files_and_journals(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import sightline as sl
 from sightline.core.clock import FAR
-from sightline.sessions.settling import settle
+from sightline.experiments.settling import settle
 from sightline.simulation.loop import walk
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, seed=3)

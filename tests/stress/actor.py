@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import sightline as sl
-from sightline.sessions.live import LiveState
+from sightline.sessions.state import LiveState
 from tests.own_policies import EpsilonGreedy
 from tests.stress.books import Deed, Record, asked
 
@@ -75,9 +75,9 @@ def bits(state: LiveState, *, names: bool = True) -> dict[str, Any]:
         if names or name.rpartition(".")[2] not in ("id", "made", "when", "received")
     }
     header = dict(snapshot.header)
-    if header.get("data") and not names:  # the rewards that set origin and unit, by decision
-        setters = {key: (header["data"][key] or [None, None])[1] for key in ("first", "other")}
-        header["data"] = {**header["data"], **setters}
+    if header.get("sums") and not names:  # the rewards that set origin and unit, by decision
+        setters = {key: (header["sums"][key] or [None, None])[1] for key in ("first", "other")}
+        header["sums"] = {**header["sums"], **setters}
     return {**header, **arrays}
 
 
@@ -93,7 +93,7 @@ class Actor:
     folder : Path
         Where the session is saved.
     alone : bool
-        Whether nobody else tells and gives up.
+        Whether no other actor tells and gives up.
 
     Attributes
     ----------

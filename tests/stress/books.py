@@ -50,12 +50,12 @@ def record(event: Event) -> Record:
 
 
 def left_over(events: Iterable[Event], acknowledged: Iterable[Record]) -> list[Record]:
-    """Events that nobody was told of, apart from the ends of windows.
+    """Events that no caller saw, apart from the ends of windows.
 
     Raises
     ------
     AssertionError
-        If somebody was told of something that is not in the journal.
+        If a caller saw something that is not in the journal.
     """
     counts = collections.Counter(map(record, events))
     counts.subtract(acknowledged)

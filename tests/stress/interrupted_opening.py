@@ -2,7 +2,7 @@
 
 After every interruption the journal must open at once in the same process, with all that was
 acknowledged; also while the exception is still being handled, whose traceback keeps objects alive.
-And whoever has opened it must hold the lock: another process tries.
+And the process that has opened it must hold the lock: another process tries.
 """
 
 from __future__ import annotations

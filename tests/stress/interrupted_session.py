@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import sightline as sl
-from sightline.sessions import live
-from sightline.sessions.ledger import is_nothing
-from sightline.sessions.replay import replay
+from sightline.sessions import state
+from sightline.sessions.decisions import is_missing
+from sightline.sessions.journal import replay
 from tests.stress.actor import POLICIES, Actor, begin, bits, where
 from tests.stress.books import Deed, judge, left_over, record
 from tests.stress.sender import Interrupted, Interruptions
@@ -95,13 +95,13 @@ class Twin:
         return f"{deed.kind}: after"
 
     def _follow(self, deed: Deed) -> None:
-        twin, ledger = self._twin, self._twin._live.ledger
+        twin, decisions = self._twin, self._twin._live.decisions
         if deed.kind == "ask":
             count, arguments = deed.argument
             several = {} if count == 1 else {"count": count}
             self._watched(lambda: twin.ask(**several, **arguments))
         elif deed.kind == "tell":
-            ids = {one.round: one.id for one in ledger.open.values()}
+            ids = {one.round: one.id for one in decisions.open.values()}
             pairs = [(ids[t], reward) for t, reward in deed.argument.items()]
             self._watched(lambda: twin.tell_many(pairs))
         elif deed.kind == "give up":
@@ -109,7 +109,7 @@ class Twin:
         elif deed.kind == "late":
             self._look()
             (id_,) = [
-                id_ for id_, one in ledger.closed.items() if one.decision.round == deed.argument
+                id_ for id_, one in decisions.closed.items() if one.decision.round == deed.argument
             ]
             try:
                 twin.tell(id_, 0.5)
@@ -128,13 +128,13 @@ class Twin:
 
     def _watched(self, call: Callable[[], object]) -> None:
         """Count what is learned from, by what becomes of open decisions."""
-        ledger = self._twin._live.ledger
-        before = list(ledger.open)
+        decisions = self._twin._live.decisions
+        before = list(decisions.open)
         call()
         for id_ in before:
-            if id_ not in ledger.open:
-                closing = ledger.closed[id_]
-                self._learned += closing.decision.exploring and not is_nothing(closing.reward)
+            if id_ not in decisions.open:
+                closing = decisions.closed[id_]
+                self._learned += closing.decision.exploring and not is_missing(closing.reward)
 
 
 class Journaled:
@@ -203,7 +203,7 @@ class Crowd:
             time.sleep(1e-5)
 
     def rest(self) -> None:
-        """Wait until nobody works."""
+        """Wait until no actor works."""
         self._go.clear()
         for resting in self._resting:
             resting.wait()
@@ -216,7 +216,7 @@ def survive(
 ) -> dict[str, Any]:
     """Interrupt a session so many times."""
     rng = random.Random(seed)
-    live.SNAPSHOT_EVERY = 300
+    state.SNAPSHOT_EVERY = 300
     session = begin(policy, folder / "journal.db" if journal else None)
     session.tell(session.ask(**where(session)), 0.5)  # compiles
     for look in (session.status, session.estimates):

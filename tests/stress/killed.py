@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import sightline as sl
-from sightline.sessions import live
-from sightline.sessions.replay import replay
+from sightline.sessions import state
+from sightline.sessions.journal import replay
 from tests.stress.actor import POLICIES, Actor, begin, bits, own, where
 from tests.stress.books import Deed, Record, judge, left_over
 
@@ -184,7 +184,7 @@ def _killed(victim: Victim, rng: random.Random) -> tuple[list[dict[str, Any]], i
 def survive(count: int, seed: int, folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
     """Kill so many workers."""
     rng = random.Random(seed)
-    live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
+    state.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     for name in names:  # workers find all kernels
         session = begin(POLICIES[name])
         session.tell(session.ask(**where(session)), 0.5)

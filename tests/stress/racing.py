@@ -1,7 +1,7 @@
 """Who opens a journal when many try: python -m tests.stress.racing COUNT [--processes 4].
 
 Every process opens and closes the same journal COUNT times, and asks one question each time.  While
-it has the journal open it has made a file that nobody else may have made.
+it has the journal open it has made a file that no other process may have made.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _contend(path: Path, count: int) -> int:
             refused += 1
             time.sleep(0.0005)
             continue
-        os.close(os.open(holding, os.O_CREAT | os.O_EXCL))  # raises if somebody else holds it
+        os.close(os.open(holding, os.O_CREAT | os.O_EXCL))  # raises if another process holds it
         session.ask()
         holding.unlink()
         session.close()

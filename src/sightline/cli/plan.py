@@ -101,7 +101,7 @@ def _factorial(
     mean: float,
 ) -> dict[str, Any]:
     """Parse options and effects."""
-    from sightline.sessions.factorial import GRAND_MEAN, factorial
+    from sightline.sessions.designs import GRAND_MEAN, factorial
 
     factors = dict(_pair("--factor", text) for text in factor or [])
     if not factors:

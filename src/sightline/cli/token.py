@@ -48,7 +48,7 @@ def list_all(database: Database = DATABASE) -> None:
         needs_service()
         from sightline.service.store import Store
         from sightline.service.tokens import list_tokens
-        from sightline.sessions.ledger import date_of
+        from sightline.sessions.decisions import date_of
 
         with Store(database, serving=False) as store:
             found = list_tokens(store)

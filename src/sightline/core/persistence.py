@@ -6,9 +6,9 @@ A state is a tree of named tuples.  Their arrays are kept in files unless the cl
     class Arms(NamedTuple): ...
 
 Of a class that is ``@computed`` nothing is kept, its parts included.  Empty arrays are not kept.
-Whoever loads a state starts a new one from its configuration and fills in what was kept.  Where a
-class renames or removes a field, it raises its version with ``state_version`` and registers a
-``migration`` from the one before, so that older files can be read.
+Whoever loads a state starts a new one from its configuration and fills in what was kept.  A
+class that renames or removes a field raises its version with ``state_version``, and files of other
+versions are refused.
 
 Whether a state that was read from a file can be: what must hold of its arrays.
 
@@ -45,12 +45,10 @@ class State(Protocol):
 
 
 Arrays = dict[str, NDArray[Any]]
-Migration = Callable[[Arrays], Arrays]
 
 _KEPT: dict[type, tuple[str, ...]] = {}
 _COMPUTED: set[type] = set()
 _VERSIONS: dict[type, int] = {}
-_MIGRATIONS: dict[tuple[type, int], Migration] = {}
 
 
 def persists(*fields: str) -> Callable[[type[T]], type[T]]:
@@ -118,36 +116,6 @@ def state_version(number: int) -> Callable[[type[T]], type[T]]:
 def version_of(cls: type) -> int:
     """Version of the arrays of a state class."""
     return _VERSIONS.get(cls, 1)
-
-
-def migration(cls: type, version: int) -> Callable[[Migration], Migration]:
-    """Register how arrays of a state class, by name, get from a version to the next."""
-
-    def register(function: Migration) -> Migration:
-        _MIGRATIONS[cls, version] = function
-        return function
-
-    return register
-
-
-def migrated(cls: type, version: int, arrays: Arrays) -> Arrays:
-    """Arrays of a state class in its present version.
-
-    Raises
-    ------
-    ValueError
-        If they are of a later version, or there is no way from theirs.
-    """
-    now = version_of(cls)
-    if version > now:
-        raise ValueError(
-            f"its {cls.__name__} has version {version}, later than {now}: upgrade sightline"
-        )
-    for step in range(version, now):
-        if (cls, step) not in _MIGRATIONS:
-            raise ValueError(f"nothing reads version {step} of {cls.__name__} any more")
-        arrays = _MIGRATIONS[cls, step](arrays)
-    return arrays
 
 
 Check = Callable[[Any, str], None]

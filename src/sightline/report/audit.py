@@ -1,8 +1,8 @@
-"""Recompute every probability of an export from the export: decisions are what they say they are.
+"""Audit of an export: recompute every probability from the export itself.
 
 A Parquet file of :meth:`sightline.Session.export`, or of the service, has the whole log: decisions
-and rewards in its rows, how the session began and changes of its options in its metadata.  The
-session is begun again, everything is done again in its order, and what is decided is compared.
+and rewards in its rows, the beginning of the session and later changes in its metadata.  The audit
+begins the session again, replays the log, and compares the decisions.
 """
 
 from __future__ import annotations
@@ -16,47 +16,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sightline.archives import read_parquet
 from sightline.report.decision_frame import METADATA
-from sightline.sessions import session as engine
-from sightline.sessions.archive import read_snapshot
 from sightline.sessions.decisions import Pending
-from sightline.sessions.journal import Event, amendment_in, set_to_bytes, told_to_event
-from sightline.sessions.live import LiveState
+from sightline.sessions.journal import Event, actions_to_bytes, amendment_in, replay, told_to_event
+from sightline.sessions.kernels import Support
 from sightline.sessions.options import Options
-from sightline.sessions.replay import replay
-from sightline.sessions.supports import Support
+from sightline.sessions.session import Session
+from sightline.sessions.snapshot import read_snapshot
+from sightline.sessions.state import LiveState
 from sightline.validation import file_path
 
 if TYPE_CHECKING:
-    from sightline.sessions.ledger import Told
-
-__all__ = ["Audit", "audit"]
+    from sightline.sessions.decisions import Told
 
 _ENDINGS = {"observed": "told", "expired": "expired", "given up": "given up"}
 _MOST_SHOWN = 5
-#: Bytes that a small file may have in memory.
+#: Bytes of memory that even a small file may use.
 _MOST_BYTES = 2**28
 
 
 class Audit(NamedTuple):
-    """What an audit has found.
+    """Result of an audit."""
 
-    Attributes
-    ----------
-    decisions : int
-        In the file.
-    recomputed : int
-        Whose probability came out the same, to the last bit; those of all other options as well,
-        where the file has them.
-    unknown : int
-        Among these, such as have none: the policy does not know it.
-    differences : list of str
-        A sentence each; empty if all is well.
-    """
-
-    decisions: int
+    decisions: int  # number of decisions in the file
+    # Number of decisions with the same probability, to the last bit, and the same probabilities of
+    # all other options if the file has them.
     recomputed: int
-    unknown: int
-    differences: list[str]
+    unknown: int  # number of these whose probability is unknown to the policy
+    differences: list[str]  # A sentence for each difference
 
     @property
     def well(self) -> bool:
@@ -71,25 +57,14 @@ class Audit(NamedTuple):
 
 
 def audit(path: str | PathLike[str]) -> Audit:
-    """Recompute every probability of an export.
-
-    Parameters
-    ----------
-    path : path
-        Parquet file of ``Session.export`` or of ``GET .../export.parquet``.
-
-    Raises
-    ------
-    ValueError
-        If it is no such file.
-    """
+    """Recompute every probability of ``Session.export`` or ``GET .../export.parquet``."""
     import pyarrow as pa
 
     try:
         table = read_parquet(file_path("path", path), _MOST_BYTES)
         written = json.loads((table.schema.metadata or {})[METADATA])
         content = base64.b64decode(written["first"])
-        session = engine.Session._restored(read_snapshot(io.BytesIO(content)), None)
+        session = Session._restored(read_snapshot(io.BytesIO(content)), None)
         events, differences = _events(table, written["changes"], session.options)
         supports = _supports(table)
     except (pa.ArrowInvalid, KeyError, TypeError) as error:
@@ -126,19 +101,19 @@ def _compare(
 
     try:
         replay(live, events, watch)
-    except ValueError as error:  # from here on everything would differ
+    except ValueError as error:  # everything after it would differ, too
         differences.append(str(error))
     return Audit(decisions, recomputed, unknown, differences)
 
 
 def _written(support: Support | None) -> str:
     if support is None:
-        return "a law that nobody knows"
+        return "unknown probabilities"
     return str(dict(zip(support.arms, support.probabilities, strict=True)))
 
 
 def _supports(table: Any) -> dict[str, Support]:
-    """Read what decisions say they could have been, where a file has that."""
+    """Read the probabilities of all options in each decision, if the file has them."""
     names = ["decision_id", "support", "probabilities"]
     if not set(names) <= set(table.column_names):
         return {}
@@ -153,10 +128,10 @@ def _supports(table: Any) -> dict[str, Support]:
 def _events(
     table: Any, changes: list[list[Any]], options: Options
 ) -> tuple[list[Event], list[str]]:
-    """Put the log together again, in its order; say where rows and amendments disagree."""
+    """Restore the log in its order; list disagreements of rows and amendments."""
     found = [Event(sequence, kind, time, body=body) for sequence, kind, time, body in changes]
     found.sort(key=lambda event: event.sequence)
-    amended: dict[str, list[Told]] = {}  # all that a decision was ever told
+    amended: dict[str, list[Told]] = {}  # all rewards of a decision
     for event in found:
         if event.kind == "amended":
             one = amendment_in(event)
@@ -199,12 +174,12 @@ def _asked(row: dict[str, Any], options: Options) -> Event:
         questions=row["questions"],
         body=None if row["available"] is None else json.dumps(row["available"]),
         context=number,
-        actions=set_to_bytes(np.array(row["actions"])) if options.stream else None,
+        actions=actions_to_bytes(np.array(row["actions"])) if options.stream else None,
     )
 
 
 def _told(row: dict[str, Any], options: Options) -> Told:
-    """Read what was told of a decision; nan if nothing."""
+    """Reward or outcome of a decision; nan if there is none."""
     if options.per_arm == 1:
         value = row["reward" if options.observations is None else "observation"]
         return math.nan if value is None else float(value)

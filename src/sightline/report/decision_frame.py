@@ -1,4 +1,4 @@
-"""The decisions of a session as one tidy frame, and as a file for other programs."""
+"""Decisions of a session as a tidy frame, and as a file for other programs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,63 @@ from numpy.typing import NDArray
 
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import describe
-from sightline.report.offers import Offers
-from sightline.report.standing import Record, View
-from sightline.sessions.journal import Event, amendment_in, set_of_bytes, told_in_event
-from sightline.sessions.live import CHANGES
-from sightline.sessions.options import Options, pairs_of
-from sightline.sessions.supports import Support
+from sightline.sessions.journal import (
+    CHANGES,
+    Event,
+    actions_from_bytes,
+    amendment_in,
+    told_in_event,
+)
+from sightline.sessions.kernels import Support
+from sightline.sessions.options import Blocks, Options, pairs_of
+from sightline.sessions.view import JournalContents, SessionView
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sightline.sessions.ledger import Told
+    from sightline.sessions.decisions import Told
 
-__all__ = ["ENDINGS", "METADATA", "WRITERS", "decision_frame", "parquet_pieces", "times"]
 
-#: Key of the metadata of a Parquet file from which its decisions can be recomputed.
+class Offers:
+    """Options on offer, updated with every event of a journal.
+
+    There are k options after all events; those that add an option determine how many there were at
+    first.
+    """
+
+    def __init__(self, k: int, events: Iterable[Event], contexts: Blocks | None = None) -> None:
+        self._contexts = contexts
+        self._count = k - sum(event.kind == "added" for event in events)
+        #: Options that were added and not retired.
+        self.current: NDArray[np.bool_] = np.arange(k) < self._count
+        #: Options that could be chosen in the last decision.
+        self.asked = self.current
+
+    def follow(self, event: Event) -> None:
+        """Update with the next event."""
+        if event.kind == "added":
+            self.current = self.current.copy()
+            self.current[self._count] = True
+            self._count += 1
+        elif event.kind == "retired":
+            self.current = self.current.copy()
+            self.current[json.loads(event.body or "")["arm"]] = False
+        elif event.kind == "asked" and event.questions is not None:  # the first of a batch
+            self.asked = self.current
+            if event.body is not None:
+                self.asked = self._only(json.loads(event.body))
+            elif self._contexts is not None and event.context is not None:
+                self.asked = self._only(list(self._contexts.rows(event.context)))
+
+    def _only(self, rows: list[int]) -> NDArray[np.bool_]:
+        """Rows that are not retired, among some rows."""
+        named = np.zeros_like(self.current)
+        named[rows] = True
+        return self.current & named
+
+
+#: Key of the metadata of a Parquet file that allow to recompute its decisions.
 METADATA = b"sightline"
-
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
 #: Kinds of events that close a decision.
 ENDINGS = tuple(_OUTCOMES)
@@ -40,25 +80,17 @@ ENDINGS = tuple(_OUTCOMES)
 
 def decision_frame(
     events: Sequence[Event],
-    view: View,
+    view: SessionView,
     supports: Sequence[Support | None] | None = None,
     offers: Offers | None = None,
     later: Sequence[Event] | None = None,
 ) -> pd.DataFrame:
-    """One row per decision, in their order.
+    """Make a frame with one row per decision, in their order.
 
-    Parameters
-    ----------
-    events : sequence of Event
-        All entries of a journal, or some that follow each other.
-    view : View
-        The session after all of them.
-    supports : sequence of Support or None, optional
-        What each decision could have been, where that was written down.
-    offers : Offers, optional
-        What was on offer before the first of the events, if there were others before.
-    later : sequence of Event, optional
-        What became of their decisions, if that may have been after these events.
+    ``events`` are all events of a journal, or consecutive ones, and ``view`` is the session after
+    all of them.  ``supports`` are the probabilities of all options in each decision, where they
+    were recorded.  If the events are not the first, ``offers`` are the options on offer before
+    them; if later events may close their decisions, ``later`` has these.
     """
     import pandas as pd
 
@@ -109,19 +141,19 @@ def decision_frame(
 
 
 def _received(asked: Event, end: Event | None, received: dict[str | None, float]) -> float | None:
-    """Find when a reward was told, which may be before its decision was closed."""
+    """Time when a reward was told, which may be before its decision was closed."""
     told = None if end is None or end.kind != "told" else end.time
     return received.get(asked.decision, told)
 
 
 def _config_hash(policy: Policy) -> str:
-    """Tell configurations of a policy apart."""
+    """Hash of the configuration of a policy."""
     written = json.dumps(describe(policy), sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()[:16]
 
 
 def _supports(supports: Sequence[Support | None] | None) -> dict[str, pd.Series]:
-    """Two columns of lists: rows that could be drawn, and their probabilities."""
+    """Two columns of lists: rows of positive probability, and their probabilities."""
     import pyarrow as pa
 
     if supports is None:
@@ -135,7 +167,7 @@ def _supports(supports: Sequence[Support | None] | None) -> dict[str, pd.Series]
 
 
 def _series(column: Any) -> pd.Series:
-    """Keep a column of lists as it is, without an object for each."""
+    """Series of lists, without an object for each."""
     import pandas as pd
 
     return pd.Series(column, dtype=pd.ArrowDtype(column.type))
@@ -144,7 +176,7 @@ def _series(column: Any) -> pd.Series:
 def _told(
     options: Options, ends: list[Event | None], amended: dict[str | None, Told]
 ) -> dict[str, Any]:
-    """One column with what was told, or one for each number; rewards of a game are not seen."""
+    """One column with rewards, or one for each number of an outcome."""
     values = [
         math.nan if end is None else amended.get(end.decision, told_in_event(end)) for end in ends
     ]
@@ -163,7 +195,7 @@ def _whole(values: Iterable[int | None]) -> pd.Series:
 
 
 def _available(asked: Sequence[Event]) -> pd.Series:
-    """Rows that a question was about, in its first decision; None for all."""
+    """Available rows of a question, in its first decision; None for all."""
     import pyarrow as pa
 
     rows = [None if event.body is None else json.loads(event.body) for event in asked]
@@ -175,7 +207,7 @@ def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
 
 
 def times(seconds: Iterable[float | None]) -> pd.Series:
-    """Moments to the microsecond, in UTC."""
+    """Convert to times in UTC, to the microsecond."""
     import pandas as pd
 
     values = _floats(seconds)
@@ -186,7 +218,7 @@ def times(seconds: Iterable[float | None]) -> pd.Series:
 
 
 def _categories(labels: Sequence[str], rows: NDArray[np.int64]) -> pd.Categorical:
-    """Labels of rows, of which several may have the same."""
+    """Labels of rows as a categorical; several rows may share a label."""
     import pandas as pd
 
     known = {label: code for code, label in enumerate(dict.fromkeys(labels))}
@@ -195,7 +227,7 @@ def _categories(labels: Sequence[str], rows: NDArray[np.int64]) -> pd.Categorica
 
 
 def _contexts(options: Options, asked: Sequence[Event]) -> dict[str, Any]:
-    """One column with the context of every decision, where there are contexts."""
+    """One column with the context of every decision, if there are contexts."""
     if options.contexts is None:
         return {}
     numbers = np.array([event.context for event in asked], dtype=np.int64)
@@ -203,7 +235,7 @@ def _contexts(options: Options, asked: Sequence[Event]) -> dict[str, Any]:
 
 
 def _pairs(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
-    """Two columns with the items of every decision, where options are pairs."""
+    """Two columns with the items of every decision, in a duel."""
     if options.items is None:
         return {}
     first, second = np.array(pairs_of(len(options.items)))[arms].T
@@ -214,7 +246,7 @@ def _pairs(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
-    """One column per factor; texts where its levels are of several kinds."""
+    """One column per factor; texts if its levels have several types."""
     if options.levels is None:
         return {}
     columns = {}
@@ -228,7 +260,7 @@ def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _lists(known: list[Any], which: NDArray[np.int64], kind: type) -> pd.Series:
-    """Return a list per decision, from the few that there are."""
+    """One list per decision, by its number among the known lists."""
     import pyarrow as pa
 
     item = pa.float64() if kind is float else pa.int64()
@@ -241,7 +273,7 @@ def _choices(
     arms: NDArray[np.int64],
     offered: list[NDArray[np.bool_]],
 ) -> dict[str, pd.Series]:
-    """Features of what was chosen, and what it was chosen from."""
+    """Features of the chosen option, and the options that it was chosen from."""
     import pyarrow as pa
 
     if not options.stream:
@@ -252,7 +284,7 @@ def _choices(
             shows = {"shows": _lists(rows, arms, float)}
         return {"features": features, **shows, "offered": _offered(offered)}
     d = options.features.shape[1]
-    sets = [set_of_bytes(event.actions or b"", d) for event in asked]
+    sets = [actions_from_bytes(event.actions or b"", d) for event in asked]
     rows = pa.list_(pa.float64())
     chosen = pa.array([rows_[arm] for rows_, arm in zip(sets, arms, strict=True)], rows)
     every = pa.array([list(rows_) for rows_ in sets], pa.list_(rows))
@@ -260,7 +292,7 @@ def _choices(
 
 
 def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
-    """Rows that could be chosen in each decision; None for all."""
+    """Rows on offer in each decision; None for all."""
     known: dict[bytes, int] = {}
     lists: list[list[int] | None] = []
     for flags in offered:
@@ -270,27 +302,17 @@ def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
     return _lists(lists, np.array(which, dtype=np.int64), int)
 
 
-def parquet_pieces(frames: Iterable[pd.DataFrame], record: Record) -> Iterator[bytes]:
-    """Write frames one after another, and hand out what was written: one is in memory at a time.
+def parquet_pieces(frames: Iterable[pd.DataFrame], record: JournalContents) -> Iterator[bytes]:
+    """Write frames to Parquet one by one, and yield the bytes written: one is in memory at a time.
 
-    Parameters
-    ----------
-    frames : iterable of DataFrame
-        At least one, all with the same columns; of types that the first one tells.
-    record : Record
-        How it began; of the events only those that change the options are needed.
-
-    Yields
-    ------
-    bytes
-        Of the file, from its beginning to its end.
+    All frames have the same columns; the first determines their types.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     remaining = iter(frames)
     first = pa.Table.from_pandas(next(remaining), preserve_index=False)
-    # what pandas would add about its types it cannot read again for lists
+    # not the metadata of pandas, which it cannot read again for lists
     schema = first.schema.with_metadata({METADATA: _beginning(record)})
     pieces = _Pieces()
     with pq.ParquetWriter(pieces, schema) as writer:
@@ -303,7 +325,7 @@ def parquet_pieces(frames: Iterable[pd.DataFrame], record: Record) -> Iterator[b
 
 
 class _Pieces(io.RawIOBase):
-    """A file that forgets what was taken from it."""
+    """A write-only file whose content is taken in pieces."""
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
@@ -325,12 +347,12 @@ class _Pieces(io.RawIOBase):
         return b"".join(held)
 
 
-def _write_parquet(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
+def _write_parquet(frame: pd.DataFrame, record: JournalContents, file: BinaryIO) -> None:
     file.writelines(parquet_pieces([frame], record))
 
 
-def _beginning(record: Record) -> bytes:
-    """Write what rows do not have, and a replay needs: how it began, and all changes since."""
+def _beginning(record: JournalContents) -> bytes:
+    """Metadata for a replay: the first snapshot, and all changes since."""
     changes = [
         [event.sequence, event.kind, event.time, event.body]
         for event in record.events
@@ -340,13 +362,13 @@ def _beginning(record: Record) -> bytes:
     return json.dumps({"version": 1, "first": first, "changes": changes}).encode()
 
 
-def _write_csv(frame: pd.DataFrame, record: Record, file: BinaryIO) -> None:
+def _write_csv(frame: pd.DataFrame, record: JournalContents, file: BinaryIO) -> None:
     lists = ["features", "shows", "offered", "actions", "available", "support", "probabilities"]
     frame.drop(columns=lists, errors="ignore").to_csv(file, index=False)
 
 
-#: By the suffix of the file.
-WRITERS: dict[str, Callable[[pd.DataFrame, Record, BinaryIO], None]] = {
+#: Functions that write a frame, by the suffix of the file.
+WRITERS: dict[str, Callable[[pd.DataFrame, JournalContents, BinaryIO], None]] = {
     ".parquet": _write_parquet,
     ".csv": _write_csv,
 }

@@ -1,31 +1,141 @@
-"""The figure of a session.  Matplotlib is imported on use, because importing it takes long."""
+"""Figure of a session: estimates, effects, and the history of evidence and traffic.
+
+Matplotlib is imported on use, because it is slow to import.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.report.history import History
-from sightline.report.standing import View
+from sightline.core.clock import clock_at
+from sightline.policies.base import Evidence
+from sightline.report.decision_frame import Offers
+from sightline.sessions.decisions import Closing, Pending, RewardSums, is_missing
+from sightline.sessions.designs import GRAND_MEAN
 from sightline.sessions.effects import Effect
-from sightline.sessions.factorial import GRAND_MEAN
+from sightline.sessions.journal import Event, amendment_in, replay, told_in_event
 from sightline.sessions.options import pairs_of
+from sightline.sessions.state import LiveState
+from sightline.sessions.view import SessionView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["session_figure"]
-
 Array = NDArray[np.float64]
+# Number of points of evidence over time, and of intervals of traffic.
+_POINTS = 60
 
-_MOST_ROWS = 20  # of options or effects; more cannot be read
+
+class History(NamedTuple):
+    """Evidence and traffic over time."""
+
+    # Shape (m,): number of decisions, evidence and threshold at each point.
+    rounds: Array
+    evidence: Array
+    threshold: Array
+    # Whether they reach to the end: another version of the library may decide otherwise, and cannot
+    # replay the journal then.
+    whole: bool
+    edges: Array  # shape (n + 1,): number of decisions at the ends of n intervals
+    shares: Array  # shape (n, k): share of every option in each of them
+
+
+def history_of(first: LiveState, events: list[Event], view: SessionView) -> History:
+    """Compute evidence and traffic at points that are evenly spread over the journal.
+
+    The replay changes ``first``, the session as it began; ``view`` is the session after all events.
+    """
+    # without a test in the policy no replay is needed, which can take long
+    found = _by_replay(first, events) if view.has_test else _by_counts(events, view)
+    points, whole = [], True
+    try:
+        for point in found:
+            points.append(point)  # kept if the replay fails later
+    except ValueError:
+        whole = False
+    edges, shares = _traffic(events, len(view.options))
+    return History(
+        rounds=np.array([rounds for rounds, _ in points], dtype=np.float64),
+        evidence=np.array([report.evidence for _, report in points]),
+        threshold=np.array([report.threshold for _, report in points]),
+        whole=whole,
+        edges=edges,
+        shares=shares,
+    )
+
+
+def _by_replay(live: LiveState, events: list[Event]) -> Iterator[tuple[int, Evidence]]:
+    """Evidence of the policy, from a replay."""
+    yield live.clock.t - 1, live.evidence()
+    for part in _parts(events):
+        replay(live, part)
+        yield live.clock.t - 1, live.evidence()
+
+
+def _by_counts(events: list[Event], view: SessionView) -> Iterator[tuple[int, Evidence]]:
+    """Apply the test of IDS to all rewards told by then."""
+    data = RewardSums(view.options.per_arm, offset=False)
+    told = np.zeros(len(view.options), np.int64)
+    scales = view.weights.ravel() / view.scale.unit
+    made: dict[str | None, Pending] = {}
+    offers = Offers(len(view.options), events, view.options.contexts)
+    asked = 0
+
+    def evidence() -> Evidence:
+        squares = data.squared_deviations(scales) if data.per_arm == 1 else 0.0
+        sums = np.array(data.totals(len(scales), view.scale.origin))
+        return view.tested(told, sums, squares, offers.current, clock_at(asked + 1))
+
+    yield asked, evidence()
+    for part in _parts(events):
+        for event in part:
+            offers.follow(event)
+            reward = told_in_event(event)
+            if event.kind == "asked":
+                asked += 1
+                id_, arm = event.decision or "", event.arm or 0
+                made[event.decision] = Pending(id_, arm, False, asked, math.nan, event.time)
+            elif event.kind in ("told", "expired") and not is_missing(reward):
+                decision = made.pop(event.decision)
+                data.enter(data.plan([Closing(decision, "told", reward, event.time)]))
+                told[decision.arm] += 1
+            elif event.kind == "amended":
+                arm, was, now = amendment_in(event)
+                data = data.amended(event.decision or "", arm, False, was, now)
+        yield asked, evidence()
+
+
+def _parts(events: list[Event]) -> Iterator[list[Event]]:
+    """Cut the events into parts, but not between decisions that were made at once."""
+    begin = 0
+    for mark in np.linspace(0, len(events), _POINTS + 1).astype(np.int64)[1:].tolist():
+        end = max(mark, begin)
+        while end < len(events) and events[end].kind == "asked" and events[end].questions is None:
+            end += 1
+        if end > begin:
+            yield events[begin:end]
+        begin = end
+
+
+def _traffic(events: list[Event], k: int) -> tuple[Array, Array]:
+    """Intervals of equally many decisions, and the share of every option in them."""
+    arms = np.array([event.arm for event in events if event.kind == "asked"], dtype=np.int64)
+    edges = np.linspace(0, len(arms), min(_POINTS, len(arms)) + 1).astype(np.int64)
+    counts = [np.bincount(arms[low:high], minlength=k) for low, high in pairwise(edges)]
+    shares = np.array(counts, dtype=np.float64).reshape(-1, k) / np.diff(edges)[:, None]
+    return edges.astype(np.float64), shares
+
+
+_MOST_ROWS = 20  # options or effects; more are not legible
 _LONGEST_LABEL = 42
 _COLOURS = [f"C{i}" for i in (0, 1, 2, 3, 4, 5, 6, 8, 9)]  # C7 is grey
 _OTHERS = "0.75"
@@ -33,7 +143,7 @@ _NO_HISTORY = "no history, as there is no journal: begin with Session.open"
 
 
 def session_figure(
-    view: View,
+    view: SessionView,
     effects: Sequence[Effect],
     delta: float,
     past: History | None,
@@ -41,28 +151,15 @@ def session_figure(
 ) -> Figure:
     """Draw estimates and effects on the left, evidence and traffic over time on the right.
 
-    Where options are new in every round, only effects.  Where they are pairs, what is drawn is
-    about the items.
-
-    Parameters
-    ----------
-    view : View
-        The session.
-    effects : sequence of Effect
-        Its effects.
-    delta : float
-        Level of their intervals.
-    past : History, optional
-        What its journal tells; None if it keeps none.
-    path : path, optional
-        File to write; its suffix decides the format.
+    In a stream, only effects; in a duel, items in place of pairs.  ``past`` is None without a
+    journal. The suffix of ``path`` decides the format.
     """
     from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
 
     if view.options.items is not None:
         view, past = _of_items(view, past)
     shown = _shown_effects(effects)
-    if view.options.stream:  # what else is drawn is about options that stay
+    if view.options.stream:
         figure = Figure(figsize=(7, 1.5 + 0.25 * max(len(shown), 6)), layout="constrained")
         _draw_effects(figure.subplots(), view, effects, shown, delta)
         return _finished(figure, view, path)
@@ -78,8 +175,8 @@ def session_figure(
     return _finished(figure, view, path)
 
 
-def _of_items(view: View, past: History | None) -> tuple[View, History | None]:
-    """Traffic by item: a pair is half a decision for each of both.  Items alone come first."""
+def _of_items(view: SessionView, past: History | None) -> tuple[SessionView, History | None]:
+    """Traffic by item: a pair is half a decision for each of its items."""
     items = view.options.items or ()
     halves = np.zeros((len(view.options), len(items)))
     for row, pair in enumerate(pairs_of(len(items))):
@@ -88,16 +185,16 @@ def _of_items(view: View, past: History | None) -> tuple[View, History | None]:
     return shown, None if past is None else past._replace(shares=past.shares @ halves)
 
 
-def _finished(figure: Figure, view: View, path: str | PathLike[str] | None) -> Figure:
-    """Put the headline on a figure, and write it."""
+def _finished(figure: Figure, view: SessionView, path: str | PathLike[str] | None) -> Figure:
+    """Add the headline to a figure, and write it."""
     figure.suptitle(_headline(view))
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
 
 
-def _headline(view: View) -> str:
-    """Say what one wants to know first."""
+def _headline(view: SessionView) -> str:
+    """Headline: number of decisions and rewards, and the best option."""
     start = (
         f"Decisions: {round(view.asked.sum()):,}, {view.options.told}s: {int(view.told.sum()):,}"
     )
@@ -113,14 +210,14 @@ def _headline(view: View) -> str:
 
 
 def _label(text: str) -> str:
-    """Text of bounded length, in which a dollar is one."""
+    """Text of bounded length, with dollar signs escaped."""
     if len(text) > _LONGEST_LABEL:
         text = f"{text[: _LONGEST_LABEL - 12]} … {text[-9:]}"
     return text.replace("$", r"\$")
 
 
 def _colours(asked: NDArray[Any]) -> dict[int, str]:
-    """Colours of all options, or of those with most traffic if they are many."""
+    """Colours of all options, or of those with the most traffic if they are many."""
     rows = np.arange(len(asked))
     if len(asked) > len(_COLOURS):
         most = np.argsort(-asked, kind="stable")[: len(_COLOURS)]
@@ -129,7 +226,7 @@ def _colours(asked: NDArray[Any]) -> dict[int, str]:
 
 
 def _shown_effects(effects: Sequence[Effect]) -> list[Effect]:
-    """Effects in their order, but for the grand mean, which has another scale; else the largest."""
+    """Largest effects in their order, without the grand mean, which has another scale."""
     rest = [effect for effect in effects if effect.term != GRAND_MEAN]
     if len(rest) <= _MOST_ROWS:
         return rest
@@ -137,8 +234,8 @@ def _shown_effects(effects: Sequence[Effect]) -> list[Effect]:
     return [rest[i] for i in np.sort(np.argsort(-sizes, kind="stable")[:_MOST_ROWS])]
 
 
-def _draw_means(axes: Axes, view: View, colours: dict[int, str]) -> None:
-    """Draw options, the best on top; their colours are the legend of the traffic."""
+def _draw_means(axes: Axes, view: SessionView, colours: dict[int, str]) -> None:
+    """Draw options, the best on top, in the colours of their traffic."""
     k = len(view.asked)
     if view.estimates is not None:
         means, errors = view.estimates.means, view.estimates.standard_errors
@@ -155,9 +252,9 @@ def _draw_means(axes: Axes, view: View, colours: dict[int, str]) -> None:
         axes.set_xlabel("mean of the rewards (the policy keeps no estimates)")
     axes.set_title(f"{_MOST_ROWS} of {k:,} options" if k > _MOST_ROWS else "Options")
     rows = _shown_options(means, colours)
-    law = view.likelihood
-    least, most = (-math.inf, math.inf) if law is None else law.range_of_means
-    # bars end where means do: a rate is not below 0
+    likelihood = view.likelihood
+    least, most = (-math.inf, math.inf) if likelihood is None else likelihood.range_of_means
+    # bars end at the limits of means: a rate is not below 0
     below = np.clip(means - least, 0.0, 2.0 * errors)
     above = np.clip(most - means, 0.0, 2.0 * errors)
     for y, row in enumerate(rows):
@@ -177,12 +274,12 @@ def _shown_options(means: Array, colours: dict[int, str]) -> list[int]:
 
 
 def _finite(values: Array) -> Array:
-    """Values that can be drawn."""
+    """Values with nan in place of infinity, which cannot be drawn."""
     return np.where(np.isfinite(values), values, np.nan)
 
 
 def _draw_effects(
-    axes: Axes, view: View, effects: Sequence[Effect], shown: Sequence[Effect], delta: float
+    axes: Axes, view: SessionView, effects: Sequence[Effect], shown: Sequence[Effect], delta: float
 ) -> None:
     """Draw effects with their intervals; those that differ from zero are black."""
     scale = "" if view.likelihood is None else view.likelihood.scale
@@ -201,7 +298,7 @@ def _draw_effects(
             continue
         colour = "0.6" if effect.lower <= 0.0 <= effect.upper else "k"
         reach = effect.upper - effect.effect
-        if math.isinf(reach):  # from as few data as these, of a norm or noise that is not known
+        if math.isinf(reach):  # few data, and an unknown norm or noise level
             axes.axhline(y, color=colour, linestyle=":")
             reach = 0.0
         axes.errorbar(effect.effect, y, xerr=reach, fmt="o", color=colour, capsize=3)
@@ -211,18 +308,18 @@ def _draw_effects(
 
 
 def _name_rows(axes: Axes, names: list[str]) -> None:
-    """Label rows from the top, and their common axis with few numbers."""
+    """Label rows from the top, and the common axis with few numbers."""
     axes.set_yticks(range(len(names)), labels=names, fontsize=9)
     axes.set_ylim(max(len(names), 1) - 0.4, -0.6)
     axes.locator_params(axis="x", nbins=6)
     axes.grid(axis="x", alpha=0.3)
 
 
-def _draw_evidence(axes: Axes, view: View, past: History | None) -> None:
+def _draw_evidence(axes: Axes, view: SessionView, past: History | None) -> None:
     what = "Evidence" if view.options.contexts is None else "Least evidence of any context"
     test = "" if view.has_test else f", by the test of IDS on all {view.options.told}s"
     axes.set_title(f"{what}{test}")
-    # infinite evidence: no other option can be best; infinite threshold: too few data to tell
+    # infinite evidence: no other option can be best; infinite threshold: too few data
     evidence, threshold = (_finite(values) for values in np.array([view.evidence[1:3]]).T)
     if past is None:
         axes.plot([0.5], evidence, "o", label="for the best option", clip_on=False)
@@ -244,9 +341,9 @@ def _draw_evidence(axes: Axes, view: View, past: History | None) -> None:
 
 
 def _top(evidence: Array, threshold: Array) -> float:
-    """Highest number of an axis on which evidence and its threshold are seen.
+    """Upper limit of an axis with evidence and its threshold.
 
-    A threshold that came down from infinity may have been enormous: its beginning is cut off.
+    A threshold that came down from infinity may have been enormous; its beginning is cut off.
     """
     highest, lately = (
         np.nan_to_num([*evidence, *shown]).max(initial=0.0) for shown in (threshold, threshold[-1:])
@@ -254,7 +351,7 @@ def _top(evidence: Array, threshold: Array) -> float:
     return float(min(1.1 * highest, 3.0 * lately or math.inf)) or 1.0
 
 
-def _count_decisions(axes: Axes, view: View) -> None:
+def _count_decisions(axes: Axes, view: SessionView) -> None:
     axes.set_xlim(0.0, max(float(view.asked.sum()), 1.0))
     axes.set_xlabel("decisions")
     axes.locator_params(axis="x", nbins=5, integer=True)
@@ -267,7 +364,9 @@ def _leave_out_time(axes: Axes) -> None:
     axes.set_xlabel(_NO_HISTORY)
 
 
-def _draw_traffic(axes: Axes, view: View, past: History | None, colours: dict[int, str]) -> None:
+def _draw_traffic(
+    axes: Axes, view: SessionView, past: History | None, colours: dict[int, str]
+) -> None:
     axes.set_title("Traffic, in the colours of the options")
     axes.set_ylim(0.0, 1.0)
     axes.set_ylabel("share of decisions")

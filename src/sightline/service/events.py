@@ -24,10 +24,9 @@ from sqlalchemy.exc import DBAPIError
 
 from sightline.service.schema import EVENTS, HEARTBEAT, HISTORY, SNAPSHOTS
 from sightline.service.store import Store
-from sightline.sessions.journal import Event, closing_in
-from sightline.sessions.ledger import Closing
-from sightline.sessions.live import CHANGES
-from sightline.sessions.supports import Support
+from sightline.sessions.decisions import Closing
+from sightline.sessions.journal import CHANGES, Event, closing_in
+from sightline.sessions.kernels import Support
 
 #: Kinds of events that a session can replay; all others belong to the service.
 SESSION_KINDS = CHANGES | {"asked", "received", "told", "expired", "given up", "late"}

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from sightline.report.session import Session
-from sightline.report.standing import View, view_of
 from sightline.service import limits, responses
 from sightline.service.errors import ApiError, invalid
 from sightline.service.events import (
@@ -29,12 +27,12 @@ from sightline.service.events import (
 )
 from sightline.service.schemas import DecisionRequest, NewOption, Specification, StopRule
 from sightline.service.settings import Settings
-from sightline.sessions.archive import read_snapshot, write_snapshot
-from sightline.sessions.journal import Event, amendment_in, told_in_event
-from sightline.sessions.ledger import Closing, Window, reward_value
-from sightline.sessions.live import LiveState
-from sightline.sessions.log import Log
-from sightline.sessions.replay import replay
+from sightline.sessions.decisions import Closing, Window, reward_value
+from sightline.sessions.journal import Event, Log, amendment_in, replay, told_in_event
+from sightline.sessions.session import Session
+from sightline.sessions.snapshot import read_snapshot, write_snapshot
+from sightline.sessions.state import LiveState
+from sightline.sessions.view import SessionView, view_of
 
 #: Requests whose first entry is remembered, so that the database need not be asked.
 _REMEMBERED = 10_000
@@ -145,7 +143,7 @@ class ServiceSession(Session):
     @property
     def limits(self) -> Window:
         """Reward window."""
-        return self._live.ledger.window
+        return self._live.decisions.window
 
     def write_to(self, log: Log, now: Callable[[], float]) -> None:
         """Write to a log from now on, by this clock."""
@@ -210,7 +208,7 @@ def history_point(session: ServiceSession, now: float) -> dict[str, Any]:
     }
 
 
-def best_settled(view: View, stop: StopRule) -> list[int]:
+def best_settled(view: SessionView, stop: StopRule) -> list[int]:
     """Return the options that are settled to be best, one per context; empty before that."""
     reports = view.tested_at(stop.delta)
     if not view.told.any() or any(one.evidence < one.threshold for one in reports):
@@ -389,7 +387,7 @@ class ExperimentWriter:
         """Learn a reward."""
         self._check_bounds(reward)
         kinds: set[str] = set()
-        if decision not in self.session.live.ledger.open:
+        if decision not in self.session.live.decisions.open:
             kinds = self._kinds(decision)
         if {"expired", "late"} <= kinds:  # it counts once, however often it is sent
             raise ApiError(410, "expired-decision", f"the window of decision {decision} ended")
@@ -441,7 +439,7 @@ class ExperimentWriter:
     def _closed(self, decision: str, amended: bool = False) -> dict[str, Any]:
         closing = self.session.closing(decision)
         assert closing is not None
-        waits = decision in self.session.live.ledger.received
+        waits = decision in self.session.live.decisions.received
         return responses.closing_response(self.id, closing, amended, waits)
 
     def activate(self, decision: str) -> dict[str, Any]:

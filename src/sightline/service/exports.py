@@ -11,15 +11,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from sightline.report.decision_frame import ENDINGS, decision_frame, parquet_pieces, times
-from sightline.report.offers import Offers
-from sightline.report.standing import Record, View, view_of
+from sightline.report.decision_frame import ENDINGS, Offers, decision_frame, parquet_pieces, times
 from sightline.service import events
 from sightline.service.events import SESSION_KINDS, Entry
 from sightline.service.readers import Readers
 from sightline.service.responses import timestamp
-from sightline.sessions.journal import Event
-from sightline.sessions.live import CHANGES
+from sightline.sessions.journal import CHANGES, Event
+from sightline.sessions.view import JournalContents, SessionView, view_of
 
 _FIELDS = ("decision", "round", "arm", "probability", "exploring", "reward", "context", "body")
 _TEXT = pd.ArrowDtype(pa.string())  # also if no decision of a page has a text
@@ -51,12 +49,12 @@ def export_parquet(readers: Readers, experiment: str) -> Iterator[bytes]:
         first = events.read_snapshot(connection, experiment, first=True)
         assert first is not None
         changes = events.entries_of_kinds(connection, experiment, tuple(CHANGES), last)
-    record = Record(first.content, [entry.event for entry in changes])
+    record = JournalContents(first.content, [entry.event for entry in changes])
     return parquet_pieces(_frames(readers, experiment, view, record, last), record)
 
 
 def _frames(
-    readers: Readers, experiment: str, view: View, record: Record, last: int
+    readers: Readers, experiment: str, view: SessionView, record: JournalContents, last: int
 ) -> Iterator[pd.DataFrame]:
     """Yield the decisions of one page of the log after another; at least one frame."""
     offers = Offers(len(view.options), record.events, view.options.contexts)
@@ -82,7 +80,7 @@ def _frames(
 
 
 def _frame(
-    entries: list[Entry], asked: list[Entry], later: list[Event], view: View, offers: Offers
+    entries: list[Entry], asked: list[Entry], later: list[Event], view: SessionView, offers: Offers
 ) -> pd.DataFrame:
     activated = {event.decision: event.time for event in later if event.kind == "activated"}
     session_events = [entry.event for entry in entries if entry.event.kind in SESSION_KINDS]

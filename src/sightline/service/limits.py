@@ -14,7 +14,7 @@ from sightline.policies.base import PROBABILITY_DRAWS, Policy
 from sightline.service.errors import ApiError, invalid
 from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
-from sightline.sessions.live import LiveState
+from sightline.sessions.state import LiveState
 from sightline.validation import shown, size_text
 
 #: Bytes of an open decision, and of each of its features if they are kept.
@@ -111,7 +111,7 @@ def _open_size(shape: Shape) -> int:
 def memory_of(live: LiveState) -> int:
     """Approximate bytes of memory of an experiment."""
     shape = _shape(live)
-    return state_size(shape, live.policy) + _open_size(shape) * len(live.ledger.open)
+    return state_size(shape, live.policy) + _open_size(shape) * len(live.decisions.open)
 
 
 def work_of(shape: Shape, policy: Policy, floor: float = 0.0) -> Work:
@@ -163,7 +163,7 @@ def check_count(live: LiveState, count: int, settings: Settings) -> None:
     once, each = work_of(shape, live.policy, live.floor)
     if count > 1 and not live.policy.randomises and live.floor == 0.0:
         # a batch starts from the open decisions
-        once += each * min(len(live.ledger.open), _MAX_OPEN)
+        once += each * min(len(live.decisions.open), _MAX_OPEN)
     work = once + count * each
     if count > 1 and work > settings.most_work:
         most = max((settings.most_work - once) // each, 1)
@@ -177,7 +177,7 @@ def check_count(live: LiveState, count: int, settings: Settings) -> None:
 def check_open(live: LiveState, count: int, settings: Settings) -> None:
     """Refuse decisions while too many wait for their rewards: ApiError 429."""
     most = min(settings.most_open, settings.experiment_memory // _open_size(_shape(live)))
-    waiting = len(live.ledger.open)
+    waiting = len(live.decisions.open)
     if waiting + count > most:
         raise ApiError(
             429,

@@ -16,7 +16,6 @@ from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import build
 from sightline.policies.stakes import Stakes
-from sightline.report.standing import view_of
 from sightline.service import events
 from sightline.service.errors import ApiError, internal_error
 from sightline.service.events import Entry, TransactionLog
@@ -30,12 +29,10 @@ from sightline.service.experiment import (
 from sightline.service.limits import check_shape, shape_of
 from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
-from sightline.sessions.contexts import contexts
-from sightline.sessions.factorial import factorial
-from sightline.sessions.games import duel
-from sightline.sessions.ledger import Window
+from sightline.sessions.decisions import Window
+from sightline.sessions.designs import contexts, duel, factorial, stream
 from sightline.sessions.options import Options, as_options
-from sightline.sessions.stream import stream
+from sightline.sessions.view import view_of
 from sightline.validation import shown
 
 _log = logging.getLogger("sightline.service")
@@ -214,7 +211,7 @@ def warm_up(content: bytes, wanted: Specification | None = None) -> None:
     options, and settled.  By default only in the most common ways.
     """
     session = ServiceSession.from_snapshot(content, Lifecycle())
-    session.live.ledger.window = Window()  # so that rewards are learned at once
+    session.live.decisions.window = Window()  # so that rewards are learned at once
     options = session.options
     where: dict[str, Any] = {}
     if options.contexts is not None:

@@ -18,8 +18,6 @@ from sqlalchemy import Connection
 
 from sightline.core.clock import FAR
 from sightline.problems.descriptions import describe
-from sightline.report.estimated import estimated_problem, regret_spent
-from sightline.report.standing import View, view_of
 from sightline.service import events
 from sightline.service.bounds import BoundCache, BoundResult
 from sightline.service.errors import unknown
@@ -31,9 +29,9 @@ from sightline.service.responses import decision_response, finite, timestamp
 from sightline.service.schemas import Specification, StopRule
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.sessions.decisions import Status
-from sightline.sessions.ledger import Window
+from sightline.sessions.decisions import Status, Window
 from sightline.sessions.options import pairs_of
+from sightline.sessions.view import SessionView, estimated_problem, regret_spent, view_of
 
 
 @dataclass(eq=False)
@@ -208,7 +206,9 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
     return answer | _regret(readers.bounds, experiment, answer["sequence"], view)
 
 
-def _regret(bounds: BoundCache, experiment: str, sequence: int, view: View) -> dict[str, Any]:
+def _regret(
+    bounds: BoundCache, experiment: str, sequence: int, view: SessionView
+) -> dict[str, Any]:
     """Estimate the regret so far, and c*, both at the present estimates."""
     try:
         spent = finite(regret_spent(view))
@@ -236,7 +236,9 @@ def _next_exploration(status: Status) -> int | None:
     return None if found is None or found >= FAR else found
 
 
-def _stop_view(view: View, stop: StopRule | None, lifecycle: Lifecycle) -> dict[str, Any] | None:
+def _stop_view(
+    view: SessionView, stop: StopRule | None, lifecycle: Lifecycle
+) -> dict[str, Any] | None:
     """Compare the evidence with the threshold of the stop rule, or name the settled options."""
     if stop is None:
         return None
@@ -320,7 +322,7 @@ def estimates_view(readers: Readers, experiment: str, delta: float) -> dict[str,
     }
 
 
-def _counts(view: View) -> list[dict[str, Any]]:
+def _counts(view: SessionView) -> list[dict[str, Any]]:
     """Count decisions and rewards of every option; in a duel, of every item."""
     asked, told, totals = view.asked, view.told, view.totals
     mean = "mean_reward"
@@ -338,7 +340,7 @@ def _counts(view: View) -> list[dict[str, Any]]:
     ]
 
 
-def _counts_of_items(view: View) -> tuple[Any, Any, Any]:
+def _counts_of_items(view: SessionView) -> tuple[Any, Any, Any]:
     """Count the decisions that showed an item and their outcomes; sum these, 1 where it has won."""
     first, second = np.array(pairs_of(len(view.options.items or ()))).T
     found = []
@@ -351,7 +353,7 @@ def _counts_of_items(view: View) -> tuple[Any, Any, Any]:
     return found[0], found[1], found[2]
 
 
-def _differences(view: View, control: tuple[int, ...], delta: float) -> list[dict[str, Any]]:
+def _differences(view: SessionView, control: tuple[int, ...], delta: float) -> list[dict[str, Any]]:
     """Return the differences to the control, with intervals that hold at all rounds at once."""
     if not control:
         return []
@@ -381,7 +383,7 @@ def pending_view(readers: Readers, experiment: str, limit: int) -> dict[str, Any
     """List decisions that wait for their rewards, the oldest first."""
     with readers.replica(experiment) as (replica, connection):
         session = replica.session
-        waiting = list(session.live.ledger.open)
+        waiting = list(session.live.decisions.open)
         found = [events.entries_of(connection, experiment, id_)[0] for id_ in waiting[:limit]]
         inactive = set(session.lifecycle.inactive)
         options, limits = session.options, session.limits

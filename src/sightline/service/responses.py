@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sightline.service.events import Entry
-from sightline.sessions.ledger import Closing, Window
+from sightline.sessions.decisions import Closing, Window
 from sightline.sessions.options import Options
 
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "missing"}

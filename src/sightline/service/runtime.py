@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from sightline.jit import NotKeptError, only_kept
-from sightline.report.standing import view_of
 from sightline.service import errors, events
 from sightline.service.events import TransactionLog
 from sightline.service.experiment import ExperimentWriter
@@ -28,6 +27,7 @@ from sightline.service.store import Store
 from sightline.service.tokens import TokenCache
 from sightline.service.worker import compile_in_process
 from sightline.service.writer import Answer, Command, Writer
+from sightline.sessions.view import view_of
 
 R = TypeVar("R")
 

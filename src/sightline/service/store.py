@@ -25,7 +25,7 @@ from sqlalchemy.pool import QueuePool
 
 from sightline.service.errors import CircuitOpenError, FilesLostError
 from sightline.service.schema import create_tables, refuse_foreign
-from sightline.sessions.sqlite_files import FileLock, OpenFiles, create_private
+from sightline.sessions.journal import FileLock, OpenFiles, create_private
 from sightline.validation import shown
 
 _log = logging.getLogger("sightline.service")

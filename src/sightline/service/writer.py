@@ -219,7 +219,7 @@ class Writer:
         return [
             name
             for name, one in list(self._loaded.items())
-            if one.session.limits.seconds is not None and one.session.live.ledger.open
+            if one.session.limits.seconds is not None and one.session.live.decisions.open
         ]
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""What a policy believes about every arm, wherever in its state it keeps that."""
+"""Estimates of every arm, from any part of a policy's state that has them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,9 @@ from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior, noise_unit
 from sightline.jit import interpreted, parts_of
 
-__all__ = ["Estimates", "differences_in", "estimates_in", "mean_outcome_in"]
-
 _SHOWN = 20  # names in a text
 _STEP = 1e-6  # of a difference in place of a derivative
-
-
-# kernels would be compiled for this alone
+# interpreted: compiled kernels would not pay
 _variance, _mean = interpreted(noise_variance), interpreted(mean_of)
 
 
@@ -31,18 +27,17 @@ class Estimates(NamedTuple):
     Attributes
     ----------
     means : ndarray, shape (k,)
-        Estimated mean rewards.  Where arms are new in every round: the estimated parameter, shape
-        (d,), what arms with a single feature of size one would pay.  Where arms are pairs of n
-        items: the mean outcome of each item against the best so far, shape (n,), which is
-        2 P(it wins) - 1, and 0 for the best itself.
+        Estimated mean rewards.  In a stream, the estimated parameter, shape (d,): the mean rewards
+        of arms with a single feature of size one.  In a duel of n items, the mean outcome of each
+        item against the best so far, shape (n,), which is 2 P(it wins) - 1, and 0 for the best.
     standard_errors : ndarray, shape (k,)
-        sigma times the norm of the arm in V^-1: standard deviations under the prior that the
-        regulariser stands for.  Of clicks and counts, those of the mean reward.  No confidence
-        bounds: data were collected adaptively.  Where arms are pairs, those of the differences: 0
-        for the best so far.
+        sigma times the norm of the arm in V^-1: posterior standard deviations, with the
+        regulariser as prior.  For clicks and counts, those of the mean reward.  In a duel, those of
+        the differences, 0 for the best so far.  They are no confidence bounds, because the data
+        were collected adaptively.
     names : tuple of str
-        What each number is about: options, with their context if there are any, or items, or
-        columns of the features.
+        Names of the rows: options, with their context if there are contexts, or items of a duel, or
+        columns of the features in a stream.
     """
 
     means: NDArray[np.float64]
@@ -58,13 +53,13 @@ class Estimates(NamedTuple):
 
 
 def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estimates | None:
-    """Estimates of a policy's state; None if it keeps neither least squares nor a posterior.
+    """Estimate the arms of a policy's state, or other rows in its coordinates.
 
-    They are those of its arms, or of other rows, in the coordinates of the state.
+    None if it keeps neither least squares nor a posterior.
     """
     for part in parts_of(state):
         if isinstance(part, Posterior) and part.estimate is not None:
-            continue  # what it was fitted to is a part of it
+            continue  # fitted to another part of the state
         if isinstance(part, LeastSquares) and rows is not None:
             squared = ((rows @ part.learned.gram_inverse) * rows).sum(axis=1)
             errors = np.sqrt(_variance(part) * np.maximum(squared, 0.0))
@@ -84,7 +79,7 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
 
 
 def _rewards_by_likelihood(part: LeastSquares, likelihood: Any) -> Estimates:
-    """Mean rewards, and their standard errors by the slope of the mean."""
+    """Mean rewards, and their standard errors by the delta method."""
     predictors = part.arms.means
     means = np.array([_mean(likelihood, u) for u in predictors])
     slopes = [
@@ -95,7 +90,7 @@ def _rewards_by_likelihood(part: LeastSquares, likelihood: Any) -> Estimates:
 
 
 def differences_in(state: State, n: int) -> Estimates | None:
-    """Estimate how each of n items falls short of the best, where the first n arms pay it twice."""
+    """Estimate differences of n items to the best, where the first n arms pay each item twice."""
     pairs = estimates_in(state)
     if pairs is None:
         return None
@@ -108,7 +103,7 @@ def differences_in(state: State, n: int) -> Estimates | None:
 
 
 def mean_outcome_in(state: State, arm: int) -> NDArray[np.float64] | None:
-    """Estimate the p numbers that an arm shows, in units of their noise; None without estimates."""
+    """Estimate the outcome of an arm, p numbers in units of their noise; None without estimates."""
     for part in parts_of(state):
         if isinstance(part, LeastSquares):
             k, d = part.arms.rewards.shape

@@ -1,45 +1,63 @@
-"""The journal of a session: an append-only log in one SQLite file, with snapshots.
+"""Journal of a session: an append-only log of events in one SQLite file, with snapshots.
 
-What :meth:`Journal.append` has returned from survives kill -9 and power loss (write-ahead log,
-``synchronous=FULL``).  The table ``events`` is the truth; a snapshot only saves time when a session
-is opened.  One process writes: it holds a lock on a file beside the journal, which the system takes
-back when the process dies.  Others may read.
+What :meth:`Journal.append` has returned from survives ``kill -9`` and power loss (write-ahead log,
+``synchronous=FULL``).  The events are the source of truth: :func:`replay` recomputes the session
+from them, bit for bit, and a snapshot only saves time.  One process writes.  It holds a lock on a
+file beside the journal, which the system releases when the process dies.  Others may read.
+
+SQLite finds a database by its path and then writes to the files that it has open, whether they
+still have a name or not.  It also drops its own locks when anything else in the process closes the
+database.  :class:`FileLock` and :class:`OpenFiles` therefore never open an existing database.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import os
+import socket
 import sqlite3
-from collections.abc import Iterator
+import stat
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.sessions.decisions import Pending
-from sightline.sessions.ledger import Closing, Told
-from sightline.sessions.sqlite_files import FileLock, OpenFiles, create_private
+from sightline.policies.catalogue import is_described
+from sightline.sessions.decisions import (
+    Closing,
+    Ending,
+    Pending,
+    Received,
+    Told,
+    date_of,
+    is_missing,
+    several_numbers,
+)
+from sightline.sessions.kernels import Support
+from sightline.sessions.snapshot import read_snapshot
 
-__all__ = [
-    "Amendment",
-    "Event",
-    "Journal",
-    "amendment_in",
-    "closing_in",
-    "set_of_bytes",
-    "set_to_bytes",
-    "told_in_event",
-    "told_to_event",
-]
+if TYPE_CHECKING:
+    from sightline.sessions.state import LiveState
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
+
+#: Kinds of events that change options, rewards or the policy in use, not a decision.
+CHANGES = frozenset({"added", "retired", "amended", "committed"})
 
 _APPLICATION = 0x5149_4C4E  # in the header of the file: tells a journal from other databases
-_VERSION = 3
+_VERSION = 1
 _SCHEMA = """
 CREATE TABLE events (
     sequence INTEGER PRIMARY KEY,
@@ -59,41 +77,36 @@ CREATE TABLE events (
 CREATE INDEX decisions ON events (decision) WHERE decision IS NOT NULL;
 CREATE TABLE snapshots (sequence INTEGER PRIMARY KEY, content BLOB NOT NULL);
 """
-#: What makes the next version of a file of each earlier one; it takes no time, whatever its size.
-_MIGRATIONS = {
-    1: "ALTER TABLE events ADD COLUMN context INTEGER",
-    2: "ALTER TABLE events ADD COLUMN actions BLOB",
-}
 
 
 class Event(NamedTuple):
-    """One entry of a journal.
+    """One event of a journal.
 
     Attributes
     ----------
     sequence : int
-        Its number, from 1.
+        Number of the event, from 1.
     kind : str
         ``"asked"``, ``"received"``, ``"told"``, ``"expired"``, ``"given up"``, ``"late"``,
         ``"amended"``, ``"added"``, ``"retired"`` or ``"committed"``.  A reward that waits for the
-        end of its window is received, and told when the window closes.
+        end of its window is received first, and told when the window closes.
     time : float
-        Seconds since 1970.
+        Time in seconds since 1970.
     decision : str or None
-        Id of the decision that it is about.
+        Id of the decision.
     round, arm, probability, exploring
-        Of the decision, where it was asked for.
+        Fields of the decision, where it was asked for.
     reward : float or None
-        What was told, or assumed at the end of the reward window, or put in the place of what was
-        told; several numbers are in the body.
+        Reward that was told, assumed at the end of the window, or amended.  Several numbers are
+        in the body.
     questions : int or None
-        How many were asked at once, in the entry of the first.
+        Number of decisions made at once, in the event of the first.
     body : str or None
         Further values as JSON.
     context : int or None
-        Number of the context of the decision, where it was asked for; None without contexts.
+        Number of the context of a decision that was asked for; None without contexts.
     actions : bytes or None
-        Arms that came with the question, row after row, as little-endian floats of 8 bytes.
+        Arms that came with the question, row by row, as little-endian floats of 8 bytes.
     """
 
     sequence: int
@@ -114,32 +127,32 @@ class Event(NamedTuple):
 _INSERT = f"INSERT INTO events VALUES ({', '.join('?' * len(Event._fields))})"
 
 
-def set_to_bytes(actions: NDArray[np.float64]) -> bytes:
-    """Write the arms of a question to the last bit, in less time and space than text."""
+def actions_to_bytes(actions: NDArray[np.float64]) -> bytes:
+    """Write the arms of a question exactly."""
     return actions.astype("<f8", copy=False).tobytes()
 
 
-def set_of_bytes(content: bytes, d: int) -> NDArray[np.float64]:
-    """Arms with d features each: inverse of :func:`set_to_bytes`."""
+def actions_from_bytes(content: bytes, d: int) -> NDArray[np.float64]:
+    """Inverse of :func:`actions_to_bytes`, for arms with d features."""
     return np.frombuffer(content, dtype="<f8").astype(np.float64).reshape(-1, d)
 
 
 def told_to_event(told: Told) -> dict[str, Any]:
-    """Fields of an entry with what was told: a number, or a list of several as JSON."""
+    """Fields of an event with a reward: a number, or a list of several as JSON."""
     if isinstance(told, tuple):
         return {"body": json.dumps(told)}
     return {"reward": None if math.isnan(told) else told}
 
 
 def told_in_event(event: Event) -> Told:
-    """Read what an entry that closes a decision has told; nan if nothing."""
+    """Reward in an event that closes a decision; nan if there is none."""
     if event.body is not None:
         return tuple(json.loads(event.body))
     return math.nan if event.reward is None else event.reward
 
 
 class Amendment(NamedTuple):
-    """What was told of an arm, and what was put in its place."""
+    """The wrong and the right reward of a decision for an arm."""
 
     arm: int
     was: Told
@@ -147,7 +160,7 @@ class Amendment(NamedTuple):
 
 
 def amendment_in(event: Event) -> Amendment:
-    """Read an entry that amends a reward."""
+    """Read an event that amends a reward."""
     body = json.loads(event.body or "")
     was, now = (
         tuple(told) if isinstance(told, list) else told for told in (body["was"], body["now"])
@@ -156,9 +169,9 @@ def amendment_in(event: Event) -> Amendment:
 
 
 def closing_in(events: list[Event]) -> Closing | None:
-    """Find how a decision was closed, in the entries about it, in their order; None if it was not.
+    """How a decision was closed, from its events in their order; None if it was not.
 
-    Features of a decision are not in it: nobody needs those of a closed one.
+    It has no features: only open decisions need them.
     """
     entries = [event for event in events if event.kind not in ("received", "late", "amended")]
     if len(entries) < 2:
@@ -176,30 +189,47 @@ def closing_in(events: list[Event]) -> Closing | None:
         math.nan if asked.probability is None else asked.probability,
         asked.time,
     )
-    return Closing(made, end.kind, told, end.time)  # type: ignore[arg-type]
+    return Closing(made, cast(Ending, end.kind), told, end.time)
+
+
+class Log(Protocol):
+    """What a session needs of the log that it writes to; :class:`Journal` is one."""
+
+    path: Any  # name of the log, for messages
+    last: int  # number of the last event; 0 before the first
+    kept: int  # number of the event before the last snapshot; -1 before the first snapshot
+
+    def append(self, events: list[Event]) -> None:
+        """Append events, all or none; appending the same again changes nothing."""
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Events with higher numbers, in their order."""
+
+    def closing(self, decision: str) -> Closing | None:
+        """How a decision was closed, however long ago; None if it was not."""
+
+    def keep_snapshot(self, content: bytes) -> None:
+        """Keep a snapshot of the session after the last event."""
+
+    def snapshot(self, *, first: bool = False) -> tuple[int, bytes] | None:
+        """Last snapshot, or the first, with the number of the event before it."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be written."""
+
+    def require_open(self) -> None:
+        """Refuse a closed log."""
+
+    def close(self) -> None:
+        """Close it, so that others can write."""
 
 
 class Journal:
-    """The journal of one session, open for writing.
+    """Journal of one session, open for writing; the file is created if it does not exist.
 
-    Parameters
-    ----------
-    path : path
-        The file; it is made if it does not exist.
-
-    Raises
-    ------
-    BlockingIOError
-        If another process or session has it open.
-    ValueError
-        If it is something else than a journal.
-
-    Attributes
-    ----------
-    last : int
-        Number of the last event; 0 before the first.
-    kept : int
-        Number of the event after which the last snapshot was taken; -1 before the first.
+    A journal that another process or session has open raises BlockingIOError, another kind of file
+    ValueError.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -213,7 +243,7 @@ class Journal:
             self._prepare()
         except BaseException as error:
             self.close()
-            if isinstance(error, sqlite3.OperationalError):  # no right to write, or no space
+            if isinstance(error, sqlite3.OperationalError):  # no permission, or no space
                 raise OSError(f"{path} cannot be written: {error}") from None
             if isinstance(error, sqlite3.DatabaseError):
                 raise ValueError(f"{path} is not a readable journal: {error}") from None
@@ -239,12 +269,8 @@ class Journal:
                 f"BEGIN; {_SCHEMA} PRAGMA application_id={_APPLICATION}; "
                 f"PRAGMA user_version={_VERSION}; COMMIT;"
             )
-        else:
-            run("BEGIN")
-            for earlier in range(max(version, 1), _VERSION):
-                run(_MIGRATIONS[earlier])
-            run(f"PRAGMA user_version={_VERSION}")  # which fails where the file may only be read
-            run("COMMIT" if version < _VERSION else "ROLLBACK")
+        else:  # fails now, not at the first event, if the file is read-only
+            self._connection.executescript(f"BEGIN; PRAGMA user_version={_VERSION}; ROLLBACK;")
         (last,) = run("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
         self.last = int(last)
         self._files = OpenFiles(self.path)
@@ -252,9 +278,9 @@ class Journal:
         self.kept = -1 if found is None else found[0]
 
     def append(self, events: list[Event]) -> None:
-        """Write events, all or none; writing the same events again changes nothing."""
+        """Append events, all or none; appending the same again changes nothing."""
         self.require_open()
-        if self._connection.in_transaction:  # of a call that was interrupted
+        if self._connection.in_transaction:  # of an interrupted call
             self._connection.rollback()
         try:
             if len(events) == 1:
@@ -265,25 +291,21 @@ class Journal:
                 self._connection.execute("COMMIT")
         except sqlite3.IntegrityError:  # of a call that was interrupted after it had written
             self._require(events)
-        self._require_files()  # afterwards: what they hold is there now
-        self.last = events[-1].sequence
-
-    def _require_files(self) -> None:
-        """Refuse to go on where SQLite writes to files that nobody finds any more."""
-        if not self._files.are_there:
+        if not self._files.are_there:  # checked after writing: what they hold is there now
             raise OSError(
                 f"{self.path}, or its -wal or -shm file, was removed or replaced while it was "
                 "open: put it back, nothing is recorded meanwhile"
             )
+        self.last = events[-1].sequence
 
     def _require(self, events: list[Event]) -> None:
-        """Refuse to go on where others have written other events with the same numbers."""
+        """Refuse to continue if another writer has written other events with the same numbers."""
         if self._connection.in_transaction:
             self._connection.rollback()
         if list(islice(self.events(events[0].sequence - 1), len(events))) != events:
             raise RuntimeError(
-                f"{self.path} was written to by somebody else: open it again, and let one process "
-                f"write (is {self.path.name}-lock still there?)"
+                f"{self.path} was written to by another process: open it again, and let one "
+                f"process write (is {self.path.name}-lock still there?)"
             )
 
     def events(self, after: int = 0) -> Iterator[Event]:
@@ -295,19 +317,15 @@ class Journal:
                 exploring=None if event.exploring is None else bool(event.exploring)
             )
 
-    def events_of(self, decision: str) -> list[Event]:
-        """Events of one decision, in their order."""
-        query = "SELECT * FROM events WHERE decision = ? ORDER BY sequence"
-        return [Event(*row) for row in self._connection.execute(query, (decision,))]
-
     def closing(self, decision: str) -> Closing | None:
-        """Find how a decision was closed, however long ago; None if it was not."""
-        return closing_in(self.events_of(decision))
+        """How a decision was closed, however long ago; None if it was not."""
+        query = "SELECT * FROM events WHERE decision = ? ORDER BY sequence"
+        return closing_in([Event(*row) for row in self._connection.execute(query, (decision,))])
 
     def keep_snapshot(self, content: bytes) -> None:
-        """Keep a snapshot of the session as it is after the last event; forget older ones.
+        """Keep a snapshot of the session after the last event, and the first one; drop others.
 
-        The first is kept for ever: from it all events can be replayed.
+        From the first snapshot all events can be replayed.
         """
         run = self._connection.execute
         run("INSERT OR REPLACE INTO snapshots VALUES (?, ?)", (self.last, content))
@@ -315,7 +333,7 @@ class Journal:
         self.kept = self.last
 
     def snapshot(self, *, first: bool = False) -> tuple[int, bytes] | None:
-        """Read the last snapshot, or the first, with the number of the event it was taken after."""
+        """Last snapshot, or the first, with the number of the event before it."""
         order = "ASC" if first else "DESC"
         query = f"SELECT sequence, content FROM snapshots ORDER BY sequence {order} LIMIT 1"
         row = self._connection.execute(query).fetchone()
@@ -327,16 +345,251 @@ class Journal:
         return self._lock.is_held
 
     def require_open(self) -> None:
-        """Refuse to write where it was closed."""
+        """Refuse a closed journal."""
         if not self.is_open:
-            raise ValueError(f"this session was closed: Session.open({str(self.path)!r}) goes on")
+            raise ValueError(
+                f"this session was closed: Session.open({str(self.path)!r}) continues it"
+            )
 
     def close(self) -> None:
-        """Close the file and let others write."""
+        """Close the file, so that others can write."""
         if hasattr(self, "_connection"):
             with contextlib.suppress(sqlite3.Error):  # it is closed, or the disk is full
-                # closing does the same, but not if somebody else has the file open
+                # closing does the same, unless another process has the file open
                 self._connection.execute("PRAGMA busy_timeout=1000")
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._connection.close()
         self._lock.release()
+
+
+#: Called with every replayed event about a decision, the decision, and its probabilities.
+Watch = Callable[[Event, Pending, Support | None], None]
+
+
+def replay(live: LiveState, events: Iterable[Event], watch: Watch | None = None) -> None:
+    """Replay the events of a journal, and compare the decisions.
+
+    ``watch`` is called with every event about a decision, the decision as it was made again, and
+    its probabilities, if the state finds them.  A decision that differs raises ValueError: the
+    journal was changed, or the policy decides otherwise on this machine or in this version of the
+    library.
+    """
+    remaining = iter(events)
+    for event in remaining:
+        if event.kind == "asked":
+            batch = [event, *islice(remaining, (event.questions or 1) - 1)]
+            _replay_questions(live, batch, watch)
+        elif event.kind in CHANGES:
+            live.change(event.time, event.kind, json.loads(event.body or ""))
+        elif event.kind == "late":
+            live.perform(event.time, [], late=event.decision or "")
+        else:
+            _replay_reward(live, event)
+
+
+def _replay_questions(live: LiveState, batch: list[Event], watch: Watch | None) -> None:
+    first = batch[0]
+    available = None if first.body is None else tuple(json.loads(first.body))
+    ids = [event.decision or "" for event in batch]
+    context = live.options.context_number(first.context)
+    d = live.options.features.shape[1]
+    actions = live.new_rows(None if first.actions is None else actions_from_bytes(first.actions, d))
+    operation = live.perform(first.time, [], ids, "", available, context, actions)
+    supports = live.supports if live.states_probabilities else (None,) * len(batch)
+    for made, event, support in zip(operation.decisions(), batch, supports, strict=True):
+        if (made.round, made.arm, made.exploring) != (event.round, event.arm, event.exploring):
+            raise ValueError(
+                f"event {event.sequence} recorded arm {event.arm} in round {event.round}, and "
+                f"replaying gives arm {made.arm} in round {made.round}: the journal was changed, "
+                "or this version of the library decides otherwise"
+            )
+        if watch is not None:
+            watch(event, made, support)
+
+
+def _replay_reward(live: LiveState, event: Event) -> None:
+    """Receive a reward that waits, or close a decision."""
+    id_, told = event.decision or "", told_in_event(event)
+    decision = live.decisions.open.get(id_)
+    if event.kind == "received" and (decision is None or not live.decisions.window.holds):
+        raise ValueError(f"event {event.sequence} tells a reward that no decision waits for")
+    if decision is None or event.kind not in ("received", *get_args(Ending)):
+        raise ValueError(f"event {event.sequence} closes a decision that is not open")
+    if live.options.per_arm > 1 and not is_missing(told):
+        told = several_numbers(told, live.options.per_arm)
+    elif isinstance(told, tuple):
+        raise ValueError(f"event {event.sequence} tells several numbers, and an option shows one")
+    if event.kind == "received":
+        live.perform(event.time, [], received={id_: Received(told, event.time)})
+    else:
+        closing = Closing(decision, cast(Ending, event.kind), told, event.time)
+        live.perform(event.time, [closing])
+
+
+def check_beginning(journal: Log, wanted: LiveState) -> None:
+    """Refuse to continue a session with another configuration than it began with."""
+    found = journal.snapshot(first=True)
+    assert found is not None
+    first = read_snapshot(io.BytesIO(found[1]))
+    names = [name for name, value in wanted.describe().items() if first.header[name] != value]
+    game = wanted.options.observations is not None
+    same = is_described(wanted.policy, first.header["policy"], game=game)
+    different = [name for name in names if name != "policy" or not same]
+    for name, array in wanted.options_arrays().items():
+        if name not in first.arrays or first.arrays[name].tolist() != array.tolist():
+            different.append(name)
+    if different:
+        raise ValueError(
+            f"{journal.path} was begun with another {', '.join(different)}: open it without, or "
+            "begin another journal"
+        )
+
+
+#: Suffixes of the files that SQLite keeps beside a database while it is open.
+_BESIDE = ("", "-wal", "-shm")
+#: Beginning of a lock file: no other file is ever overwritten.
+_HOLDER = b"process "
+
+
+def create_private(path: Path) -> None:
+    """Create an empty file with access for its owner only, unless it exists.
+
+    SQLite gives the same permissions to the files beside it.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+class OpenFiles:
+    """Files that an open database has read, to be compared with those at its path.
+
+    Once a connection has read, all files exist, and SQLite removes none of them before it is
+    closed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._paths = tuple(f"{path}{name}" for name in _BESIDE)
+        self._known = self._found()
+
+    def _found(self) -> list[tuple[int, int]]:
+        found = [os.stat(path) for path in self._paths]
+        return [(one.st_dev, one.st_ino) for one in found]
+
+    @property
+    def are_there(self) -> bool:
+        """Whether all of them are still at their paths."""
+        try:
+            return self._found() == self._known
+        except OSError:
+            return False
+
+
+class FileLock:
+    """Exclusive right to write a file, held by one session or service of one process.
+
+    The lock belongs to an open file.  It is released when the process dies or the object is
+    collected, wherever an exception occurs.  A forked process closes its copy of the open file at
+    once.  The lock file is beside the file to be written, after links were followed, and is removed
+    when the lock is released.  A lock that is held elsewhere raises BlockingIOError.
+    """
+
+    _all: ClassVar[weakref.WeakSet[FileLock]] = weakref.WeakSet()
+
+    def __init__(self, path: Path) -> None:
+        if fcntl is None:
+            raise OSError("a journal needs file locks, which this platform does not have")
+        self._target = Path(os.path.realpath(path))
+        self._path = f"{self._target}-lock"
+        self._is_taken = False
+        while not self._is_taken:
+            self._open()
+            try:
+                self._all.add(self)
+                self._take()
+            except BaseException:
+                self.release()
+                raise
+
+    def _open(self) -> None:
+        mode = self._mode()
+
+        def opener(path: str, _: int) -> int:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, mode)
+
+        try:
+            self._file = open(self._path, "rb+", 0, opener=opener)  # noqa: SIM115 - stays open
+        except OSError:
+            if os.path.islink(self._path):
+                raise OSError(f"{self._path} must be a file, not a link: remove it") from None
+            raise
+
+    def _mode(self) -> int:
+        """Permissions of the lock file: those of the file to be written."""
+        try:
+            found = os.stat(self._target)
+        except OSError:
+            return 0o600
+        if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+            raise ValueError(
+                f"{self._target} has {found.st_nlink} names (hard links), and SQLite would keep a "
+                "log for each: remove all but one"
+            )
+        return 0o600 | (stat.S_IMODE(found.st_mode) & 0o066)
+
+    def _take(self) -> None:
+        opened = os.fstat(self._file.fileno())
+        if not stat.S_ISREG(opened.st_mode):
+            raise OSError(f"{self._path} is not a lock file: remove it")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = self._holder() or "another process"
+            here = holder.startswith(f"process {os.getpid()} on {socket.gethostname()} ")
+            message = "in this process" if here else f"by {holder}: one process writes to it"
+            raise BlockingIOError(f"{self._target} is open already, {message}") from None
+        if not self._is_at_path():  # its holder has just removed it
+            self._file.close()
+            return
+        self._holder()
+        self._is_taken = True
+        self._file.truncate(0)
+        self._file.seek(0)
+        since = date_of(time.time())
+        holder = f"process {os.getpid()} on {socket.gethostname()} since {since}\n"
+        self._file.write(holder.encode())
+
+    def _holder(self) -> str:
+        """Read the current or last holder from the lock file."""
+        self._file.seek(0)
+        content = self._file.read(1000)
+        if content and not content.startswith(_HOLDER):
+            raise OSError(f"{self._path} is not a lock file: remove it")
+        return content.decode(errors="replace").strip()
+
+    def _is_at_path(self) -> bool:
+        try:
+            return os.path.samestat(os.lstat(self._path), os.fstat(self._file.fileno()))
+        except OSError:
+            return False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object still holds it."""
+        return not self._file.closed
+
+    def release(self) -> None:
+        """Release the lock and remove its file."""
+        if self._is_taken and not self._file.closed and self._is_at_path():
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+        self._file.close()
+
+    @classmethod
+    def release_all(cls) -> None:
+        """Close the locks that a forked process has inherited; the parent keeps them."""
+        for lock in list(cls._all):
+            lock._file.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=FileLock.release_all)

@@ -1,98 +1,271 @@
-"""Options of an experiment: what can be played, by name, with features and named effects.
+"""Options of an experiment: names, features, effects and contexts.
 
 | symbol                            | here                | shape  |
 |-----------------------------------|---------------------|--------|
 | X, one option per row             | ``Options.features`` | (k, d) |
-| Y, what an option of a game shows | ``Options.observations`` | (k, p, d) |
+| Y, observations of a game         | ``Options.observations`` | (k, p, d) |
 | c, an effect being <c, theta>     | ``Contrast.vector`` | (d,)   |
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import itertools
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from itertools import islice
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.core.model import game_model
-from sightline.sessions.blocks import Blocks
-from sightline.sessions.labels import (
-    Contrast,
-    Level,
-    coordinates,
-    listed,
-    unknown_name,
-    valid_contrasts,
-    valid_labels,
-    valid_level_mapping,
-    valid_levels,
-)
-from sightline.validation import action_set, affordable, finite_array, shown
-
-__all__ = ["Contrast", "Options", "as_options", "independent", "names_in", "pairs_of"]
+from sightline.core.model import Contexts, game_model
+from sightline.problems.bandits import valid_probabilities
+from sightline.validation import action_set, affordable, finite_array, integer, shown
 
 Array = NDArray[np.float64]
+Level = str | int | float | bool
+_MOST_NAMES = 10  # in a sentence
+_LARGEST = 1e300  # level of a factor: any program can read it as a float
+_MOST_HINTS = 1000  # names to search for the nearest
+
+
+class Contrast(NamedTuple):
+    """A named linear function of the parameter, whose value is an effect.
+
+    Attributes
+    ----------
+    term : str
+        Factor, several factors, or column of the features.
+    level : str
+        Level or levels of the factors; empty for columns and the grand mean.
+    vector : ndarray, shape (d,)
+        c: the effect is <c, theta>.
+    where : dict of factor to level, or None
+        Levels of a factorial design that have this effect, empty for the grand mean; None in other
+        designs.
+    """
+
+    term: str
+    level: str
+    vector: Array
+    where: dict[str, Level] | None = None
+
+
+def listed(names: Collection[str]) -> str:
+    """Write names for a sentence, only the first ones if they are many."""
+    few = ", ".join(shown(name) for name in islice(names, _MOST_NAMES))
+    return few + (f", ... ({len(names):,} in all)" if len(names) > _MOST_NAMES else "")
+
+
+def unknown_name(what: str, name: str, known: Collection[str]) -> str:
+    """Message for an unknown name: the nearest one, and which names there are."""
+    close = difflib.get_close_matches(name, known, n=1) if len(known) <= _MOST_HINTS else []
+    hint = f"; did you mean {close[0]!r}? There are" if close else ": there are"
+    return f"no {what} has the name {shown(name)}{hint} {listed(known)}"
+
+
+def valid_labels(
+    what: str, labels: Iterable[str] | None, count: int, prefix: str
+) -> tuple[str, ...]:
+    """Validate labels, or number them."""
+    if labels is None:
+        return tuple(f"{prefix}{i}" for i in range(count))
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise ValueError(f"{what} must be a list of {count} texts, got {labels!r}")
+    listed = tuple(labels)
+    for label in listed:
+        if not isinstance(label, str) or not label.strip() or not label.isprintable():
+            raise ValueError(f"{what} must be printable text, got {label!r}")
+    if len(listed) != count:
+        raise ValueError(f"{what} must be {count} texts, got {len(listed)}")
+    _refuse_twins(what, listed)
+    return listed
+
+
+def _refuse_twins(what: str, values: tuple[Any, ...]) -> None:
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise ValueError(f"{what} must differ, got {value!r} twice")
+        seen.add(value)
+
+
+def valid_level(what: str, value: object) -> Level:
+    """Return the level of a factor: text or a finite number, as JSON has them."""
+    level = value.item() if isinstance(value, np.generic) else value
+    if isinstance(level, str) and level.strip() and level.isprintable():
+        return level
+    if isinstance(level, int | float) and abs(level) <= _LARGEST:
+        return level
+    raise ValueError(
+        f"{what} must be printable text or a finite number up to {_LARGEST:g}, got {shown(value)}"
+    )
+
+
+def valid_level_mapping(row: object) -> dict[str, Level]:
+    """Copy a mapping of factors to levels."""
+    if not isinstance(row, Mapping) or not all(isinstance(factor, str) for factor in row):
+        raise ValueError(f"levels must be mappings of factor to level, got {row!r}")
+    return {factor: valid_level(f"level of {factor!r}", level) for factor, level in row.items()}
+
+
+def valid_levels(levels: Iterable[Mapping[str, Any]], k: int) -> tuple[dict[str, Level], ...]:
+    """Return the levels of k options with the same factors."""
+    if isinstance(levels, Mapping | str) or not isinstance(levels, Iterable):
+        raise ValueError(f"levels must be a list of {k} mappings, got {levels!r}")
+    rows = tuple(valid_level_mapping(row) for row in levels)
+    if len(rows) != k:
+        raise ValueError(f"levels must be {k} mappings, one per option, got {len(rows)}")
+    for row in rows:
+        if row.keys() != rows[0].keys():
+            raise ValueError(f"all options need a level of every factor, got {row!r}")
+    return rows
+
+
+def coordinates(columns: tuple[str, ...]) -> tuple[Contrast, ...]:
+    """Return the coordinates of the parameter as contrasts."""
+    units = np.eye(len(columns))
+    units.setflags(write=False)
+    return tuple(Contrast(name, "", unit) for name, unit in zip(columns, units, strict=True))
+
+
+def valid_contrasts(contrasts: Iterable[Contrast], d: int) -> tuple[Contrast, ...]:
+    """Copy contrasts of a parameter in d dimensions."""
+    listed = tuple(contrasts)
+    valid = []
+    for contrast in listed:
+        if not isinstance(contrast, Contrast):
+            raise ValueError(f"contrasts must be of class Contrast, got {contrast!r}")
+        if not isinstance(contrast.term, str) or not isinstance(contrast.level, str):
+            raise ValueError(f"term and level of a contrast must be text, got {contrast[:2]!r}")
+        vector = finite_array(f"vector of the contrast {contrast.term!r}", contrast.vector, (d,))
+        vector.setflags(write=False)
+        where = None if contrast.where is None else valid_level_mapping(contrast.where)
+        valid.append(Contrast(contrast.term, contrast.level, vector, where))
+    _refuse_twins("contrasts", tuple(contrast[:2] for contrast in valid))
+    return tuple(valid)
+
+
+_FIELDS = ("names", "starts", "probabilities")
+
+
+@dataclass(frozen=True, init=False)
+class Blocks:
+    """Names of contexts, and the consecutive rows of each.
+
+    Parameters ---------- names : iterable of str     One per context, no two of them equal; None:
+    ``"0"``, ``"1"`` and so on. starts : iterable of int     First row of every context, then the
+    number of rows. probabilities : array_like, shape (C,), optional     Probabilities of the
+    contexts, if known.  They are kept as given: normalising them again after     a file was read
+    could change bits.
+    """
+
+    names: tuple[str, ...]
+    starts: tuple[int, ...]
+    probabilities: tuple[float, ...] | None
+
+    def __init__(
+        self,
+        names: Iterable[str] | None,
+        starts: Iterable[int],
+        probabilities: ArrayLike | None = None,
+    ) -> None:
+        rows = tuple(integer("first row of a context", start, at_least=0) for start in starts)
+        if len(rows) < 2 or rows[0] != 0 or any(np.diff(rows) < 1):
+            raise ValueError(f"contexts must have consecutive rows from 0, got {shown(list(rows))}")
+        given = None
+        if probabilities is not None:
+            valid_probabilities(probabilities, len(rows) - 1)  # raises
+            given = tuple(np.asarray(probabilities, dtype=np.float64).tolist())
+        object.__setattr__(self, "names", valid_labels("contexts", names, len(rows) - 1, ""))
+        object.__setattr__(self, "starts", rows)
+        object.__setattr__(self, "probabilities", given)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def rows(self, context: int) -> range:
+        """Return the rows of a context."""
+        return range(self.starts[context], self.starts[context + 1])
+
+    def blocks(self) -> list[range]:
+        """Return the rows of every context."""
+        return [self.rows(context) for context in range(len(self))]
+
+    def index(self, context: str | SupportsIndex) -> int:
+        """Find the number of a context, given its name or the number itself."""
+        if isinstance(context, str):
+            if context not in self.names:
+                raise KeyError(unknown_name("context", context, self.names))
+            return self.names.index(context)
+        try:
+            if isinstance(context, bool | np.bool_):
+                raise TypeError
+            number = operator.index(context)
+        except TypeError:
+            raise ValueError(f"a context is a name or a number, got {shown(context)}") from None
+        if not 0 <= number < len(self):
+            raise KeyError(
+                f"contexts have the numbers 0 to {len(self) - 1}, got {shown(number)}: there are "
+                f"{self.listed()}"
+            )
+        return number
+
+    def listed(self) -> str:
+        """Write the names for a sentence."""
+        return listed(self.names)
+
+    def contexts(self) -> Contexts:
+        """Return the contexts for a model."""
+        given = self.probabilities
+        probabilities = None if given is None else valid_probabilities(given, len(self))
+        return Contexts(np.array(self.starts, dtype=np.int64), probabilities)
+
+    def describe(self) -> dict[str, Any]:
+        """Return plain data for JSON; :meth:`build` is the inverse."""
+        given = self.probabilities
+        return {
+            "names": list(self.names),
+            "starts": list(self.starts),
+            "probabilities": None if given is None else list(given),
+        }
+
+    @classmethod
+    def build(cls, description: Mapping[str, Any]) -> Blocks:
+        """Inverse of :meth:`describe`."""
+        if not isinstance(description, Mapping) or set(description) != set(_FIELDS):
+            raise ValueError(f"contexts have {', '.join(_FIELDS)} and nothing else")
+        return cls(**description)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Options:
-    """What can be played: features, names, and which effects the features stand for.
+    """Options of an experiment: features, names, and effects.
 
     ``sl.factorial`` makes the options of a factorial design, ``sl.contexts`` those of several
-    contexts, ``sl.stream`` says that they are new in every round, ``sl.duel`` and ``sl.game`` make
-    those of games.  A session takes an array, a mapping from names to features or a list of names
-    as well.
+    contexts, ``sl.stream`` those that are new in every round, ``sl.duel`` and ``sl.game`` those of
+    games.  A session also takes an array, a mapping from names to features or a list of names.
 
-    Parameters
-    ----------
-    features : array_like, shape (k, d)
-        One option per row.
-    names : iterable of str, optional
-        One per option, no two of them equal within a context; ``"0"``, ``"1"`` and so on by
-        default.
-    levels : iterable of mappings, optional
-        What each option combines: the level of every factor.
-    columns : iterable of str, optional
-        One label per column of the features; ``"x0"``, ``"x1"`` and so on by default.
-    contrasts : iterable of Contrast, optional
-        Effects of interest; by default every coordinate of the parameter, what one unit more of
-        a column adds to the mean reward.
-    contexts : Blocks, optional
-        Which rows are on offer together; :func:`contexts` makes them.
-    stream : bool
-        Whether options are new in every round; :func:`stream` says so.
-    observations : array_like, shape (k, d) or (k, p, d), optional
-        What each option shows, where that is not what it pays; :func:`game` says so.
-    items : iterable of str, optional
-        Names of what is compared, where options are pairs; :func:`duel` makes them.
+    All parameters are attributes: arrays are read-only, labels are tuples.
 
-    Attributes
-    ----------
-    features : ndarray, shape (k, d)
-        Read-only.
-    names, columns : tuple of str
-        Labels of rows and columns.
-    levels : tuple of dict, or None
-        Level of every factor, by option; None where options are no combinations of levels.
-    contrasts : tuple of Contrast
-        Effects of interest.
-    contexts : Blocks, or None
-        Names and rows of the contexts: ``contexts.names``, ``contexts.rows(number)``; None if all
-        options are on offer in every decision.
-    stream : bool
-        Whether options come with every question.  Features are then zeros, a row for each option
-        that can be on offer at once, and a name is the row of the present ones.
-    observations : ndarray, shape (k, p, d), or None
-        Read-only; None where an option shows its reward.
-    items : tuple of str, or None
-        What is compared, where options are pairs: each item with itself, in their order, then the
-        pairs of two.  None where they are no pairs.
+    Parameters ---------- features : array_like, shape (k, d)     One option per row.  In a stream,
+    zeros: one row for each option that can be on offer at once. names : iterable of str, optional
+    One per option, all different within a context; ``"0"``, ``"1"`` and so on by default. levels :
+    iterable of mappings, optional     Levels of each option, one of every factor; None if the
+    design is not factorial. columns : iterable of str, optional     One label per column of the
+    features; ``"x0"``, ``"x1"`` and so on by default. contrasts : iterable of Contrast, optional
+    Effects of interest; by default every coordinate of the parameter, which is what one unit more
+    of a column adds to the mean reward. contexts : Blocks, optional     Names and rows of the
+    contexts: ``contexts.names``, ``contexts.rows(number)``; None without     contexts.
+    :func:`contexts` makes them. stream : bool     Whether options come with every question; see
+    :func:`stream`. observations : array_like, shape (k, d) or (k, p, d), optional     Observation
+    rows of a game, see :func:`game`; as an attribute, of shape (k, p, d).  None if     options show
+    their reward. items : iterable of str, optional     Names of the items of a duel, see
+    :func:`duel`: its options are each item with itself, then all     pairs of two.
     """
 
     features: Array
@@ -117,7 +290,8 @@ class Options:
         observations: ArrayLike | None = None,
         items: Iterable[str] | None = None,
     ) -> None:
-        table = _valid_features(features)
+        table = action_set(features, "features")
+        table.setflags(write=False)
         k, d = table.shape
         labels = valid_labels("columns", columns, d, "x")
         effects = coordinates(labels) if contrasts is None else valid_contrasts(contrasts, d)
@@ -151,13 +325,13 @@ class Options:
 
     @functools.cached_property
     def _rows(self) -> list[dict[str, int]]:
-        """Rows by name, of every context; there is one list where there are no contexts."""
+        """Rows by name, for every context; without contexts, for one."""
         blocks = [range(len(self))] if self.contexts is None else self.contexts.blocks()
         return [{self.names[row]: row for row in block} for block in blocks]
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
-        """Names for tables and figures: with their context, where there are contexts."""
+        """Names for tables and figures: with the context, where there are contexts."""
         if self.contexts is None:
             return self.names
         where = zip(self.contexts.names, self._rows, strict=True)
@@ -165,48 +339,39 @@ class Options:
 
     @functools.cached_property
     def named(self) -> bool:
-        """Whether names say more than the row."""
+        """Whether options have names, other than their rows."""
         return self.names != tuple(map(str, range(len(self.names))))
 
     def name_or_row(self, row: int) -> str | int:
-        """Name of an option, or its row where options have no names."""
+        """Return the name of an option, or its row where options have no names."""
         return self.names[row] if self.named else row
 
     @functools.cached_property
     def pairs(self) -> tuple[tuple[str, str], ...] | None:
-        """Names of the two items of every option; None where options are no pairs."""
+        """Names of the two items of every option; None if it is not a duel."""
         if self.items is None:
             return None
         return tuple((self.items[i], self.items[j]) for i, j in pairs_of(len(self.items)))
 
     @property
     def seen(self) -> Array:
-        """What an option shows, shape (k p, d): its features, unless it is of a game."""
+        """Observation rows, shape (k p, d): the features, except in a game."""
         if self.observations is None:
             return self.features
         return self.observations.reshape(-1, self.features.shape[1])
 
     @functools.cached_property
     def per_arm(self) -> int:
-        """How many numbers an option shows: p, which is 1 unless it is of a game."""
+        """Number p of numbers that an option shows: 1, except in a game."""
         return 1 if self.observations is None else self.observations.shape[1]
 
     @property
     def told(self) -> str:
-        """What is told of a decision: a reward, or an outcome where rewards are not seen."""
+        """What is told of a decision: a reward, or in a game an outcome."""
         return "reward" if self.observations is None else "outcome"
 
     def context_number(self, context: str | SupportsIndex | None) -> int | None:
-        """Find the number of a context, given its name or the number itself; None without contexts.
-
-        Raises
-        ------
-        KeyError
-            If there is no such context.
-        ValueError
-            If there are contexts and none is given, or the other way round, or if this is neither
-            a name nor a whole number.
-        """
+        """Find the number of a context, given its name or the number; None without contexts."""
         if self.contexts is None:
             if context is not None:
                 raise ValueError(
@@ -218,7 +383,7 @@ class Options:
         return self.contexts.index(context)
 
     def needs_fixed_options(self, what: str) -> None:
-        """Refuse what is for options that are all on offer in every decision, and no game."""
+        """Refuse contexts, streams and games."""
         if self.observations is not None:
             raise ValueError(
                 f"{what} needs options that show their rewards; these are of a game, and stay as "
@@ -231,18 +396,12 @@ class Options:
             )
 
     def needs_lasting_options(self, what: str) -> None:
-        """Refuse what is for options that are known beforehand."""
+        """Refuse streams."""
         if self.stream:
             raise ValueError(f"{what} needs options that last; these are new in every round")
 
     def new_rows(self, actions: object) -> Array | None:
-        """Check the options that come with a question; None where none do.
-
-        Raises
-        ------
-        ValueError
-            If they are missing, or cannot be on offer.
-        """
+        """Validate the options that come with a question; None where none do."""
         if not self.stream:
             if actions is not None:
                 raise ValueError(
@@ -260,14 +419,14 @@ class Options:
         return rows
 
     def index(self, option: str | SupportsIndex, context: str | SupportsIndex | None = None) -> int:
-        """Row of an option, given its name or the row itself.
+        """Find the row of an option, given its name or the row itself.
 
         Parameters
         ----------
         option : str or int
             Name or row.
         context : str or int, optional
-            Where there are contexts: in which of them.
+            Name or number of the context, where there are contexts.
 
         Raises
         ------
@@ -306,17 +465,7 @@ class Options:
         features: ArrayLike | None = None,
         levels: Mapping[str, Any] | None = None,
     ) -> Options:
-        """Options with one more at the end; these stay as they are.
-
-        Parameters
-        ----------
-        name : str
-            Of the new option.
-        features : array_like, shape (d,), optional
-            Its features; in a factorial design they follow from the levels.
-        levels : mapping of factor to level, optional
-            What it combines, all of it known; needed in a factorial design and only there.
-        """
+        """Return options with one more at the end; a factorial design needs its known levels."""
         self.needs_fixed_options("adding an option")
         if (levels is None) != (self.levels is None):
             raise ValueError(
@@ -331,7 +480,7 @@ class Options:
         return Options(table, [*self.names, name], combined, self.columns, self.contrasts)
 
     def _features_of(self, levels: Mapping[str, Any] | None) -> Array:
-        """Features of a combination of levels: the sum of the effects that it has."""
+        """Features of a combination of levels: the sum of its effects."""
         if self.levels is None or levels is None:
             raise ValueError("features must be given, as options are no combinations of levels")
         wanted = valid_level_mapping(levels)
@@ -351,12 +500,12 @@ class Options:
         return total
 
     def describe(self) -> dict[str, Any]:
-        """Plain dictionary for a JSON file, from which :meth:`build` makes the same bits."""
+        """Return plain data for JSON, from which :meth:`build` makes the same bits."""
         seen = None if self.observations is None else self.observations.tolist()
         return {"features": self.features.tolist(), "observations": seen, **self.describe_labels()}
 
     def describe_labels(self) -> dict[str, Any]:
-        """Describe all but features and observations, which files have as arrays."""
+        """Return plain data without features and observations, which files have as arrays."""
         return {
             "names": list(self.names),
             "levels": None if self.levels is None else [dict(row) for row in self.levels],
@@ -386,12 +535,9 @@ class Options:
 
 
 def as_options(value: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
-    """Make options of features, one row each, of a mapping from names to features, or of names.
+    """Make options from features, one row each, from a mapping of names to features, or from names.
 
-    Parameters
-    ----------
-    value : Options, mapping of str to array_like, array_like of shape (k, d), or list of str
-        Options are returned as they are.  Those with names only are independent.
+    Options are returned as they are.  Options with names only are independent.
     """
     if isinstance(value, Options):
         return value
@@ -414,7 +560,7 @@ def as_options(value: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
 
 
 def names_in(value: object) -> list[str] | None:
-    """Names of options that have no features; None if the value is anything else."""
+    """Return names of options without features; None if the value is anything else."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     listed = value if isinstance(value, list | tuple) else ()
@@ -423,13 +569,13 @@ def names_in(value: object) -> list[str] | None:
 
 
 def independent(k: int) -> Array:
-    """Features of k options of which none tells anything about another: one for each."""
+    """Return features of k independent options: one feature for each."""
     affordable(f"{shown(k)} options without features", 8 * k * k)
     return np.eye(k)
 
 
 def _valid_names(names: Iterable[str] | None, k: int, contexts: Blocks | None) -> tuple[str, ...]:
-    """Names of k options, which differ within a context."""
+    """Names of k options, all different within a context."""
     if contexts is None:
         return valid_labels("names", names, k, "")
     if not isinstance(contexts, Blocks) or contexts.starts[-1] != k:
@@ -445,7 +591,7 @@ def _valid_names(names: Iterable[str] | None, k: int, contexts: Blocks | None) -
 
 
 def _valid_stream(stream: object, table: Array, levels: object, contexts: object) -> bool:
-    """Refuse to call options new that are known."""
+    """Refuse features, levels and contexts in a stream."""
     if not isinstance(stream, bool):
         raise ValueError(f"stream must be True or False, got {shown(stream)}")
     if stream and (table.any() or levels is not None or contexts is not None):
@@ -456,7 +602,7 @@ def _valid_stream(stream: object, table: Array, levels: object, contexts: object
 def _valid_observations(
     observations: ArrayLike | None, table: Array, contexts: object, stream: bool
 ) -> Array | None:
-    """Return what options show, of shape (k, p, d)."""
+    """Return observation rows of shape (k, p, d)."""
     if observations is None:
         return None
     if stream or contexts is not None:
@@ -467,12 +613,12 @@ def _valid_observations(
 
 
 def pairs_of(n: int) -> list[tuple[int, int]]:
-    """Each of n items with itself, then all pairs of two: the options of a duel."""
+    """List the options of a duel: each of n items with itself, then all pairs of two."""
     return [(i, i) for i in range(n)] + list(itertools.combinations(range(n), 2))
 
 
 def _valid_items(items: Iterable[str], table: Array, observations: Array | None) -> tuple[str, ...]:
-    """Names of what is compared; refuse options that are not its pairs: files have any."""
+    """Names of the items of a duel; refuse options that are not its pairs, as in damaged files."""
     listed = list(items)
     n = len(listed)
     labels = valid_labels("items", listed, n, "")
@@ -482,9 +628,3 @@ def _valid_items(items: Iterable[str], table: Array, observations: Array | None)
         if same and np.array_equal((first - second)[:, None], observations):
             return labels
     raise ValueError(f"options with items must be the pairs of these, got {shown(labels)}")
-
-
-def _valid_features(features: ArrayLike) -> Array:
-    table = action_set(features, "features")
-    table.setflags(write=False)
-    return table

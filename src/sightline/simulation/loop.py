@@ -66,7 +66,7 @@ from sightline.problems.base import Arrivals, Problem, World
 from sightline.problems.delays import DelayKind, told_after
 from sightline.problems.noise import draw
 from sightline.problems.streams import draw_arms
-from sightline.simulation.pending import Pending, add, remove_first
+from sightline.simulation.pending import PendingOutcomes, add, remove_first
 from sightline.validation import integer
 
 _ARM, _BEST, _PROBABILITY, _WAKE = 1, 2, 3, 4
@@ -251,7 +251,7 @@ def explore(recorder: Recorder, arm: int, clock: Clock) -> Clock:
 
 
 @compiled
-def is_due(pending: Pending, clock: Clock) -> bool:
+def is_due(pending: PendingOutcomes, clock: Clock) -> bool:
     """Whether the policy learns the first outcome before it chooses in this round."""
     return bool(pending.size[0] > 0 and pending.told[0] < clock.t)
 
@@ -401,7 +401,7 @@ Loop = Callable[..., tuple[int, float]]
 
 
 @compiled
-def _observe(world: World, pending: Pending, arm: int, noise: Generator) -> None:
+def _observe(world: World, pending: PendingOutcomes, arm: int, noise: Generator) -> None:
     """Draw the outcome of an arm into the first free row."""
     row = pending.size[0]
     for i in range(world.means.shape[1]):
@@ -413,7 +413,7 @@ def _advance(
     world: World,
     clock: Clock,
     recorder: Recorder,
-    pending: Pending,
+    pending: PendingOutcomes,
     decisions: Generator,
     noise: Generator,
     contexts: Generator,

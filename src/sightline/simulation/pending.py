@@ -11,7 +11,7 @@ from sightline.jit import compiled
 from sightline.problems.delays import Delay, DelayKind
 
 
-class Pending(NamedTuple):
+class PendingOutcomes(NamedTuple):
     """Outcomes that the policy has not learned; see the table above.
 
     ``update`` takes a number where p = 1, and an array otherwise.  This is the one difference
@@ -35,13 +35,13 @@ class Pending(NamedTuple):
     size: Ints
 
 
-def no_outcomes(delay: Delay, p: int, capacity: int = 64) -> Pending:
+def no_outcomes(delay: Delay, p: int, capacity: int = 64) -> PendingOutcomes:
     """Make an empty queue for outcomes of p numbers; without a delay it has one row for them."""
     if delay.kind == DelayKind.NONE:
         capacity = 1
     told, t, arm = (np.zeros(capacity, dtype=np.int64) for _ in range(3))
     numbers = np.zeros((capacity, p))
-    return Pending(
+    return PendingOutcomes(
         delay=delay,
         told=told,
         t=t,
@@ -52,7 +52,7 @@ def no_outcomes(delay: Delay, p: int, capacity: int = 64) -> Pending:
     )
 
 
-def more_space(pending: Pending) -> Pending:
+def more_space(pending: PendingOutcomes) -> PendingOutcomes:
     """Copy a queue into one of twice its capacity."""
     capacity, p = pending.numbers.shape
     larger = no_outcomes(pending.delay, p, 2 * capacity)
@@ -63,14 +63,14 @@ def more_space(pending: Pending) -> Pending:
 
 
 @compiled
-def _precedes(pending: Pending, i: int, j: int) -> bool:
+def _precedes(pending: PendingOutcomes, i: int, j: int) -> bool:
     if pending.told[i] != pending.told[j]:
         return bool(pending.told[i] < pending.told[j])
     return bool(pending.t[i] < pending.t[j])
 
 
 @compiled
-def _swap(pending: Pending, i: int, j: int) -> None:
+def _swap(pending: PendingOutcomes, i: int, j: int) -> None:
     pending.told[i], pending.told[j] = pending.told[j], pending.told[i]
     pending.t[i], pending.t[j] = pending.t[j], pending.t[i]
     pending.arm[i], pending.arm[j] = pending.arm[j], pending.arm[i]
@@ -81,7 +81,7 @@ def _swap(pending: Pending, i: int, j: int) -> None:
 
 
 @compiled
-def add(pending: Pending, told: int, t: int, arm: int) -> None:
+def add(pending: PendingOutcomes, told: int, t: int, arm: int) -> None:
     """Add the outcome in the first free row, which is row ``size``."""
     i = pending.size[0]
     pending.told[i], pending.t[i], pending.arm[i] = told, t, arm
@@ -92,7 +92,7 @@ def add(pending: Pending, told: int, t: int, arm: int) -> None:
 
 
 @compiled
-def remove_first(pending: Pending) -> None:
+def remove_first(pending: PendingOutcomes) -> None:
     """Remove the first outcome."""
     last = pending.size[0] - 1
     pending.size[0] = last

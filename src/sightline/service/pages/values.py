@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from sightline.report.standing import view_of
 from sightline.service.pages.figures import (
     evidence_figure,
     interval,
@@ -27,6 +26,7 @@ from sightline.service.readers import (
     status_view,
 )
 from sightline.service.responses import finite, timestamp
+from sightline.sessions.view import view_of
 
 _log = logging.getLogger("sightline.service")
 

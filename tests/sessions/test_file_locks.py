@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sightline as sl
-from sightline.sessions.sqlite_files import FileLock
+from sightline.sessions.journal import FileLock
 
 ARMS = {"a": [1.0, 0.0], "b": [0.0, 1.0]}
 
@@ -85,7 +85,7 @@ def test_no_lock_file_stays(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     opened(path).close()
     assert os.listdir(tmp_path) == ["x.db"]
-    path.write_text("no database, but something of somebody else")
+    path.write_text("not a database, but another file")
     with pytest.raises(ValueError, match="not a readable journal"):
         opened(path)
     assert os.listdir(tmp_path) == ["x.db"]

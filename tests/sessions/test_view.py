@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.report.standing import View, view_of
-from sightline.sessions.decisions import Pending
-from sightline.sessions.ledger import Closing
+from sightline.sessions.decisions import Closing, Pending
+from sightline.sessions.view import SessionView, view_of
 from tests.marks import without_compilation
 
 pytestmark = without_compilation
@@ -22,23 +21,23 @@ ITEMS = {"A": [1.0, 0.0], "B": [0.0, 1.0], "C": [0.7, 0.7]}
 SIGMA = 0.2
 
 
-def told(options: Any, rounds: int, seed: int = 0) -> View:
+def told(options: Any, rounds: int, seed: int = 0) -> SessionView:
     session = sl.Session(options, sl.LinUCB(), SIGMA, seed=1, units="given")
     rng = np.random.default_rng(seed)
-    k, data = len(session.options), session._live.table.data
-    assert data is not None
+    k, sums = len(session.options), session._live.table.sums
+    assert sums is not None
     for _ in range(rounds):  # played by no policy: whatever was chosen, the test holds
         arm = int(rng.integers(k))
         seen = session.options.seen[arm]
         reward = float(seen @ [0.2, 0.7] + SIGMA * rng.standard_normal())
         made = Closing(Pending("", arm, True, 1, 1.0, 0.0), "told", reward, 0.0)
-        data.enter(data.planned([made]))
-        session._live.standing.told[arm] += 1
-        session._live.standing.totals[arm] += reward
+        sums.enter(sums.plan([made]))
+        session._live.counters.told[arm] += 1
+        session._live.counters.totals[arm] += reward
     return view_of(session._live)
 
 
-def naive(view: View, delta: float) -> tuple[np.ndarray, np.ndarray, float]:
+def naive(view: SessionView, delta: float) -> tuple[np.ndarray, np.ndarray, float]:
     """theta-hat, V and sqrt(beta) as Abbasi-Yadkori et al. have them, with S = 1."""
     seen = view.options.seen
     ridge = SIGMA**2

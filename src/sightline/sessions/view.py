@@ -1,4 +1,7 @@
-"""Where a session stands, copied at one moment: from it tables and figures are made."""
+"""View of a session at one moment: the source of its tables, figures and intervals.
+
+A view is an immutable copy, so that slow work is done without the lock of the session.
+"""
 
 from __future__ import annotations
 
@@ -20,116 +23,90 @@ from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson, 
 from sightline.core.model import Model, common_noise
 from sightline.jit import interpreted
 from sightline.policies.base import Evidence, Policy
-from sightline.sessions.effects import Effect, effects, intervals
-from sightline.sessions.ellipsoid import (
+from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame
+from sightline.problems.base import TableProblem
+from sightline.sessions.effects import (
+    Effect,
     Ellipsoid,
+    bound_of,
+    effects,
     ellipsoid_by_likelihood,
     ellipsoid_in,
     ellipsoid_of,
     evidence_at,
     evidence_of,
+    intervals,
     least_norm,
+    parameter,
     valid_bound,
 )
 from sightline.sessions.estimates import Estimates
 from sightline.sessions.journal import Event
-from sightline.sessions.live import LiveState, weakest
 from sightline.sessions.options import Options
-from sightline.sessions.settling import bound_of
-from sightline.sessions.units import Scale, augmented, constant_in
+from sightline.sessions.rewards import Scale, augmented, constant_in
+from sightline.sessions.state import LiveState, least_evident
 
-__all__ = ["Record", "View", "view_of"]
-
-_FARTHEST = 700.0  # of which exp is a number still
-# Rewards from which on their variance is compared with what was told, and the logarithm of one
-# over the level at which it contradicts that.
+_FARTHEST = 700.0  # exp of it is finite
+# Least number of rewards for a comparison of their variance with the given one, and the logarithm
+# of the inverse level of that test.
 _LEAST_REWARDS, _DOUBT_LEVEL = 20, math.log(1e6)
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Record(NamedTuple):
-    """What a journal holds: the snapshot it began with, and all events since."""
+class JournalContents(NamedTuple):
+    """Contents of a journal: its first snapshot, and all events since."""
 
     first: bytes
     events: list[Event]
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """A session at one moment.
+class SessionView:
+    """A session at one moment."""
 
-    Attributes
-    ----------
-    options : Options
-        All that there ever were.
-    offered : ndarray of bool, shape (k,)
-        Those that are not retired.
-    policy : Policy
-        Who chooses.
-    rule : ConfidenceRule
-        By which intervals and tests are made: that of the policy, without what it assumes where
-        the scale of rewards is learned.
-    model : Model
-        What the policy is told of the options.
-    noise_std : float or ndarray, shape (k,) or (k, p)
-        Sub-Gaussian parameter of the rewards or, in a game, of the outcomes.
-    clock : Clock
-        Of the next question.
-    asked, told, totals : ndarray, shape (k,)
-        Of each option: decisions, rewards and their sum; in a game, outcomes and their sum, of
-        shape (k p,) where p numbers are shown.
-    sums : ndarray, shape (k p,)
-        Sums of rewards less the origin, from exact sums: totals lose small differences between
-        large rewards.
-    estimates : Estimates or None
-        Of the policy, if it keeps any.
-    report : Evidence
-        Of the policy; its threshold is nan if the policy has no test.  With contexts, on the one
-        of which least is known.
-    squares : float
-        Sum of squared deviations of rewards from the mean of their option, in units of the noise;
-        where options are new in every round, sum of the squares of what the policy has learned.
-    weights : ndarray, shape (k, p)
-        Largest noise level over that of each option.
-    scale : Scale
-        Coordinates and units of what the policy has learned.
-    learned : Ellipsoid or None
-        What the policy has learned, where options are new in every round: of other data not enough
-        is kept.
-    likelihood : Likelihood or None
-        Likelihood of the rewards, if they are no normal ones of a known level.
-    """
-
-    options: Options
-    offered: NDArray[np.bool_]
-    policy: Policy
+    options: Options  # all options, including retired ones
+    offered: NDArray[np.bool_]  # shape (k,): which options are not retired
+    policy: Policy  # policy of the session
+    # Rule of intervals and tests: that of the policy, without assumptions about the scale of
+    # rewards where that is learned.
     rule: ConfidenceRule
-    model: Model
+    model: Model  # model of the options for the policy
+    # Shape (k,) or (k, p): sub-Gaussian parameter of the rewards or, in a game, of the outcomes.
     noise_std: float | Array
-    clock: Clock
+    clock: Clock  # round of the next decision
+    # Shape (k,): for each option, numbers of decisions and of rewards, and the sum of rewards; in a
+    # game, of outcomes, where totals have shape (k p,).
     asked: NDArray[Any]
     told: Ints
     totals: Array
+    # Shape (k p,): sums of rewards less the origin, from exact sums; ``totals`` lose small
+    # differences between large rewards.
     sums: Array
+    # Sum of squared deviations of rewards from the mean of their option, in units of the noise; in
+    # a stream, sum of squares of what the policy has received.
     squares: float
-    weights: Array
-    scale: Scale
-    estimates: Estimates | None
+    weights: Array  # shape (k, p): largest noise level over that of each option
+    scale: Scale  # coordinates and units of what the policy has learned
+    estimates: Estimates | None  # estimates of the policy, if it keeps any
+    # Evidence of the policy; its threshold is nan if the policy has no test.  With contexts, that
+    # of the context with the least evidence.
     report: Evidence
+    # In a stream, what the policy has learned; no other data are kept.
     learned: Ellipsoid | None = None
+    # Likelihood of the rewards; None for normal ones of a known level.
     likelihood: Likelihood | None = None
 
     @property
     def has_test(self) -> bool:
-        """Whether the policy itself says what is settled."""
+        """Whether the policy tests which option is best."""
         return not math.isnan(self.report.threshold)
 
     @functools.cached_property
     def evidence(self) -> Evidence:
-        """Evidence of the policy, or by the test of IDS on all rewards if it has none.
+        """Evidence of the policy, or of the test of IDS on all rewards if it has no test.
 
-        The threshold is infinite where the data contradict what it rests on.
+        The threshold is infinite while the data contradict an assumption.
         """
         found = self.report
         if not self.has_test:
@@ -139,16 +116,16 @@ class View:
     def tested(
         self, told: Ints, sums: Array, squares: float, offered: NDArray[np.bool_], clock: Clock
     ) -> Evidence:
-        """Evidence by the test of IDS, from the data and the offer of any moment.
+        """Apply the test of IDS to data and options of any moment.
 
-        With contexts, on the one of which least is known.
+        With contexts, return the evidence of the context with the least.
         """
         data = self._data(told, sums, squares, bound_of(self.rule))
         reports = []
         for rows in self._together(offered):
             found = evidence_of(data, self._features[rows], clock, self.rule)
             reports.append(found._replace(best=int(rows[found.best])))
-        return weakest(reports)
+        return least_evident(reports)
 
     @functools.cached_property
     def _features(self) -> Array:
@@ -156,15 +133,15 @@ class View:
         return self.scale.features(self.options.features)
 
     def _together(self, offered: NDArray[np.bool_]) -> list[Ints]:
-        """Rows among which decisions are made: those on offer, or those of every context."""
+        """Rows that are on offer together: all on offer, or those of every context."""
         blocks = self.options.contexts
         return [np.flatnonzero(offered)] if blocks is None else [*map(np.array, blocks.blocks())]
 
     @functools.cached_property
     def contradiction(self) -> str:
-        """Say in a sentence which assumption about the rewards the data contradict; mostly none.
+        """Sentence on the assumption about rewards that the data contradict; usually empty.
 
-        A false alarm has a probability below 1e-6 at each look.
+        Each call raises a false alarm with a probability below 1e-6.
         """
         if self.options.per_arm > 1 or self.told.sum() == 0:
             return ""
@@ -173,10 +150,10 @@ class View:
         return self._noise_contradiction() or self.norm_contradiction(bound_of(self.rule))
 
     def _noise_contradiction(self) -> str:
-        """Compare how rewards of the same option vary with what was told of that."""
+        """Compare the variance of rewards of the same option with the given one."""
         spare = np.maximum(self.told - 1, 0)
         count = int(spare.sum())
-        law = None if self.likelihood is None else self.likelihood.as_tuple
+        likelihood = None if self.likelihood is None else self.likelihood.as_tuple
         if count < _LEAST_REWARDS or isinstance(self.likelihood, Gaussian | Bernoulli):
             return ""
         if isinstance(self.likelihood, Poisson):
@@ -190,7 +167,7 @@ class View:
                 "rewards=Gaussian(std=None) learns how much they vary."
             )
         ratio = self.squares / count / common_noise(self.noise_std) ** 2
-        if law is not None or ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
+        if likelihood is not None or ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
             return ""
         if not isinstance(self.noise_std, float):
             return (
@@ -200,9 +177,9 @@ class View:
         return _wider_noise(self.noise_std, math.sqrt(ratio))
 
     def _stream_contradiction(self) -> str:
-        """Compare how rewards vary around the fit with the noise level that was told.
+        """Compare the variance of rewards around the fit with the given noise level.
 
-        The residual sum of squares without a regulariser, so that a long theta is no contradiction.
+        The residual sum of squares has no regulariser, so that a long theta is no contradiction.
         """
         data, count = self.learned, int(self.told.sum())
         if data is None or self.likelihood is not None or count < _LEAST_REWARDS:
@@ -218,10 +195,10 @@ class View:
         return _wider_noise(sigma, math.sqrt(ratio))
 
     def norm_contradiction(self, bound: float | None) -> str:
-        """Compare the length of the parameter with a bound that was told."""
+        """Compare the norm of the parameter with a given bound."""
         if bound is None or self.options.stream:
             return ""
-        # with a weak prior: one that follows the bound would hide that the data contradict it
+        # with a weak prior: one that follows the bound would hide a contradiction
         data = self._data(self.told, self.sums, self.squares, None)._replace(norm_bound=bound)
         shortest = least_norm(data, _DOUBT_LEVEL)
         if shortest <= bound:
@@ -232,17 +209,11 @@ class View:
         )
 
     def tested_at(self, delta: float) -> list[Evidence]:
-        """Evidence from all rewards against the threshold of a level that stays the same.
+        """Compare the evidence of all rewards with the threshold of a fixed level.
 
-        Of the options on offer, or of every context in their order.  With probability at least
-        1 - delta, at no round does evidence pass the threshold for an option that is not best; of
-        clicks and counts that is asymptotic.  Where data contradict an assumption, the threshold
-        is infinite.
-
-        Raises
-        ------
-        ValueError
-            If options are new in every round.
+        For the options on offer, or for every context in their order.  With probability at least 1
+        - delta, evidence never passes the threshold for an option that is not best; for clicks and
+        counts that is asymptotic.  While data contradict an assumption, the threshold is infinite.
         """
         self.options.needs_lasting_options("a test of the best option")
         offered = self.offered
@@ -251,13 +222,13 @@ class View:
         reports = []
         for rows in self._together(offered):
             found = evidence_at(self.data, self._features[rows], self.clock, delta)
-            if self.contradiction:  # of what the level rests on
+            if self.contradiction:
                 found = found._replace(threshold=math.inf)
             reports.append(found._replace(best=int(rows[found.best])))
         return reports
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
-        """Effects with intervals; see :meth:`sightline.Session.effects`."""
+        """Estimate effects with intervals; see :meth:`sightline.Session.effects`."""
         bound = bound_of(self.rule)
         if norm_bound is not None:
             bound = valid_bound(norm_bound)
@@ -275,26 +246,12 @@ class View:
         return effects(self.options, data, delta, self.scale)
 
     def intervals(self, delta: float) -> tuple[Array, Array, Array]:
-        """Mean reward of every option, with intervals that hold at all rounds at once.
+        """Estimate the mean reward of every option, with intervals that hold at all rounds at once.
 
-        From all rewards, whichever of them the policy has learned from, where the noise is known.
-        In a duel: the mean outcome of every item against the best so far.  Of clicks and counts
-        the guarantee is asymptotic, as that of :meth:`effects` is.
-
-        Parameters
-        ----------
-        delta : float
-            Probability of any miss at any time, between 0 and 1.
-
-        Returns
-        -------
-        estimates, lower, upper : ndarray, shape (k,), or of as many numbers as there are items
-            Estimates, nan where no data could tell, and the ends of their intervals.
-
-        Raises
-        ------
-        ValueError
-            If options are new in every round.
+        From all rewards, including those that the policy did not learn from.  In a duel, the mean
+        outcome of every item against the best so far.  For clicks and counts the guarantee is
+        asymptotic, as that of :meth:`effects`.  Returns estimates, nan if not identifiable, and the
+        ends of the intervals.
         """
         options = self.options
         options.needs_lasting_options("an interval for every option")
@@ -302,28 +259,17 @@ class View:
         if options.items is not None:
             vectors, constant = vectors - vectors[self.evidence.best], 0.0
         found = intervals(options.seen, vectors, self.data, delta, self.scale, constant)
-        law = None if self.likelihood is None else self.likelihood.as_tuple
-        if law is None:
+        likelihood = None if self.likelihood is None else self.likelihood.as_tuple
+        if likelihood is None:
             return found
-        values, lower, upper = (_rewards_of(law, predictors) for predictors in found)
+        values, lower, upper = (_rewards_of(likelihood, predictors) for predictors in found)
         return values, lower, upper
 
     def differences(self, control: Sequence[int], delta: float) -> tuple[Array, Array, Array]:
-        """Difference of every option to a control, with intervals that hold at all rounds at once.
+        """Estimate differences to a control, with intervals as of :meth:`intervals`.
 
-        Of clicks and counts they are those of log odds, or of logarithms of means.
-
-        Parameters
-        ----------
-        control : sequence of int
-            Row of the control or, in a duel, number of the item; one for every context.
-        delta : float
-            Probability of any miss at any time, between 0 and 1.
-
-        Returns
-        -------
-        estimates, lower, upper : ndarray, shape (k,), or of as many numbers as there are items
-            As of :meth:`intervals`.
+        The control is a row, or an item in a duel; one for every context.  For clicks and counts
+        they are differences of log odds, or of logarithms of means.
         """
         self.options.needs_lasting_options("a control")
         vectors, blocks = self._values, self.options.contexts
@@ -336,24 +282,24 @@ class View:
 
     @property
     def _values(self) -> Array:
-        """Vectors whose products with theta are what options are worth; in a duel, items."""
+        """Vectors whose products with theta are the values of options; in a duel, of items."""
         if self.options.items is None:
             return self.options.features
-        return 0.5 * self.options.features[: len(self.options.items)]  # which pay an item twice
+        return 0.5 * self.options.features[: len(self.options.items)]  # an item alone pays twice
 
     @functools.cached_property
     def data(self) -> Ellipsoid:
-        """Ellipsoid of all rewards, or of those that the policy has learned from."""
+        """Ellipsoid of all rewards; in a stream, of those that the policy has learned from."""
         if self.learned is not None:
             return self.learned
         return self._data(self.told, self.sums, self.squares, bound_of(self.rule))
 
     def _data(self, told: Ints, sums: Array, squares: float, norm_bound: float | None) -> Ellipsoid:
-        """Ellipsoid of what was told, in the coordinates and units of the policy."""
+        """Ellipsoid of rewards, in the coordinates and units of the policy."""
         ridge_ = ridge("matched", LogDet(norm_bound=norm_bound), self.model)
         if self.likelihood is not None and self.likelihood.as_tuple is not None:
-            law = self.likelihood.as_tuple
-            return ellipsoid_by_likelihood(self._features, law, told, sums, norm_bound, ridge_)
+            values = self.likelihood.as_tuple
+            return ellipsoid_by_likelihood(self._features, values, told, sums, norm_bound, ridge_)
         k, p = len(self.options), self.options.per_arm
         noise = self.noise_std
         if not isinstance(noise, float):
@@ -376,28 +322,28 @@ def _wider_noise(told: float, factor: float) -> str:
 def _largest_sum(mean: float, variance: float, largest: float) -> float:
     """Bound a sum of squared deviations, whose terms have a mean of at most ``largest``.
 
-    Rewards that are sub-Gaussian with the parameter that was told pass it with a probability of at
-    most 1e-6, whatever their law (Hsu, Kakade and Zhang, 2012).  For counts it is an approximation.
+    Sub-Gaussian rewards with the given parameter pass it with a probability of at most 1e-6,
+    whatever their distribution (Hsu, Kakade and Zhang, 2012).  For counts it is an approximation.
     """
     return mean + math.sqrt(2.0 * _DOUBT_LEVEL * variance) + 2.0 * _DOUBT_LEVEL * largest
 
 
-def _rewards_of(law: Any, predictors: Array) -> Array:
-    """Mean rewards by their law; ends that are infinite become the largest that numbers allow."""
+def _rewards_of(likelihood: Any, predictors: Array) -> Array:
+    """Mean rewards by their likelihood; predictors are clipped to where exp is finite."""
     kept = np.clip(predictors, -_FARTHEST, _FARTHEST)
-    return np.array([interpreted(mean_of)(law, float(u)) for u in kept])
+    return np.array([interpreted(mean_of)(likelihood, float(u)) for u in kept])
 
 
-def view_of(live: LiveState) -> View:
-    """Copy what is needed; the session may go on meanwhile."""
-    standing, data = live.standing, live.table.data
-    counts = np.repeat(standing.told, live.options.per_arm)
-    sums = standing.totals - live.origin * counts
-    if data is not None:
-        sums = np.array(data.totals(len(sums), live.origin))
+def view_of(live: LiveState) -> SessionView:
+    """Copy a session; it may go on afterwards."""
+    counters, exact = live.counters, live.table.sums
+    counts = np.repeat(counters.told, live.options.per_arm)
+    sums = counters.totals - live.origin * counts
+    if exact is not None:
+        sums = np.array(exact.totals(len(sums), live.origin))
     offered = np.ones(len(live.options), dtype=np.bool_)
     offered[list(live.table.retired)] = False
-    return View(
+    return SessionView(
         options=live.options,
         offered=offered,
         policy=live.policy,
@@ -405,11 +351,11 @@ def view_of(live: LiveState) -> View:
         model=live.table.model,
         noise_std=live.table.noise_std,
         clock=live.clock,
-        asked=standing.asked.copy(),
-        told=standing.told.copy(),
-        totals=standing.totals.copy(),
+        asked=counters.asked.copy(),
+        told=counters.told.copy(),
+        totals=counters.totals.copy(),
         sums=sums,
-        squares=standing.squares.item(),
+        squares=counters.squares.item(),
         weights=live.table.weights,
         scale=_scale(live),
         estimates=live.estimates(),
@@ -429,21 +375,21 @@ def _rule(live: LiveState) -> ConfidenceRule:
 
 
 def _scale(live: LiveState) -> Scale:
-    """Scale of what a session has learned; of a stream effects are slopes, without a constant."""
+    """Scale of what a session has learned; effects in a stream are slopes, without a constant."""
     features, intercept = live.options.features, live.table.units.intercept
     d = features.shape[1]
-    if live.options.stream:  # whose options may be any
+    if live.options.stream:  # future options are unknown
         basis = np.eye(d + (intercept != 0.0))
         return Scale(live.origin, live.unit, intercept, np.zeros(d), basis)
     return Scale(live.origin, live.unit, intercept, *_coordinates(live.options, intercept))
 
 
-#: What follows from options alone, and takes a singular value decomposition.
+#: Intercept, constant and basis by options: they take a singular value decomposition.
 _COORDINATES: WeakKeyDictionary[Options, tuple[float, Array, Array]] = WeakKeyDictionary()
 
 
 def _coordinates(options: Options, intercept: float) -> tuple[Array, Array]:
-    """Constant and basis of a scale, computed once for all looks at the same options."""
+    """Constant and basis of a scale, cached by options."""
     found = _COORDINATES.get(options)
     if found is None or found[0] != intercept:
         features = options.features
@@ -454,9 +400,64 @@ def _coordinates(options: Options, intercept: float) -> tuple[Array, Array]:
 
 
 def _learned(live: LiveState) -> Ellipsoid | None:
-    """Ellipsoid of what the policy has learned, where nothing else tells as much."""
+    """Ellipsoid of what the policy has learned in a stream, where no other data are kept."""
     if not live.options.stream:
         return None
-    table, outcomes = live.table, int(live.standing.explorations[0])
+    table, outcomes = live.table, int(live.counters.explorations[0])
     found = ellipsoid_in(live.state, table.model.rewards[:-1], table.noise_std, outcomes=outcomes)
     return None if found is None else found._replace(noise_std=table.model.noise_std)
+
+
+def estimated_problem(view: SessionView) -> TableProblem:
+    """Make a problem with the parameter estimated from all rewards, and the options on offer.
+
+    The probabilities of contexts are proportional to their past number of decisions plus one.
+    """
+    return _problem(view, view.offered)
+
+
+def regret_spent(view: SessionView) -> float:
+    """Estimate the cumulative regret of all decisions against the best option on offer.
+
+    In a duel, the regret of both options that were shown.
+    """
+    whole = _problem(view, np.ones(len(view.options), dtype=np.bool_))
+    means, total = whole.means, 0.0
+    blocks = view.options.contexts
+    together = [range(len(means))] if blocks is None else blocks.blocks()
+    for rows in together:
+        block = np.array(rows)
+        best = means[block[view.offered[block]]].max()
+        total += float(np.maximum(best - means[block], 0.0) @ view.asked[block])
+    return total
+
+
+def _problem(view: SessionView, rows: NDArray[np.bool_]) -> TableProblem:
+    options, likelihood = view.options, view.likelihood
+    options.needs_lasting_options("an estimate of the whole problem")
+    theta = view.scale.parameter(parameter(view.data))
+    features = augmented(options.features, view.scale.intercept)
+    if options.observations is not None:
+        return LinearGame(options.features, options.observations, theta, view.noise_std)
+    kind: dict[str, Any] = (
+        {"rewards": likelihood}
+        if likelihood is not None and likelihood.as_tuple is not None
+        else {}
+    )
+    noise = None if kind else _noise(view, rows)
+    if options.contexts is None:
+        return LinearBandit(features[rows], theta, noise, **kind)
+    blocks = [np.array(block) for block in options.contexts.blocks()]
+    came = np.array([view.asked[block].sum() + 1.0 for block in blocks])
+    sets = [features[block] for block in blocks]
+    return ContextualBandit(sets, theta, came / came.sum(), noise, **kind)
+
+
+def _noise(view: SessionView, rows: NDArray[np.bool_]) -> float | Array:
+    """Noise level, given or estimated."""
+    residuals = view.data.residuals
+    if isinstance(view.likelihood, Gaussian) and residuals is not None and residuals.outcomes:
+        variance = max(residuals.errors, 1e-30) / residuals.outcomes
+        largest = view.scale.unit * float(np.sqrt(variance))
+        return largest if isinstance(view.noise_std, float) else largest / view.weights[rows, 0]
+    return view.noise_std if isinstance(view.noise_std, float) else view.noise_std[rows]

@@ -1,4 +1,4 @@
-"""Sessions on disk: what is kept of every state, and files of every layout that was released."""
+"""Sessions on disk: which arrays are kept of every state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import sightline as sl
 from sightline.core.model import bandit_model
 from sightline.core.persistence import persistent_arrays, version_of
 from sightline.experiments.compilation import default_policies
-from sightline.sessions.archive import Snapshot, write_snapshot
 from tests.marks import without_compilation
 
 DATA = Path(__file__).parents[1] / "data"
@@ -31,9 +30,9 @@ def all_kept() -> dict[str, object]:
 
 
 def test_what_is_kept_changes_with_the_version_only() -> None:
-    """A renamed array needs a new version, a migration, and a new line in the file.
+    """A renamed array needs a new version and a new line in the file.
 
-    ``python -m tests.sessions.test_archive`` writes that file.
+    ``python -m tests.sessions.test_snapshot`` writes that file.
     """
     assert all_kept() == json.loads((DATA / "states.json").read_text())
 
@@ -58,24 +57,6 @@ def test_what_is_not_kept_changes_nothing(name: str, tmp_path: Path) -> None:
         second.save(tmp_path / "file")
         second = sl.Session.load(tmp_path / "file")
     assert [first.ask().arm for _ in range(5)] == [second.ask().arm for _ in range(5)]
-
-
-def test_files_of_layout_1_are_refused_with_a_sentence() -> None:
-    with pytest.raises(ValueError, match=r"version 1 is older than 2.* end that experiment with"):
-        sl.Session.load(DATA / "session-layout-1.npz")
-
-
-@without_compilation
-def test_files_of_layout_7_are_read_for_ever(tmp_path: Path) -> None:
-    session = sl.Session([[1.0, 0.0], [0.0, 1.0]], sl.IDS(), rewards=sl.Bernoulli())
-    session.tell(session.ask(), 1.0)
-    snapshot = session._live.snapshot()
-    header = {name: value for name, value in snapshot.header.items() if name != "committed"}
-    with open(tmp_path / "x.npz", "wb") as file:
-        write_snapshot(file, Snapshot(header | {"version": 7}, snapshot.arrays))
-    again = sl.Session.load(tmp_path / "x.npz")
-    assert again._live.table.likelihood == sl.Bernoulli()
-    assert again.ask().arm == session.ask().arm
 
 
 if __name__ == "__main__":
