@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from sightline.service import errors, exports, readers, schemas, tokens
+from sightline.service.errors import MEDIA_TYPE
 from sightline.service.events import request_digest
 from sightline.service.experiment import ExperimentWriter
 from sightline.service.middleware import AccessMiddleware, GuessLimiter
@@ -81,15 +82,11 @@ def _needs(role: tokens.Role) -> Any:
 READER, CLIENT = _needs(tokens.Role.READER), _needs(tokens.Role.CLIENT)
 EXPERIMENTER, ADMIN = _needs(tokens.Role.EXPERIMENTER), _needs(tokens.Role.ADMIN)
 
-_PROBLEM = {
+_FIELDS = {"type": "string", "title": "string", "status": "integer", "detail": "string"}
+_ERROR = {
     "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-    },
+    "required": list(_FIELDS),
+    "properties": {name: {"type": kind} for name, kind in _FIELDS.items()},
 }
 
 
@@ -118,10 +115,7 @@ def create_app(
         redirect_slashes=False,
         default_response_class=Json,
         responses={
-            "default": {
-                "description": "An error.",
-                "content": {errors.MEDIA_TYPE: {"schema": _PROBLEM}},
-            }
+            "default": {"description": "An error.", "content": {MEDIA_TYPE: {"schema": _ERROR}}}
         },
     )
     app.state.runtime = runtime
@@ -134,9 +128,8 @@ def create_app(
         guesses=app.state.guesses,
         open_paths=("/v1/health", *open_paths),
     )
-    app.add_exception_handler(errors.ApiError, _api_error)
-    app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_exception_handler(HTTPException, _http_error)
+    for kind in (errors.ApiError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _error_response)
     _add_experiments(app)
     _add_decisions(app)
     _add_views(app)
@@ -145,29 +138,19 @@ def create_app(
     return app
 
 
-def _error_response(error: errors.ApiError) -> Response:
-    return Json(error.body(), error.status, error.headers, errors.MEDIA_TYPE)
-
-
-async def _api_error(_: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        detail = f"{schemas.location_of(first)}: {first['msg']}, got {shown(first.get('input'))}"
+        sent = request.headers.get("content-type", "")
+        if first["loc"] == ("body",) and "json" not in sent:  # the body was parsed as text
+            detail = f"Content-Type must be application/json, got {shown(sent) if sent else 'none'}"
+        error = errors.invalid(detail)
+    elif isinstance(error, HTTPException):
+        headers = dict(error.headers or {})
+        error = errors.ApiError(error.status_code, "http", str(error.detail), headers)
     assert isinstance(error, errors.ApiError)
-    return _error_response(error)
-
-
-async def _validation_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    detail = f"{schemas.location_of(first)}: {first['msg']}, got {shown(first.get('input'))}"
-    sent = request.headers.get("content-type", "")
-    if first["loc"] == ("body",) and "json" not in sent:  # the body was parsed as text
-        detail = f"Content-Type must be application/json, got {shown(sent) if sent else 'none'}"
-    return _error_response(errors.invalid(detail))
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    headers = dict(error.headers or {})
-    return _error_response(errors.ApiError(error.status_code, "http", str(error.detail), headers))
+    return Json(error.body(), error.status, error.headers, MEDIA_TYPE)
 
 
 async def _perform(request: Request, command: Command) -> Response:
