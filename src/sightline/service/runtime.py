@@ -25,7 +25,7 @@ from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.tokens import TokenCache
-from sightline.service.worker import compile_in_process
+from sightline.service.worker import run_worker
 from sightline.service.writer import Answer, Command, Writer
 from sightline.sessions.view import view_of
 
@@ -239,7 +239,7 @@ class Runtime:
                 with self.store.reading() as connection:
                     (first,) = events.entries_after(connection, experiment, 0, 1)
                 wanted = specification_in(first)
-            compile_in_process(wanted, everything, self._started)
+            run_worker("compile", [everything, wanted.model_dump()], self._started)
         except Exception:
             _log.exception("code for experiment %s could not be compiled", experiment)
         if everything:
