@@ -32,7 +32,7 @@ class BoundResult(NamedTuple):
 
 
 class BoundCache:
-    """Lower bounds of all experiments, each computed in ``limit`` seconds; 0: none is computed."""
+    """Lower bounds of all experiments; ``limit`` is in seconds, and 0 computes none."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit

@@ -468,7 +468,7 @@ class _Transport:
             connection.request(method, self._address.path.rstrip("/") + path, content, sent)
             response = connection.getresponse()
             answer = response.read()
-        except BaseException:  # also an interrupt: the next response would be the one to this
+        except BaseException:  # also an interrupt: the next request would read this response
             self.close()
             raise
         echo = response.getheader(_ECHO)

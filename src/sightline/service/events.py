@@ -455,7 +455,7 @@ class TransactionLog:
 
     Entries stay in memory until the transaction is committed; no request is answered before.  If
     the commit fails, the session and this log are discarded and loaded again.  It implements
-    :class:`sightline.sessions.log.Log`.
+    :class:`sightline.sessions.journal.Log`.
     """
 
     def __init__(self, experiment: str, last: int = 0, kept: int = -1) -> None:

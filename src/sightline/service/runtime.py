@@ -79,7 +79,7 @@ class Runtime:
             self._sweeping = asyncio.create_task(self._sweep())
 
     async def stop(self) -> None:
-        """Finish what was begun."""
+        """Execute submitted commands, then stop all threads."""
         if self._sweeping is not None:
             self._sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):

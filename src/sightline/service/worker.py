@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run_worker(task: str, request: Any, started: Callable[[subprocess.Popen[str]], None]) -> str:
-    """Let a worker do a task; return what it prints, which is nothing if it was killed.
+    """Run a worker and return its output, which is empty if it was killed.
 
     ``bound`` takes the description of a problem; ``compile`` takes a pair: whether to compile also
     kernels that only some experiments use, and a specification.  ``started`` is called with the

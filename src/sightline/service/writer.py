@@ -60,7 +60,7 @@ Change = Callable[[ExperimentWriter], dict[str, Any]]
 
 
 class FairQueue(Generic[T]):
-    """Requests that wait, in one line per experiment; the one that has used least time is next.
+    """Waiting requests, one line per experiment; the one that has used the least time is next.
 
     An experiment with few requests never waits for the line of another one.  Within an experiment
     requests keep their order.
@@ -199,7 +199,7 @@ class Writer:
 
     def prepare(self, experiment: str) -> None:
         """Load an experiment in the calling thread, so that the writer need not."""
-        if self.has(experiment):  # another request has prepared it meanwhile
+        if self.has(experiment):  # by another request
             return
         found = self._outdated.pop(experiment, None)
         with self._store.reading() as connection, reading_log(experiment):

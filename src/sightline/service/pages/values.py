@@ -33,7 +33,7 @@ _log = logging.getLogger("sightline.service")
 #: Probability that any interval on any page ever misses.
 _DELTA = 0.05
 _MAX_ROWS = 50  # of a table
-_MAX_PENDING = 10  # decisions listed of those that wait
+_MAX_PENDING = 10  # open decisions that are listed
 _ENDS = ("mean", "lower", "upper")
 #: Scale of effects by kind of reward, if it is not that of the rewards.
 _SCALES = {"bernoulli": "log odds", "poisson": "logarithms of means"}
