@@ -113,7 +113,8 @@ class Runtime:
         for _ in range(_MAX_TRIES):
             name = command.experiment
             if name is not None and command.make is None and not self._writer.has(name):
-                await self._load(name)  # which may take seconds
+                # loading may take seconds, which the writer does not have
+                await self._refusing_to_compile(self._loader, name, self._writer.prepare, name)
             command.future, command.must_load = loop.create_future(), False
             self._writer.submit(command)
             await command.future
@@ -127,16 +128,6 @@ class Runtime:
         if command.answer is None:
             raise errors.unavailable()
         return command.answer
-
-    async def _load(self, experiment: str) -> None:
-        """Load an experiment, so that the writer need not."""
-        try:
-            await self._without_compiling(
-                self._loader, experiment, self._writer.prepare, experiment
-            )
-        except NotKeptError:
-            self._compile(experiment)
-            raise errors.compiling(experiment) from None
 
     async def create(self, experiment: str, wanted: Specification) -> Answer:
         """Create an experiment; if it exists, compare its specification."""
@@ -251,16 +242,22 @@ class Runtime:
         if self._is_stopping:
             process.kill()
 
-    async def read(self, view: Callable[..., R], *arguments: Any) -> R:
-        """Call a function of the readers in one of their threads."""
-        experiment = arguments[0] if arguments and isinstance(arguments[0], str) else ""
+    async def _refusing_to_compile(
+        self, pool: ThreadPoolExecutor, experiment: str, function: Callable[..., R], *arguments: Any
+    ) -> R:
+        """Call a function in a thread; if a kernel is missing, start to compile it and refuse."""
         try:
-            return await self._without_compiling(
-                self._pool, experiment, view, self.readers, *arguments
-            )
+            return await self._without_compiling(pool, experiment, function, *arguments)
         except NotKeptError:
             self._compile(experiment)
             raise errors.compiling(experiment) from None
+
+    async def read(self, view: Callable[..., R], *arguments: Any) -> R:
+        """Call a function of the readers in one of their threads."""
+        experiment = arguments[0] if arguments and isinstance(arguments[0], str) else ""
+        return await self._refusing_to_compile(
+            self._pool, experiment, view, self.readers, *arguments
+        )
 
     async def export(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         """Iterate over the pieces of an export; several exports alternate."""
