@@ -20,14 +20,14 @@ runner = CliRunner()
 USE = """
 import sightline as sl
 from sightline.simulation import loop
-from sightline.sessions import kernels
+from sightline.sessions import kernels as steps
 from sightline.policies import base
 problem = sl.problems.unit_sphere(k=4, d=3, seed=1)
 sl.simulate(problem, sl.LinUCB(), 100)
 session = sl.Session(problem.actions, sl.LinUCB())
 session.tell(session.ask().id, 1.0)
 session.status()
-kernels = [loop._CACHED, kernels.answer, kernels.record_reward, base._inspect_plainly]
+kernels = [loop._CACHED, steps.answer, steps.record_reward, base._inspect_plainly]
 missed = [one.stats.cache_misses for kernel in kernels for one in kernel.outers.values()]
 print([sum(misses.values()) for misses in missed])
 """

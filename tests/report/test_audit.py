@@ -1,4 +1,4 @@
-"""Exports of sessions can be recomputed, whatever their options."""
+"""Audits recompute exports of sessions with all kinds of options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made of a session: effects, figure, decisions as a file."""
+"""Effects, figure and export of a session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda one: type(
 
 
 class Clock:
-    """Seconds since 1970, one more at every look."""
+    """Seconds since 1970, one more at every call."""
 
     seconds = 1e9 + 0.25
 
@@ -43,7 +43,7 @@ class Clock:
 
 
 class Played:
-    """A session, and what it was told."""
+    """A session and its rewards."""
 
     def __init__(self, session: sl.Session, rounds: int = 60) -> None:
         self.session = session
@@ -83,7 +83,7 @@ def exported(session: sl.Session, path: Path) -> pd.DataFrame:
 
 
 def texts(figure: Figure) -> list[str]:
-    """All that can be read on a figure."""
+    """All texts of a figure."""
     found: list[Any] = figure.findobj(Text)
     return [text.get_text() for text in found]
 
@@ -248,7 +248,7 @@ def test_exports_are_refused_in_one_sentence(played: Played, tmp_path: Path) -> 
         played.session.export(tmp_path / "nowhere" / "x.csv")
     played.session.close()
     for call in (lambda: played.session.export(tmp_path / "x.csv"), played.session.plot):
-        with pytest.raises(ValueError, match=r"session was closed: Session\.open\(.*\) continues it"):
+        with pytest.raises(ValueError, match=r"was closed: Session\.open\(.*\) continues it"):
             call()
     assert not list(tmp_path.glob("*x.*"))
 
@@ -450,7 +450,7 @@ LIKELIHOODS: dict[str, dict[str, Any]] = {
 def test_every_kind_of_reward_is_drawn_from_the_first_round_on(
     policy: sl.Policy, likelihood: str, kept: bool, journal: Path, tmp_path: Path
 ) -> None:
-    """Where little is known the threshold is infinite, which is no limit of an axis."""
+    """With few data the threshold is infinite, which cannot limit an axis."""
     options = sl.factorial({"text": ["short", "long"], "button": ["red", "blue"]})
     arguments = LIKELIHOODS[likelihood] | {"seed": 0}
     rng, path = np.random.default_rng(0), tmp_path / "figure.png"

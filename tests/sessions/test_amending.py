@@ -1,4 +1,4 @@
-"""A reward that is amended leads to the state to which the right one would have led."""
+"""An amended reward leads to the state that the right one would have led to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ITEMS = {"A": [1.0, 0.0], "B": [0.0, 1.0], "C": [0.7, 0.7]}
 
 
 def twins(make: Any, tell: Any, wrong: Any, count: int = 30) -> tuple[sl.Session, sl.Session]:
-    """Two sessions with the same decisions: one is told a wrong reward first."""
+    """Two sessions with the same decisions, one of which is told a wrong reward first."""
     sessions = []
     for is_wrong in (True, False):
         session = make()
@@ -47,7 +47,7 @@ def twins(make: Any, tell: Any, wrong: Any, count: int = 30) -> tuple[sl.Session
 
 
 def require_same(one: sl.Session, other: sl.Session) -> None:
-    """Everything that is said of both is the same, but for rounding."""
+    """Everything reported about both is the same, up to rounding."""
     close: dict[str, Any] = {"rel": 1e-9, "abs": 1e-9}
     assert one._live.counters.totals == pytest.approx(other._live.counters.totals, **close)
     for field in ("t", "told", "asked", "explorations"):
@@ -72,7 +72,7 @@ def test_normal_rewards(policy: sl.Policy) -> None:
         lambda: sl.Session(ROWS, policy, 0.3, seed=2), lambda i, _: math.sin(i) / 3.0, 5.0
     )
     require_same(one, other)
-    if policy.randomises:  # what they do next depends on nothing else
+    if policy.randomises:  # nothing else determines their next decisions
         draws = [[session.ask().arm for _ in range(20)] for session in (one, other)]
         assert draws[0] == draws[1]
 
@@ -211,6 +211,6 @@ def test_a_policy_that_has_discarded_data_says_so() -> None:
     made = [session.ask() for _ in range(5)]
     for one in made:
         session.tell(one, 0.5)
-    forget(session._live.state.estimate)  # as it does when what it saw speaks against its plan
+    forget(session._live.state.estimate)  # as when the data contradict its plan
     with pytest.raises(ValueError, match="keeps 0 of the 5 rewards that it has learned from"):
         session.amend(made[0], 0.1)

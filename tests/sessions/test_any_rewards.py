@@ -46,7 +46,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def magnitudes(smallest: float, largest: float) -> st.SearchStrategy[float]:
-    """Numbers of any sign whose size is anywhere between two powers of ten."""
+    """Numbers of any sign, of a size between two powers of ten."""
     exponents = st.floats(math.log10(smallest), math.log10(largest))
     sized = exponents.map(lambda exponent: 10.0**exponent)
     return st.builds(math.copysign, sized, st.sampled_from([1.0, -1.0]))
@@ -67,7 +67,7 @@ FINITE = st.one_of(
 
 @st.composite
 def steps(draw: st.DrawFn) -> tuple[str, str, list[Any]]:
-    """Choose a policy, a kind of reward, and what happens."""
+    """Draw a policy, a kind of reward, and a course of events."""
     policy = draw(st.sampled_from(sorted(POLICIES)))
     learned = {"learned"} if policy == "TopTwo" else set()
     kind = draw(st.sampled_from(sorted(set(KINDS) - learned)))
@@ -113,7 +113,7 @@ def test_any_sequence_stays_readable_and_right(case: tuple[str, str, list[Any]])
 
 
 def require_right(session: sl.Session, made: list[sl.Decision], log: dict[str, float]) -> None:
-    """Compare totals and estimates with what follows from the log."""
+    """Compare totals and estimates with those computed from the log."""
     live, found = session._live, session.estimates()
     assert found is not None
     assert np.isfinite(found.means).all()
@@ -223,7 +223,7 @@ def test_sums_that_no_session_has_are_refused(text: str) -> None:
 def test_a_typo_leaves_no_trace_once_it_is_amended(policy: str, position: int) -> None:
     found = []
     for typo in (1e18, None):
-        noise_std = 0.1 if policy == "TopTwo" else None  # which cannot learn it
+        noise_std = 0.1 if policy == "TopTwo" else None  # the policy cannot learn it
         session = sl.Session(ROWS, POLICIES[policy], noise_std, seed=1)
         made = session.ask(12)
         rewards = [0.8 + 0.05 * math.sin(3 * i) for i in range(12)]

@@ -1,4 +1,4 @@
-"""Options that come and go: for one question, or for good."""
+"""Options that come and go, for one question or permanently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.marks import thorough, without_compilation
 RNG = np.random.default_rng(5)
 ACTIONS = RNG.standard_normal((6, 3))
 ACTIONS /= np.linalg.norm(ACTIONS, axis=1, keepdims=True)
-SOME = [1, 3, 4, 5]  # which span R^3
+SOME = [1, 3, 4, 5]  # they span R^3
 THETA = np.array([0.4, -0.2, 0.3])
 ABLE: list[sl.Policy] = [
     # the learning rates of the paper depend on how many arms there are in all
@@ -110,7 +110,7 @@ def test_a_new_option_finds_what_was_learned(policy: sl.Policy, noise: Any) -> N
         session.tell(decision, value)
         if decision.exploring:
             entry = session._live.decisions.closed[decision.id].decision
-            whole._live.decisions.open[decision.id] = entry  # as if it had chosen the same
+            whole._live.decisions.open[decision.id] = entry  # as if both had chosen the same
             whole.tell(decision.id, value)
     open_ = session.ask()
     level = 0.4 if isinstance(noise, list) else None

@@ -1,4 +1,4 @@
-"""A session that is committed plays one option, or one in every context, until options change."""
+"""A committed session plays one option, or one in every context, until options change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effects: the intervals of the theorem, from any policy's data, and how often they miss."""
+"""Effects: intervals as in the theorem, from the data of any policy, and how often they miss."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOISE = 0.5
 def data_of(
     options: sl.Options, policy: sl.Policy, noise_std: Any = NOISE, rounds: int = 40
 ) -> tuple[Any, list[int], list[float]]:
-    """Play some rounds; return state, options and rewards of rounds that were learned from."""
+    """Play some rounds; return state, options and rewards learned from."""
     d = options.features.shape[1]
     theta = np.linspace(0.4, -0.3, d)
     problem = sl.LinearBandit(options.features, theta, noise_std)
@@ -35,7 +35,7 @@ def data_of(
     assert weights is not None
     arms, rewards = [], []
     for step in walk(problem, state, 3):
-        if step.clock.t > rounds:  # what the step before has shown is learned by now
+        if step.clock.t > rounds:  # the outcome of the step before is learned by now
             break
         if step.outcome is not None:
             arms.append(int(step.choice.arm))
@@ -135,7 +135,7 @@ def test_what_no_data_can_tell_is_not_told() -> None:
     found = effects(options, ellipsoid)
     assert all(math.isnan(effect.effect) for effect in found)
     assert {effect[3:] for effect in found} == {(-math.inf, math.inf)}
-    # but differences between what is allowed are known
+    # but differences between allowed options are known
     named = Contrast("large", "9 to 10", options.features[0] - options.features[1])
     own = sl.Options(options.features, contrasts=[named])
     (difference,) = effects(own, ellipsoid)
@@ -145,7 +145,7 @@ def test_what_no_data_can_tell_is_not_told() -> None:
 
 @without_compilation
 def test_arms_in_a_basis_of_their_span() -> None:
-    """With a constant and indicators of all levels, only differences can be told."""
+    """With a constant and indicators of all levels, only differences are identified."""
     features = [[1, 1, 0], [1, 0, 1]]
     contrasts = [
         Contrast("a", "", np.array([0.0, 1.0, 0.0])),

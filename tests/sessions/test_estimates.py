@@ -1,4 +1,4 @@
-"""What a session tells about every arm, about open decisions, and about itself."""
+"""Estimates of every arm, open decisions, and the text of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a SQLite database: private, locked under one name, and noticed when they are gone."""
+"""Files of a SQLite database: private, locked under one name, and missed when they are gone."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_lock_is_removed_by_its_holder_only(tmp_path: Path) -> None:
     with pytest.raises(BlockingIOError):
         FileLock(path)
     child = os.fork()
-    if child == 0:  # which gives up its copy
+    if child == 0:  # the child gives up its copy
         second.release()
         os._exit(0)
     os.waitpid(child, 0)
@@ -144,7 +144,7 @@ def test_a_lock_that_is_removed_while_it_is_taken_is_taken_again(
 @pytest.mark.parametrize("ending", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_file_that_is_gone_is_noticed(tmp_path: Path, ending: str, replaced: bool) -> None:
-    """What was asked then was answered, and lost."""
+    """Decisions made then would be lost."""
     path = tmp_path / "x.db"
     session = opened(path)
     first = session.ask()

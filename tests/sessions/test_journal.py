@@ -1,4 +1,4 @@
-"""Sessions that keep a journal: what was acknowledged is there, whatever happens."""
+"""Sessions with a journal: acknowledged calls survive, whatever happens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POLICIES: list[sl.Policy] = [
 
 @pytest.fixture(autouse=True)
 def _close_all(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Close what a test leaves open."""
+    """Close all sessions of a test."""
     journals: list[Journal] = []
     prepare = Journal._prepare
 
@@ -50,10 +50,22 @@ def begun(path: Path, policy: sl.Policy | None = None, **options: Any) -> sl.Ses
 
 
 def crash(session: sl.Session) -> None:
-    """Leave as a killed process does: nothing is written, the system takes the lock back."""
+    """Leave as a killed process does: nothing is written, and the system releases the lock."""
     journal = session._live.journal
     assert isinstance(journal, Journal)
     journal.close()
+
+
+def refuses(path: Path, changes: dict[str, str]) -> None:
+    """Change copies of a journal by SQL statements, and expect a message for each."""
+    for statement, message in changes.items():
+        copy = path.with_name("copy.db")
+        shutil.copy(path, copy)
+        with sqlite3.connect(copy) as connection:
+            connection.execute(statement)
+        connection.close()
+        with pytest.raises(ValueError, match=message):
+            sl.Session.open(copy)
 
 
 def play(session: sl.Session, rounds: int, seed: int) -> None:
@@ -72,7 +84,7 @@ def play(session: sl.Session, rounds: int, seed: int) -> None:
 
 
 def everything(session: sl.Session) -> dict[str, Any]:
-    """All that a session knows, in bits."""
+    """The whole state of a session, bit for bit."""
     snapshot = session._live.snapshot()
     arrays = {name: array.tobytes() for name, array in snapshot.arrays.items()}
     return {**snapshot.header, **arrays}
@@ -201,21 +213,15 @@ def test_a_changed_journal_is_noticed(tmp_path: Path) -> None:
     session = begun(path)
     play(session, 20, seed=1)
     crash(session)
-    for statement, message in {
+    changes = {
         "UPDATE events SET arm = (arm + 1) % 6 WHERE sequence = 1": "event 1 recorded arm",
         "DELETE FROM events WHERE kind = 'asked' AND sequence > 3": "cannot be continued",
         "UPDATE events SET kind = 'x' WHERE kind = 'told'": "closes a decision that is not open",
         "UPDATE snapshots SET content = x'00'": "not an archive",
         "UPDATE events SET reward = 'high'": "cannot be continued",
         "PRAGMA user_version = 9": "has version 9, later than 1: upgrade sightline",
-    }.items():
-        copy = tmp_path / "copy.db"
-        shutil.copy(path, copy)
-        with sqlite3.connect(copy) as connection:
-            connection.execute(statement)
-        connection.close()
-        with pytest.raises(ValueError, match=message):
-            sl.Session.open(copy)
+    }
+    refuses(path, changes)
 
 
 def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
@@ -230,7 +236,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None
         for _ in range(10_000):
             acknowledged.append(session.ask())
     with pytest.raises(sqlite3.OperationalError, match="full"):
-        session.status()  # it does not go on before what it has done is on disk
+        session.status()  # it waits until the last operation is on disk
     journal._connection.execute("PRAGMA max_page_count = 100000")
     assert session.status().pending == len(acknowledged) + 1
     before = everything(session)
@@ -288,7 +294,7 @@ def test_a_full_disk_does_not_keep_the_journal_locked(tmp_path: Path) -> None:
 
 
 def test_events_of_another_writer_are_noticed(tmp_path: Path) -> None:
-    """Someone has removed the lock, and two processes write."""
+    """The lock was removed, and two processes write."""
     path = tmp_path / "experiment.db"
     session = begun(path)
     session.ask()
@@ -302,7 +308,7 @@ def test_events_of_another_writer_are_noticed(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_nobody_has_any_more_is_free(tmp_path: Path) -> None:
-    """An exception may come when a journal is open already and the caller does not have it yet."""
+    """An exception may come after a journal was opened and before the caller has it."""
     path = tmp_path / "experiment.db"
     begun(path).close()
     lock = FileLock(path)

@@ -1,10 +1,8 @@
-"""Live use with contexts: ask in a context, commit in all of them, keep and replay."""
+"""Sessions with contexts: ask in a context, commit in all of them, save and replay."""
 
 from __future__ import annotations
 
 import math
-import shutil
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,7 @@ from sightline.sessions.options import Options
 from sightline.simulation.loop import context_stream, streams
 from tests.marks import thorough, without_compilation
 from tests.naive_contexts import contexts_drawn
-from tests.sessions.test_journal import crash, everything
+from tests.sessions.test_journal import crash, everything, refuses
 
 LAW = [0.2, 0.5, 0.3]
 SEGMENTS: dict[str, Any] = {
@@ -72,7 +70,7 @@ class Played(NamedTuple):
 def by_hand(
     policy: sl.Policy, contexts: list[int], errors: list[float], delay: int
 ) -> list[Played]:
-    """Play as the loop of a simulation does, with rewards that come so many rounds later."""
+    """Play as the loop of a simulation does, with delayed rewards."""
     state = policy.start(PROBLEM.model)
     rng, _ = streams(4)
     ask, learn = callable_for(choose, state), callable_for(update, state)
@@ -132,7 +130,7 @@ def test_a_policy_that_never_commits_plays_as_in_a_simulation(policy: sl.Policy)
 
 
 def play(session: sl.Session, rounds: int, seed: int) -> list[sl.Decision]:
-    """Ask in contexts that come as they like, in batches too; rewards come late or never."""
+    """Ask in random contexts, also in batches; rewards come late or never."""
     rng = np.random.default_rng(seed)
     made: list[sl.Decision] = []
     open_: list[sl.Decision] = []
@@ -182,7 +180,7 @@ def test_a_commitment_is_to_the_best_of_every_context() -> None:
     assert [one.arm for one in decisions] == [0, 2, 5] * 2
     assert not any(one.exploring for one in decisions)
     assert [one.arm for one in session.ask(count=2, context=1)] == [2, 2]
-    session.tell(late, -50.0)  # which changes the policy's mind in all contexts
+    session.tell(late, -50.0)  # it may change the decision in all contexts
     assert session.status().explorations == before + 1
     assert [session.ask(context=c).arm for c in range(3)] == [1, 4, 5]
 
@@ -241,18 +239,12 @@ def test_the_journal_says_in_which_context(tmp_path: Path) -> None:
         session.tell(session.pending()[0], 0.5)
         assert session.events()[-1].context is None
         crash(session)
-    for statement, message in {
+    changes = {
         "UPDATE events SET context = 0 WHERE sequence = 1": "event 1 recorded arm",
         "UPDATE events SET context = NULL": "context must be given",
         "UPDATE events SET context = 3": "contexts have the numbers 0 to 2, got 3",
-    }.items():
-        copy = tmp_path / "copy.db"
-        shutil.copy(path, copy)
-        with sqlite3.connect(copy) as connection:
-            connection.execute(statement)
-        connection.close()
-        with pytest.raises(ValueError, match=message):
-            sl.Session.open(copy)
+    }
+    refuses(path, changes)
     with pytest.raises(ValueError, match="was begun with another options"):
         sl.Session.open(path, sl.contexts(SEGMENTS), sl.LinUCB(), 0.1, seed=4, units="given")
     sl.Session.open(path, OPTIONS, sl.LinUCB(), 0.1, seed=4, units="given").close()
@@ -415,7 +407,7 @@ def test_what_is_made_of_it(policy: sl.Policy, tmp_path: Path) -> None:
 
 
 def test_evidence_is_that_of_the_weakest_context() -> None:
-    """By a report of each context on its own."""
+    """From separate reports of each context."""
     session = new_session(sl.LinUCB())
     play(session, 40, seed=5)
     reports = session._live.reports()
@@ -525,7 +517,7 @@ class GreedyState(NamedTuple):
 
 
 class SilentState(NamedTuple):
-    """The same, of a policy that does not say what it commits to."""
+    """The same, for a policy that does not report its commitments."""
 
     totals: np.ndarray[Any, np.dtype[np.float64]]
     counts: np.ndarray[Any, np.dtype[np.float64]]
@@ -628,7 +620,7 @@ def test_probabilities_are_those_of_the_law_in_every_context() -> None:
 def test_a_loaded_session_knows_how_often_contexts_came(policy: sl.Policy, tmp_path: Path) -> None:
     session = sl.Session(
         sl.contexts(SEGMENTS), policy, 0.1, seed=4, units="given"
-    )  # which has to count
+    )  # it must count contexts
     rng = np.random.default_rng(0)
     for _ in range(30):
         decision = session.ask(context="desktop" if rng.random() < 0.8 else "mobile")

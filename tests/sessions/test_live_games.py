@@ -1,4 +1,4 @@
-"""Live use of games: duels, and other games whose rewards are not seen."""
+"""Sessions of games: duels, and other games whose rewards are not observed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ every_policy = pytest.mark.parametrize(
 
 
 def outcome_of(made: sl.Decision, rng: np.random.Generator, options: Options = DUEL) -> Any:
-    """Let the world answer: with the winner, with a number, or with several."""
+    """Outcome of a decision: the winner, a number, or several."""
     if made.pair is None:
         assert options.observations is not None
         means = options.observations[made.arm] @ [0.5, 0.2]
@@ -70,7 +70,7 @@ def outcome_of(made: sl.Decision, rng: np.random.Generator, options: Options = D
 
 
 def play(session: sl.Session, rounds: int, seed: int) -> list[sl.Decision]:
-    """Ask and tell, in batches too, with outcomes that come late, out of order, or never."""
+    """Ask and tell, also in batches, with outcomes that come late, out of order, or never."""
     rng = np.random.default_rng(seed)
     game = SEVERAL if session.options.per_arm > 1 else GAME
     made: list[sl.Decision] = []
@@ -96,7 +96,7 @@ def new_session(
 
 
 def nameless(session: sl.Session) -> dict[str, Any]:
-    """All that a session knows but for ids and times, which no two have in common."""
+    """The state of a session without ids and times, which no two have in common."""
     named = ("id", "made", "when")
     found = {k: v for k, v in everything(session).items() if k.rpartition(".")[2] not in named}
     return found | {"sums": found["sums"]["sums"]}
@@ -142,7 +142,7 @@ def test_a_session_decides_as_a_simulation_does(policy: sl.Policy, options: Opti
         outcome: Any = tuple((means[made.arm] + errors).tolist()) if options is SEVERAL else 0.0
         if options is not SEVERAL:
             outcome = float(np.ravel(means[made.arm] + errors)[0])
-        # a duel is told a probability, in which the last bit of the outcome may be lost
+        # a probability in a duel may lose the last bit of the outcome
         session._live.perform(0.0, [_told(session, made, outcome)])
         arms.append(made.arm)
     assert arms == np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1).tolist()
@@ -480,7 +480,7 @@ def test_threads_tell_winners_at_once() -> None:
                 made = session.ask()
                 session.tell(made, outcome_of(made, rng))
                 session.tell_many({})
-        except BaseException as error:  # to be seen by the test
+        except BaseException as error:  # for the test to raise
             failed.append(error)
 
     threads = [threading.Thread(target=compare, args=(seed,)) for seed in range(4)]
@@ -531,7 +531,7 @@ def test_several_numbers_are_compared_when_told_again(tmp_path: Path) -> None:
         session.tell(made.id, np.array([0.1, 0.2]))
         with pytest.raises(sl.ClosedDecisionError, match=r"before: \(0.1, 0.2\) .*\(0.1, 0.3\)"):
             session.tell(made, [0.1, 0.3])
-        session._live.decisions.closed.clear()  # as long ago
+        session._live.decisions.closed.clear()  # as after a long time
         session.tell(made, [0.1, 0.2])
         with pytest.raises(sl.ClosedDecisionError):
             session.tell(made, [0.1, 0.3])

@@ -28,7 +28,7 @@ THETA = np.array([-1.0, 0.8, 0.0])
 
 
 def play(session: sl.Session, n: int, seed: int) -> list[int]:
-    """Ask and tell; every third outcome is told two questions later."""
+    """Ask and tell; every third outcome comes two questions later."""
     rng, arms, late = np.random.default_rng(seed), [], []
     for i in range(n):
         rows = np.column_stack([np.ones(4), rng.standard_normal((4, 2))])

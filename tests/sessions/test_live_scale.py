@@ -1,4 +1,4 @@
-"""Sessions that learn offset, scale and noise of rewards, against the same numbers by hand."""
+"""Sessions that learn offset, scale and noise of rewards, compared with direct computation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def squares_of(session: sl.Session, rewards: list[tuple[int, float]]) -> float:
 
 @pytest.mark.parametrize("reward", [0.1, -0.3, 1e-9, 7.7e12])
 def test_equal_rewards_can_be_saved(reward: float, tmp_path: Path) -> None:
-    """The mean of equal rewards differs from them by rounding, which is no deviation."""
+    """The mean of equal rewards differs from them by rounding, which must not count."""
     session = sl.Session(["a", "b"])
     for _ in range(60):
         session.tell(session.ask(), reward)
@@ -49,7 +49,7 @@ def test_equal_rewards_can_be_saved(reward: float, tmp_path: Path) -> None:
 
 
 def test_intervals_of_options_have_the_offset() -> None:
-    """Where features do not add up to a constant, means of options have it nevertheless."""
+    """Means of options include the constant even where features do not span it."""
     session = sl.Session({"a": [1.0], "b": [2.0]})
     told(session, lambda decision: 100.0 + decision.action[0], 100)
     estimates, found = session.estimates(), view_of(session._live).intervals(0.05)
@@ -107,7 +107,7 @@ def test_a_longer_option_leaves_a_session_that_can_be_loaded(
 
 
 def test_a_duel_has_intervals_and_a_threshold() -> None:
-    """What all items have in common is never seen, and needed for no comparison."""
+    """What all items have in common is never observed, and no comparison needs it."""
     session, rng = sl.Session(sl.duel(["a", "b", "c"])), np.random.default_rng(0)
     worth = {"a": 0.0, "b": 0.9, "c": -0.9}
     for _ in range(300):
@@ -126,7 +126,7 @@ def test_a_duel_has_intervals_and_a_threshold() -> None:
 
 
 def test_a_game_that_hides_a_difference_settles_nothing() -> None:
-    """Nothing bounds the difference of two options that no outcome shows."""
+    """The difference of two options is unbounded if no outcome shows it."""
     game = sl.game(np.eye(3), [[1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [2.0, -2.0, 0.0]])
     session = sl.Session(game, sl.LinUCB())
     for _ in range(40):
@@ -146,7 +146,7 @@ def test_rates_at_an_edge_have_intervals(rate: float) -> None:
 
 
 def test_noise_levels_of_the_estimated_problem_differ() -> None:
-    """As much as was told, where the common factor was learned."""
+    """As given, where the common factor was learned."""
     from sightline.sessions.view import estimated_problem
 
     likelihood = sl.Gaussian(std=None)
@@ -171,7 +171,7 @@ def test_false_alarms_about_the_noise_are_rare(count: int) -> None:
 
 
 def test_too_little_noise_is_contradicted() -> None:
-    """Half of the noise is noticed after 40 rewards."""
+    """Half of the right noise level is noticed after 40 rewards."""
     session = sl.Session(["a", "b"], noise_std=NOISE / 2.0)
     told(session, lambda decision: decision.arm, 20)
     assert session.status().advice == ""

@@ -1,4 +1,4 @@
-"""Sessions that are told neither the noise level nor a bound on the parameter."""
+"""Sessions without a given noise level or bound on the parameter."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_files_keep_what_was_learned(tmp_path: Path) -> None:
 
 @without_compilation
 def test_levels_are_ratios(tmp_path: Path) -> None:
-    """Twice the numbers say the same, and the policy learns the common level."""
+    """Levels are relative: doubling them has no effect, and the policy learns the common factor."""
     sessions = [
         sl.Session(OPTIONS, noise_std=[c, c, 2 * c, c], rewards=UNKNOWN, seed=1) for c in (1.0, 8.0)
     ]
@@ -97,7 +97,7 @@ def test_options_that_come_keep_the_level() -> None:
         decision = session.ask()
         session.tell(decision.id, rng.standard_normal() * 50.0)
     before = estimates(session)
-    session.add("new", [1.0, 1.0, 0.0], noise_std=4.0)  # louder than all: units change
+    session.add("new", [1.0, 1.0, 0.0], noise_std=4.0)  # noisier than all others: units change
     after = estimates(session)
     np.testing.assert_allclose(after.means[:3], before.means, rtol=0.2)
     np.testing.assert_allclose(after.standard_errors[:3], before.standard_errors, rtol=0.2)

@@ -1,4 +1,4 @@
-"""Probabilities of decisions: stated by every policy, at least a floor, and true."""
+"""Probabilities of decisions: stated by every policy, at least the floor, and right."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_law_of_some_arms(policy: sl.Policy) -> None:
 @thorough
 @every_policy
 def test_with_a_floor_every_option_has_its_share(policy: sl.Policy) -> None:
-    """Stated probabilities are those of the draws, by a sum that must be one on average."""
+    """Stated probabilities are those of the draws: a sum of inverses is one on average."""
     session = told(policy, floor=0.05)
     draws = 600
     decisions = session.ask(count=draws)

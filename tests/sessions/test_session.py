@@ -1,4 +1,4 @@
-"""Live use: ask, tell, status, save, load."""
+"""Sessions: ask, tell, status, save, load."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_giving_up_closes_old_decisions() -> None:
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    """Everything in a file apart from ids and times, which are never the same."""
+    """Everything in a file except ids and times, which always differ."""
     other = ("id", "made", "when")
     with np.load(path) as archive:
         names = [name for name in archive.files if name.rpartition(".")[2] not in other]
@@ -426,13 +426,13 @@ def test_loading_with_another_policy(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"pass policy=Unknown"):
         sl.Session.load(path)
     new_session(EpsilonGreedy(0.3)).save(path)  # of tests.own_policies; the library has one, too
-    with pytest.raises(ValueError, match=r"has another state; .* pass policy="):
+    with pytest.raises(ValueError, match=r"not the state of its policy; .* pass policy="):
         sl.Session.load(path)
     assert sl.Session.load(path, EpsilonGreedy(0.3)).status().round == 1
 
 
 class Unknown(EpsilonGreedy):
-    """Nobody else has this name."""
+    """No policy of the library has this name."""
 
 
 @pytest.mark.parametrize(

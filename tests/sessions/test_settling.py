@@ -22,7 +22,7 @@ HORIZON = 300
 
 
 def first_settled(policy: sl.Policy, seed: int) -> float:
-    """Look before every round, as a session would."""
+    """Test before every round, as a session does."""
     state = policy.start(EASY.model)
     for step in walk(EASY, state, seed):
         report = sl.inspect(state, step.clock, ALL_ARMS)

@@ -47,7 +47,7 @@ def test_scratch_and_configuration_are_not_kept() -> None:
 @without_compilation
 @pytest.mark.parametrize("name", default_policies())
 def test_what_is_not_kept_changes_nothing(name: str, tmp_path: Path) -> None:
-    """A session that is saved and loaded after every reward goes on as one that is not."""
+    """Saving and loading after every reward changes nothing."""
     policy = default_policies()[name]
     first, second = (sl.Session(MODEL.rewards, policy, 0.5, seed=1) for _ in range(2))
     rewards = np.random.default_rng(1)

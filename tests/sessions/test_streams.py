@@ -81,7 +81,7 @@ def test_estimates_do_not_drift() -> None:
 
 
 def test_an_outcome_is_learned_through_the_last_row() -> None:
-    """Where other arms have come since: the same as if it had been told at once."""
+    """A late outcome counts as if it had been told at once, though other arms have come."""
     rng = np.random.default_rng(1)
     early, late = (least_squares(stream_model(3, 2), 1.0) for _ in range(2))
     first, second = rounds_of(rng, 2, 3, 2)
@@ -117,7 +117,7 @@ def test_regret_on_a_stream_grows_slowly(policy: sl.Policy) -> None:
     runs = [sl.simulate(stream, policy, 4000, seed, [1000, 4000]) for seed in range(10)]
     regret = np.mean([run.regret for run in runs], axis=0)
     assert 0 < regret[1] < 2.5 * regret[0]
-    assert regret[0] < 0.1 * 1000  # playing at random loses 0.6 or so per round
+    assert regret[0] < 0.1 * 1000  # playing at random loses about 0.6 per round
 
 
 def test_every_round_of_a_data_set_comes_once_before_any_comes_again() -> None:
@@ -186,7 +186,7 @@ def test_past_sets_are_contexts_beside_the_present_one(policy: sl.Policy) -> Non
     frequencies = state.frequencies if isinstance(policy, sl.IDS) else state.now.frequencies
     np.testing.assert_allclose(frequencies.probabilities[[0, 2, 3, 4, 5]], 0.2)
     assert frequencies.probabilities.sum() == pytest.approx(1.0)
-    show(state, rows[:1], 0, 1)  # one arm only: it stands in for those that are missing
+    show(state, rows[:1], 0, 1)  # one arm only fills the places of missing ones
     arms = state.estimate.arms
     np.testing.assert_array_equal(arms.rewards[:2], rows[[0, 0]])
     np.testing.assert_array_equal(arms.rewards[3:7], frequencies.sets[:2].reshape(4, 2))

@@ -1,4 +1,4 @@
-"""Probabilities of all options: those of the draw, whether anybody wants to know them or not."""
+"""Probabilities of all options: those of the draw, and decisions do not depend on stating them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGES = {"a": {"x": [1.0, 0.0], "y": [0.0, 1.0]}, "b": {"x": [1.0, 0.5], "y": [0
 
 
 def play(session: sl.Session, rounds: int, **question: Any) -> list[Any]:
-    """Decide, tell the reward of one decision in each batch, and keep what was said."""
+    """Decide, tell the reward of one decision in each batch, and collect the supports."""
     rng = np.random.default_rng(3)
     said = []
     for i in range(rounds):

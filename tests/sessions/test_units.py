@@ -1,4 +1,4 @@
-"""Offset, scale and noise level of rewards are learned; what is told and wrong is noticed."""
+"""Offset, scale and noise level of rewards are learned; wrong assumptions are noticed."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_counts_that_vary_too_much_are_noticed() -> None:
 @without_compilation
 @pytest.mark.parametrize("rate", [0.002, 0.04, 0.5, 0.97])
 def test_intervals_of_clicks_hold_at_every_look(rate: float) -> None:
-    """They missed in 8 of 30 runs at 4 % while the norm of all log odds was taken to be 1."""
+    """They missed in 8 of 30 runs at 4 % while the norm of all log odds was assumed to be 1."""
     odds = math.log(rate / (1.0 - rate)) + np.array([0.25, 0.0, -0.25])
     rates = 1.0 / (1.0 + np.exp(-odds))
     for seed in range(3):

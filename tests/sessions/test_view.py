@@ -26,7 +26,7 @@ def told(options: Any, rounds: int, seed: int = 0) -> SessionView:
     rng = np.random.default_rng(seed)
     k, sums = len(session.options), session._live.table.sums
     assert sums is not None
-    for _ in range(rounds):  # played by no policy: whatever was chosen, the test holds
+    for _ in range(rounds):  # not chosen by a policy: the test holds for any choices
         arm = int(rng.integers(k))
         seen = session.options.seen[arm]
         reward = float(seen @ [0.2, 0.7] + SIGMA * rng.standard_normal())
@@ -38,7 +38,7 @@ def told(options: Any, rounds: int, seed: int = 0) -> SessionView:
 
 
 def naive(view: SessionView, delta: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """theta-hat, V and sqrt(beta) as Abbasi-Yadkori et al. have them, with S = 1."""
+    """theta-hat, V and sqrt(beta) as in Abbasi-Yadkori et al., with S = 1."""
     seen = view.options.seen
     ridge = SIGMA**2
     gram = ridge * np.eye(2) + (seen * view.told[:, None]).T @ seen
@@ -72,7 +72,7 @@ def test_contexts_and_items() -> None:
     view = told(sl.contexts(PAGES), 400)
     assert [report.best for report in view.tested_at(0.05)] == [1, 3]
     (report,) = told(sl.duel(ITEMS), 3000).tested_at(0.05)
-    assert report.best == 1  # an item, and no pair
+    assert report.best == 1  # an item, not a pair
 
 
 def test_differences_to_a_control() -> None:

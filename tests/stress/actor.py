@@ -1,4 +1,4 @@
-"""Someone who does everything that can be done to a session, in random order."""
+"""An actor that calls all methods of a session, in random order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ SETS: list[list[list[float]]] = [PROBLEM.actions[:4].tolist(), PROBLEM.actions[4
 _WINDOW = 40
 MOST_OPTIONS = 12
 WINDOW: dict[str, Any] = {"reward_window": f"{_WINDOW} rounds", "on_timeout": 0.0}
-_OPEN, _EXPIRED = _WINDOW - 5, _WINDOW + 5  # rounds after which one is open still, and is over
+_OPEN, _EXPIRED = (
+    _WINDOW - 5,
+    _WINDOW + 5,
+)  # rounds after which a decision is still open, and has expired
 
 
 def begin(policy: sl.Policy, journal: Path | None = None, **options: Any) -> sl.Session:
@@ -62,12 +65,12 @@ def where(session: sl.Session, number: int = 0) -> dict[str, Any]:
 
 
 def own(policy: sl.Policy) -> sl.Policy | None:
-    """Return the policy where it is not of the library, and must be given again to a file."""
+    """Return a policy that is not part of the library, which loading a file needs."""
     return policy if isinstance(policy, EpsilonGreedy) else None
 
 
 def bits(state: LiveState, *, names: bool = True) -> dict[str, Any]:
-    """All that a session knows; without ids and times, which no two sessions have in common."""
+    """The whole state of a session; on request without ids and times, which always differ."""
     snapshot = state.snapshot()
     arrays = {
         name: array.tobytes()
@@ -275,7 +278,7 @@ class Actor:
         self.files = [content]
 
     def refresh(self) -> None:
-        """Note what is open; for calls that never returned this is the only way to know."""
+        """Note open decisions, also those of calls that never returned."""
         pending = self.session.pending()
         self._newest = self.session.status().round - 1
         gone = {t: id_ for t, id_ in self.open.items() if t < self._newest - _EXPIRED}

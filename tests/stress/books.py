@@ -1,4 +1,4 @@
-"""What a journal says, compared with what a session has answered."""
+"""Comparison of a journal with the answers of its session."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def left_over(events: Iterable[Event], acknowledged: Iterable[Record]) -> list[R
 
 
 def judge(doing: Deed | None, left: list[Record]) -> str:
-    """Say what became of a call that never returned, by the events that it has left.
+    """Find out from the events what a call that never returned has done.
 
     Raises
     ------

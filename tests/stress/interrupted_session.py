@@ -127,7 +127,7 @@ class Twin:
         self._watched(self._twin.status)
 
     def _watched(self, call: Callable[[], object]) -> None:
-        """Count what is learned from, by what becomes of open decisions."""
+        """Count rewards learned from, by what becomes of open decisions."""
         decisions = self._twin._live.decisions
         before = list(decisions.open)
         call()
@@ -197,7 +197,7 @@ class Crowd:
                 self._error = error
 
     def go(self) -> None:
-        """Let all work."""
+        """Let all actors work."""
         self._go.set()
         while any(resting.is_set() for resting in self._resting):
             time.sleep(1e-5)

@@ -60,7 +60,7 @@ class Reporter(Actor):
 
 
 class Victim:
-    """One journal, and all that was acknowledged of it."""
+    """One journal, and everything it has acknowledged."""
 
     def __init__(self, path: Path, name: str, rng: random.Random) -> None:
         self.path, self.policy, self._rng = path, POLICIES[name], rng
@@ -72,7 +72,7 @@ class Victim:
         self._again_known = False
 
     def work(self, pipe: int) -> None:
-        """Use the session until the end comes."""
+        """Use the session until the process is killed."""
         session = begin(self.policy, self.path)
         reporter = Reporter(session, random.Random(self._rng.random()), self.path.parent, pipe)
         if self._again:

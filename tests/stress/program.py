@@ -25,7 +25,7 @@ class Ended:
 
     @property
     def well(self) -> bool:
-        """Whether it has found nothing wrong."""
+        """Whether it has found no errors."""
         return self.code == 0 and bool(self.found)
 
 

@@ -1,4 +1,4 @@
-"""Who opens a journal when many try: python -m tests.stress.racing COUNT [--processes 4].
+"""Many processes try to open one journal: python -m tests.stress.racing COUNT [--processes 4].
 
 Every process opens and closes the same journal COUNT times, and asks one question each time.  While
 it has the journal open it has made a file that no other process may have made.

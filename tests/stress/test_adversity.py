@@ -137,7 +137,7 @@ def ask_until_full(path: Path) -> dict[str, Any]:
 
 
 def check_after_full(path: Path, answered: int) -> None:
-    """What was answered is there; the question that failed may be."""
+    """Answered decisions are there; the failed one may be."""
     with opened(path) as session:
         assert len(rounds(session)) in (answered, answered + 1)
         assert session.ask().round == session.status().round - 1
@@ -192,7 +192,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_rights_is_named(tmp_path: Path) -> None:
-    """Root may do everything: then someone else tries."""
+    """Root has all permissions: another user tries."""
     folder = tmp_path / "folder"
     folder.mkdir()
     with opened(folder / "old.db") as session:

@@ -244,7 +244,7 @@ def _draw_means(axes: Axes, view: SessionView, colours: dict[int, str]) -> None:
         axes.set_xlabel(f"{what}, 2 standard errors")
     elif view.options.observations is not None:
         means, errors = np.full(k, np.nan), np.zeros(k)
-        axes.set_xlabel("the policy keeps no estimates, and no rewards are seen")
+        axes.set_xlabel("the policy keeps no estimates, and no rewards are observed")
     else:
         told = np.maximum(view.told, 1)
         means = np.where(view.told > 0, view.totals / told, np.nan)

@@ -499,5 +499,5 @@ def game(
     >>> session.tell(decision, 0.7)
     """
     paid = action_set(rewards, "rewards")
-    seen = game_model(paid, observations).observations
-    return Options(paid, names, columns=columns, observations=seen)
+    rows = game_model(paid, observations).observations
+    return Options(paid, names, columns=columns, observations=rows)

@@ -65,9 +65,9 @@ def estimates_in(state: State, rows: NDArray[np.float64] | None = None) -> Estim
             errors = np.sqrt(_variance(part) * np.maximum(squared, 0.0))
             return Estimates(rows @ part.learned.theta, errors)
         if isinstance(part, LeastSquares):
-            seen = part.arms.observations
-            if seen.fit is not None and seen.stream is None:
-                return _rewards_by_likelihood(part, seen.fit.likelihood)
+            observations = part.arms.observations
+            if observations.fit is not None and observations.stream is None:
+                return _rewards_by_likelihood(part, observations.fit.likelihood)
             variances = _variance(part) * np.maximum(part.arms.squared_widths, 0.0)
             return Estimates(part.arms.means.copy(), np.sqrt(variances))
         if isinstance(part, Posterior):

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.model import Contexts, game_model
 from sightline.problems.bandits import valid_probabilities
-from sightline.validation import action_set, affordable, finite_array, integer, shown
+from sightline.validation import action_set, affordable, finite_array, flag, integer, shown
 
 Array = NDArray[np.float64]
 Level = str | int | float | bool
@@ -82,11 +82,11 @@ def valid_labels(
             raise ValueError(f"{what} must be printable text, got {label!r}")
     if len(listed) != count:
         raise ValueError(f"{what} must be {count} texts, got {len(listed)}")
-    _refuse_twins(what, listed)
+    _refuse_duplicates(what, listed)
     return listed
 
 
-def _refuse_twins(what: str, values: tuple[Any, ...]) -> None:
+def _refuse_duplicates(what: str, values: tuple[Any, ...]) -> None:
     seen = set()
     for value in values:
         if value in seen:
@@ -146,7 +146,7 @@ def valid_contrasts(contrasts: Iterable[Contrast], d: int) -> tuple[Contrast, ..
         vector.setflags(write=False)
         where = None if contrast.where is None else valid_level_mapping(contrast.where)
         valid.append(Contrast(contrast.term, contrast.level, vector, where))
-    _refuse_twins("contrasts", tuple(contrast[:2] for contrast in valid))
+    _refuse_duplicates("contrasts", tuple(contrast[:2] for contrast in valid))
     return tuple(valid)
 
 
@@ -295,7 +295,18 @@ class Options:
         k, d = table.shape
         labels = valid_labels("columns", columns, d, "x")
         effects = coordinates(labels) if contrasts is None else valid_contrasts(contrasts, d)
-        seen = _valid_observations(observations, table, contexts, stream)
+        if flag("stream", stream) and (table.any() or levels is not None or contexts is not None):
+            raise ValueError(
+                "options that are new in every round have no features, levels or contexts"
+            )
+        rows = None
+        if observations is not None:
+            if stream or contexts is not None:
+                raise ValueError(
+                    "options of a game must not have contexts or be new in every round"
+                )
+            rows = game_model(table, observations).observations
+            rows.setflags(write=False)
         values = {
             "features": table,
             "names": _valid_names(names, k, contexts),
@@ -303,9 +314,9 @@ class Options:
             "columns": labels,
             "contrasts": effects,
             "contexts": contexts,
-            "stream": _valid_stream(stream, table, levels, contexts),
-            "observations": seen,
-            "items": None if items is None else _valid_items(items, table, seen),
+            "stream": stream,
+            "observations": rows,
+            "items": None if items is None else _valid_items(items, table, rows),
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -588,28 +599,6 @@ def _valid_names(names: Iterable[str] | None, k: int, contexts: Blocks | None) -
         part = None if listed is None else listed[rows.start : rows.stop]
         found += valid_labels(f"names in context {contexts.names[c]!r}", part, len(rows), "")
     return tuple(found)
-
-
-def _valid_stream(stream: object, table: Array, levels: object, contexts: object) -> bool:
-    """Refuse features, levels and contexts in a stream."""
-    if not isinstance(stream, bool):
-        raise ValueError(f"stream must be True or False, got {shown(stream)}")
-    if stream and (table.any() or levels is not None or contexts is not None):
-        raise ValueError("options that are new in every round have no features, levels or contexts")
-    return stream
-
-
-def _valid_observations(
-    observations: ArrayLike | None, table: Array, contexts: object, stream: bool
-) -> Array | None:
-    """Return observation rows of shape (k, p, d)."""
-    if observations is None:
-        return None
-    if stream or contexts is not None:
-        raise ValueError("options of a game must not have contexts or be new in every round")
-    rows = game_model(table, observations).observations
-    rows.setflags(write=False)
-    return rows
 
 
 def pairs_of(n: int) -> list[tuple[int, int]]:

@@ -324,10 +324,10 @@ def _require_all_data(estimate: LeastSquares, table: OptionTable, policy: Policy
 
 
 def _correct_estimate(estimate: LeastSquares, moments: _Moments) -> None:
-    seen = estimate.arms.observations
-    shows = np.repeat(~seen.silent, seen.per_arm)
-    if seen.several is not None:
-        shows &= ~seen.several.blank
+    observations = estimate.arms.observations
+    shows = np.repeat(~observations.silent, observations.per_arm)
+    if observations.several is not None:
+        shows &= ~observations.several.blank
     estimate.arms.sums[shows] = moments.sums[shows]
     callable_for(refresh, estimate)(estimate)  # also leaves a factor of V in scratch
     if not estimate.noise.known:

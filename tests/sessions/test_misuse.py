@@ -1,4 +1,4 @@
-"""What users do to sessions: fork, copy, interrupt, tell late, tell only successes."""
+"""Misuse of sessions: forks, copies, interruptions, late rewards, successes only."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_reward_window_in_rounds_with_a_value(tmp_path: Path) -> None:
 
 
 def test_conversions_only_need_a_value_for_the_others() -> None:
-    """Told only successes, every option would be estimated at one."""
+    """From successes alone, every option would be estimated at one."""
     rng = np.random.default_rng(0)
     rates = np.array([0.1, 0.2, 0.3])
     session = sl.Session(
@@ -208,7 +208,7 @@ def test_threads_take_turns() -> None:
 
 
 class Interrupt(BaseException):
-    """Raised in the middle."""
+    """Raised in the middle of an operation."""
 
 
 POLICIES = [sl.IDS(), EpsilonGreedy(0.3)]
@@ -297,7 +297,7 @@ def test_many_open_decisions_are_saved(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_goes_back_keeps_no_window_open() -> None:
-    """Decisions made before the jump lie in the future, and say nothing of those after it."""
+    """Decisions made before the jump lie in the future, and say nothing about later ones."""
     now = Time()
     session = sl.Session(ACTIONS, sl.IDS(), 0.3, reward_window=60.0, now=now)
     before = session.ask()
@@ -384,7 +384,9 @@ def test_names_alone_in_duels_and_contexts() -> None:
     assert duel.items == ("A", "B", "C")
     assert [contrast.term for contrast in duel.contrasts] == ["A", "B", "C"]
     both = sl.contexts({"mobile": ["A", "B"], "desktop": ["B", "C", "D"]})
-    np.testing.assert_array_equal(both.features, np.eye(5))  # B here tells nothing about B there
+    np.testing.assert_array_equal(
+        both.features, np.eye(5)
+    )  # B in one context says nothing about B in another
     assert both.index("B", "mobile") == 1
     assert both.index("B", "desktop") == 2
     with pytest.raises(ValueError, match="names of options must differ within a context"):

@@ -29,7 +29,7 @@ class PlainState(NamedTuple):
 
 @dataclass(frozen=True)
 class Plain(sl.Policy):
-    """Declares nothing: regression on what arms pay."""
+    """Regression on reward rows; supports nothing."""
 
     def start(self, model: sl.Model) -> PlainState:
         d = model.rewards.shape[1]
@@ -38,7 +38,7 @@ class Plain(sl.Policy):
 
 @dataclass(frozen=True)
 class Weighted(Plain):
-    """Regression on what arms show."""
+    """Regression on observation rows."""
 
     supports = sl.Supports(noise_per_arm=True, delays=True)
 
