@@ -249,9 +249,9 @@ def test_code_is_compiled_elsewhere(service: Service, monkeypatch: pytest.Monkey
         service("PUT", page, SMALL)
     compiling, compiled = threading.Event(), threading.Event()
 
-    def compile_in_process(wanted: Specification, everything: bool, started: Any) -> None:
-        assert everything
-        assert wanted.policy == "LinUCB"
+    def run_worker(task: str, request: Any, started: Any) -> None:
+        everything, wanted = request
+        assert (task, everything, wanted["policy"]) == ("compile", True, "LinUCB")
         compiling.set()
         compiled.wait(10.0)
 
@@ -263,7 +263,7 @@ def test_code_is_compiled_elsewhere(service: Service, monkeypatch: pytest.Monkey
             raise NotKeptError
         return answer
 
-    monkeypatch.setattr("sightline.service.runtime.compile_in_process", compile_in_process)
+    monkeypatch.setattr("sightline.service.runtime.run_worker", run_worker)
     monkeypatch.setattr(ExperimentWriter, "ask", needs_kernel)
     refused = service.once("POST", f"{PAGE}/decisions", {})
     assert (refused.status, refused.body["type"][22:]) == (503, "compiling")
@@ -299,15 +299,15 @@ def test_an_experiment_is_begun_when_its_code_is_compiled(
 ) -> None:
     compiled = []
 
-    def compile_in_process(wanted: Specification, everything: bool, started: Any) -> None:
-        assert not everything
-        compiled.append(wanted)
+    def run_worker(task: str, request: Any, started: Any) -> None:
+        assert (task, request[0]) == ("compile", False)
+        compiled.append(request[1])
 
     def needs_kernel(*_: Any) -> None:
         if not compiled:
             raise NotKeptError
 
-    monkeypatch.setattr("sightline.service.runtime.compile_in_process", compile_in_process)
+    monkeypatch.setattr("sightline.service.runtime.run_worker", run_worker)
     monkeypatch.setattr("sightline.service.runtime.warm_up", needs_kernel)
     assert service("PUT", PAGE, SMALL).status == 201
     assert len(compiled) == 1

@@ -7,17 +7,14 @@ from typing import Annotated
 import typer
 
 from sightline import __version__
-from sightline.cli.audit import audit
 from sightline.cli.bound import bound
 from sightline.cli.common import CommandGroup
-from sightline.cli.copy import copy
 from sightline.cli.game import game
 from sightline.cli.plan import plan
 from sightline.cli.reproduce import reproduce
 from sightline.cli.scoreboard import scoreboard
-from sightline.cli.serve import serve
+from sightline.cli.service import audit, copy, serve, tokens
 from sightline.cli.simulate import simulate
-from sightline.cli.token import tokens
 from sightline.cli.tools import bench, compile_policies, list_names, watch
 
 __all__ = ["app"]

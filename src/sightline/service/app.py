@@ -15,32 +15,15 @@ from prometheus_client import generate_latest
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
-from sightline.service import exports, readers
-from sightline.service.errors import MEDIA_TYPE, ApiError, api_error_of, invalid, unknown
+from sightline.service import errors, exports, readers, schemas, tokens
+from sightline.service.errors import MEDIA_TYPE
 from sightline.service.events import request_digest
 from sightline.service.experiment import ExperimentWriter
 from sightline.service.middleware import AccessMiddleware, GuessLimiter
 from sightline.service.responses import timestamp
 from sightline.service.runtime import Runtime
-from sightline.service.schemas import (
-    DecisionRequest,
-    NewOption,
-    NewToken,
-    RewardReport,
-    Specification,
-    location_of,
-)
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.service.tokens import (
-    LastAdminError,
-    Role,
-    Token,
-    TokenExistsError,
-    create_token,
-    list_tokens,
-    revoke_token,
-)
 from sightline.service.writer import Command
 from sightline.validation import shown
 from sightline.version import __version__
@@ -83,31 +66,27 @@ def runtime_of(request: Request) -> Runtime:
     return runtime
 
 
-def _needs(role: Role) -> Any:
+def _needs(role: tokens.Role) -> Any:
     """Return the dependency of routes that need a role."""
 
     async def check(request: Request) -> None:
         held = request.scope.get("state", {}).get("role")
         if held is None or held < role:
-            raise ApiError(
+            raise errors.ApiError(
                 403, "forbidden", f"this needs a token with the role {role.name.lower()} or higher"
             )
 
     return [Depends(check)]
 
 
-READER, CLIENT = _needs(Role.READER), _needs(Role.CLIENT)
-EXPERIMENTER, ADMIN = _needs(Role.EXPERIMENTER), _needs(Role.ADMIN)
+READER, CLIENT = _needs(tokens.Role.READER), _needs(tokens.Role.CLIENT)
+EXPERIMENTER, ADMIN = _needs(tokens.Role.EXPERIMENTER), _needs(tokens.Role.ADMIN)
 
-_PROBLEM = {
+_FIELDS = {"type": "string", "title": "string", "status": "integer", "detail": "string"}
+_ERROR = {
     "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-    },
+    "required": list(_FIELDS),
+    "properties": {name: {"type": kind} for name, kind in _FIELDS.items()},
 }
 
 
@@ -136,7 +115,7 @@ def create_app(
         redirect_slashes=False,
         default_response_class=Json,
         responses={
-            "default": {"description": "An error.", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
+            "default": {"description": "An error.", "content": {MEDIA_TYPE: {"schema": _ERROR}}}
         },
     )
     app.state.runtime = runtime
@@ -149,9 +128,8 @@ def create_app(
         guesses=app.state.guesses,
         open_paths=("/v1/health", *open_paths),
     )
-    app.add_exception_handler(ApiError, _api_error)
-    app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_exception_handler(HTTPException, _http_error)
+    for kind in (errors.ApiError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _error_response)
     _add_experiments(app)
     _add_decisions(app)
     _add_views(app)
@@ -160,29 +138,19 @@ def create_app(
     return app
 
 
-def _error_response(error: ApiError) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        detail = f"{schemas.location_of(first)}: {first['msg']}, got {shown(first.get('input'))}"
+        sent = request.headers.get("content-type", "")
+        if first["loc"] == ("body",) and "json" not in sent:  # the body was parsed as text
+            detail = f"Content-Type must be application/json, got {shown(sent) if sent else 'none'}"
+        error = errors.invalid(detail)
+    elif isinstance(error, HTTPException):
+        headers = dict(error.headers or {})
+        error = errors.ApiError(error.status_code, "http", str(error.detail), headers)
+    assert isinstance(error, errors.ApiError)
     return Json(error.body(), error.status, error.headers, MEDIA_TYPE)
-
-
-async def _api_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiError)
-    return _error_response(error)
-
-
-async def _validation_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    detail = f"{location_of(first)}: {first['msg']}, got {shown(first.get('input'))}"
-    sent = request.headers.get("content-type", "")
-    if first["loc"] == ("body",) and "json" not in sent:  # the body was parsed as text
-        detail = f"Content-Type must be application/json, got {shown(sent) if sent else 'none'}"
-    return _error_response(invalid(detail))
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    headers = dict(error.headers or {})
-    return _error_response(ApiError(error.status_code, "http", str(error.detail), headers))
 
 
 async def _perform(request: Request, command: Command) -> Response:
@@ -196,13 +164,15 @@ async def _read(request: Request, view: Callable[..., dict[str, Any]], *argument
 
 def _add_experiments(app: FastAPI) -> None:
     @app.put("/v1/experiments/{experiment}", status_code=201, dependencies=EXPERIMENTER)
-    async def create(request: Request, experiment: ExperimentId, body: Specification) -> Response:
+    async def create(
+        request: Request, experiment: ExperimentId, body: schemas.Specification
+    ) -> Response:
         """Create an experiment; the same body again gets 200, another one 409."""
         status, answer = await runtime_of(request).create(experiment, body)
         return Json(answer, status)
 
     @app.post("/v1/experiments/{experiment}/options", dependencies=EXPERIMENTER)
-    async def add(request: Request, experiment: ExperimentId, body: NewOption) -> Response:
+    async def add(request: Request, experiment: ExperimentId, body: schemas.NewOption) -> Response:
         """Add an option; what was learned about the others applies to its features, too."""
         return await _perform(request, Command(lambda one: one.add(body), experiment))
 
@@ -234,7 +204,7 @@ def _phase_route(phase: str) -> Any:
 def _add_decisions(app: FastAPI) -> None:
     @app.post("/v1/experiments/{experiment}/decisions", dependencies=CLIENT)
     async def ask(
-        request: Request, experiment: ExperimentId, body: DecisionRequest, key: Key = None
+        request: Request, experiment: ExperimentId, body: schemas.DecisionRequest, key: Key = None
     ) -> Response:
         """Decide which option to show; the decision is durable when this responds."""
         if (charge := getattr(request.state, "charge", None)) is not None:
@@ -249,7 +219,7 @@ def _add_decisions(app: FastAPI) -> None:
     async def tell(
         request: Request,
         decision: DecisionId,
-        body: RewardReport,
+        body: schemas.RewardReport,
         amend: bool = False,
         key: Key = None,
     ) -> Response:
@@ -347,7 +317,7 @@ def _add_operation(app: FastAPI) -> None:
     async def health(request: Request) -> Response:
         """Check whether the database accepts writes; 503 if not."""
         if not await runtime_of(request).is_healthy():
-            raise ApiError(
+            raise errors.ApiError(
                 503, "unavailable", "the database does not accept writes", {"Retry-After": "1"}
             )
         return Json({"status": "ok"})
@@ -363,20 +333,20 @@ def _add_operation(app: FastAPI) -> None:
 
 def _add_tokens(app: FastAPI) -> None:
     @app.get("/v1/tokens", dependencies=ADMIN)
-    async def tokens(request: Request) -> Response:
+    async def list_all(request: Request) -> Response:
         """List all tokens, including revoked ones, without their secrets."""
-        found = await _with_tokens(request, list_tokens)
+        found = await _with_tokens(request, tokens.list_tokens)
         return Json({"tokens": [_token_body(one) for one in found]})
 
     @app.post("/v1/tokens", status_code=201, dependencies=ADMIN)
-    async def create(request: Request, body: NewToken) -> Response:
+    async def create(request: Request, body: schemas.NewToken) -> Response:
         """Create a token.  Only this response has its secret."""
         try:
-            secret = await _with_tokens(request, create_token, body.name, body.role)
-        except TokenExistsError as error:
-            raise ApiError(409, "token-exists", str(error)) from None
+            secret = await _with_tokens(request, tokens.create_token, body.name, body.role)
+        except tokens.TokenExistsError as error:
+            raise errors.ApiError(409, "token-exists", str(error)) from None
         except ValueError as error:
-            raise invalid(str(error)) from None
+            raise errors.invalid(str(error)) from None
         return Json({"name": body.name, "role": body.role, "token": secret}, 201)
 
     @app.delete("/v1/tokens/{name}", dependencies=ADMIN)
@@ -389,10 +359,10 @@ def _add_tokens(app: FastAPI) -> None:
         if one.revoked is None:
             try:
                 await _with_tokens(
-                    request, lambda store: revoke_token(store, name, keep_admin=True)
+                    request, lambda store: tokens.revoke_token(store, name, keep_admin=True)
                 )
-            except LastAdminError as error:
-                raise ApiError(409, "last-admin", str(error)) from None
+            except tokens.LastAdminError as error:
+                raise errors.ApiError(409, "last-admin", str(error)) from None
             except ValueError:
                 pass  # it was revoked meanwhile
             one = await _token(request, name)
@@ -405,24 +375,24 @@ async def _with_tokens(request: Request, function: Callable[..., R], *arguments:
 
     def call() -> R:
         result = function(runtime.store, *arguments)
-        if function is not list_tokens:
+        if function is not tokens.list_tokens:
             runtime.tokens.refresh()
         return result
 
     try:
         return await asyncio.get_running_loop().run_in_executor(None, call)
     except SQLAlchemyError as error:
-        raise api_error_of(error) or error from None
+        raise errors.api_error_of(error) or error from None
 
 
-async def _token(request: Request, name: str) -> Token:
-    for one in await _with_tokens(request, list_tokens):
+async def _token(request: Request, name: str) -> tokens.Token:
+    for one in await _with_tokens(request, tokens.list_tokens):
         if one.name == name:
             return one
-    raise unknown("token", name)
+    raise errors.unknown("token", name)
 
 
-def _token_body(token: Token) -> dict[str, Any]:
+def _token_body(token: tokens.Token) -> dict[str, Any]:
     return {
         "name": token.name,
         "role": token.role.name.lower(),

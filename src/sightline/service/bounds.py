@@ -6,7 +6,6 @@ if the log has grown by 2 % since.  One runs at a time, with a time limit.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import subprocess
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sightline.service.experiment import next_history_point
-from sightline.service.worker import command_of
+from sightline.service.worker import run_worker
 
 _log = logging.getLogger("sightline.service")
 _MAX_SIZE = 200_000  # features of all options: to describe more would delay decisions
@@ -33,13 +32,14 @@ class BoundResult(NamedTuple):
 
 
 class BoundCache:
-    """Lower bounds of all experiments, each computed in ``limit`` seconds; 0: none is computed."""
+    """Lower bounds of all experiments; ``limit`` is in seconds, and 0 computes none."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
         self._results: OrderedDict[str, BoundResult] = OrderedDict()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
+        self._timer: threading.Timer | None = None
         self._is_busy = self._is_closed = False
 
     def get(
@@ -68,57 +68,37 @@ class BoundCache:
         self, experiment: str, sequence: int, describe: Callable[[], dict[str, Any]]
     ) -> None:
         try:
-            description = json.dumps(describe())
+            description = describe()
         except ValueError as error:
             self._keep(experiment, BoundResult(None, str(error), next_history_point(sequence)))
             return
         arguments = (experiment, sequence, description)
         threading.Thread(target=self._compute, args=arguments, daemon=True).start()
 
-    def _compute(self, experiment: str, sequence: int, description: str) -> None:
-        found = BoundResult(None, "it could not be computed", 2 * sequence)
+    def _compute(self, experiment: str, sequence: int, description: dict[str, Any]) -> None:
+        """Compute in a worker, which is killed at the time limit."""
+        found = BoundResult(None, "it could not be computed", 2 * sequence)  # not again soon
+        until = time.monotonic() + self._limit
         try:
-            found = self._ask_worker(sequence, description)
-        except subprocess.TimeoutExpired:
-            reason = f"it takes longer than {self._limit:g} seconds"
-            found = BoundResult(None, reason, 2 * sequence)  # not tried again soon
+            text = run_worker("bound", description, self._started)
+            if text:
+                found = _result_of(json.loads(text), sequence)
+            elif time.monotonic() >= until:
+                found = found._replace(reason=f"it takes longer than {self._limit:g} seconds")
         except Exception:
             _log.exception("the bound of experiment %s could not be computed", experiment)
         finally:
+            if self._timer is not None:
+                self._timer.cancel()
             self._keep(experiment, found)
 
-    def _ask_worker(self, sequence: int, description: str) -> BoundResult:
-        """Compute in a worker, which is killed at the time limit."""
-        pipe, command = subprocess.PIPE, command_of("bound")
+    def _started(self, process: subprocess.Popen[str]) -> None:
         with self._lock:
-            if self._is_closed:
-                return BoundResult(None, "the service is stopping")
-            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
             self._process = process
-        until = time.monotonic() + self._limit
-        limit = threading.Timer(self._limit, process.kill)
-        limit.start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            with contextlib.suppress(BrokenPipeError):  # the process was killed
-                process.stdin.write(f"{description}\n")
-                process.stdin.flush()
-            line = process.stdout.readline()  # its input stays open meanwhile
-        finally:
-            limit.cancel()
-            process.kill()
-            process.wait()
-            for stream in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):
-                    stream.close()
-        if not line and time.monotonic() >= until:
-            raise subprocess.TimeoutExpired(command, self._limit)
-        values = json.loads(line)
-        again = next_history_point(sequence)
-        if "reason" in values:
-            return BoundResult(None, values["reason"], again)
-        return BoundResult({**values, "sequence": sequence}, None, again)
+            if self._is_closed:
+                process.kill()
+        self._timer = threading.Timer(self._limit, process.kill)
+        self._timer.start()
 
     def _keep(self, experiment: str, found: BoundResult) -> None:
         with self._lock:
@@ -134,3 +114,10 @@ class BoundCache:
             self._is_closed = True
             if self._process is not None:
                 self._process.kill()
+
+
+def _result_of(values: dict[str, Any], sequence: int) -> BoundResult:
+    again = next_history_point(sequence)
+    if "reason" in values:
+        return BoundResult(None, values["reason"], again)
+    return BoundResult({**values, "sequence": sequence}, None, again)

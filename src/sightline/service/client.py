@@ -141,7 +141,6 @@ class Client:
         self, url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 30.0
     ) -> None:
         self._transport = _Transport(url, token, patience, timeout)
-        self._json = self._transport.json
 
     def __repr__(self) -> str:
         return f"Client({self._transport.url!r})"
@@ -356,6 +355,10 @@ class Client:
         """Close the connection of this thread."""
         self._transport.close()
 
+    def _json(self, *request: Any, **more: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._transport.send(*request, **more))
+        return answer
+
 
 def _path(experiment: str, *parts: str) -> str:
     return "/".join(["/v1/experiments", quote(experiment, safe=""), *parts])
@@ -406,18 +409,6 @@ class _Transport:
         if connection is not None:
             connection.close()  # the service notices once no process has it open
             self._own.connection = None
-
-    def json(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        patience: float | None = None,
-    ) -> dict[str, Any]:
-        """Send a request, and parse the response."""
-        answer: dict[str, Any] = json.loads(self.send(method, path, body, headers, patience))
-        return answer
 
     def send(
         self,
@@ -477,7 +468,7 @@ class _Transport:
             connection.request(method, self._address.path.rstrip("/") + path, content, sent)
             response = connection.getresponse()
             answer = response.read()
-        except BaseException:  # also an interrupt: the next response would be the one to this
+        except BaseException:  # also an interrupt: the next request would read this response
             self.close()
             raise
         echo = response.getheader(_ECHO)

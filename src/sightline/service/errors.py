@@ -7,14 +7,7 @@ import sqlite3
 from http import HTTPStatus
 from typing import Any
 
-from sqlalchemy.exc import (
-    DBAPIError,
-    InterfaceError,
-    InternalError,
-    OperationalError,
-    SQLAlchemyError,
-)
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy import exc
 
 from sightline.sessions.decisions import (
     ClosedDecisionError,
@@ -25,7 +18,7 @@ from sightline.sessions.decisions import (
 MEDIA_TYPE = "application/problem+json"
 
 
-class CircuitOpenError(SQLAlchemyError):
+class CircuitOpenError(exc.SQLAlchemyError):
     """The database was unavailable a moment ago; the next attempt is due in some seconds."""
 
     def __init__(self, seconds: float) -> None:
@@ -33,7 +26,7 @@ class CircuitOpenError(SQLAlchemyError):
         self.seconds = seconds
 
 
-class FilesLostError(SQLAlchemyError):
+class FilesLostError(exc.SQLAlchemyError):
     """A file of a SQLite database was removed or replaced while it was open."""
 
     def __init__(self) -> None:
@@ -103,21 +96,14 @@ def is_outage(error: Exception) -> bool:
 
     Statements and values that the database rejects are defects: it would reject them again.
     """
-    if isinstance(error, DBAPIError):
+    if isinstance(error, exc.DBAPIError):
         if error.connection_invalidated:
             return True
         # SQLite reports a wrong statement as an operational error
         if getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
             return False
-    return isinstance(
-        error,
-        OperationalError
-        | InterfaceError
-        | InternalError
-        | PoolTimeout
-        | CircuitOpenError
-        | FilesLostError,
-    )
+    outages = exc.OperationalError | exc.InterfaceError | exc.InternalError | exc.TimeoutError
+    return isinstance(error, outages | CircuitOpenError | FilesLostError)
 
 
 def api_error_of(error: Exception) -> ApiError | None:

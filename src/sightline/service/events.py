@@ -19,17 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Connection,
-    Select,
-    bindparam,
-    delete,
-    func,
-    insert,
-    literal_column,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Select, bindparam, func, literal_column, select
 from sqlalchemy.exc import DBAPIError
 
 from sightline.service.schema import EVENTS, HEARTBEAT, HISTORY, SNAPSHOTS
@@ -214,16 +204,8 @@ def entries_about(
     until: int,
 ) -> list[Entry]:
     """Return entries of some kinds about the decisions made between two entries."""
-    first, last = asked
-    return _entries(
-        connection,
-        _ABOUT,
-        experiment=experiment,
-        first=first,
-        last=last,
-        kinds=list(kinds),
-        until=until,
-    )
+    values = {"first": asked[0], "last": asked[1], "kinds": list(kinds), "until": until}
+    return _entries(connection, _ABOUT, experiment=experiment, **values)
 
 
 def entries_of_kinds(
@@ -312,12 +294,12 @@ def write_snapshot(connection: Connection, experiment: str, snapshot: StoredSnap
     """Write a snapshot; delete all others but the first."""
     own = SNAPSHOTS.c.experiment == experiment
     first = select(func.min(SNAPSHOTS.c.sequence)).where(own).scalar_subquery()
-    connection.execute(insert(SNAPSHOTS).values(experiment=experiment, **snapshot._asdict()))
+    connection.execute(SNAPSHOTS.insert().values(experiment=experiment, **snapshot._asdict()))
     older = SNAPSHOTS.c.sequence < snapshot.sequence
-    connection.execute(delete(SNAPSHOTS).where(own, older, SNAPSHOTS.c.sequence > first))
+    connection.execute(SNAPSHOTS.delete().where(own, older, SNAPSHOTS.c.sequence > first))
 
 
-_INSERT_HISTORY = insert(HISTORY)
+_INSERT_HISTORY = HISTORY.insert()
 
 
 def write_history(connection: Connection, experiment: str, sequence: int, content: str) -> None:
@@ -336,7 +318,7 @@ def history_of(connection: Connection, experiment: str) -> list[dict[str, Any]]:
 def write_heartbeat(connection: Connection, now: float) -> None:
     """Check that the database accepts writes, without waiting for another process."""
     free = select(HEARTBEAT.c.id).with_for_update(skip_locked=True).scalar_subquery()
-    connection.execute(update(HEARTBEAT).where(HEARTBEAT.c.id == free).values(beat=now))
+    connection.execute(HEARTBEAT.update().where(HEARTBEAT.c.id == free).values(beat=now))
 
 
 _COLUMNS = ", ".join(column.name for column in EVENTS.columns)
@@ -473,7 +455,7 @@ class TransactionLog:
 
     Entries stay in memory until the transaction is committed; no request is answered before.  If
     the commit fails, the session and this log are discarded and loaded again.  It implements
-    :class:`sightline.sessions.log.Log`.
+    :class:`sightline.sessions.journal.Log`.
     """
 
     def __init__(self, experiment: str, last: int = 0, kept: int = -1) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from sightline.service import limits, responses
 from sightline.service.errors import ApiError, invalid
 from sightline.service.events import (
     PHASES,
@@ -24,8 +25,6 @@ from sightline.service.events import (
     request_digest,
     support_fields,
 )
-from sightline.service.limits import Shape, check_count, check_open, check_shape
-from sightline.service.responses import closing_response, decision_response, finite, timestamp
 from sightline.service.schemas import DecisionRequest, NewOption, Specification, StopRule
 from sightline.service.settings import Settings
 from sightline.sessions.decisions import Closing, Window, reward_value
@@ -195,15 +194,15 @@ def history_point(session: ServiceSession, now: float) -> dict[str, Any]:
     means = None if view.estimates is None else view.estimates.means
     split = None
     if means is not None and len(means) == len(view.offered):
-        split = finite(float(means[view.offered].mean()))
+        split = responses.finite(float(means[view.offered].mean()))
     return {
         "time": now,
         "round": int(view.clock.t) - 1,
-        "evidence": finite(float(report.evidence)),
-        "threshold": finite(float(report.threshold)),
+        "evidence": responses.finite(float(report.evidence)),
+        "threshold": responses.finite(float(report.threshold)),
         "best": int(report.best),
         "told": int(view.told.sum()),
-        "reward": finite(float(view.totals.sum())),
+        "reward": responses.finite(float(view.totals.sum())),
         "split": split,
         "asked": view.asked.tolist() if len(view.options) <= _MAX_OPTIONS else None,
     }
@@ -344,8 +343,8 @@ class ExperimentWriter:
         if count > self.settings.most_decisions:
             raise invalid(f"count must be {self.settings.most_decisions} at most, got {count}")
         live = self.session.live
-        check_count(live, count, self.settings)
-        check_open(live, count, self.settings)
+        limits.check_count(live, count, self.settings)
+        limits.check_open(live, count, self.settings)
         where: Any = {"available": request.available, "context": request.context}
         if request.actions is not None:
             where["actions"] = request.actions
@@ -374,8 +373,8 @@ class ExperimentWriter:
         entries = [first]
         if count > 1:
             entries = self.log.entries(first.event.sequence - 1, count)
-        options, limits = self.session.options, self.session.limits
-        made = [decision_response(self.id, one, options, limits) for one in entries]
+        options, window = self.session.options, self.session.limits
+        made = [responses.decision_response(self.id, one, options, window) for one in entries]
         return {"decisions": made} if first.extra.get("many") else made[0]
 
     def _check_bounds(self, reward: object) -> None:
@@ -430,7 +429,7 @@ class ExperimentWriter:
         is_amended = event.kind == "amended"
         told = amendment_in(event).now if is_amended else told_in_event(event)
         waits = event.kind == "received"
-        return closing_response(self.id, closing._replace(reward=told), is_amended, waits)
+        return responses.closing_response(self.id, closing._replace(reward=told), is_amended, waits)
 
     def missing(self, decision: str) -> dict[str, Any]:
         """Stop waiting for a reward."""
@@ -441,7 +440,7 @@ class ExperimentWriter:
         closing = self.session.closing(decision)
         assert closing is not None
         waits = decision in self.session.live.decisions.received
-        return closing_response(self.id, closing, amended, waits)
+        return responses.closing_response(self.id, closing, amended, waits)
 
     def activate(self, decision: str) -> dict[str, Any]:
         """Record that a decision is used; a reward implies it."""
@@ -450,7 +449,7 @@ class ExperimentWriter:
             self.log.record("activated", self.now(), decision=decision)
         closing = self.session.closing(decision)
         if closing is not None and closing.ending != "told":
-            when = timestamp(closing.when)
+            when = responses.timestamp(closing.when)
             raise ApiError(410, "closed-decision", f"decision {decision} ended at {when}")
         return {"id": decision, "experiment": self.id, "activated": True}
 
@@ -476,7 +475,8 @@ class ExperimentWriter:
                 return {**self.describe(), "model_version": session.lifecycle.version}
             raise ApiError(409, "other-option", f"there is an option {option.name!r} already")
         k, d = options.features.shape
-        check_shape(Shape(k + 1, d), session.live.policy, session.live.floor, self.settings)
+        live = session.live
+        limits.check_shape(limits.Shape(k + 1, d), live.policy, live.floor, self.settings)
         session.add(option.name, option.features, levels=option.levels, noise_std=option.noise_std)
         return {**self.describe(), "model_version": self.log.last}
 

@@ -41,8 +41,8 @@ def _fields(entry: Entry) -> dict[str, Any]:
 def export_parquet(readers: Readers, experiment: str) -> Iterator[bytes]:
     """Yield a Parquet file with all decisions, piece by piece.
 
-    It has the columns of a session and those of the service.  One page of entries is in memory at a
-    time, and no transaction lasts longer than a page: entries never change.
+    One page of entries is in memory at a time, and no transaction lasts longer than a page: entries
+    never change.
     """
     with readers.replica(experiment) as (replica, connection):
         view, last = view_of(replica.session.live), replica.last

@@ -183,6 +183,6 @@ def check_open(live: LiveState, count: int, settings: Settings) -> None:
             429,
             "too-many-open",
             f"{waiting} decisions of this experiment wait for their rewards and {count} more are "
-            f"asked for, {most} may be open: tell their rewards, or that none will come",
+            f"asked for, {most} may be open: report their rewards, or that none will come",
             {"Retry-After": "10"},
         )

@@ -341,7 +341,7 @@ def _counts(view: SessionView) -> list[dict[str, Any]]:
 
 
 def _counts_of_items(view: SessionView) -> tuple[Any, Any, Any]:
-    """Count the decisions that showed an item and their outcomes; sum these, 1 where it has won."""
+    """Count the decisions that showed each item, count their outcomes, and sum these (win: 1)."""
     first, second = np.array(pairs_of(len(view.options.items or ()))).T
     found = []
     for values, sign in ((view.asked, 1), (view.told, 1), (view.totals, -1)):

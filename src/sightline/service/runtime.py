@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from sightline.jit import NotKeptError, only_kept
-from sightline.service import events
-from sightline.service.errors import ApiError, api_error_of, compiling, unavailable
+from sightline.service import errors, events
 from sightline.service.events import TransactionLog
 from sightline.service.experiment import ExperimentWriter
 from sightline.service.loading import create_session, specification_in, warm_up
@@ -26,7 +25,7 @@ from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.tokens import TokenCache
-from sightline.service.worker import compile_in_process
+from sightline.service.worker import run_worker
 from sightline.service.writer import Answer, Command, Writer
 from sightline.sessions.view import view_of
 
@@ -80,7 +79,7 @@ class Runtime:
             self._sweeping = asyncio.create_task(self._sweep())
 
     async def stop(self) -> None:
-        """Finish what was begun."""
+        """Execute submitted commands, then stop all threads."""
         if self._sweeping is not None:
             self._sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -109,42 +108,33 @@ class Runtime:
     async def perform(self, command: Command) -> Answer:
         """Execute a command, and wait until its effect is durable."""
         if (left := self.store.breaker.seconds_left) > 0.0:
-            raise unavailable(left)
+            raise errors.unavailable(left)
         loop = asyncio.get_running_loop()
         for _ in range(_MAX_TRIES):
             name = command.experiment
             if name is not None and command.make is None and not self._writer.has(name):
-                await self._load(name)  # which may take seconds
+                # loading may take seconds, which the writer does not have
+                await self._refusing_to_compile(self._loader, name, self._writer.prepare, name)
             command.future, command.must_load = loop.create_future(), False
             self._writer.submit(command)
             await command.future
             if not command.must_load:
                 break
             command.make = None  # another request has created it meanwhile
-        if isinstance(command.answer, ApiError):
+        if isinstance(command.answer, errors.ApiError):
             if command.answer.kind == "compiling":
                 self._compile(command.experiment or "")
             raise command.answer
         if command.answer is None:
-            raise unavailable()
+            raise errors.unavailable()
         return command.answer
-
-    async def _load(self, experiment: str) -> None:
-        """Load an experiment, so that the writer need not."""
-        try:
-            await self._without_compiling(
-                self._loader, experiment, self._writer.prepare, experiment
-            )
-        except NotKeptError:
-            self._compile(experiment)
-            raise compiling(experiment) from None
 
     async def create(self, experiment: str, wanted: Specification) -> Answer:
         """Create an experiment; if it exists, compare its specification."""
 
         def compare(one: ExperimentWriter) -> dict[str, Any]:
             if one.wanted.model_dump() != wanted.model_dump():
-                raise ApiError(
+                raise errors.ApiError(
                     409,
                     "other-experiment",
                     f"experiment {experiment} exists with another specification",
@@ -152,7 +142,7 @@ class Runtime:
             return one.describe()
 
         if self._creations >= _MAX_CREATIONS:
-            raise ApiError(
+            raise errors.ApiError(
                 503,
                 "busy",
                 f"{_MAX_CREATIONS} experiments are being created: send the request again",
@@ -240,7 +230,7 @@ class Runtime:
                 with self.store.reading() as connection:
                     (first,) = events.entries_after(connection, experiment, 0, 1)
                 wanted = specification_in(first)
-            compile_in_process(wanted, everything, self._started)
+            run_worker("compile", [everything, wanted.model_dump()], self._started)
         except Exception:
             _log.exception("code for experiment %s could not be compiled", experiment)
         if everything:
@@ -252,16 +242,22 @@ class Runtime:
         if self._is_stopping:
             process.kill()
 
+    async def _refusing_to_compile(
+        self, pool: ThreadPoolExecutor, experiment: str, function: Callable[..., R], *arguments: Any
+    ) -> R:
+        """Call a function in a thread; if a kernel is missing, start to compile it and refuse."""
+        try:
+            return await self._without_compiling(pool, experiment, function, *arguments)
+        except NotKeptError:
+            self._compile(experiment)
+            raise errors.compiling(experiment) from None
+
     async def read(self, view: Callable[..., R], *arguments: Any) -> R:
         """Call a function of the readers in one of their threads."""
         experiment = arguments[0] if arguments and isinstance(arguments[0], str) else ""
-        try:
-            return await self._without_compiling(
-                self._pool, experiment, view, self.readers, *arguments
-            )
-        except NotKeptError:
-            self._compile(experiment)
-            raise compiling(experiment) from None
+        return await self._refusing_to_compile(
+            self._pool, experiment, view, self.readers, *arguments
+        )
 
     async def export(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         """Iterate over the pieces of an export; several exports alternate."""
@@ -274,7 +270,7 @@ class Runtime:
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
         except Exception as error:
-            refused = api_error_of(error)
+            refused = errors.api_error_of(error)
             if refused is None:
                 raise
             raise refused from None

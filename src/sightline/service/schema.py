@@ -11,29 +11,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Double,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    inspect,
-    text,
-)
+import sqlalchemy as sa
+from sqlalchemy import Column, Connection, Double, Integer, Table, Text
 
 VERSION = 1
-_METADATA = MetaData()
+_METADATA = sa.MetaData()
 
 EVENTS = Table(
     "events",
     _METADATA,
     Column("experiment", Text, primary_key=True),
-    Column("sequence", BigInteger, primary_key=True),
+    Column("sequence", sa.BigInteger, primary_key=True),
     Column("kind", Text, nullable=False),
     Column("decision", Text),
     Column("key", Text),
@@ -46,15 +34,15 @@ SNAPSHOTS = Table(
     "snapshots",
     _METADATA,
     Column("experiment", Text, primary_key=True),
-    Column("sequence", BigInteger, primary_key=True),
-    Column("content", LargeBinary, nullable=False),
+    Column("sequence", sa.BigInteger, primary_key=True),
+    Column("content", sa.LargeBinary, nullable=False),
     Column("lifecycle", Text, nullable=False),
 )
 HISTORY = Table(
     "history",
     _METADATA,
     Column("experiment", Text, primary_key=True),
-    Column("sequence", BigInteger, primary_key=True),
+    Column("sequence", sa.BigInteger, primary_key=True),
     Column("content", Text, nullable=False),
 )
 TOKENS = Table(
@@ -77,8 +65,8 @@ _VERSIONS = Table("sightline_version", _METADATA, Column("version", Integer, nul
 
 def _index(name: str, columns: tuple[str, ...], where: str, *, unique: bool = False) -> None:
     """Add an index over some rows of the events."""
-    fields = (EVENTS.c[column] for column in columns)
-    Index(name, *fields, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+    fields, rows = (EVENTS.c[column] for column in columns), sa.text(where)
+    sa.Index(name, *fields, unique=unique, sqlite_where=rows, postgresql_where=rows)
 
 
 _index("events_by_key", ("experiment", "key"), "key IS NOT NULL", unique=True)
@@ -101,7 +89,7 @@ def create_tables(connection: Connection) -> None:
 
     ValueError if the database belongs to another program or has another version.
     """
-    tables = set(inspect(connection).get_table_names())
+    tables = set(sa.inspect(connection).get_table_names())
     refuse_foreign(tables)
     if "sightline_version" not in tables:
         _METADATA.create_all(connection)

@@ -135,7 +135,7 @@ class LimitedConnection(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Receive a header; those after the body are ignored: the headers were checked before."""
+        """Receive a header; ignore trailers, because the headers were checked before."""
         self._count(len(name) + len(value) + 4)
         if self._stage == "headers":
             super().on_header(name, value)
@@ -301,7 +301,7 @@ def _raise(*_: object) -> None:
 
 @contextlib.contextmanager
 def _closing_before_sigterm() -> Iterator[None]:
-    """Close everything before SIGTERM ends the process; the server raises its signal again."""
+    """Close the store before SIGTERM, which the server raises again, ends the process."""
     if threading.current_thread() is not threading.main_thread():  # other threads get no signals
         yield
         return

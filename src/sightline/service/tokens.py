@@ -13,7 +13,7 @@ import time
 from enum import IntEnum
 from typing import NamedTuple
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from sightline.service.schema import TOKENS
@@ -69,7 +69,7 @@ def create_token(store: Store, name: str, role: str) -> str:
     values = {"name": name, "hash": _hash(secret), "role": level.name.lower()}
     try:
         with store.writing() as connection:
-            connection.execute(insert(TOKENS).values(created=time.time(), **values))
+            connection.execute(TOKENS.insert().values(created=time.time(), **values))
     except IntegrityError:
         raise TokenExistsError(
             f"there is a token {name!r} already: name another, since revoked ones stay listed"
@@ -101,7 +101,7 @@ def revoke_token(store: Store, name: str, *, keep_admin: bool = False) -> None:
                 f"{name} is the last admin: revoke it with sightline token revoke {name}"
             )
         unused = valid & (TOKENS.c.name == name)
-        done = connection.execute(update(TOKENS).where(unused).values(revoked=time.time()))
+        done = connection.execute(TOKENS.update().where(unused).values(revoked=time.time()))
         if done.rowcount == 0:
             raise ValueError(f"there is no token {shown(name)} that could be revoked")
 

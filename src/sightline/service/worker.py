@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from sightline.service.schemas import Specification
 
 
-def command_of(task: str) -> list[str]:
-    """Return the command of a worker for a task: ``bound`` or ``compile``."""
-    return [sys.executable, "-m", "sightline.service.worker", task]
+def run_worker(task: str, request: Any, started: Callable[[subprocess.Popen[str]], None]) -> str:
+    """Run a worker and return its output, which is empty if it was killed.
 
-
-def compile_in_process(
-    wanted: Specification, everything: bool, started: Callable[[subprocess.Popen[str]], None]
-) -> None:
-    """Let a worker compile the kernels of an experiment; they are then in the cache on disk.
-
-    ``everything`` includes kernels that only some experiments use.  ``started`` is called with the
+    ``bound`` takes the description of a problem; ``compile`` takes a pair: whether to compile also
+    kernels that only some experiments use, and a specification.  ``started`` is called with the
     process, which may be killed.
     """
-    with subprocess.Popen(command_of("compile"), stdin=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "sightline.service.worker", task]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         started(process)
         assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # the process was killed
-            process.stdin.write(f"{json.dumps([everything, wanted.model_dump()])}\n")
-            process.stdin.flush()
-            process.wait()  # its input stays open meanwhile
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
+        assert process.stdout is not None
+        try:
+            with contextlib.suppress(BrokenPipeError):  # the process was killed
+                process.stdin.write(f"{json.dumps(request)}\n")
+                process.stdin.flush()
+            return process.stdout.read()  # the input stays open meanwhile
+        finally:
+            process.kill()
+            with contextlib.suppress(OSError):
+                process.stdin.close()
 
 
 def compile_kernels(wanted: Specification, everything: bool) -> None:

@@ -33,17 +33,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from sightline.jit import NotKeptError, only_kept
-from sightline.service import events
-from sightline.service.errors import (
-    ApiError,
-    CircuitOpenError,
-    api_error_of,
-    compiling,
-    internal_error,
-    is_outage,
-    unavailable,
-    unknown,
-)
+from sightline.service import errors, events
 from sightline.service.events import Entry, Lookup, StoredSnapshot
 from sightline.service.experiment import ExperimentWriter
 from sightline.service.limits import memory_of
@@ -70,7 +60,7 @@ Change = Callable[[ExperimentWriter], dict[str, Any]]
 
 
 class FairQueue(Generic[T]):
-    """Requests that wait, in one line per experiment; the one that has used least time is next.
+    """Waiting requests, one line per experiment; the one that has used the least time is next.
 
     An experiment with few requests never waits for the line of another one.  Within an experiment
     requests keep their order.
@@ -149,7 +139,7 @@ class Command:
     #: Creates a new experiment, with the first entry of its log.
     make: Callable[[], ExperimentWriter] | None = None
     future: Any = None  # of the caller; the writer ignores it
-    answer: Answer | ApiError | None = None  # once it is done
+    answer: Answer | errors.ApiError | None = None  # once it is done
     must_load: bool = False  # it was not executed: the experiment must be prepared first
 
 
@@ -209,7 +199,7 @@ class Writer:
 
     def prepare(self, experiment: str) -> None:
         """Load an experiment in the calling thread, so that the writer need not."""
-        if self.has(experiment):  # another request has prepared it meanwhile
+        if self.has(experiment):  # by another request
             return
         found = self._outdated.pop(experiment, None)
         with self._store.reading() as connection, reading_log(experiment):
@@ -239,7 +229,7 @@ class Writer:
                     self._execute(commands)
                 except BaseException:  # a defect; other commands are still executed
                     _log.exception("the writer failed")
-                    self._fail(commands, internal_error)
+                    self._fail(commands, errors.internal_error)
                 self._deliver(commands)
 
     def _next_batch(self) -> list[Command]:
@@ -283,9 +273,9 @@ class Writer:
                 self._take(connection, commands, taken)
                 broken, failures = self._apply_all(connection, commands, taken)
                 count = self._write(connection, taken)
-        except CircuitOpenError as error:  # nothing was done
+        except errors.CircuitOpenError as error:  # nothing was done
             for command in commands:
-                command.answer = unavailable(error.seconds)
+                command.answer = errors.unavailable(error.seconds)
             return
         except Exception as error:
             names = {command.experiment for command in commands if command.experiment is not None}
@@ -295,12 +285,12 @@ class Writer:
                     command.must_load = False
                 self._queue.put_back((command.experiment, command) for command in commands)
                 commands.clear()
-            elif is_outage(error):
+            elif errors.is_outage(error):
                 _log.warning("a transaction failed: %s", type(error).__name__)
                 self._fail(commands)
             else:
                 _log.exception("a transaction failed")
-                self._fail(commands, internal_error)
+                self._fail(commands, errors.internal_error)
             for name in taken:  # also those of commands that wait again
                 self._forget(name)
             self._metrics.failures.inc()
@@ -313,7 +303,7 @@ class Writer:
             if answer.kind == "compiling":  # the other commands wait for that, not for an outage
                 for command in commands:
                     if command.experiment == failed.experiment:
-                        command.answer = compiling(failed.experiment or "")
+                        command.answer = errors.compiling(failed.experiment or "")
         for failed, answer in failures:
             failed.answer = answer
         for one in taken.values():
@@ -324,7 +314,7 @@ class Writer:
         self._metrics.events.inc(count)
 
     def _fail(
-        self, commands: Iterable[Command], error: Callable[[], ApiError] | None = None
+        self, commands: Iterable[Command], make: Callable[[], errors.ApiError] | None = None
     ) -> None:
         """Answer with an error, by default an outage, and discard the states of the experiments.
 
@@ -333,7 +323,8 @@ class Writer:
         for command in commands:
             if command.experiment is not None:
                 self._forget(command.experiment)
-            command.answer = error() if error else unavailable(self._store.breaker.seconds_left)
+            left = self._store.breaker.seconds_left
+            command.answer = errors.unavailable(left) if make is None else make()
             command.must_load = False
 
     def _forget(self, experiment: str) -> None:
@@ -434,14 +425,14 @@ class Writer:
 
     def _apply_all(
         self, connection: Connection, commands: list[Command], taken: dict[str, ExperimentWriter]
-    ) -> tuple[set[str | None], list[tuple[Command, ApiError]]]:
+    ) -> tuple[set[str | None], list[tuple[Command, errors.ApiError]]]:
         """Apply commands in their order, as many as there is time for.
 
         The others leave the list and wait again.  Returns the experiments with a corrupted state,
         of which nothing is written, and the commands that have caused that, with their answers.
         """
         broken: set[str | None] = set()
-        failures: list[tuple[Command, ApiError]] = []
+        failures: list[tuple[Command, errors.ApiError]] = []
         later: dict[Command, None] = {}
         held_up: set[str | None] = set()
         began = then = time.perf_counter()
@@ -501,7 +492,7 @@ class Writer:
         except SQLAlchemyError:
             raise
         except Exception as error:
-            refused = api_error_of(error)
+            refused = errors.api_error_of(error)
             # a refusal changes nothing, except for the count of late rewards
             added = one.log.uncommitted[before:]
             if refused is None or any(entry.event.kind != "late" for entry in added):
@@ -524,9 +515,9 @@ class Writer:
             command.answer = 201, one.describe()
             one.finish_request()
         elif name is not None:
-            command.answer = unknown("experiment", name)
+            command.answer = errors.unknown("experiment", name)
         else:
-            command.answer = unknown("decision", command.decision)
+            command.answer = errors.unknown("decision", command.decision)
 
     def _write(self, connection: Connection, taken: dict[str, ExperimentWriter]) -> int:
         """Write all entries, snapshots and points of the history; return the number of entries."""
@@ -543,9 +534,9 @@ class Writer:
         return count
 
 
-def _failure_of(error: Exception, experiment: str | None) -> ApiError:
+def _failure_of(error: Exception, experiment: str | None) -> errors.ApiError:
     """Return the answer to a command that has corrupted the state of its experiment."""
     if isinstance(error, NotKeptError):
-        return compiling(experiment or "")
+        return errors.compiling(experiment or "")
     _log.error("a request to experiment %s failed", experiment, exc_info=error)
-    return internal_error()
+    return errors.internal_error()

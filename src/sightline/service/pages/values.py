@@ -33,7 +33,7 @@ _log = logging.getLogger("sightline.service")
 #: Probability that any interval on any page ever misses.
 _DELTA = 0.05
 _MAX_ROWS = 50  # of a table
-_MAX_PENDING = 10  # decisions listed of those that wait
+_MAX_PENDING = 10  # open decisions that are listed
 _ENDS = ("mean", "lower", "upper")
 #: Scale of effects by kind of reward, if it is not that of the rewards.
 _SCALES = {"bernoulli": "log odds", "poisson": "logarithms of means"}
@@ -97,31 +97,24 @@ class ExperimentList:
     """Rows of the list of experiments, computed again only when their logs have grown."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._known: dict[str, dict[str, Any]] = {}
 
     def page(self, readers: Readers, number: int, size: int) -> tuple[list[dict[str, Any]], int]:
         """Return the rows of a page, the newest experiment first, and the number of all."""
         names, total = readers.newest((number - 1) * size, size)
-        return [self._readable_row(readers, name) for name in names], total
-
-    def _readable_row(self, readers: Readers, experiment: str) -> dict[str, Any]:
-        """Return a row; an experiment that cannot be read must not hide all others."""
-        try:
-            return self._row(readers, experiment)
-        except SQLAlchemyError:  # none can be read
-            raise
-        except Exception:
-            _log.exception("experiment %s cannot be read", experiment)
-            return {**_UNREADABLE, "id": experiment}
+        return [self._row(readers, name) for name in names], total
 
     def _row(self, readers: Readers, experiment: str) -> dict[str, Any]:
-        last = last_entry(readers, experiment)
-        known = self._known.get(experiment)
-        if known is not None and known[0] == last:
-            return known[1]
-        row = _row_values(readers, experiment)
-        self._known[experiment] = row["sequence"], row
-        return row
+        try:
+            known = self._known.get(experiment)
+            if known is None or known["sequence"] != last_entry(readers, experiment):
+                known = self._known[experiment] = _row_values(readers, experiment)
+            return known
+        except SQLAlchemyError:  # no experiment can be read
+            raise
+        except Exception:  # this one must not hide all others
+            _log.exception("experiment %s cannot be read", experiment)
+            return {**_UNREADABLE, "id": experiment}
 
 
 def _row_values(readers: Readers, experiment: str) -> dict[str, Any]:
