@@ -22,7 +22,7 @@ from sightline.core.action_set import nth_offered, number_offered
 from sightline.core.allocation.design import SPANNER_FACTOR, barycentric_spanner, spanner
 from sightline.core.estimate import LeastSquares, weighted_table
 from sightline.core.least_squares import least_squares, refresh
-from sightline.core.linalg import Array, Ints
+from sightline.core.linalg import Array, Ints, inner, norm
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, within
 from sightline.jit import compiled
@@ -119,15 +119,10 @@ def _write_residual(played: Span, row: Array) -> float:
         residual[i] = row[i]
     for _ in range(2):  # the second pass removes what rounding left of the first
         for m in range(played.rank[0]):
-            inner = 0.0
+            along = inner(played.basis, m, residual)
             for i in range(d):
-                inner += played.basis[m, i] * residual[i]
-            for i in range(d):
-                residual[i] -= inner * played.basis[m, i]
-    norm = 0.0
-    for i in range(d):
-        norm += residual[i] * residual[i]
-    return math.sqrt(norm)
+                residual[i] -= along * played.basis[m, i]
+    return norm(residual)
 
 
 @compiled
@@ -135,10 +130,10 @@ def note_played(played: Span, estimate: LeastSquares, arm: int) -> None:
     """Take note that an arm was played and its outcome learned."""
     if spans(played):
         return
-    norm = _write_residual(played, estimate.arms.rewards[arm])
-    if norm > math.sqrt(estimate.regulariser):
+    length = _write_residual(played, estimate.arms.rewards[arm])
+    if length > math.sqrt(estimate.regulariser):
         for i in range(played.residual.shape[0]):
-            played.basis[played.rank[0], i] = played.residual[i] / norm
+            played.basis[played.rank[0], i] = played.residual[i] / length
         played.rank[0] += 1
 
 
