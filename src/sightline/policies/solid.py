@@ -15,7 +15,7 @@ every phase; SOLID++ (``reset=False``) keeps them and its step sizes.
 | kappa      | ``Steps.bonus``        | weight of the widths in the constraint                    |
 | cw(x)      | ``optimism[x]``        | sqrt(gamma) norm of x in V^-1, gamma at the level of S_t  |
 | y_x        | ``rows``               | (k, d), what an observation of x shows                    |
-| V_w = sum w(x) y_x y_x^T = R^T R | ``factor`` | (d, d)                                              |
+| V_w = sum w(x) y_x y_x^T = R^T R | ``factor`` | (d, d)                                  |
 | nu - theta-hat | ``shift``          | (d,), nu the nearest alternative in V_w                   |
 | <nu - theta-hat, y_x>^2 | ``rates[x]`` | (k,)                                                   |
 
