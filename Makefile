@@ -16,7 +16,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/pytest -n auto -m "not thorough"
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n auto -m "not slow" --ignore tests/attacks --ignore tests/lab
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n auto -m "not slow" --ignore tests/attacks --ignore tests/experiments
 
 # Compiled as well: every policy in every setting, and all formulas.  Before a release, and after a
 # change of what kernels are made of.

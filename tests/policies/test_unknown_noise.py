@@ -20,8 +20,8 @@ from sightline.experiments.specification import from_toml, to_toml
 from sightline.policies.base import choose, compare_to_best, started
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.policies.ids import IDSState, ids_distribution
-from sightline.problems.catalogue import build as build_problem
-from sightline.problems.catalogue import describe as describe_problem
+from sightline.problems.descriptions import build as build_problem
+from sightline.problems.descriptions import describe as describe_problem
 from sightline.simulation.loop import walk
 from tests import naive
 from tests.marks import thorough, without_compilation

@@ -33,7 +33,7 @@ The integrands are positive, so that sums of them lose no digits.  A divergence 
 step and not of two predictors: (u + s) - u would lose the digits that small gaps live on.  A
 registration may replace (3) and (5) by closed forms, as those of :class:`BuiltInLikelihood` do.
 All that bounds need beyond, slopes after a step and conjugates, is computed in
-:mod:`sightline.bounds.likelihood_terms` from these functions.
+:mod:`sightline.bounds.divergences` from these functions.
 
 Families of rewards, as users name them: clicks, counts or normal rewards.
 """
