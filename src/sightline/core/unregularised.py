@@ -5,10 +5,10 @@ barycentric spanner: arms become vectors with entries in [-2, 2], whatever the u
 features, and once every member has been played V >= I.  The regulariser that :class:`LeastSquares`
 needs before is then a change of 1e-8, relatively, and of ever less as data come in.
 
-With contexts no order of arms can be planned.  Of what is on offer the arm is played that lies
+With contexts no order of arms can be planned.  Each round plays the arm of the action set that lies
 farthest outside the span of those played so far (:class:`Span`), in the same coordinates: some
-member of the spanner lies outside by 1 / sqrt(d) at least, but its context may come rarely.  What
-is outside by less than the root of the regulariser is not seen beside it, and counts as inside.
+member of the spanner lies outside by 1 / sqrt(d) at least, but its context may come rarely.  A
+distance below the root of the regulariser counts as inside.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sightline.jit import compiled
 # Far below the noise beside V >= I.  Not smaller: a direction that is not played yet has the width
 # 1 / this, whose rounding errors reach all others until the next refresh.
 _VANISHING = 1e-8
-# What is farther by less than this is as far: the first one is taken, whatever rounding says.
+# Distances within this factor are ties, of which the first arm is taken: rounding must not decide.
 _MORE = 1.0 + 1e-9
 
 
@@ -61,9 +61,9 @@ def first_unplayed(estimate: LeastSquares, arms: Ints, times: float) -> int:
 
 @persists("basis", "rank")
 class Span(NamedTuple):
-    """The arms to be played first: members of a spanner, or what is outside the span so far."""
+    """The arms to be played first: members of a spanner, or arms outside the span so far."""
 
-    members: Ints  # (r,) where all arms are on offer in every round, otherwise none
+    members: Ints  # (r,) if every round offers all arms, otherwise none
     basis: Array  # (d, d): the first ``rank`` rows are orthonormal
     rank: Ints  # (1,): of the arms played so far, where contexts come as they like
     most: int  # rank of all arms
@@ -90,13 +90,13 @@ def span(d: int, most: int, members: Ints | None = None) -> Span:
 
 @compiled
 def spans(played: Span) -> bool:
-    """Whether every arm is in the span of those played, once none on offer is outside."""
+    """Whether every arm is in the span of those played, once no offered arm is outside."""
     return bool(played.members.shape[0] > 0 or played.rank[0] == played.most)
 
 
 @compiled
 def next_outside(played: Span, estimate: LeastSquares, offer: Any) -> int:
-    """Arm on offer to be played for the sake of the span; -1 if there is none."""
+    """Arm of the action set outside of the span; -1 if there is none."""
     if played.members.shape[0] > 0:
         return first_unplayed(estimate, played.members, 1.0)
     farthest, largest = -1, math.sqrt(estimate.regulariser)
@@ -112,7 +112,7 @@ def next_outside(played: Span, estimate: LeastSquares, offer: Any) -> int:
 
 @compiled
 def _write_residual(played: Span, row: Array) -> float:
-    """Write what of an arm is outside the span; return its length."""
+    """Write the part of an arm outside the span; return its length."""
     residual = played.residual
     d = residual.shape[0]
     for i in range(d):
@@ -127,7 +127,7 @@ def _write_residual(played: Span, row: Array) -> float:
 
 @compiled
 def note_played(played: Span, estimate: LeastSquares, arm: int) -> None:
-    """Take note that an arm was played and its outcome learned."""
+    """Extend the span by an arm that was played."""
     if spans(played):
         return
     length = _write_residual(played, estimate.arms.rewards[arm])
