@@ -25,16 +25,16 @@ class Pair(NamedTuple):
 
 
 def expected(
-    law: Array, gaps: Sequence[Array], gains: Sequence[Array], mu: Iterable[Array]
+    shares: Array, gaps: Sequence[Array], gains: Sequence[Array], mu: Iterable[Array]
 ) -> Pair:
     """Return what distributions on the arms of every context expect."""
     mu = list(mu)
-    gap = sum(p * (m @ g) for p, m, g in zip(law, mu, gaps, strict=True))
-    gain = sum(p * (m @ g) for p, m, g in zip(law, mu, gains, strict=True))
+    gap = sum(p * (m @ g) for p, m, g in zip(shares, mu, gaps, strict=True))
+    gain = sum(p * (m @ g) for p, m, g in zip(shares, mu, gains, strict=True))
     return Pair(float(gap), float(gain))
 
 
-def least_ratio(law: Array, gaps: Sequence[Array], gains: Sequence[Array]) -> float:
+def least_ratio(shares: Array, gaps: Sequence[Array], gains: Sequence[Array]) -> float:
     """Return the least ratio, over all mixtures of two deterministic choices.
 
     Reachable pairs are a convex polygon whose vertices are deterministic choices.  The ratio is
@@ -44,7 +44,7 @@ def least_ratio(law: Array, gaps: Sequence[Array], gains: Sequence[Array]) -> fl
     points = []
     for arms in choices:
         mu = [np.eye(len(g))[a] for g, a in zip(gaps, arms, strict=True)]
-        points.append(expected(law, gaps, gains, mu))
+        points.append(expected(shares, gaps, gains, mu))
     best = min(point.ratio for point in points)
     for a, b in itertools.combinations(points, 2):
         low, high = (a, b) if a.gap <= b.gap else (b, a)
@@ -54,16 +54,16 @@ def least_ratio(law: Array, gaps: Sequence[Array], gains: Sequence[Array]) -> fl
     return best
 
 
-def frank_wolfe(law: Array, gaps: Sequence[Array], gains: Sequence[Array], steps: int) -> float:
+def frank_wolfe(shares: Array, gaps: Sequence[Array], gains: Sequence[Array], steps: int) -> float:
     """Return the ratio after so many steps from the uniform distributions, of sizes 1/2, 1/3..."""
     mu = [np.full(len(g), 1.0 / len(g)) for g in gaps]
     for step in range(2, steps + 2):
-        now = expected(law, gaps, gains, mu)
+        now = expected(shares, gaps, gains, mu)
         for c, (gap, gain) in enumerate(zip(gaps, gains, strict=True)):
             gradient = (2.0 * now.gap * now.gain * gap - now.gap**2 * gain) / now.gain**2
             vertex = np.eye(len(gap))[gradient.argmin()]
             mu[c] = (1.0 - 1.0 / step) * mu[c] + vertex / step
-    return expected(law, gaps, gains, mu).ratio
+    return expected(shares, gaps, gains, mu).ratio
 
 
 def evidence(action_sets: Sequence[Array], theta: Array, V: Array) -> float:
@@ -121,9 +121,9 @@ def weigh(
     return Weighed(least, gaps, gains)
 
 
-def contexts_drawn(law: Array, draws: Array) -> Ints:
+def contexts_drawn(shares: Array, draws: Array) -> Ints:
     """Return the contexts that uniform draws stand for."""
-    return np.searchsorted(np.cumsum(law)[:-1], draws, side="right").astype(np.int64)
+    return np.searchsorted(np.cumsum(shares)[:-1], draws, side="right").astype(np.int64)
 
 
 class Seen(NamedTuple):

@@ -17,8 +17,8 @@ def log_marginal(xs: Array, ys: Array, regulariser: float, shape: float, rate: f
     Gamma(shape, rate): outcomes are a multivariate Student vector.
     """
     spread = np.eye(len(ys)) + xs @ xs.T / regulariser
-    law = multivariate_t(shape=rate / shape * spread, df=2.0 * shape)
-    return float(law.logpdf(ys))
+    predictive = multivariate_t(shape=rate / shape * spread, df=2.0 * shape)
+    return float(predictive.logpdf(ys))
 
 
 def log_likelihood(xs: Array, ys: Array, nu: Array) -> float:

@@ -97,13 +97,18 @@ class LookAtAll(NamedTuple):
 
 
 def look_at_all(
-    action_sets: list[Array], law: Array, theta: Array, V_inverse: Any, sigma: float, guard: float
+    action_sets: list[Array],
+    shares: Array,
+    theta: Array,
+    V_inverse: Any,
+    sigma: float,
+    guard: float,
 ) -> LookAtAll:
     """Return everything for several contexts, which come with these probabilities."""
     looks = [look(X, theta, V_inverse, sigma, guard) for X in action_sets]
     evidence = min(one.evidence for one in looks)
     eta = 1.0 / math.sqrt(max(1.0, evidence))
-    losses = [p * one.losses for p, one in zip(law, looks, strict=True)]
+    losses = [p * one.losses for p, one in zip(shares, looks, strict=True)]
     weights = [loss**eta for loss in losses]
     total = sum(weight.sum() for weight in weights)
     gains = []
@@ -116,5 +121,5 @@ def look_at_all(
                 s = u @ V_inverse @ u
                 gain += weight[z] / total * one.elasticities[z] * told / (2.0 * s)
         gains.append(gain)
-    loss = float(sum(p * one.loss for p, one in zip(law, looks, strict=True)))
+    loss = float(sum(p * one.loss for p, one in zip(shares, looks, strict=True)))
     return LookAtAll([one.gaps for one in looks], losses, loss, evidence, gains)

@@ -1,6 +1,6 @@
 """One suite that every policy passes that learns from clicks and counts; others refuse them.
 
-In the run that compiles, only a few of them do: what differs between laws is a handful of formulas.
+In the run that compiles, only a few of them do: likelihoods differ in a handful of formulas.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ STREAMS = {
 @without_compilation
 @every_policy
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_round_is_played_whatever_the_law(policy: sl.Policy, name: str) -> None:
+def test_every_round_is_played_whatever_the_likelihood(policy: sl.Policy, name: str) -> None:
     run = sl.simulate(PROBLEMS[name], policy, 60, seed=1, checkpoints=[1, 10, 60])
     assert run.pulls.sum(axis=1).tolist() == [1, 10, 60]
     assert np.isfinite(run.regret).all()
@@ -157,7 +157,7 @@ def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) ->
         assert probabilities.sum() == pytest.approx(1.0)
 
 
-def test_policies_that_take_no_laws_refuse_them_with_a_sentence() -> None:
+def test_policies_without_likelihoods_refuse_them_with_a_sentence() -> None:
     model = bandit_model(np.eye(2), likelihood=LOGISTIC)
     refused = set()
     for entry in CONFIGURATIONS:

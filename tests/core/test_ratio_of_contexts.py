@@ -17,18 +17,18 @@ def random_round(seed: int, contexts: int, most: int) -> tuple[Ints, Array, Arra
     """Return starts, probabilities, gaps and gains over several orders of magnitude."""
     rng = np.random.default_rng(seed)
     starts = np.cumsum([0, *rng.integers(1, most + 1, contexts)])
-    law = rng.dirichlet(np.full(contexts, 0.5)) + 1e-6
-    law /= law.sum()
+    shares = rng.dirichlet(np.full(contexts, 0.5)) + 1e-6
+    shares /= shares.sum()
     gaps = np.exp(rng.uniform(-4.0, 3.0, starts[-1]))
     gains = np.exp(rng.uniform(-6.0, 3.0, starts[-1])) * (rng.random(starts[-1]) < 0.8)
     gains[rng.integers(starts[-1])] = 1.0
-    return starts, law, gaps, gains
+    return starts, shares, gaps, gains
 
 
-def solve(starts: Ints, law: Array, gaps: Array, gains: Array) -> tuple[Walk, list[Mixture]]:
-    chain = marginal(len(law))
-    walk = walk_chains(chain, starts, law, gaps, gains)
-    return Walk(*walk), [of_context(chain, walk, c) for c in range(len(law))]
+def solve(starts: Ints, shares: Array, gaps: Array, gains: Array) -> tuple[Walk, list[Mixture]]:
+    chain = marginal(len(shares))
+    walk = walk_chains(chain, starts, shares, gaps, gains)
+    return Walk(*walk), [of_context(chain, walk, c) for c in range(len(shares))]
 
 
 def blocks(starts: Ints, values: Array) -> list[Array]:
@@ -38,12 +38,12 @@ def blocks(starts: Ints, values: Array) -> list[Array]:
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.integers(1, 4), st.integers(1, 4))
 def test_the_least_ratio_of_all(seed: int, contexts: int, most: int) -> None:
-    starts, law, gaps, gains = random_round(seed, contexts, most)
-    walk, mixtures = solve(starts, law, gaps, gains)
-    truth = naive_contexts.least_ratio(law, blocks(starts, gaps), blocks(starts, gains))
+    starts, shares, gaps, gains = random_round(seed, contexts, most)
+    walk, mixtures = solve(starts, shares, gaps, gains)
+    truth = naive_contexts.least_ratio(shares, blocks(starts, gaps), blocks(starts, gains))
     assert walk.gap**2 / walk.gain == pytest.approx(truth, rel=1e-12)
     gap = gain = 0.0
-    for p, (first, second, q, _) in zip(law, mixtures, strict=True):
+    for p, (first, second, q, _) in zip(shares, mixtures, strict=True):
         gap += p * ((1 - q) * gaps[first] + q * gaps[second])
         gain += p * ((1 - q) * gains[first] + q * gains[second])
     assert (gap, gain) == pytest.approx((walk.gap, walk.gain), rel=1e-12)
@@ -56,8 +56,8 @@ def test_the_least_ratio_of_all(seed: int, contexts: int, most: int) -> None:
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.integers(2, 30), st.integers(1, 12))
 def test_one_price_couples_all_contexts(seed: int, contexts: int, most: int) -> None:
-    starts, law, gaps, gains = random_round(seed, contexts, most)
-    walk, mixtures = solve(starts, law, gaps, gains)
+    starts, shares, gaps, gains = random_round(seed, contexts, most)
+    walk, mixtures = solve(starts, shares, gaps, gains)
     price = 2.0 * gaps - walk.gap / walk.gain * gains
     for c, mixture in enumerate(mixtures):
         least = price[starts[c] : starts[c + 1]].min()
@@ -68,11 +68,11 @@ def test_one_price_couples_all_contexts(seed: int, contexts: int, most: int) -> 
 
 def test_frank_wolfe_comes_near_and_never_below() -> None:
     for seed in range(10):
-        starts, law, gaps, gains = random_round(seed, 5, 8)
-        walk, _ = solve(starts, law, gaps, gains)
+        starts, shares, gaps, gains = random_round(seed, 5, 8)
+        walk, _ = solve(starts, shares, gaps, gains)
         ratio = walk.gap**2 / walk.gain
         parts = blocks(starts, gaps), blocks(starts, gains)
-        coarse, fine = (naive_contexts.frank_wolfe(law, *parts, steps) for steps in (100, 4000))
+        coarse, fine = (naive_contexts.frank_wolfe(shares, *parts, steps) for steps in (100, 4000))
         assert ratio * (1 - 1e-12) <= fine <= coarse
         assert fine <= ratio * 1.05
 

@@ -1,4 +1,4 @@
-"""Bayesian IDS in contexts and on streams: the law of the arms on offer."""
+"""Bayesian IDS in contexts and on streams: the action probabilities of an action set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETS = [
 WORLD = sl.ContextualBandit(SETS, [0.5, 0.4], noise_std=0.5)
 
 
-def _law(state: Any, offer: Any, k: int) -> Array:
+def _probabilities(state: Any, offer: Any, k: int) -> Array:
     probabilities = np.zeros(k)
     write_probabilities(state, clock_at(50), offer, np.random.default_rng(0), probabilities)
     return probabilities
@@ -31,7 +31,7 @@ def _law(state: Any, offer: Any, k: int) -> Array:
 @without_compilation
 @pytest.mark.parametrize("sampling", ["pair", "exact"])
 @pytest.mark.parametrize("information", ["variance", "mutual-information"])
-def test_the_law_is_that_of_the_arms_on_offer_alone(information: str, sampling: str) -> None:
+def test_the_probabilities_are_those_of_its_arms_alone(information: str, sampling: str) -> None:
     policy = sl.BayesianIDS(2000, information, sampling)
     state = policy.start(WORLD.model)
     rng = np.random.default_rng(3)
@@ -46,16 +46,16 @@ def test_the_law_is_that_of_the_arms_on_offer_alone(information: str, sampling: 
     streamed.posterior.whitened[:] = state.posterior.whitened
     for c, arms in enumerate(SETS):
         offer = WORLD.model.contexts.offer(c)
-        found = _law(state, offer, WORLD.k)
+        found = _probabilities(state, offer, WORLD.k)
         assert found.sum() == pytest.approx(1.0)
         # the same posterior over these arms only
         alone = policy.start(bandit_model(arms, 0.5))
         alone.posterior.factor[:] = state.posterior.factor
         alone.posterior.whitened[:] = state.posterior.whitened
-        truth = _law(alone, ALL_ARMS, len(arms))
+        truth = _probabilities(alone, ALL_ARMS, len(arms))
         np.testing.assert_allclose(found[offer.start : offer.stop], truth, atol=1e-6)
         show(streamed, arms, 0, len(arms))
-        new = _law(streamed, block(0, len(arms)), 5)
+        new = _probabilities(streamed, block(0, len(arms)), 5)
         np.testing.assert_allclose(new[: len(arms)], truth, atol=1e-6)
 
 

@@ -14,16 +14,16 @@ from sightline.simulation.loop import context_stream, streams
 from tests import naive, naive_contexts
 from tests.naive import Array
 
-LAW = np.array([0.6, 0.4])
+FREQUENCIES = np.array([0.6, 0.4])
 
 
 def problem(seed: int, noise_std: float = 0.5) -> sl.ContextualBandit:
     rng = np.random.default_rng(seed)
     sets = [rng.standard_normal((3, 2)), rng.standard_normal((3, 2))]
-    return sl.ContextualBandit(sets, [1.0, 0.0], LAW, noise_std)
+    return sl.ContextualBandit(sets, [1.0, 0.0], FREQUENCIES, noise_std)
 
 
-def exact_law(gaps: list[Array], gains: list[Array], p: Array) -> list[Array]:
+def exact_probabilities(gaps: list[Array], gains: list[Array], p: Array) -> list[Array]:
     """Return distributions of the least ratio, by search over pairs of choices."""
     best, found = math.inf, None
     choices = [
@@ -54,7 +54,7 @@ def test_contextual_ids_by_its_definition(seed: int) -> None:
     largest_m, sigma, explored = LEAST_M, float(world.noise_std), 0
     beta = naive.Beta(noise_std=sigma)
     for t in range(1, 200):
-        c = int(naive_contexts.contexts_drawn(LAW, contexts.random(1))[0])
+        c = int(naive_contexts.contexts_drawn(FREQUENCIES, contexts.random(1))[0])
         offer = blocks.offer(c)
         probabilities = np.zeros(world.k)
         write_probabilities(state, clock_at(t), offer, np.random.default_rng(0), probabilities)
@@ -69,7 +69,7 @@ def test_contextual_ids_by_its_definition(seed: int) -> None:
             list(world.action_sets), theta, V, beta.local(V, len(ys) + 1), largest_m, sigma
         )
         assert weighed.least < beta.exploitation(V, t)
-        truth = exact_law(weighed.gaps, weighed.gains, LAW)[c]
+        truth = exact_probabilities(weighed.gaps, weighed.gains, FREQUENCIES)[c]
         np.testing.assert_allclose(
             probabilities[offer.start : offer.stop], truth, atol=1e-6, err_msg=f"round {t}"
         )
@@ -90,7 +90,7 @@ def test_conditional_ids_looks_at_the_present_context_alone(seed: int) -> None:
     assert blocks is not None
     idle = 0
     for t in range(1, 300):
-        c = int(naive_contexts.contexts_drawn(LAW, contexts.random(1))[0])
+        c = int(naive_contexts.contexts_drawn(FREQUENCIES, contexts.random(1))[0])
         offer = blocks.offer(c)
         now = clock_at(t)
         probabilities = np.zeros(world.k)
@@ -123,9 +123,9 @@ def test_estimated_frequencies_come_close_to_known_ones() -> None:
     rng, blocks = context_stream(0), world.model.contexts
     assert blocks is not None
     for t in range(1, 2001):
-        c = int(naive_contexts.contexts_drawn(LAW, rng.random(1))[0])
+        c = int(naive_contexts.contexts_drawn(FREQUENCIES, rng.random(1))[0])
         choose(state, clock_at(t), blocks.offer(c), rng)
-    np.testing.assert_allclose(state.frequencies.probabilities, LAW, atol=0.05)
+    np.testing.assert_allclose(state.frequencies.probabilities, FREQUENCIES, atol=0.05)
     assert state.frequencies.probabilities.sum() == pytest.approx(1.0)
 
 

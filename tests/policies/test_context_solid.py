@@ -15,7 +15,7 @@ from tests import naive, naive_contexts
 from tests.naive import Array
 from tests.naive_rivals_solid import UNIFORM_SHARE
 
-LAW = np.array([0.6, 0.4])
+SHARES = np.array([0.6, 0.4])
 
 
 def _information(
@@ -42,11 +42,11 @@ def _information(
 def test_every_step_is_that_of_the_definition(policy: sl.SOLID, seed: int) -> None:
     rng = np.random.default_rng(seed)
     sets, sigma = [rng.standard_normal((3, 2)), rng.standard_normal((4, 2))], 0.4
-    world = sl.ContextualBandit(sets, [1.0, 0.0], LAW, sigma)
+    world = sl.ContextualBandit(sets, [1.0, 0.0], SHARES, sigma)
     assert world.model.contexts is not None
     state = policy.start(world.model)
     decisions, noise = streams(seed)
-    drawn = naive_contexts.contexts_drawn(LAW, context_stream(seed).random(60))
+    drawn = naive_contexts.contexts_drawn(SHARES, context_stream(seed).random(60))
     rows = np.vstack(sets)
     kappa = state.steps.bonus
     weights = [np.full(len(X), 1.0 / len(X)) for X in sets]

@@ -1,4 +1,4 @@
-"""Stakes in contexts: its law by the formulas, its commitments in law, and where it must end."""
+"""Stakes in contexts: probabilities by the formulas, commitments, and where it must end."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.naive_contexts import contexts_drawn, expected, least_ratio
 from tests.naive_stakes import KAPPA, look_at_all
 from tests.own_policies import Restless
 
-LAW = np.array([0.7, 0.3])
+SHARES = np.array([0.7, 0.3])
 SIGMA = 0.4
 
 
 def problem(seed: int, k: int = 3, d: int = 3) -> sl.ContextualBandit:
     rng = np.random.default_rng(seed)
     sets = [rng.standard_normal((k, d)), rng.standard_normal((k + 1, d))]
-    return sl.ContextualBandit(sets, np.eye(d)[0], LAW, SIGMA)
+    return sl.ContextualBandit(sets, np.eye(d)[0], SHARES, SIGMA)
 
 
 def two_optimisms(rare: float) -> sl.ContextualBandit:
@@ -52,14 +52,14 @@ def after(world: sl.ContextualBandit, rounds: int, seed: int, policy: sl.Policy)
 @without_compilation
 @pytest.mark.parametrize("rounds", [2, 5, 12, 40])
 @pytest.mark.parametrize("seed", range(3))
-def test_losses_gains_and_law_by_their_formulas(seed: int, rounds: int) -> None:
+def test_losses_gains_and_probabilities_by_their_formulas(seed: int, rounds: int) -> None:
     world = problem(seed)
     state = after(world, rounds, seed, sl.Stakes())
     estimate = state.estimate
     coordinates = estimate.arms.rewards
     sets = list(np.split(coordinates, world.starts[1:-1]))
     learned = estimate.learned
-    truth = look_at_all(sets, LAW, learned.theta, learned.gram_inverse, SIGMA, 0.5)
+    truth = look_at_all(sets, SHARES, learned.theta, learned.gram_inverse, SIGMA, 0.5)
     assert world.model.contexts is not None
     mu = []
     for c in range(2):
@@ -81,14 +81,14 @@ def test_losses_gains_and_law_by_their_formulas(seed: int, rounds: int) -> None:
     assert math.exp(now.log_loss) == pytest.approx(truth.loss, rel=1e-6)
     assert now.evidence == pytest.approx(truth.evidence, rel=1e-6)
     gaps = [gap + KAPPA * truth.loss for gap in truth.gaps]
-    best = least_ratio(LAW, gaps, truth.gains)
-    assert expected(LAW, gaps, truth.gains, mu).ratio == pytest.approx(best, rel=1e-5)
+    best = least_ratio(SHARES, gaps, truth.gains)
+    assert expected(SHARES, gaps, truth.gains, mu).ratio == pytest.approx(best, rel=1e-5)
 
 
 @thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("rare", [0.5, 0.1])
-def test_jumps_and_single_rounds_agree_in_law(rare: float) -> None:
+def test_jumps_and_single_rounds_agree_in_distribution(rare: float) -> None:
     world, runs, n = two_optimisms(rare), 400, 4000
     jumped = [sl.simulate(world, sl.Stakes(), n, s, [n]) for s in range(runs)]
     walked = [sl.simulate(world, Restless(sl.Stakes()), n, 10_000 + s, [n]) for s in range(runs)]

@@ -66,7 +66,7 @@ OFFERS: dict[str, tuple[ActionSet, list[int]]] = {
 
 @every_policy
 @pytest.mark.parametrize("name", OFFERS)
-def test_the_law_of_any_offer(policy: EpsilonGreedy, name: str) -> None:
+def test_the_probabilities_of_any_action_set(policy: EpsilonGreedy, name: str) -> None:
     offer, offered = OFFERS[name]
     problem = unit_sphere(6, 2, 0.1, seed=3)
     state = policy.start(problem.model)

@@ -57,7 +57,7 @@ def test_a_jump_over_silent_rounds_equals_them(game: sl.LinearGame, policy: sl.P
 
 
 @without_compilation
-def test_silent_rounds_are_drawn_with_the_law_that_is_told() -> None:
+def test_silent_rounds_are_drawn_with_the_stated_probabilities() -> None:
     """The chance that the first silent stretch ends at once, in 4000 draws from one state."""
     policy = sl.IDS()
     state: Any = policy.start(LABELS.model)

@@ -1,4 +1,4 @@
-"""Stakes: its law, its commitments, open decisions, unknown noise, and what it achieves."""
+"""Stakes: action probabilities, commitments, open decisions, unknown noise, achievements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def after(problem: sl.LinearBandit, policy: sl.Stakes, rounds: int, seed: int = 
 @pytest.mark.parametrize("guard", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("rounds", [3, 9, 25])
 @pytest.mark.parametrize("problem", [EOO, SPHERE], ids=["optimism", "sphere"])
-def test_the_law_is_the_least_information_ratio(
+def test_the_probabilities_have_the_least_information_ratio(
     problem: sl.LinearBandit, rounds: int, guard: float
 ) -> None:
     state = after(problem, sl.Stakes(guard=guard), rounds, seed=rounds)
@@ -74,7 +74,7 @@ def test_a_jump_equals_the_rounds_it_skips(policy: sl.Stakes, seed: int) -> None
 
 @without_compilation
 def test_the_waiting_time_is_geometric() -> None:
-    """Drawn in one step, it has the law of drawing anew in every round: within 4 deviations."""
+    """Drawn in one step, it has the distribution of drawing in every round: within 4 deviations."""
     state, rounds = after(EOO, sl.Stakes(), 8, seed=1), 8
     decisions, noise = streams(1)
     while not exploration(state, ALL_ARMS).committed:

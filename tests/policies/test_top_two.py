@@ -1,4 +1,4 @@
-"""Top-two sampling against all data at once, its law, and what it does not promise."""
+"""Top-two sampling against all data at once, its probabilities, and what it does not promise."""
 
 import math
 
@@ -99,7 +99,7 @@ def learned(policy: TopTwo, actions: naive.Array, pulls: int, theta: list[float]
     return state
 
 
-def test_the_law_of_leader_and_challenger() -> None:
+def test_the_probabilities_of_leader_and_challenger() -> None:
     """In the plane under a round prior, where P(arm is best) is an angle."""
     draws, p = 4000, 0.3
     angles = np.array([0.0, 0.5, 2.0, 3.5])
@@ -111,10 +111,10 @@ def test_the_law_of_leader_and_challenger() -> None:
     turns = np.diff(np.concatenate([angles, [angles[0] + 2 * math.pi]]))
     best = (turns + np.roll(turns, 1)) / (4 * math.pi)
     challenger = best * ((best / (1 - best)).sum() - best / (1 - best))
-    law = p * best + (1 - p) * challenger
-    assert law.sum() == pytest.approx(1.0)
+    expected = p * best + (1 - p) * challenger
+    assert expected.sum() == pytest.approx(1.0)
     counts = np.bincount([choice.arm for choice in choices], minlength=4) / draws
-    assert np.all(np.abs(counts - law) < 4.0 * np.sqrt(law * (1 - law) / draws))
+    assert np.all(np.abs(counts - expected) < 4.0 * np.sqrt(expected * (1 - expected) / draws))
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_policies_are_not_told_the_level() -> None:
         assert not world.model.noise_known
     assert loud.noise_std == 0.3
     assert loud != quiet
-    assert "not told" in repr(loud)
+    assert "unknown" in repr(loud)
     ratios = sl.LinearBandit(np.eye(2), [1, 0], [0.2, 0.1], rewards=sl.Gaussian(std=None))
     np.testing.assert_array_equal(ratios.model.weights, [1.0, 2.0])
     assert ratios.model.noise_std == 1.0
@@ -125,7 +125,7 @@ def test_numbers_of_a_run_follow_from_its_data(label: str) -> None:
 
 @without_compilation
 @pytest.mark.parametrize("label", ["IDS", "IDS difference"])
-def test_the_law_is_that_of_known_noise_with_the_same_numbers(label: str) -> None:
+def test_the_probabilities_are_those_of_known_noise_with_the_same_numbers(label: str) -> None:
     state, _, _ = learned_state(LEARNING[label], problem(), 80)
     assert isinstance(state, IDSState)
     learned = state.estimate.learned

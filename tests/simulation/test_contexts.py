@@ -14,9 +14,9 @@ from tests.naive import Array
 from tests.naive_contexts import contexts_drawn
 from tests.policies.helpers import every_round
 
-LAW = np.array([0.2, 0.5, 0.3])
+SHARES = np.array([0.2, 0.5, 0.3])
 SETS = [np.eye(2), np.array([[1.0, 0.5], [0.2, 1.0], [0.1, 0.1]]), np.array([[1.0, -1.0]])]
-PROBLEM = sl.ContextualBandit(SETS, [1.0, 0.3], LAW, 0.1)
+PROBLEM = sl.ContextualBandit(SETS, [1.0, 0.3], SHARES, 0.1)
 EVERY = [
     sl.IDS(),
     sl.LinUCB(),
@@ -44,11 +44,11 @@ def test_contexts_come_as_often_as_they_should() -> None:
     assert isinstance(arrivals, Arrivals)
     rng = context_stream(5)
     rows = [next_rows(arrivals, sl.LinUCB().start(PROBLEM.model), rng) for _ in range(2000)]
-    drawn = contexts_drawn(LAW, context_stream(5).random(2000))
+    drawn = contexts_drawn(SHARES, context_stream(5).random(2000))
     assert [context for _, _, context in rows] == drawn.tolist()
     assert set(rows) == {(0, 2, 0), (2, 5, 1), (5, 6, 2)}
     shares = np.bincount(drawn) / 2000
-    np.testing.assert_allclose(shares, LAW, atol=0.04)
+    np.testing.assert_allclose(shares, SHARES, atol=0.04)
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:40])
@@ -58,7 +58,7 @@ def test_only_arms_of_the_context_are_played(policy: sl.Policy) -> None:
     played = np.searchsorted(PROBLEM.starts, arms, side="right") - 1
     asked = run.explorations[-1] == 300
     if asked:  # else contexts of commitments are drawn together
-        drawn = contexts_drawn(LAW, context_stream(3).random(300))
+        drawn = contexts_drawn(SHARES, context_stream(3).random(300))
         np.testing.assert_array_equal(played, drawn)
     assert run.pulls.sum(axis=1).tolist() == list(range(1, 301))
     assert run.regret[-1] == pytest.approx(run.pulls[-1] @ PROBLEM.gaps)
@@ -78,14 +78,14 @@ def test_rounds_of_a_commitment_are_split_by_a_multinomial_draw() -> None:
     splits = np.array([_split(1000.0, True, seed) for seed in range(1000)])
     assert (splits.sum(axis=1) == 1000.0).all()
     counts = splits[:, [0, 2, 5]] - [0.0, 1.0, 0.0]  # one round has a known context
-    np.testing.assert_allclose(counts.mean(axis=0), 999 * LAW, atol=2.0)
-    truth = 999 * (np.diag(LAW) - np.outer(LAW, LAW))
+    np.testing.assert_allclose(counts.mean(axis=0), 999 * SHARES, atol=2.0)
+    truth = 999 * (np.diag(SHARES) - np.outer(SHARES, SHARES))
     np.testing.assert_allclose(np.cov(counts.T), truth, atol=40.0)
 
 
 def test_beyond_counting_the_shares_are_the_probabilities() -> None:
     pulls = _split(1e40, False, seed=0)
-    np.testing.assert_allclose(pulls[[0, 2, 5]], 1e40 * LAW)
+    np.testing.assert_allclose(pulls[[0, 2, 5]], 1e40 * SHARES)
     assert np.isinf(_split(np.inf, False, seed=0)[[0, 2, 5]]).all()
     assert _split(float(FAR - 1), True, seed=0).sum() == FAR - 1
 
@@ -107,14 +107,14 @@ def test_checkpoints_on_the_way() -> None:
 def test_a_committed_policy_plays_its_best_arms(policy: sl.IDS) -> None:
     run = sl.simulate(PROBLEM, policy, 10**12, 1, [10**6, 10**12])
     later = run.pulls[1] - run.pulls[0]
-    np.testing.assert_allclose(later[PROBLEM.best] / later.sum(), LAW, rtol=1e-3)
+    np.testing.assert_allclose(later[PROBLEM.best] / later.sum(), SHARES, rtol=1e-3)
     state = policy.start(PROBLEM.model)
     assert best_of(state, clock_at(1), block(2, 5, 1)) == 2
     assert best_of(state, clock_at(1), ALL_ARMS) == 0
 
 
 @pytest.mark.slow
-def test_jumps_and_single_rounds_agree_in_law() -> None:
+def test_jumps_and_single_rounds_agree_in_distribution() -> None:
     """Pulls after commitments, against those of contexts drawn one by one."""
     policy, n, runs = sl.IDS(contexts="conditional"), 3000, 150
     jumped = np.array([sl.simulate(PROBLEM, policy, n, s, [n]).pulls[0] for s in range(runs)])
@@ -125,8 +125,8 @@ def test_jumps_and_single_rounds_agree_in_law() -> None:
     for c, (start, stop) in enumerate(zip(PROBLEM.starts[:-1], PROBLEM.starts[1:], strict=True)):
         for pulls in (jumped, walked):
             shares = pulls[:, start:stop].sum(axis=1)
-            spread = np.sqrt(n * LAW[c] * (1 - LAW[c]))
-            assert shares.mean() == pytest.approx(n * LAW[c], abs=4 * spread / np.sqrt(runs))
+            spread = np.sqrt(n * SHARES[c] * (1 - SHARES[c]))
+            assert shares.mean() == pytest.approx(n * SHARES[c], abs=4 * spread / np.sqrt(runs))
             assert shares.std() == pytest.approx(spread, rel=0.25)
 
 

@@ -79,7 +79,7 @@ from sightline.core.confidence import (
     solve_growth,
 )
 from sightline.core.estimate import WEAK_COUNT, WEAK_SHARE
-from sightline.core.linalg import Array
+from sightline.core.linalg import Array, squared_length
 from sightline.core.model import Model
 from sightline.core.persistence import none_if_unknown, persists
 from sightline.jit import compiled
@@ -511,10 +511,7 @@ def _adapt_noise(noise: NoiseTerm, estimate: Any) -> None:
 def _adapt_norm(norm: NormTerm, estimate: Any) -> None:
     """Compute the length of theta-hat, and rho."""
     learned = estimate.learned
-    square = 0.0
-    for i in range(learned.theta.shape[0]):
-        square += learned.theta[i] * learned.theta[i]
-    norm.length[0] = math.sqrt(estimate.regulariser * square)
+    norm.length[0] = math.sqrt(estimate.regulariser * squared_length(learned.theta))
     norm.share[0] = _largest_share(estimate.regulariser, learned.gram_inverse, norm.hidden)
 
 

@@ -1,16 +1,16 @@
-"""How often each context comes: known, counted, or represented by a sample of past action sets.
+"""Context distribution: known, counted, or represented by a sample of past action sets.
 
 A bandit is one context, which always comes.
 
-Where arms are new in every round, what an exploration is worth depends on the arms of later rounds.
-A reservoir keeps R of the action sets seen so far, each with the same probability (Vitter, 1985).
+If arms are new in every round, the value of an exploration depends on the arms of later rounds.
+A reservoir keeps R of the past action sets, each with the same probability (Vitter, 1985).
 Together with the present one they stand for all: every set is a context of a table, with equal
 probabilities.
 
 | rows of the table         | hold                                                   |
 |---------------------------|--------------------------------------------------------|
 | 0 to most - 1             | the present set, its first arm repeated at the end     |
-| most                      | the arm of an outcome that is told late                |
+| most                      | the arm of a late outcome                              |
 | then ``most`` for each    | sets of the reservoir                                  |
 """
 
@@ -31,12 +31,12 @@ from sightline.core.model import Contexts, Model
 from sightline.core.persistence import invariant, persists, shares, whole
 from sightline.jit import compiled
 
-#: R: sixteen sets say enough of those to come, and cost sixteen times the present one.
+#: R: sixteen sets represent future ones well, and cost sixteen times the present one.
 SETS_KEPT = 16
 
 
 class Kind(enum.IntEnum):
-    """What the probabilities of contexts come from."""
+    """Sources of the probabilities of contexts."""
 
     KNOWN = 0
     COUNTED = 1  # (n_c + 1) / (n + C)
@@ -49,7 +49,7 @@ KNOWN, COUNTED, SAMPLED = (int(kind) for kind in Kind)
 
 @persists("probabilities", "counts", "sets", "sets_seen")
 class ContextDistribution(NamedTuple):
-    """Probabilities of the contexts of a table, and what they come from."""
+    """Probabilities of the contexts of a table, and their source."""
 
     kind: int  # a Kind
     probabilities: Array  # (C,)
@@ -67,7 +67,7 @@ def _check(part: ContextDistribution, name: str) -> None:
 
 
 def context_distribution(contexts: Contexts | None, estimated: bool) -> ContextDistribution:
-    """Say what is known of the contexts of a model before any data."""
+    """Distribution of the contexts of a model before any data."""
     count = 1 if contexts is None else len(contexts)
     kind, probabilities = KNOWN, np.full(count, 1.0 / count)
     if contexts is not None and (contexts.probabilities is None or estimated):
@@ -101,7 +101,7 @@ def log_probability(distribution: ContextDistribution, context: int) -> float:
 def note_action_set(
     distribution: ContextDistribution, actions: ActionSet, estimate: LeastSquares, rng: Generator
 ) -> None:
-    """Count the context of a round, or take its arms into the reservoir, perhaps."""
+    """Count the context of a round, or sample its arms into the reservoir."""
     if distribution.kind == COUNTED:
         _count(distribution, actions.context)
     elif distribution.kind == SAMPLED:
@@ -136,7 +136,7 @@ def _remember(distribution: ContextDistribution, estimate: LeastSquares, rng: Ge
 
 @compiled
 def _repeat_first(estimate: LeastSquares, z: int) -> None:
-    """Make an arm the twin of the first one, to the last bit: it is then never preferred to it."""
+    """Make an arm equal to the first one, to the last bit: it is then never preferred to it."""
     arms = estimate.arms
     for i in range(arms.rewards.shape[1]):
         arms.rewards[z, i] = arms.rewards[0, i]
@@ -151,7 +151,7 @@ def _repeat_first(estimate: LeastSquares, z: int) -> None:
 def show_sets(
     distribution: ContextDistribution, estimate: LeastSquares, rows: Array, start: int, stop: int
 ) -> None:
-    """Put the arms of a round into the table, and past sets beside them; or one arm told late."""
+    """Put the arms of a round into the table beside past sets; or the arm of a late outcome."""
     sets, probabilities = distribution.sets, distribution.probabilities
     most = sets.shape[1]
     show_arms(estimate, rows, start, stop)

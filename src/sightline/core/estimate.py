@@ -60,10 +60,12 @@ from sightline.core.linalg import (
     Array,
     Bools,
     Ints,
+    inner,
     inner_products,
     rank_one_update,
     solve,
     solve_transposed,
+    squared_length,
     triangle_products,
 )
 from sightline.core.model import Model
@@ -419,15 +421,6 @@ def _several(rows: Array, p: int) -> SeveralRows:
 
 
 @compiled
-def inner(rows: Array, n: int, vector: Array) -> float:
-    """Inner product of one row and a vector."""
-    total = 0.0
-    for i in range(vector.shape[0]):
-        total += rows[n, i] * vector[i]
-    return total
-
-
-@compiled
 def seen_by_arm(
     several: SeveralRows | None, fit: LikelihoodFit | None, arms: Arms, arm: int, vector: Array
 ) -> float:
@@ -551,10 +544,7 @@ def squared_width(state: LeastSquares, row: Array) -> float:
     for i in range(w.shape[0]):
         w[i] = row[i]
     solve_transposed(state.scratch.factor, w)
-    width = 0.0
-    for i in range(w.shape[0]):
-        width += w[i] * w[i]
-    return width
+    return squared_length(w)
 
 
 @compiled
@@ -562,8 +552,5 @@ def recompute_arms(state: LeastSquares) -> None:
     """Write means and widths of all arms, from theta-hat and the factor of V."""
     arms, theta = state.arms, state.learned.theta
     for z in range(arms.rewards.shape[0]):
-        mean = 0.0
-        for i in range(theta.shape[0]):
-            mean += arms.rewards[z, i] * theta[i]
-        arms.means[z] = mean
+        arms.means[z] = inner(arms.rewards, z, theta)
         arms.squared_widths[z] = squared_width(state, arms.rewards[z])

@@ -31,7 +31,6 @@ from sightline.core.estimate import (
     Scratch,
     SeveralRows,
     StreamData,
-    inner,
     invert,
     known_noise,
     recompute_arms,
@@ -44,6 +43,7 @@ from sightline.core.likelihood_fit import normal_equivalent, refit
 from sightline.core.linalg import (
     Array,
     first_largest,
+    inner,
     inner_product,
     inner_products,
     multiply,

@@ -76,6 +76,7 @@ from sightline.core.linalg import (
     rank_one_update,
     solve,
     solve_transposed,
+    squared_length,
 )
 from sightline.jit import compiled
 
@@ -175,9 +176,7 @@ def _newton_step(fit: LikelihoodFit, state: LeastSquares) -> float:
             observed[x] = arms.sums[x] / arms.pulls[x]
     inner_products(arms.columns, theta, fit.predictors)
     whiten_descent(state, observed, gradient)
-    squared = 0.0
-    for i in range(theta.shape[0]):
-        squared += gradient[i] * gradient[i]
+    squared = squared_length(gradient)
     solve(state.scratch.factor, gradient)
     return squared
 

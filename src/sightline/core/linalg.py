@@ -5,8 +5,6 @@
 | <a, b>; X v for many rows; V x             | ``inner_products``, ``multiply_symmetric`` |
 | x^T V^-1 x of many rows                    | ``squared_norms``                         |
 | index of the largest entry                 | ``first_largest``                         |
-| A x, A^T x, sum of x x^T                   | ``apply``, ``apply_transposed``, ``add_gram`` |
-| solution of A x = b                        | ``eliminate``, ``substitute``             |
 | V = R^T R with R upper triangular          | ``factorise``, ``rank_one_update``        |
 | R^-1 x, R^-T x                             | ``solve``, ``solve_transposed``           |
 
@@ -36,18 +34,33 @@ _MANY = 8  # dimensions from which it pays to take several terms at a time
 @compiled
 def norm(vector: Array) -> float:
     """Euclidean norm."""
+    return math.sqrt(squared_length(vector))
+
+
+@compiled
+def squared_length(vector: Array) -> float:
+    """Squared Euclidean norm."""
     total = 0.0
     for i in range(vector.shape[0]):
         total += vector[i] * vector[i]
-    return math.sqrt(total)
+    return total
+
+
+@compiled
+def inner(rows: Array, n: int, vector: Array) -> float:
+    """Inner product of one row and a vector."""
+    total = 0.0
+    for i in range(vector.shape[0]):
+        total += rows[n, i] * vector[i]
+    return total
 
 
 @compiled
 def inner_product(a: Array, b: Array, count: int) -> float:
     """Inner product of the first few entries.
 
-    Four sums side by side, since in one each addition waits for the last; in an order of our own
-    and not of the compiler's: the same bits, whatever the compiler makes of the loop.
+    Four sums side by side, since in one each addition waits for the last.  The order is fixed
+    here, so the bits do not depend on the compiler.
     """
     s_0, s_1, s_2, s_3 = 0.0, 0.0, 0.0, 0.0
     last = count - count % 4
@@ -80,7 +93,7 @@ def _add_multiples(
 ) -> None:
     """Add the products of entry i and all that follow, for some columns.
 
-    Four terms, one after the other, for each time that a sum is fetched and put back.
+    Four terms, one after the other, for every load and store of a sum.
     """
     d = vector.shape[0]
     while d >= _MANY and i + 3 < d:
@@ -113,10 +126,10 @@ def multiply(matrix: Array, vector: Array, out: Array, start: float) -> float:
 
 @compiled
 def multiply_symmetric(matrix: Array, vector: Array, out: Array, start: float) -> float:
-    """Do as :func:`multiply`, with the same bits, for a matrix that is symmetric to the last bit.
+    """Like :func:`multiply`, with the same bits, for a matrix that is symmetric to the last bit.
 
-    Its rows are its columns, so that all entries grow side by side: at d = 25 in less than half
-    of the time.
+    Its rows are its columns, so all entries grow side by side: at d = 25 in less than half the
+    time.
     """
     if vector.shape[0] < _MANY:
         return multiply(matrix, vector, out, start)
@@ -182,7 +195,7 @@ def draw_index(weights: Array, rng: Generator) -> int:
     drawn = 0
     for x in range(weights.shape[0]):
         if weights[x] > 0.0:
-            drawn = x  # rounding may leave a little after the last one: it is that one's
+            drawn = x  # rounding may leave a remainder after the last one, which then gets it
             left -= weights[x]
             if left < 0.0:
                 break
@@ -256,10 +269,10 @@ def solve_transposed(factor: Array, vector: Array) -> None:
 def rank_one_update(
     factor: Array, vector: Array, whitened: Array | None = None, value: float = 0.0
 ) -> float:
-    """Turn the factor of V into that of V + x x^T; ``vector`` = x is used up.
+    """Turn the factor of V into that of V + x x^T; ``vector`` = x is overwritten.
 
-    If given, ``whitened`` = R^-T b becomes what belongs to b + value x: least squares by QR.  What
-    is left of the value is returned: its square is what the residual sum of squares grows by.
+    If given, ``whitened`` = R^-T b becomes that of b + value x: least squares by QR.  The square of
+    the returned remainder of the value is the growth of the residual sum of squares.
     """
     d = factor.shape[0]
     for i in range(d):

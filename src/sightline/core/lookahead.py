@@ -1,14 +1,14 @@
-"""How sure one will be: V^-1 and widths as if arms had been played more often than they were.
+"""Lookahead: V^-1 and widths of an estimate after further pulls, before their outcomes are known.
 
-What will be observed is not known, but how much it will tell is: V depends on the arms played and
-not on their outcomes.  Means stay what they are.
+V depends on the arms played and not on their outcomes, so future precision is known; means do not
+change.
 
 | symbol                     | here                    | shape  |
 |----------------------------|-------------------------|--------|
 | (V + sum of n_x Y_x^T Y_x)^-1 | ``gram_inverse``     | (d, d) |
 | squared norms in it        | ``squared_widths``, ``seen_widths`` | (k,) |
 
-n_x may be infinite: then what x shows is known perfectly.
+n_x may be infinite: then the observations of x are known perfectly.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _PERFECT = 1e9
 
 
 @computed
-class Foreseen(NamedTuple):
-    """An estimate with V^-1 and widths of its own; means and data are those of another."""
+class Lookahead(NamedTuple):
+    """An estimate with other V^-1 and widths; it shares means and data with its source."""
 
     estimate: LeastSquares
 
 
-def foreseen(estimate: LeastSquares) -> Foreseen:
-    """View of an estimate, to be filled by :func:`begin_now`; every kernel can read it."""
+def lookahead_of(estimate: LeastSquares) -> Lookahead:
+    """View of an estimate, to be filled by :func:`begin_now`."""
     arms = estimate.arms
     widths = np.zeros_like(arms.squared_widths)
     seen = arms.observations
     # a fit to the likelihood needs the data themselves
     fitted = seen.fit is not None and seen.stream is None
     shared = arms.seen_widths is arms.squared_widths
-    return Foreseen(
+    return Lookahead(
         estimate._replace(
             learned=estimate.learned._replace(
                 gram_inverse=np.zeros_like(estimate.learned.gram_inverse)
@@ -65,7 +65,7 @@ def foreseen(estimate: LeastSquares) -> Foreseen:
 
 @compiled
 def begin_now(view: LeastSquares, estimate: LeastSquares) -> None:
-    """Make a view as sure as an estimate is: O(k + d^2)."""
+    """Copy V^-1 and widths of an estimate into a view: O(k + d^2)."""
     inverse, known = view.learned.gram_inverse, estimate.learned.gram_inverse
     for i in range(inverse.shape[0]):
         for j in range(inverse.shape[0]):
@@ -77,20 +77,20 @@ def begin_now(view: LeastSquares, estimate: LeastSquares) -> None:
 
 
 @compiled
-def foresee(view: LeastSquares, arm: int, count: float) -> None:
-    """Change a view as if an arm had been played ``count`` times more: O(p (k d + d^2))."""
+def add_pulls(view: LeastSquares, arm: int, count: float) -> None:
+    """Add ``count`` pulls of an arm to a view: O(p (k d + d^2))."""
     seen = view.arms.observations
     if seen.are_rewards:
-        _foresee_reward(seen.stream, seen.fit, view, arm, count)
+        _add_rewards(seen.stream, seen.fit, view, arm, count)
     else:
-        _foresee_rows(seen.several, view, arm, count)
+        _add_rows(seen.several, view, arm, count)
 
 
 @compiled
-def foresee_gram(view: LeastSquares, factor: Array, gram: Array, worth: float = 1.0) -> None:
-    """Change a view as if V = R^T R had grown by a matrix, times a number: O(d^3 + k d^2).
+def add_gram_matrix(view: LeastSquares, factor: Array, gram: Array, worth: float = 1.0) -> None:
+    """Add ``worth`` times a matrix to V = R^T R in a view: O(d^3 + k d^2).
 
-    For streams, whose rows in flight are in no table.
+    For streams: the rows of their open decisions are not in the table any more.
     """
     inverse, arms, w = view.learned.gram_inverse, view.arms, view.scratch.direction
     total = view.scratch.factor
@@ -116,11 +116,11 @@ def foresee_gram(view: LeastSquares, factor: Array, gram: Array, worth: float = 
 
 @compiled
 def _shrink(view: LeastSquares, row: Array, count: float) -> float:
-    """Change V^-1 and the widths of rewards by observations of a row; return by what factor."""
+    """Change V^-1 and the widths of rewards by observations of a row; return the factor."""
     inverse, widths = view.learned.gram_inverse, view.arms.squared_widths
     w, products = view.scratch.direction, view.scratch.products
     squared_width = multiply(inverse, row, w, 0.0)
-    if squared_width <= 0.0:  # it shows nothing that is not known
+    if squared_width <= 0.0:  # everything about it is known
         return 0.0
     factor = 1.0 / (1.0 / count + squared_width)
     for i in range(w.shape[0]):
@@ -133,10 +133,10 @@ def _shrink(view: LeastSquares, row: Array, count: float) -> float:
 
 
 @compiled
-def _foresee_reward(
+def _add_rewards(
     stream: StreamData | None, fit: LikelihoodFit | None, view: LeastSquares, arm: int, count: float
 ) -> None:
-    """Foresee rewards; clicks and counts as what they tell near theta-hat."""
+    """Add pulls with rewards as observations; for clicks and counts by their information."""
     arms = view.arms
     if fit is None:
         _shrink(view, arms.rewards[arm], count)
@@ -151,8 +151,8 @@ def _foresee_reward(
 
 
 @compiled
-def _foresee_rows(several: SeveralRows | None, view: LeastSquares, arm: int, count: float) -> None:
-    """Foresee all rows that an arm shows."""
+def _add_rows(several: SeveralRows | None, view: LeastSquares, arm: int, count: float) -> None:
+    """Add pulls of all rows that an arm shows."""
     seen, widths, p = view.arms.observations, view.arms.seen_widths, view.arms.observations.per_arm
     products = view.scratch.products if several is None else several.products
     for n in range(arm * p, arm * p + p):

@@ -1,23 +1,22 @@
-"""What a policy is told of the world: a table of arms, what each pays and what playing it shows.
+"""Models: what a policy knows of a problem, a table of arms with their rewards and observations.
 
 | symbol                          | here              | shape     |
 |---------------------------------|-------------------|-----------|
-| X, what an arm pays: <x, theta> | ``rewards``       | (k, d)    |
+| X, the reward of an arm: <x, theta> | ``rewards``   | (k, d)    |
 | Y, what playing it shows        | ``observations``  | (k, p, d) |
 | sigma                           | ``noise_std``     | number    |
 | rho_x, where Y_x = rho_x x      | ``weights``       | (k,)      |
-| law of a reward given <x, theta> | ``likelihood``          |           |
+| distribution of a reward given <x, theta> | ``likelihood`` |    |
 
 Playing arm x shows the outcome Y_x theta + sigma xi, with p entries of independent noise xi of
-unit scale.  In a bandit the outcome is the reward: Y is X, the same memory.  With noise sigma_x
-that differs from arm to arm, the reward is divided by sigma_x / sigma: Y_x = rho_x x with rho_x =
+unit scale.  In a bandit the outcome is the reward: Y is X, the same memory.  With heteroscedastic
+noise sigma_x, the reward is divided by sigma_x / sigma: Y_x = rho_x x with rho_x =
 sigma / sigma_x, and all outcomes have the noise sigma.
 
-Clicks and counts have a law of their own in place of the noise (:mod:`sightline.core.likelihood`):
-then an arm pays mu(<x, theta>) in the mean, and sigma is 1.
+Clicks and counts have a likelihood in place of the noise (:mod:`sightline.core.likelihood`): arm x
+has the mean reward mu(<x, theta>), and sigma is 1.
 
-In a round some rows of the table can be played: an action set
-(:mod:`sightline.core.action_set`).
+In every round an action set (:mod:`sightline.core.action_set`) says which rows can be played.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ from sightline.core.action_set import ActionSet, block
 from sightline.core.linalg import Array, Ints
 from sightline.validation import LARGEST, SMALLEST, action_set, finite_array, scale
 
-_FARTHEST = 1e50  # signal over noise whose powers still fit a float
+_FARTHEST = 1e50  # signal over noise with powers that fit a float
 
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Blocks of rows of a table, one per context, one of which is on offer in each round.
+    """Blocks of rows of a table: one per context, of which each round has one.
 
     Parameters
     ----------
     starts : ndarray, shape (C + 1,)
         First row of every context; the last entry is the number of rows.
     probabilities : ndarray, shape (C,), optional
-        How often each context comes; None if nobody knows.
+        How often each context comes; None if unknown.
     """
 
     starts: Ints
@@ -67,7 +66,7 @@ def starts_of(contexts: Contexts | None, k: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Everything that a policy may know before any data; see the table above.
+    """Everything that a policy may know before any data.
 
     Parameters
     ----------
@@ -78,20 +77,19 @@ class Model:
     noise_std : float
         sigma, the sub-Gaussian parameter of every entry of an outcome.
     weights : ndarray, shape (k,), optional
-        rho with Y_x = rho_x x; None where an outcome is no noisy multiple of the reward.
+        rho with Y_x = rho_x x; None if an outcome is not a noisy multiple of the reward.
     contexts : Contexts, optional
-        Which rows are on offer together; None if all of them are, in every round.
+        Rows that form an action set; None if every round offers all of them.
     stream : int
-        Where the arms of the table are replaced in every round, how many there are at most; else
-        0.  See :func:`stream_model`.
+        Largest number of arms in a round if every round has new arms, else 0.  See
+        :func:`stream_model`.
     likelihood : named tuple, optional
         Likelihood of a reward given <x, theta>; None for <x, theta> and noise.
     noise_known : bool
-        Whether sigma is known.  If not, ``noise_std`` is a guess: outcomes are still in units of
-        the noise of their arm, relative to one another, and must tell the common level.
+        Whether sigma is known.  If not, ``noise_std`` is a guess: outcomes are in units of
+        the relative noise of their arm, and the policy learns the common level.
     intercept : bool
-        Whether the last feature is a constant: its coefficient is the offset of all rewards, and
-        says nothing of how large the others are.
+        Whether the last feature is a constant, with the offset of all rewards as its coefficient.
     """
 
     rewards: Array
@@ -111,12 +109,12 @@ class Model:
 
     @property
     def plain(self) -> bool:
-        """Whether it is a bandit with fixed arms, noise and one known level: every policy's."""
+        """Whether it is a plain bandit: fixed arms and one known noise level."""
         fixed = self.contexts is None and not self.stream
         return fixed and self.likelihood is None and self.noise_known and self.shows_rewards
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what shares the memory of the rewards: another process must share it, too."""
+        """Omit observations that share the memory of the rewards, to restore the sharing later."""
         return vars(self) | ({"observations": None} if self.shows_rewards else {})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -126,11 +124,11 @@ class Model:
 
     @property
     def count(self) -> int:
-        """Number of arms, of a stream those that can be on offer at once."""
+        """Number of arms; in a stream, of one round at most."""
         return self.stream or len(self.rewards)
 
     def without_noise_level(self, guess: float) -> Model:
-        """Tell a guess in place of the noise level."""
+        """Replace the noise level by a guess."""
         return dataclasses.replace(self, noise_std=guess, noise_known=False)
 
     def with_reservoir(self, sets: int) -> Model:
@@ -153,7 +151,7 @@ class Model:
         return int(self.observations.shape[1])
 
     def needs_weights(self, policy: str) -> Array:
-        """Return rho, or say that a policy cannot play this model."""
+        """Return rho, or raise if outcomes are not noisy rewards."""
         if self.weights is None:
             raise ValueError(
                 f"{policy} needs outcomes that are noisy rewards of the arm played; this problem "
@@ -162,7 +160,7 @@ class Model:
         return self.weights
 
     def needs_noise(self, policy: str) -> None:
-        """Say that a policy cannot learn from clicks or counts, where rewards are such."""
+        """Raise if rewards are clicks or counts."""
         if self.likelihood is not None:
             raise ValueError(
                 f"{policy} needs rewards that are <x, theta> and noise; those of this problem "
@@ -170,7 +168,7 @@ class Model:
             )
 
     def needs_fixed_arms(self, policy: str) -> None:
-        """Say that a policy cannot play contexts or a stream, where there are any."""
+        """Raise if there are contexts or a stream."""
         self.needs_lasting_arms(policy)
         if self.contexts is not None:
             raise ValueError(
@@ -178,7 +176,7 @@ class Model:
             )
 
     def needs_lasting_arms(self, policy: str) -> None:
-        """Say that a policy cannot play arms that are new in every round."""
+        """Raise if there is a stream."""
         if self.stream:
             raise ValueError(
                 f"{policy} needs arms that come again; this problem has new ones in every round"
@@ -213,7 +211,7 @@ def valid_noise_std(noise_std: object, k: int, p: int = 1) -> float | Array:
 
 
 def common_noise(levels: float | Array) -> float:
-    """Find sigma, in whose units outcomes are told: the largest level, so that rho >= 1.
+    """Find sigma, the unit of outcomes: the largest level, so that rho >= 1.
 
     A quieter arm then only adds information.  With a smaller sigma, a fixed regulariser would
     outweigh the data of all other arms as soon as one of them is very quiet.
@@ -222,17 +220,10 @@ def common_noise(levels: float | Array) -> float:
 
 
 def check_signal(rows: Array, prior: float, what: str) -> None:
-    """Refuse observations that are lost beside the prior, or beside which the prior is lost.
+    """Refuse observations Y and a prior that lose all digits beside each other.
 
-    Parameters
-    ----------
-    rows : ndarray
-        Y.
-    prior : float
-        Standard deviation of theta under the prior over that of the noise; 1 / sqrt(lambda) for
-        least squares.
-    what : str
-        What makes the prior, for the sentence.
+    ``prior`` is the standard deviation of theta over that of the noise, 1 / sqrt(lambda) for least
+    squares; ``what`` names it in the message.
     """
     largest = float(np.abs(rows).max())
     if 0.0 < largest < SMALLEST:
@@ -285,18 +276,18 @@ def _in_units_of_noise(observations: Array, levels: Array) -> Array:
 def game_model(
     rewards: ArrayLike, observations: ArrayLike, noise_std: float | ArrayLike = 1.0
 ) -> Model:
-    """Model of a game, in which what is paid and what is seen are two things.
+    """Model of a game (linear partial monitoring): an arm shows something else than its reward.
 
-    Where every arm shows its own reward, it is that of a bandit.
+    If every arm shows its own reward, this is the model of a bandit.
 
     Parameters
     ----------
     rewards : array_like, shape (k, d)
-        X, one arm per row; a row of zeros pays nothing.
+        X, one arm per row; a row of zeros has no reward.
     observations : array_like, shape (k, d) or (k, p, d)
         Y, one row or p rows per arm; a row of zeros shows nothing.
     noise_std : float or array_like, shape (k,) or (k, p)
-        Sub-Gaussian parameter of what is seen: of all, of each arm, or of each row.
+        Sub-Gaussian parameter of the observations: of all, of each arm, or of each row.
     """
     paid = action_set(rewards, "rewards")
     seen = _rows_of(observations, *paid.shape)
@@ -310,7 +301,7 @@ def game_model(
 
 
 def _rows_of(observations: ArrayLike, k: int, d: int) -> Array:
-    """Y as an array of shape (k, p, d), whatever number of rows was given."""
+    """Y as an array of shape (k, p, d), from one row or several per arm."""
     several = np.ndim(observations) != 2 if _is_regular(observations) else True
     shape = (k, None, d) if several else (k, d)
     hint = f", the rows that each of {k} arms shows in {d} dimensions (zeros where it shows less)"
@@ -325,19 +316,17 @@ def _rows_of(observations: ArrayLike, k: int, d: int) -> Array:
 
 
 def _is_regular(rows: Any) -> bool:
-    """Whether an array can be made of it."""
     try:
         np.ndim(rows)
-    except Exception:  # code of the value, which may raise anything; it is refused next
+    except Exception:  # code of the value may raise anything; it is refused next
         return False
     return True
 
 
 def stream_model(most: int, d: int, noise_std: float = 1.0, likelihood: Any = None) -> Model:
-    """Model of arms that are new in every round, at most so many at once.
+    """Model of arms that are new in every round.
 
-    The table has space for them, and one row more: an outcome that is told when other arms have
-    come is learned through it.
+    The table has one row more than a round has arms, through which late outcomes are learned.
 
     Parameters
     ----------

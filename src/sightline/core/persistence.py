@@ -1,20 +1,18 @@
-"""Which fields of a state are worth keeping: the others are configuration or scratch.
+"""Persistence: which arrays of a state are saved, and checks of loaded states.
 
-A state is a tree of named tuples.  Their arrays are kept in files unless the class says which:
+A state is a tree of named tuples.  Their arrays are saved unless the class says which:
 
     @persists("pulls", "sums")
     class Arms(NamedTuple): ...
 
-Of a class that is ``@computed`` nothing is kept, its parts included.  Empty arrays are not kept.
-Whoever loads a state starts a new one from its configuration and fills in what was kept.  A
-class that renames or removes a field raises its version with ``state_version``, and files of other
-versions are refused.
+The other fields are configuration or scratch.  Nothing of a ``@computed`` class is saved, its parts
+included, and no empty array.  To load a state, start a new one from its configuration and fill in
+the saved arrays.  A class that renames or removes a field raises its version with
+``state_version``, and files of other versions are refused.
 
-Whether a state that was read from a file can be: what must hold of its arrays.
-
-Checksums tell that a file is as it was written, not that it was written by a session.  Two rules
-hold for every class of state: no array of floats holds NaN, and none of integers a negative
-number.  A class that needs it otherwise says so, and what else must hold is registered beside it:
+Checksums detect damage but not forged files, so a loaded state is validated.  Two rules
+hold for every class of state: no array of floats holds NaN, and no array of integers a negative
+number.  A class declares exceptions, and registers further conditions:
 
     @may_hold(negative=("best",))
     class Target(NamedTuple): ...
@@ -23,7 +21,7 @@ number.  A class that needs it otherwise says so, and what else must hold is reg
     def _check(goal: Target, name: str) -> None:
         indices(f"{name}.best", goal.best, len(goal.allocation), least=-1)
 
-Numbers that are not known, in files: TOML and the command line have no None.
+TOML and the command line have no None: they write ``"unknown"`` for an unknown number.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ _VERSIONS: dict[type, int] = {}
 
 
 def persists(*fields: str) -> Callable[[type[T]], type[T]]:
-    """Declare which arrays of a named tuple are kept; none if nothing is named."""
+    """Declare which arrays of a named tuple are saved; none if nothing is named."""
 
     def declare(cls: type[T]) -> type[T]:
         unknown = set(fields) - set(cls._fields)  # type: ignore[attr-defined]
@@ -65,18 +63,18 @@ def persists(*fields: str) -> Callable[[type[T]], type[T]]:
 
 
 def computed(cls: type[T]) -> type[T]:
-    """Declare that a named tuple is filled before it is read, with all its parts: not kept."""
+    """Declare that a named tuple is filled before it is read, with all its parts: not saved."""
     _COMPUTED.add(cls)
     return cls
 
 
 def is_computed(state: State) -> bool:
-    """Whether nothing of a part is kept."""
+    """Whether nothing of a part is saved."""
     return type(state) in _COMPUTED
 
 
 def own_persistent_arrays(state: State) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Arrays of a state that are kept, by field; without those of its parts."""
+    """Arrays of a state that are saved, by field, without those of its parts."""
     fields = state._asdict()
     kept = _KEPT.get(type(state), tuple(fields))
     for name, value in fields.items():
@@ -85,7 +83,7 @@ def own_persistent_arrays(state: State) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def persistent_arrays(state: State, prefix: str = "state") -> Iterator[tuple[str, NDArray[Any]]]:
-    """Arrays of a state that are kept, with their dotted names."""
+    """Arrays of a state that are saved, with their dotted names."""
     if not hasattr(state, "_asdict"):
         raise TypeError(
             f"only states that are NamedTuples of arrays can be saved, got {type(state).__name__}"
@@ -146,7 +144,7 @@ def may_hold(
 
 
 def invariant(cls: type) -> Callable[[Check], Check]:
-    """Register what must hold of a class of state: ``check(part, name)`` raises ValueError."""
+    """Register a condition on a class of state: ``check(part, name)`` raises ValueError."""
 
     def register(check: Check) -> Check:
         _INVARIANTS[cls] = check
@@ -156,20 +154,7 @@ def invariant(cls: type) -> Callable[[Check], Check]:
 
 
 def check_consistency(state: State, name: str = "state") -> None:
-    """Refuse a state that no session can have.
-
-    Parameters
-    ----------
-    state : NamedTuple
-        As it was filled from a file.
-    name : str
-        What it is called in the sentence.
-
-    Raises
-    ------
-    ValueError
-        With one sentence that names the array and what is wrong with it.
-    """
+    """Validate a loaded state; raise a ValueError that names the array and the allowed values."""
     exceptions = _EXCEPTIONS.get(type(state), _Exceptions((), ()))
     for field, array in own_persistent_arrays(state):
         if array.dtype.kind == "f" and field not in exceptions.nan:
@@ -186,7 +171,6 @@ def check_consistency(state: State, name: str = "state") -> None:
 
 
 def _refuse(name: str, array: NDArray[Any], wrong: NDArray[np.bool_], what: str) -> None:
-    """Raise if anything is wrong, and say where."""
     if wrong.any():
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise ValueError(f"{name} {what}, got {array[where]} at index {where}")
@@ -214,13 +198,13 @@ def positive(name: str, array: NDArray[Any]) -> None:
 
 
 def whole(name: str, array: NDArray[Any], most: float = _MOST) -> None:
-    """Refuse what is no count: a fraction, less than 0, or more than any session can count."""
+    """Refuse entries that are not counts: negative, fractional, or beyond 2^63."""
     wrong = ~((array >= 0) & (array < most) & (array == np.floor(array)))
     _refuse(name, array, wrong, f"must be whole numbers from 0, below {most:g}")
 
 
 def indices(name: str, array: NDArray[Any], count: int, least: int = 0) -> None:
-    """Refuse what is no index of one of ``count`` things, such as arms."""
+    """Refuse entries that are not indices of ``count`` things, such as arms."""
     _refuse(name, array, (array < least) | (array >= count), f"must be from {least} to {count - 1}")
 
 

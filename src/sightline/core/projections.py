@@ -68,7 +68,15 @@ from sightline.core.alternatives import (
     write_shifts,
 )
 from sightline.core.estimate import LeastSquares
-from sightline.core.linalg import Array, Ints, factorise, norm, solve_transposed
+from sightline.core.linalg import (
+    Array,
+    Ints,
+    factorise,
+    inner,
+    norm,
+    solve_transposed,
+    squared_length,
+)
 from sightline.core.persistence import indices, invariant, persists
 from sightline.jit import compiled, compiled_apart
 from sightline.validation import finite_array, integer, scale, shown
@@ -191,10 +199,7 @@ def place(basis: Array, w: Array, q: int, y: Array) -> float:
     for i in range(q):
         for j in range(y.shape[0]):
             y[j] += basis[i, j] * w[i]
-    squared = 0.0
-    for j in range(y.shape[0]):
-        squared += y[j] * y[j]
-    return squared
+    return squared_length(y)
 
 
 @compiled
@@ -208,9 +213,7 @@ def orthogonalise(basis: Array, factor: Array, normal: Array, q: int) -> float:
         factor[i, q] = 0.0
     for _ in range(2):
         for i in range(q):
-            along = 0.0
-            for j in range(d):
-                along += basis[i, j] * normal[j]
+            along = inner(basis, i, normal)
             factor[i, q] += along
             for j in range(d):
                 normal[j] -= along * basis[i, j]

@@ -5,10 +5,10 @@ barycentric spanner: arms become vectors with entries in [-2, 2], whatever the u
 features, and once every member has been played V >= I.  The regulariser that :class:`LeastSquares`
 needs before is then a change of 1e-8, relatively, and of ever less as data come in.
 
-With contexts no order of arms can be planned.  Of what is on offer the arm is played that lies
+With contexts no order of arms can be planned.  Each round plays the arm of the action set that lies
 farthest outside the span of those played so far (:class:`Span`), in the same coordinates: some
-member of the spanner lies outside by 1 / sqrt(d) at least, but its context may come rarely.  What
-is outside by less than the root of the regulariser is not seen beside it, and counts as inside.
+member of the spanner lies outside by 1 / sqrt(d) at least, but its context may come rarely.  A
+distance below the root of the regulariser counts as inside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sightline.core.action_set import nth_offered, number_offered
 from sightline.core.allocation.design import SPANNER_FACTOR, barycentric_spanner, spanner
 from sightline.core.estimate import LeastSquares, weighted_table
 from sightline.core.least_squares import least_squares, refresh
-from sightline.core.linalg import Array, Ints
+from sightline.core.linalg import Array, Ints, inner, norm
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, within
 from sightline.jit import compiled
@@ -30,7 +30,7 @@ from sightline.jit import compiled
 # Far below the noise beside V >= I.  Not smaller: a direction that is not played yet has the width
 # 1 / this, whose rounding errors reach all others until the next refresh.
 _VANISHING = 1e-8
-# What is farther by less than this is as far: the first one is taken, whatever rounding says.
+# Distances within this factor are ties, of which the first arm is taken: rounding must not decide.
 _MORE = 1.0 + 1e-9
 
 
@@ -61,9 +61,9 @@ def first_unplayed(estimate: LeastSquares, arms: Ints, times: float) -> int:
 
 @persists("basis", "rank")
 class Span(NamedTuple):
-    """The arms to be played first: members of a spanner, or what is outside the span so far."""
+    """The arms to be played first: members of a spanner, or arms outside the span so far."""
 
-    members: Ints  # (r,) where all arms are on offer in every round, otherwise none
+    members: Ints  # (r,) if every round offers all arms, otherwise none
     basis: Array  # (d, d): the first ``rank`` rows are orthonormal
     rank: Ints  # (1,): of the arms played so far, where contexts come as they like
     most: int  # rank of all arms
@@ -90,13 +90,13 @@ def span(d: int, most: int, members: Ints | None = None) -> Span:
 
 @compiled
 def spans(played: Span) -> bool:
-    """Whether every arm is in the span of those played, once none on offer is outside."""
+    """Whether every arm is in the span of those played, once no offered arm is outside."""
     return bool(played.members.shape[0] > 0 or played.rank[0] == played.most)
 
 
 @compiled
 def next_outside(played: Span, estimate: LeastSquares, offer: Any) -> int:
-    """Arm on offer to be played for the sake of the span; -1 if there is none."""
+    """Arm of the action set outside of the span; -1 if there is none."""
     if played.members.shape[0] > 0:
         return first_unplayed(estimate, played.members, 1.0)
     farthest, largest = -1, math.sqrt(estimate.regulariser)
@@ -112,33 +112,28 @@ def next_outside(played: Span, estimate: LeastSquares, offer: Any) -> int:
 
 @compiled
 def _write_residual(played: Span, row: Array) -> float:
-    """Write what of an arm is outside the span; return its length."""
+    """Write the part of an arm outside the span; return its length."""
     residual = played.residual
     d = residual.shape[0]
     for i in range(d):
         residual[i] = row[i]
     for _ in range(2):  # the second pass removes what rounding left of the first
         for m in range(played.rank[0]):
-            inner = 0.0
+            along = inner(played.basis, m, residual)
             for i in range(d):
-                inner += played.basis[m, i] * residual[i]
-            for i in range(d):
-                residual[i] -= inner * played.basis[m, i]
-    norm = 0.0
-    for i in range(d):
-        norm += residual[i] * residual[i]
-    return math.sqrt(norm)
+                residual[i] -= along * played.basis[m, i]
+    return norm(residual)
 
 
 @compiled
 def note_played(played: Span, estimate: LeastSquares, arm: int) -> None:
-    """Take note that an arm was played and its outcome learned."""
+    """Extend the span by an arm that was played."""
     if spans(played):
         return
-    norm = _write_residual(played, estimate.arms.rewards[arm])
-    if norm > math.sqrt(estimate.regulariser):
+    length = _write_residual(played, estimate.arms.rewards[arm])
+    if length > math.sqrt(estimate.regulariser):
         for i in range(played.residual.shape[0]):
-            played.basis[played.rank[0], i] = played.residual[i] / norm
+            played.basis[played.rank[0], i] = played.residual[i] / length
         played.rank[0] += 1
 
 

@@ -25,7 +25,7 @@ is the variance of E[mean reward | x*] over that of a reward
 
 With M samples from the posterior, cells rarer than 1 / M vanish: the policy then is greedy, and
 stays so unless the arm it plays disappoints.  M must grow with the horizon.  For a while its regret
-lies below c* log n, which no consistent policy can sustain: the price is a small probability of
+lies below c* log n, which no consistent policy can sustain: it has a small probability of
 regret that grows linearly.  In the plane ``posterior="angular"`` is exact and needs no M.
 
 Cost per round: O(M c d) at first, c the number of arms that can be best, and far less when most
@@ -109,7 +109,7 @@ class BayesianIDS(Policy):
         Cells from samples, or exactly by integration over the angle, for arms in the plane.
     prior_std : float, optional
         Standard deviation of every coordinate of theta before any data.  None is a wide prior in
-        units of the noise, for rewards of any scale; files have ``"unknown"`` for it.
+        units of the noise, for rewards of any scale; files write ``"unknown"`` for it.
     """
 
     samples: int = 10_000
@@ -129,7 +129,7 @@ class BayesianIDS(Policy):
         self._check_size(1)
 
     def _check_size(self, d: int) -> None:
-        """Refuse samples in d dimensions that do not fit into memory."""
+        """Refuse samples that do not fit into memory."""
         if self.posterior == "samples":
             what = f"samples = {shown(self.samples)} in {d} dimension{'s' * (d > 1)}"
             affordable(what, samples_size(int(self.samples), d))
@@ -185,7 +185,7 @@ class BayesianIDS(Policy):
 
 
 def _vertices(model: Model) -> Ints:
-    """Arms that can be best, or space for those of the largest offer."""
+    """Arms that can be best, or space for those of the largest action set."""
     if model.stream:
         return np.arange(model.stream)
     if model.contexts is not None:
@@ -199,7 +199,7 @@ class BayesianState(NamedTuple):
 
     posterior: Posterior
     source: Any  # Samples or Angles
-    information: Any  # Variance, RowVariance, LawVariance or MutualInformation
+    information: Any  # Variance, RowVariance, LikelihoodVariance or MutualInformation
     sampling: int  # a Sampling
     cells: Cells
     gaps: Array  # (k,)
@@ -208,7 +208,7 @@ class BayesianState(NamedTuple):
 
 @compiled
 def _choose(state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
-    """Draw from the IDS distribution of the current posterior."""
+    """Draw from the IDS distribution."""
     return choose_from(bayesian_mixture(state, offer), clock, rng)
 
 
@@ -235,7 +235,7 @@ def bayesian_mixture(state: BayesianState, offer: ActionSet) -> Mixture:
 
 @compiled
 def current_bayesian_gains(state: BayesianState, offer: ActionSet) -> None:
-    """Write the information gains into the state; they stay as they are if one arm is certain."""
+    """Write the information gains into the state; if one arm is certain, they do not change."""
     bayesian_mixture(state, offer)
 
 
@@ -247,7 +247,7 @@ def _update(state: BayesianState, clock: Clock, arm: int, outcome: Any) -> None:
 
 @compiled
 def _inspect(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
-    """Best arm of the posterior mean; the policy has no confidence level."""
+    """Report the best arm of the posterior mean, without a confidence level."""
     theta = state.cells.theta
     posterior_mean(state.posterior, theta)
     return Evidence(best_under(state.posterior, theta, offer), math.nan, math.nan, clock)
@@ -257,7 +257,7 @@ def _inspect(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
 def _probabilities(
     state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the distribution that ``choose`` draws from."""
+    """Write the action probabilities of this round."""
     spread(bayesian_mixture(state, offer), probabilities)
 
 

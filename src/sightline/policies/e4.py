@@ -1,8 +1,8 @@
 """E4: explore, estimate, eliminate, exploit, in a handful of batches.
 
 Batch 1 plays an optimal design of 2 sqrt(T) pulls, and batch 2 the optimal allocation for the
-gaps estimated from it.  If the evidence then passes Chernoff's test, the best arm is played for
-ever; else batches of designs of growing length drop arms until one is left.
+gaps estimated from it.  If the evidence then passes Chernoff's test, the policy commits to the best
+arm permanently; else batches of designs of growing length drop arms until one is left.
 
 Guarantees, as its authors state them: minimax optimal up to logarithms in O(log log T) batches,
 and asymptotically optimal with three (Ren, Jin, Xu, ICML 2024).  This follows their published code,
@@ -10,8 +10,8 @@ with its semidefinite program solved for infinite mass on the best arm, unregula
 in place of a ridge of 1, and any noise level in place of 1.
 
 The horizon T sets the lengths of all batches and the levels of all tests.  A run may be longer: a
-commitment holds for ever, and if there is none after T rounds, the best of the arms that are left
-is played from then on, for further designs would be paid for without any accuracy in prospect.
+commitment is permanent.  If there is none after T rounds, the best of the remaining arms
+is played from then on, since further designs would cost regret and gain no accuracy.
 
 Cost per round: O(k d + d^2); at the end of a batch, a design or an allocation.
 """
@@ -25,7 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
+from sightline.core.allocation.design import (
+    Design,
+    best_remaining,
+    design,
+    first_lacking,
+    largest_reward_leverage,
+    optimal_design,
+)
 from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives import HalfSpaces, compare, half_spaces
 from sightline.core.clock import FAR, Clock, never
@@ -77,7 +84,6 @@ class E4State(NamedTuple):
 
 @invariant(E4State)
 def _check(state: E4State, name: str) -> None:
-    """Check that some arm remains, and that the next one is an arm."""
     indices(f"{name}.next_arm", state.next_arm, len(state.remaining))
     indices(f"{name}.settled", state.settled, 2)
     whole(f"{name}.remaining", state.remaining, 2.0)
@@ -92,8 +98,8 @@ def _check(state: E4State, name: str) -> None:
 class E4(Policy):
     """Batches of designs and one of the optimal allocation, then a commitment.
 
-    In live use only what was told counts: questions asked before the reward of the last one of an
-    arm is told are answered with that arm again.
+    Only known rewards count: while the last reward that an arm needs is late, decisions repeat the
+    arm.
 
     Parameters
     ----------
@@ -152,7 +158,7 @@ class E4(Policy):
 
 @compiled
 def _choose(state: E4State, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Next arm of the plan, or the settled one for ever."""
+    """Play the next arm of the plan, or the settled one permanently."""
     return Choice(state.next_arm[0], 1.0, never() if state.settled[0] == 1 else clock)
 
 
@@ -166,7 +172,7 @@ def _update(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
         _settle(state, _best_remaining(state))
         return
     state.told[arm] += 1.0
-    _find_next(state)
+    state.next_arm[0] = first_lacking(state.told, state.planned, state.next_arm[0])
     if state.next_arm[0] == state.told.shape[0]:
         _end_batch(state)
 
@@ -175,7 +181,7 @@ def _update(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
 def _inspect(state: E4State, clock: Clock, offer: Any) -> Evidence:
     """Report what batch 2 ends with: m_s against sigma^2 (d/2 log t + log T) / 2.
 
-    With nothing left but the best arm and its equals, evidence is infinite.
+    If only the best arm and its equals are left, evidence is infinite.
     """
     best = _best_remaining(state)
     evidence = 0.5 * compare(state.alternatives, state.estimate, best).least
@@ -187,14 +193,7 @@ def _inspect(state: E4State, clock: Clock, offer: Any) -> Evidence:
 
 @compiled
 def _best_remaining(state: E4State) -> int:
-    """Empirically best of the arms that are left; the first one among equals."""
-    best = -1
-    for x in range(state.remaining.shape[0]):
-        if state.remaining[x] > 0.0 and (
-            best < 0 or state.estimate.arms.means[x] > state.estimate.arms.means[best]
-        ):
-            best = x
-    return best
+    return best_remaining(state.remaining, state.estimate.arms.means)
 
 
 @compiled
@@ -215,15 +214,6 @@ def _level(state: E4State) -> float:
     return level
 
 
-@compiled
-def _find_next(state: E4State) -> None:
-    """First arm of the plan from the current one on that lacks pulls; k if none does."""
-    arm = state.next_arm[0]
-    while arm < state.told.shape[0] and state.told[arm] >= state.planned[arm]:
-        arm += 1
-    state.next_arm[0] = arm
-
-
 @compiled_apart
 def _begin_batch(state: E4State) -> None:
     """Plan the next batch, or settle if one arm is left."""
@@ -238,8 +228,7 @@ def _begin_batch(state: E4State) -> None:
         _plan_design(state)
     for x in range(state.told.shape[0]):
         state.told[x] = 0.0
-    state.next_arm[0] = 0
-    _find_next(state)
+    state.next_arm[0] = first_lacking(state.told, state.planned, 0)
 
 
 @compiled

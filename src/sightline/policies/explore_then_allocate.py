@@ -1,18 +1,18 @@
-"""Explore, then allocate, then recover: the first asymptotically optimal method for linear bandits.
+"""Explore-then-commit with the optimal allocation: the first asymptotically optimal linear method.
 
 A warm-up plays a barycentric spanner, ceil(sqrt(log n)) times each member.  Then the optimal
-allocation for the gaps estimated so far, found once, is played in turn, and after it the arm that
-the warm-up held for the best.  Should a mean move further than the warm-up allows, the allocation
+allocation for the gaps estimated so far, computed once, is played in turn, and after it the best
+arm of the warm-up.  If a mean moves further than the warm-up allows, the allocation
 was wrong: all data are discarded and LinUCB takes over.
 
 Guarantees: regret c* log n + o(log n) (Lattimore, Szepesvari, AISTATS 2017, theorem 8); the warm-up
 of order sqrt(log n) is far too short at any horizon of practice (at n = 10^5 it has 4 pulls of each
-member), so that with unit noise some runs stay with a wrong arm.  It is there to show that the
+member), so that with unit noise some runs stay with a wrong arm.  It shows that the
 lower bound can be reached.  The original goes on comparing means while it exploits; here
-the exploitation is a commitment for ever, and its data are not used.
+the exploitation is a permanent commitment, and its data are not used.
 
 The horizon n sets the warm-up, the level of the allocation and that of the recovery.  A run may be
-longer: the commitment holds for ever, and a recovery goes on with the error probability 1/n.
+longer: the commitment is permanent, and a recovery goes on with the error probability 1/n.
 
 Cost per round: O(k d + d^2), and one allocation.
 """
@@ -68,7 +68,7 @@ class ExploreThenAllocateState(NamedTuple):
 @invariant(ExploreThenAllocateState)
 def _check(state: ExploreThenAllocateState, name: str) -> None:
     indices(f"{name}.next_arm", state.next_arm, len(state.means))
-    indices(f"{name}.phase", state.phase, max(_WARM_UP, _ALLOCATION, _RECOVERY, _SETTLED) + 1)
+    indices(f"{name}.phase", state.phase, 4)
     within(f"{name}.means", state.means, ends=False)
     within(f"{name}.tolerance", state.tolerance, 0.0)
 
@@ -94,7 +94,7 @@ class ExploreThenAllocate(Policy):
     supports = Supports(noise_per_arm=True, delays=True)
     randomises = False
     commits = True
-    any_horizon = False
+    any_horizon = False  # a recovery learns from every round
 
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
@@ -122,7 +122,7 @@ class ExploreThenAllocate(Policy):
 
 @compiled
 def _choose(state: ExploreThenAllocateState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Play what the last update has planned, or the settled arm for ever."""
+    """Play the arm planned by the last update, or the settled one permanently."""
     return Choice(state.next_arm[0], 1.0, never() if state.phase[0] == _SETTLED else clock)
 
 
@@ -140,10 +140,10 @@ def _update(state: ExploreThenAllocateState, clock: Clock, arm: int, outcome: An
 
 @compiled
 def _inspect(state: ExploreThenAllocateState, clock: Clock, offer: Any) -> Evidence:
-    """Report m_s against sigma^2 f_n / 2, which the allocation is meant to reach.
+    """Report m_s against sigma^2 f_n / 2, the aim of the allocation.
 
-    The best arm is that of the warm-up while its allocation is followed; evidence is 0 where the
-    data have come to favour another.
+    The best arm is that of the warm-up while its allocation is followed; evidence is 0 if the
+    data now favour another.
     """
     best = best_arm(state.estimate)
     evidence = 0.5 * compare(state.alternatives, state.estimate, best).least
@@ -173,7 +173,7 @@ def _plan(state: ExploreThenAllocateState) -> None:
 
 @compiled
 def _end_warm_up(state: ExploreThenAllocateState) -> None:
-    """Remember the means and how far they may move; find the allocation."""
+    """Store the means and how far they may move; find the allocation."""
     widest = 0.0
     for x in range(state.means.shape[0]):
         state.means[x] = state.estimate.arms.means[x]

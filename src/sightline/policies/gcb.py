@@ -1,19 +1,20 @@
 """GCB, global confidence bound: sweep an observer set until one arm stands out, then play it.
 
-For games, where what an arm shows is not what it pays (Lin, Abrahao, Kleinberg, Lui, Chen, ICML
-2014, "Combinatorial partial monitoring game with linear feedback and its applications").  A sweep
-plays every arm of a global observer set once.  After n sweeps x-hat is played as long as
+For partial monitoring: games in which an arm does not show its reward (Lin, Abrahao, Kleinberg,
+Lui, Chen, ICML 2014, "Combinatorial partial monitoring game with linear feedback and its
+applications").  A sweep plays every arm of a global observer set once.  After n sweeps x-hat is
+played as long as
 
     min_z <x-hat - z, theta-hat> >= c sigma w sqrt(f(t) / n)    or    n >= t^(2/3) f(t),
 
-f(t) = log t + 2 log k, and there is another sweep otherwise.  Estimates are those of the sweeps
-alone.  w^2 / n is the largest squared width of a difference to x-hat: one width for all arms, which
+f(t) = log t + 2 log k, and another sweep follows otherwise.  Only sweeps enter the estimates.
+w^2 / n is the largest squared width of a difference to x-hat: one width for all arms, which
 makes the bound global.  The paper has constants of the game in its place.
 
 Guarantees: regret O(n^(2/3) log n) in every game in which all differences can be seen, and O(log n)
 if the best arm is unique.  Not asymptotically optimal, and not O(sqrt(n)) in games that allow it: a
-sweep plays all members, whatever they cost.  The second test lets it rest where two arms are equal:
-with three members that takes some 10^5 rounds, in all of which it sweeps.
+sweep plays all members, whatever they cost.  If two arms are equal, the second test ends the
+sweeps: with three members after some 10^5 rounds, all of them sweeps.
 
 Cost per exploration round: O(k d + p d^2), p the numbers that an arm shows.  A whole stretch of
 exploitation costs as much as one test: both tests are turned into the round at which they fail.
@@ -134,7 +135,7 @@ class GCB(Policy):
 
     supports = Supports(games=True, noise_per_arm=True, delays=True)
     commits = True
-    settles_by_committing = False
+    settles_by_committing = False  # it also commits after many sweeps
     randomises = False
 
     def __post_init__(self) -> None:
@@ -156,10 +157,9 @@ class GCB(Policy):
 
 @compiled
 def next_of_sweep(estimate: LeastSquares, members: Ints) -> tuple[int, float]:
-    """Find the first member that a sweep under way still lacks, and count whole sweeps.
+    """Return the next member of the sweep, -1 between sweeps, and the number of whole sweeps.
 
-    The arm is -1 between sweeps.  Members that have been played more often than others, as where
-    outcomes come late, wait for these.
+    Members that were played more often than others, as with late outcomes, wait for these.
     """
     pulls = estimate.arms.pulls
     most, least = 0.0, np.inf
@@ -200,7 +200,7 @@ def _exploits_until(state: GCBState, evidence: float, clock: Clock) -> Clock:
 
 @compiled
 def _choose(state: GCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Go on with a sweep, or play x-hat for as long as one of the tests holds."""
+    """Continue a sweep, or play x-hat as long as one of the tests holds."""
     arm = next_of_sweep(state.estimate, state.members)[0]
     if arm < 0:
         comparison = compare_to_best(state, offer)

@@ -1,12 +1,12 @@
-"""GLM-UCB: an upper bound on the mean reward, as wide as the arms played so far are few.
+"""GLM-UCB: optimism on mean rewards of generalised linear and logistic bandits.
 
 Filippi, Cappe, Garivier, Szepesvari (NeurIPS 2010).  Play the largest
 
     mu(<x, theta-hat>) + rho(t) |x|,    the norm in V^-1, V = lambda I + sum x x^T,
 
-theta-hat being the maximum of the likelihood.  All rewards count alike in V, whatever they tell, so
-that rho must allow for the worst: where clicks are rare it is far too wide, and LinUCB, whose
-ellipsoid has the curvature at theta-hat, is the better one.
+theta-hat being the maximum of the likelihood.  V counts all rewards alike, however informative they
+are, so rho must allow for the worst: for rare clicks it is far too wide, and LinUCB, with the
+curvature at theta-hat in its ellipsoid, is better.
 
 - ``"asymptotic"``, the practical form: rho(t) = sigma_max sqrt(2 log t), sigma_max^2 being the
   largest variance of a reward that the bound on the norm of theta allows.
@@ -63,7 +63,7 @@ class GLMUCBState(NamedTuple):
     """Estimates from all rounds, and V."""
 
     estimate: LeastSquares
-    design: LeastSquares  # which has V, as if rewards were normal
+    design: LeastSquares  # V, as for normal rewards
     width: Width
     confidence: Any  # for reports only
     alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
@@ -119,11 +119,10 @@ class GLMUCB(Policy):
         )
 
     def _width(self, model: Model, estimate: LeastSquares) -> Width:
-        """rho, with the numbers of one problem."""
         d = estimate.arms.rewards.shape[1]
         sigma, ratio = model.noise_std, 1.0
         if model.likelihood is not None:
-            # features of a stream are not known beforehand: their norm is taken to be 1 at most
+            # features of a stream are unknown beforehand: their norm is taken to be at most 1
             lengths = np.sqrt((model.rewards**2).sum(axis=1))
             sigma, ratio = _worst(model.likelihood, self.norm_bound * (lengths.max() or 1.0))
         if self.width == "asymptotic":
@@ -136,7 +135,7 @@ class GLMUCB(Policy):
 
 
 def _worst(likelihood: Any, reach: float) -> tuple[float, float]:
-    """Return sigma_max, and k_mu / c_mu, over predictors up to a size."""
+    """Return sigma_max and k_mu / c_mu, for predictors up to a size."""
     least, most = -reach, reach
     low, high = limits_of(likelihood)
     if math.isfinite(low):

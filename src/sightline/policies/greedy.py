@@ -1,17 +1,18 @@
-"""Greedy and epsilon-greedy by least squares: the baselines that every other policy must beat.
+"""Greedy and epsilon-greedy by least squares: baselines for every other policy.
 
-With probability epsilon any arm on offer, all alike, else the empirically best one:
+With probability epsilon any arm of the action set with equal chances, else the empirically best
+one:
 
     p(x) = epsilon_t / m + (1 - epsilon_t) 1{x = x-hat},
 
-m being the number of arms on offer.  The probabilities are in closed form.  With epsilon = 0 it is
+for an action set of m arms.  The probabilities are in closed form.  With epsilon = 0 it is
 the greedy policy, which never explores on purpose.  Arms that tie for x-hat, as all do before any
-data, share its probability: else the first arm would be favoured for its place in the list.
+data, share its probability: otherwise the order of the arms would decide.
 
 Guarantees: with epsilon_t = min(1, epsilon / t), regret O(log n) on k independent arms, if epsilon
 exceeds 5 k / Delta_min^2 (Auer, Cesa-Bianchi, Fischer, Machine Learning 2002): one must know the
 smallest gap.  With a fixed epsilon > 0 regret grows as epsilon n times the mean gap.  Greedy can
-settle on a wrong arm for ever; where contexts are diverse enough, so that the best arms show
+settle on a wrong arm permanently; where contexts are diverse enough, so that the best arms show
 everything, it is rate-optimal (Bastani, Bayati, Khosravi, Management Science 2021).
 
 With clicks and counts the estimate is that of maximum likelihood.
@@ -69,7 +70,7 @@ class RidgeGreedyState(NamedTuple):
 
 @dataclass(frozen=True)
 class EpsilonGreedy(Policy):
-    """The empirically best arm, but for a share of rounds in which any arm is played.
+    """The empirically best arm, except for a share of rounds in which any arm is played.
 
     Parameters
     ----------
@@ -79,8 +80,8 @@ class EpsilonGreedy(Policy):
         ``"1/t"`` lets the probability fall as min(1, epsilon / t): ``epsilon``, which may exceed 1,
         is then the expected number of such rounds per factor e of time.
     confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
-        Confidence coefficient of what is reported about the best arm.  The policy never acts on
-        it, but takes S from it if the regulariser is ``"matched"``.
+        Confidence coefficient of reports about the best arm.  The policy never acts on it, but
+        takes S from it if the regulariser is ``"matched"``.
     regulariser : float or "matched"
         lambda of the least squares estimate; ``"matched"``, sigma^2 / S^2, is the mean of a
         Gaussian posterior with prior standard deviation S.
@@ -124,34 +125,13 @@ class EpsilonGreedy(Policy):
 
 
 @compiled
-def _epsilon(state: RidgeGreedyState, clock: Clock) -> float:
-    """Probability of a round in which any arm is played."""
-    if state.falls:
-        return min(1.0, state.epsilon * math.exp(-log_round(clock)))
-    return state.epsilon
-
-
-@compiled
-def _choose(state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Draw from the probabilities that the data and the round imply."""
-    _allocate(state, clock, offer)
-    return choose_among(state.probabilities, clock, rng)
-
-
-@compiled
 def _probabilities(
-    state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
+    state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator, p: Array
 ) -> None:
-    """Write the distribution that ``choose`` draws from."""
-    _allocate(state, clock, offer)
-    for x in range(probabilities.shape[0]):
-        probabilities[x] = state.probabilities[x]
-
-
-@compiled
-def _allocate(state: RidgeGreedyState, clock: Clock, offer: Any) -> None:
-    """Write p."""
-    p, means = state.probabilities, state.estimate.arms.means
+    """Write the action probabilities of this round."""
+    means, epsilon = state.estimate.arms.means, state.epsilon
+    if state.falls:
+        epsilon = min(1.0, epsilon * math.exp(-log_round(clock)))
     highest = means[best_on_offer(state, clock, offer)]
     for x in range(p.shape[0]):
         p[x] = 1.0 if means[x] == highest else 0.0
@@ -159,11 +139,17 @@ def _allocate(state: RidgeGreedyState, clock: Clock, offer: Any) -> None:
     ties = 0.0
     for x in range(p.shape[0]):
         ties += p[x]
-    epsilon = _epsilon(state, clock)
     share = epsilon / number_offered(offer, p.shape[0])
     for x in range(p.shape[0]):
         p[x] = share + (1.0 - epsilon) * p[x] / ties
     withhold(offer, p, 0.0)
+
+
+@compiled
+def _choose(state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    """Draw from the action probabilities."""
+    _probabilities(state, clock, offer, rng, state.probabilities)
+    return choose_among(state.probabilities, clock, rng)
 
 
 register_policy(

@@ -9,13 +9,14 @@ where pi is an optimal design of the arms sqrt(f(x)) x.  Before any data x-hat i
 share is spread over all arms.  The probabilities are in closed form and
 never vanish, so the data of a run serve to evaluate other policies.
 
-Where only some arms are on offer, as in a context, x-hat, f, the design and k are theirs alone.
+If only some arms can be played, as in a context, x-hat, f, the design and k are those of the action
+set.
 
 Guarantees: regret O(d sqrt(n) log n) in the worst case, and O((d^2 / Delta_min) log(n)^2 loglog(n))
 given the smallest gap (Balagopalan, Jun, AISTATS 2025).  Not asymptotically optimal.
 
 Cost per round: O(k d + d^2), and a design (some ten steps of O(k d) at d = 2, a hundred at d = 10)
-whenever f has changed, or which arms are on offer.  It learns from every round and never commits.
+whenever f or the action set has changed.  It learns from every round and never commits.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from numpy.random import Generator
 
 from sightline.core.action_set import number_offered, withhold
 from sightline.core.allocation.design import Design, design, optimal_design
-from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
+from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
 from sightline.core.confidence import ConfidenceRule, global_beta
 from sightline.core.confidence_rules import LogDet, valid_regulariser
@@ -73,7 +74,7 @@ class LinMEDState(NamedTuple):
     confidence: Any
     shares: Shares
     alternatives: HalfSpaces
-    exponents: Array  # (k,) -log f(x), inf for arms that are not on offer
+    exponents: Array  # (k,) -log f(x), inf outside of the action set
     designed_for: Array  # (k,) the same when the design was made
     probabilities: Array  # (k,)
     design: Design
@@ -103,9 +104,9 @@ class LinMED(Policy):
     regulariser : float or "matched"
         lambda of the least squares estimate; ``"matched"``, sigma^2 / S^2, is the authors'.
     staleness : float
-        The design is made anew when some f(x) has changed by more than this fraction; its largest
-        leverage is then at most (1 + staleness)^2 times what it was.  5 % makes designs rare, and
-        0 makes one in every round.  With other arms on offer it always is made anew.
+        The design is computed again when some f(x) has changed by more than this fraction; its
+        largest leverage is then at most (1 + staleness)^2 times what it was.  5 % makes designs
+        rare, and 0 makes one in every round.  Another action set always needs another design.
     """
 
     empirical: float = 0.9
@@ -149,52 +150,34 @@ class LinMED(Policy):
 
 @compiled
 def _choose(state: LinMEDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Draw from the probabilities that the data and the round imply."""
-    _allocate(state, log_round(clock), offer)
+    """Draw from the action probabilities."""
+    _probabilities(state, clock, offer, rng, state.probabilities)
     return choose_among(state.probabilities, clock, rng)
 
 
 @compiled
-def _probabilities(
-    state: LinMEDState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
-) -> None:
-    """Write the distribution that ``choose`` draws from."""
-    _allocate(state, log_round(clock), offer)
-    for x in range(probabilities.shape[0]):
-        probabilities[x] = state.probabilities[x]
-
-
-@compiled
-def _allocate(state: LinMEDState, log_t: float, offer: Any) -> None:
-    """Write p, which is 0 for arms that are not on offer."""
+def _probabilities(state: LinMEDState, clock: Clock, offer: Any, rng: Generator, p: Array) -> None:
+    """Write p, which is 0 for arms outside of the action set."""
     comparison = compare_to_best(state, offer)
-    best = comparison.best
-    _weigh_evidence(state, comparison, log_t)
-    withhold(offer, state.exponents, math.inf)  # f = 0: a design for another offer is stale
+    beta = global_beta(state.confidence, state.estimate.learned.log_det[0], log_round(clock))
+    for x in range(p.shape[0]):  # -log f(x), limited to where f matters
+        distance = state.alternatives.distances[x]
+        exponent = distance / beta if distance < math.inf else 0.0  # x-hat and its twins
+        state.exponents[x] = min(exponent, LARGEST_EXPONENT)
+    withhold(offer, state.exponents, math.inf)  # f = 0: another action set needs another design
     _renew_design(state)
-    p, shares = state.probabilities, state.shares
-    k = number_offered(offer, p.shape[0])
+    shares, k = state.shares, number_offered(offer, p.shape[0])
     empirical = shares.empirical if state.estimate.learned.rounds[0] > 0 else 0.0
     total = 0.0
     for x in range(p.shape[0]):
         q = shares.design * state.design.weights[x]
         q += (1.0 - empirical - shares.design) / k
-        if x == best:
+        if x == comparison.best:
             q += empirical
         p[x] = q * _weight(state.exponents[x])
         total += p[x]
     for x in range(p.shape[0]):
         p[x] /= total
-
-
-@compiled
-def _weigh_evidence(state: LinMEDState, comparison: Comparison, log_t: float) -> None:
-    """Write -log f(x), limited to where f matters."""
-    distances = state.alternatives.distances
-    beta = global_beta(state.confidence, state.estimate.learned.log_det[0], log_t)
-    for x in range(distances.shape[0]):
-        exponent = distances[x] / beta if distances[x] < math.inf else 0.0  # x-hat and its twins
-        state.exponents[x] = min(exponent, LARGEST_EXPONENT)
 
 
 @compiled
@@ -205,7 +188,7 @@ def _weight(exponent: float) -> float:
 
 @compiled
 def _renew_design(state: LinMEDState) -> None:
-    """Make the design anew if some f(x) has changed by too much, or what is on offer at all."""
+    """Compute the design again if some f(x) or the action set has changed by too much."""
     allowed = math.log1p(state.shares.staleness)
     stale = False
     for x in range(state.exponents.shape[0]):

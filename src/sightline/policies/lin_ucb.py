@@ -4,9 +4,9 @@ Guarantees: regret O(d sqrt(n) log n) in the worst case (Abbasi-Yadkori, Pal, Sz
 NeurIPS 2011).  Not asymptotically optimal: on the end-of-optimism problem its regret per log n
 exceeds c* without bound (Lattimore, Szepesvari, AISTATS 2017).  In a game, where what an arm shows
 is not what it pays, there is no guarantee: an optimistic arm that shows nothing stays optimistic,
-and regret grows linearly.  Or it is lucky: of silent arms that are equally wide it plays the one
-listed first for ever, and where that is the best one, as in some named games, its regret is 0.
-List the arms in another order before reading anything into that.
+and regret grows linearly.  Or it is lucky: of silent arms that are equally wide it always plays the
+first one, and if that is the best one, as in some named games, its regret is 0.
+List the arms in another order before interpreting that.
 
 With clicks and counts the ellipsoid is that of the curvature at the maximum of the likelihood, and
 the arm with the largest bound on <x, theta> has the largest bound on its mean: GLM-UCB with local
@@ -14,8 +14,8 @@ curvature.  The ellipsoid is asymptotic.
 
 Cost per round: O(k d + d^2).  It learns from every round and never commits.
 
-Rarely switching (``switch_growth`` = C, from the same paper): the arm is computed anew
-only when det V has grown by the factor 1 + C since it last was, O(d log(n) / log(1 + C)) times in
+Rarely switching (``switch_growth`` = C, from the same paper): the arm is computed again
+only when det V has grown by the factor 1 + C, O(d log(n) / log(1 + C)) times in
 all.  The regret bound grows by the factor sqrt(1 + C).  It saves switches rather than time: the
 estimate follows every round in either case.
 """
@@ -62,10 +62,10 @@ class LinUCBState(NamedTuple):
 
 
 class RareState(NamedTuple):
-    """LinUCB that keeps its arm.  A class of its own: two arrays more would double its time."""
+    """LinUCB that keeps its arm; a separate class, since two more arrays double LinUCB's time."""
 
     always: LinUCBState
-    least_growth: float  # of log det, before the arm is computed anew
+    least_growth: float  # of log det, before the arm is computed again
     held_arm: Ints  # (1,)
     held_log_det: Array  # (1,): when the arm was computed
 
@@ -77,10 +77,10 @@ def _check(state: RareState, name: str) -> None:
 
 @dataclass(frozen=True)
 class LinUCB(Policy):
-    """Optimism in the face of uncertainty.
+    """Optimism in the face of uncertainty for linear models (OFUL).
 
-    In games it plays an arm that shows nothing for ever, unseen, if that arm looks best at first:
-    regret is then linear, or 0 by luck where the arm listed first is the best.
+    In games it always plays an arm that shows nothing if that arm looks best at first:
+    regret is then linear, or 0 by luck where the first arm is the best.
 
     Parameters
     ----------
@@ -149,17 +149,14 @@ def _choose(state: LinUCBState, clock: Clock, offer: Any, rng: Generator) -> Cho
 def _choose_rarely(state: RareState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Arm that had the largest upper confidence bound when it was last computed.
 
-    What is held is a function of the data and of when they were asked about: asking again gives
-    the same arm, and a late reward is never mistaken for the arm in hand.
+    The arm is a function of the data and the rounds of earlier decisions: a repeated question gives
+    the same arm.
     """
     log_det = state.always.estimate.learned.log_det[0]
     if log_det - state.held_log_det[0] >= state.least_growth:
         state.held_arm[0] = _choose(state.always, clock, offer, rng).arm
         state.held_log_det[0] = log_det
     return Choice(state.held_arm[0], 1.0, clock)
-
-
-register_policy(LinUCBState, choose=_choose, update=learn, inspect=report)
 
 
 @compiled
@@ -174,4 +171,5 @@ def _inspect_rarely(state: RareState, clock: Clock, offer: Any) -> Evidence:
     return report(state.always, clock, offer)
 
 
+register_policy(LinUCBState, choose=_choose, update=learn, inspect=report)
 register_policy(RareState, choose=_choose_rarely, update=_update_rarely, inspect=_inspect_rarely)

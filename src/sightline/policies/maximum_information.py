@@ -1,15 +1,15 @@
-"""Maximum information: learn most about the difference that is known least, until none matters.
+"""Maximum information: learn most about the widest difference to the best arm, until it is settled.
 
 The rule "maximum informative pair" for dueling bandits (Saha, NeurIPS 2021), for bandits and for
 all games, with the exploitation of IDS.  An arm z is plausible while it may be better than x-hat:
 
     <z, theta-hat> + sqrt(beta) |x-hat - z| >= <x-hat, theta-hat>,    norms in V^-1.
 
-Of all plausible arms z the one with the widest x-hat - z is taken, and the arm played whose
-observation lets the width of that difference fall most (the directed gain of Kirschner, Lattimore,
-Krause, COLT 2020), whatever it pays.  Where no arm shows
-anything of it, the arm is played that shows most of all; where no arm shows anything, x-hat.  Once
-x-hat alone is plausible at the level beta_{s, t log t} it is played, until that is no longer so.
+Of all plausible arms z the policy takes the one with the widest x-hat - z.  It plays the arm that
+reduces the width of that difference most (the directed gain of Kirschner, Lattimore,
+Krause, COLT 2020), whatever its reward.  If no arm informs about the difference, it plays the arm
+of largest log-det gain, and x-hat if no arm shows anything.  While
+x-hat alone is plausible at the level beta_{s, t log t}, the policy commits to it.
 
 Guarantees: what it commits to is as sure as with IDS, and in a game in which all differences can be
 seen exploration ends.  Regret is then O(log n), with a constant that counts rounds and not what
@@ -103,7 +103,7 @@ class MaximumInformation(Policy):
 
 @compiled
 def _most_telling(state: MaximumInformationState, comparison: Comparison, clock: Clock) -> int:
-    """Arm that tells most about the widest difference; of all, if nothing does; else x-hat."""
+    """Most informative arm on the widest difference; failing that, on everything; else x-hat."""
     estimate, gains = state.estimate, state.gains
     beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
     write_widest(estimate, state.alternatives, comparison, beta, state.direction)

@@ -1,9 +1,9 @@
-"""OAM, optimal allocation matching: play what the lower bound would have played.
+"""OAM, optimal allocation matching: track the optimal allocation of the lower bound.
 
-While some arm is known too badly for its gap, OAM plays the arm that lags most behind the optimal
-allocation for the estimated gaps, else the empirically best one.  If all arms have their share
-and the test still fails, the estimates behind the allocation were wrong, and optimism corrects
-them.
+While the test of exploitation fails for some arm, OAM plays the arm that lags most behind the
+optimal allocation for the estimated gaps, else the empirically best one.  If all arms have their
+share and the test still fails, the estimates behind the allocation were wrong, and optimism
+corrects them.
 
 Guarantees: regret c* log n + o(log n) with forced exploration at the rate 1 / log log t (Hao,
 Lattimore, Szepesvari, AISTATS 2020).  That rate is above 1/3 for every t < 10^8, so that with few
@@ -13,21 +13,19 @@ wrong allocation still make the test fail until the allocation is right.
 It learns from every round, also while it exploits: the test looks at all data, so exploitation
 cannot be made a commitment without changing the method.
 
-The horizon n enters the level f_n of the test and the allocation.  A run may be longer: it goes on
-by the same rule, trusting estimates with an error probability of 1/n, which may then cost a regret
-that grows with the run.
+The horizon n enters the level f_n of the test and the allocation.  A longer run goes on by the same
+rule, with an error probability of 1/n, which may then cost a regret that grows with the run.
 
 With contexts the test is about all arms of all contexts, D_min is the smallest positive gap in any,
 and the best arms of all contexts are free in the allocation, whose entries and pulls are by context
 and arm.  What is played is chosen among the arms of the present context:
 
-- The first rounds play arms outside the span of those played so far, where there are any on offer.
-- Then the arm on offer that lags most is played.  If none does, the round is one of optimism as
-  published, also if arms of other contexts lag: these must wait until their contexts come.
-- The same is done before arms have been played that span the space, which the paper, where every
-  context spans it, need not say.
-- Not published: a context in which no arm lags and which passes the test by itself, as if there
-  were no others, has its best arm played.  Optimism at the level 1 / s^2 asks for more than the
+- The first rounds play arms outside the span of those played so far, if the context has any.
+- Then the arm of the context that lags most is played.  If none does, the round is one of optimism
+  as published, also if arms of other contexts lag: these must wait until their contexts come.
+- The same holds before the arms played span the space.  In the paper every context spans it.
+- Not published: if no arm of a context lags, and the context passes the test by itself, as if there
+  were no others, its best arm is played.  Optimism at the level 1 / s^2 asks for more than the
   test once s^2 > n, so that a frequent context would pay for as long as a rare one takes:
   on the contextual end of optimism 54 to 179 at n = 10^7, instead of 28 to 38 (3 runs).
 
@@ -158,12 +156,6 @@ class OAM(Policy):
 
 
 @compiled
-def _choose(state: OAMState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Play the best arm, the one that lags behind its share, or the optimistic one."""
-    return Choice(_plan(state, offer, log_round(clock)), 1.0, clock)
-
-
-@compiled
 def _update(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round, and count those that explored."""
     observe(state.estimate, arm, outcome)
@@ -175,7 +167,7 @@ def _update(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
 def _inspect(state: OAMState, clock: Clock, offer: Any) -> Evidence:
     """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2.
 
-    The minimum is over the arms on offer; exploitation begins when all contexts have passed.
+    The minimum is over the action set; exploitation begins when all contexts have passed.
     """
     best = first_largest_offered(offer, state.estimate.arms.means)
     least = least_gap(state.goal.starts, state.estimate, best, state.gaps)
@@ -184,23 +176,23 @@ def _inspect(state: OAMState, clock: Clock, offer: Any) -> Evidence:
 
 
 @compiled
-def _plan(state: OAMState, offer: Any, log_t: float) -> int:
-    """Find the next arm, and note whether it explores."""
+def _choose(state: OAMState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    """Play the best arm, the one that lags behind its share, or the optimistic one."""
     estimate = state.estimate
     state.explores[0] = 0
     outside = next_outside(state.played, estimate, offer)
     if outside >= 0:
-        return outside
+        return Choice(outside, 1.0, clock)
     if not spans(state.played):  # until a context comes in which arms are outside
         best = first_largest_offered(offer, estimate.arms.means)
         least_gap(state.goal.starts, estimate, best, state.gaps)
-        return _wait(state, offer, best)
+        return Choice(_wait(state, offer, best), 1.0, clock)
     best = follow(state.goal, estimate, offer)
     least = least_gap(state.goal.starts, estimate, best, state.gaps)
-    if _weakest(state, least, state.estimate.arms.everything) >= full_level(state.level):
-        return best
+    if _weakest(state, least, estimate.arms.everything) >= full_level(state.level):
+        return Choice(best, 1.0, clock)
     state.explores[0] = 1
-    return _explore(state, offer, best, least, log_t)
+    return Choice(_explore(state, offer, best, least, log_round(clock)), 1.0, clock)
 
 
 @compiled
@@ -218,7 +210,7 @@ def _weakest(state: OAMState, least: float, offer: Any) -> float:
 
 @compiled
 def _explore(state: OAMState, offer: Any, best: int, least: float, log_t: float) -> int:
-    """Arm on offer that lags behind its share; else what is played meanwhile."""
+    """Arm of the action set that lags most behind its share; if none lags, see ``_wait``."""
     estimate, allocation = state.estimate, state.goal.allocation
     fewest = fewest_pulls(estimate, offer)
     if least == 0.0:  # all means are equal, and all shares infinite
@@ -240,11 +232,11 @@ def _explore(state: OAMState, offer: Any, best: int, least: float, log_t: float)
 
 @compiled
 def _wait(state: OAMState, offer: Any, best: int) -> int:
-    """Arm to play where none on offer lags: the optimistic one, at the level 1 / s^2.
+    """Optimistic arm at the level 1 / s^2, where no arm of the action set lags.
 
-    A context that passes the test by itself waits for others only, and has x-hat played.
+    A context that passes the test by itself waits for others only: x-hat is played.
     """
-    several = state.goal.best.shape[0] > 1  # fixed arms have failed the very same test
+    several = state.goal.best.shape[0] > 1  # fixed arms have failed the same test before
     if several and _weakest(state, _least_on(state, offer), offer) >= full_level(state.level):
         state.explores[0] = 0
         return best
@@ -256,7 +248,7 @@ def _wait(state: OAMState, offer: Any, best: int) -> int:
 
 @compiled
 def _least_on(state: OAMState, offer: Any) -> float:
-    """Smallest positive gap on offer; 0 if none is positive."""
+    """Smallest positive gap of the action set; 0 if none is positive."""
     least = math.inf
     for n in range(number_offered(offer, state.gaps.shape[0])):
         gap = state.gaps[nth_offered(offer, n)]

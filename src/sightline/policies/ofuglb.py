@@ -6,8 +6,7 @@ theta, the set of all theta with norm at most S and
     L_t(theta) - min L_t <= log(1/delta) + d log max(e, 2 e S G_t / d)
 
 holds the true one in all rounds at once, G_t being a Lipschitz constant of L_t on the ball.  The
-arm is played whose <x, theta> can be largest: a convex programme per arm
-(:mod:`sightline.policies.ofuglb`).
+policy plays the arm with the largest possible <x, theta>: a convex program per arm.
 
 Two things differ from the paper.  There delta is fixed; here it is 1/(t log t), the level of
 LinUCB.  And the ball enters by its Lagrangian: the set is that of all theta with
@@ -23,9 +22,22 @@ With a ``confidence`` rule the radius is beta/2, for which
 log det H, and not with d log t.
 
 Guarantees: regret of order d sqrt(n) log n, whose leading term is free of exp(S) and, for clicks,
-of powers of S; for the logistic and the Poisson law.  For the identity link the set is asymptotic.
+of powers of S; for logistic and Poisson rewards.  For the identity link the set is asymptotic.
 Not asymptotically optimal, as no optimism is.  With normal rewards the set is an ellipsoid, and the
 policy is LinUCB with another radius.
+
+The largest <x, nu> is sought over C = {nu:  L(nu) <= r}, L the fall of the regularised log-
+likelihood from theta-hat (``loss_at``).  C is convex.  For normal rewards it is an ellipsoid and
+the answer <x, theta-hat> + sqrt(2 r) |x|.  For clicks and counts that is where the search begins.
+Every iterate lies on the boundary of C, by a search in one dimension, along which L grows.  From
+there the linear function is maximised over the parabola of a Taylor expansion of L: with the
+gradient g and the curvature H of L at nu,
+
+    step = tau H^-1 x - H^-1 g,    tau^2 = <g, H^-1 g> / <x, H^-1 x>.
+
+By Cauchy-Schwarz it promises sqrt(<g, H^-1 g> <x, H^-1 x>) - <x, H^-1 g> >= 0, and nothing only
+where g is a multiple of x: at the maximum.  It converges as Newton's method does, in two or three
+steps of O(k d^2 + d^3).
 
 Cost per round: the fit, and for each arm on offer two or three steps of O(k d^2 + d^3).  It learns
 from every round and never commits.
@@ -69,7 +81,7 @@ from sightline.validation import scale
 
 _LOG_2 = math.log(2.0)
 _MOST_STEPS = 30
-# Of what is promised beside what is gained: the maximum is then right to six digits.
+# Promised gain relative to the gain so far: the maximum is then right to six digits.
 _LAST_PROMISE = 1e-6
 _LEAST_FRACTION = 1e-3
 # The radius is met to this relative precision.
@@ -78,12 +90,12 @@ _ON_BOUNDARY, _MOST_TRIES = 1e-7, 60
 
 @persists()
 class LikelihoodSet(NamedTuple):
-    """Workspace of a search; see the table above."""
+    """Workspace of a search."""
 
     rewards: Array  # (k,): mean rewards at theta-hat
     predictors: Array  # (k,): <x, shift>
-    shift: Array
-    trial: Array  # (d,): a shift to be
+    shift: Array  # (d,): nu - theta-hat
+    trial: Array  # (d,): the next shift
     parameter: Array  # (d,): nu
     descent: Array  # (d,)
     image: Array  # (d,): R^-T x
@@ -177,7 +189,7 @@ def _highest_by_search(
     arms, shift, trial, step = estimate.arms, part.shift, part.trial, part.descent
     row, d = arms.rewards[arm], shift.shape[0]
     mean: float = arms.means[arm]
-    if arms.squared_widths[arm] <= 0.0 or radius <= 0.0:  # nothing is left to know of it
+    if arms.squared_widths[arm] <= 0.0 or radius <= 0.0:  # the arm is known perfectly
         return mean
     for i in range(d):
         shift[i] = inner_product(estimate.learned.gram_inverse[i], row, d)
@@ -198,7 +210,7 @@ def _highest_by_search(
             if reached > value:
                 break
             fraction *= 0.5
-        if reached <= value:  # rounding: nothing is left to gain
+        if reached <= value:  # rounding errors leave no gain
             break
         for i in range(d):
             shift[i] = s * trial[i]

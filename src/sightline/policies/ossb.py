@@ -99,12 +99,6 @@ class OSSB(Policy):
 
 
 @compiled
-def _choose(state: OSSBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Play the best arm, the one that lags most behind its allocation, or the one played least."""
-    return Choice(_plan(state, log_round(clock)), 1.0, clock)
-
-
-@compiled
 def _update(state: OSSBState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round, and count those that explored."""
     observe(state.estimate, arm, outcome)
@@ -123,22 +117,22 @@ def _inspect(state: OSSBState, clock: Clock, offer: Any) -> Evidence:
 
 
 @compiled
-def _plan(state: OSSBState, log_t: float) -> int:
-    """Find the next arm, and note whether it explores."""
+def _choose(state: OSSBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    """Play the best arm, the one that lags most behind its allocation, or the one played least."""
     estimate = state.estimate
     state.explores[0] = 0
     fewest = fewest_pulls(estimate, estimate.arms.everything)
     if estimate.arms.pulls[fewest] == 0.0:  # every arm once
-        return fewest
+        return Choice(fewest, 1.0, clock)
     best = follow(state.goal, estimate, estimate.arms.everything)
     furthest, lag = _furthest(state, best)
-    if lag >= state.level * log_t:
-        return best
+    if lag >= state.level * log_round(clock):
+        return Choice(best, 1.0, clock)
     state.explores[0] = 1
     rate = state.epsilon * float(state.explorations[0] + 1)
     # with all means equal all allocations are infinite, and no arm lags more than others
     forced = estimate.arms.pulls[fewest] <= rate or lag == 0.0
-    return fewest if forced else furthest
+    return Choice(fewest if forced else furthest, 1.0, clock)
 
 
 @compiled

@@ -1,9 +1,9 @@
-"""PEGE, phased exploration and greedy exploitation: the lengths of both are fixed beforehand.
+"""PEGE, phased exploration and greedy exploitation: phases with lengths fixed beforehand.
 
-For games, where what an arm shows is not what it pays (Chaudhuri, Tewari, "Phased exploration with
-greedy exploitation in stochastic combinatorial partial monitoring games", NeurIPS 2016).  Phase b
-sweeps a global observer set b^beta times, playing each of its arms once per sweep, and then plays
-the empirically best arm, by the sweeps of all phases, for a number of rounds:
+For partial monitoring: games in which an arm does not show its reward (Chaudhuri, Tewari, "Phased
+exploration with greedy exploitation in stochastic combinatorial partial monitoring games", NeurIPS
+2016).  Phase b sweeps a global observer set b^beta times, playing each of its arms once per sweep,
+and then plays the empirically best arm, by the sweeps of all phases, for a number of rounds:
 
     b^alpha,         alpha = 1/2, beta = 0    "worst-case"
     exp(b^alpha),    alpha = 1,   beta = 1    "logarithmic"
@@ -14,6 +14,11 @@ Guarantees: regret O(n^(2/3) sqrt(log n)) in the worst case, for the first; O(lo
 constant that depends on the gaps, for the second.  Both hold in every game in which all differences
 can be seen, and neither is optimal where less exploration would do.  The second is for gaps that
 b^2 / 2 sweeps can tell from noise: with smaller ones phase b, of e^b rounds, exploits a wrong arm.
+
+A global observer set is a few arms that together show all that can be observed.  Rows of a
+barycentric spanner of all observations name them; with several rows per arm, redundant members
+are left out.  A sweep plays every member once, and estimates from n sweeps have the error
+covariance sigma^2 G^-1 / n, G the sum of Y_x^T Y_x over members.
 
 Cost per exploration round: O(k d + p d^2), p the numbers that an arm shows; a stretch of
 exploitation costs one choice.
@@ -47,7 +52,7 @@ _LARGEST_POWER = 10.0
 
 @persists("phase", "target", "until_round", "until_log")
 class PEGEState(NamedTuple):
-    """Estimates from sweeps, and where in the schedule one is."""
+    """Estimates from sweeps, and the position in the schedule."""
 
     estimate: LeastSquares
     members: Ints  # arms of a sweep
@@ -56,8 +61,8 @@ class PEGEState(NamedTuple):
     exponential: bool
     phase: Ints  # (1,): b
     target: Array  # (1,): sweeps at the end of the exploration of this phase
-    until_round: Ints  # (1,): where the last exploitation ends, ...
-    until_log: Array  # (1,): ... and its logarithm where that is not counted, else 0
+    until_round: Ints  # (1,): end of the last exploitation, ...
+    until_log: Array  # (1,): ... and its logarithm beyond 2^53, else 0
 
 
 @invariant(PEGEState)
@@ -92,7 +97,7 @@ class PEGE(Policy):
 
     supports = Supports(games=True, noise_per_arm=True, delays=True)
     commits = True
-    settles_by_committing = False
+    settles_by_committing = False  # it commits by the clock
     randomises = False
 
     def __post_init__(self) -> None:
@@ -126,16 +131,10 @@ class PEGE(Policy):
 
 
 def observer_set(observations: Array) -> Ints:
-    """Arms whose rows span what all rows span; in the order of their numbers.
-
-    Parameters
-    ----------
-    observations : ndarray, shape (k, p, d)
-        Y.
-    """
+    """Arms with rows that span all rows of Y, shape (k, p, d), in increasing order."""
     spanning = _spanning_rows(observations)
     members: Ints = np.unique(spanning // observations.shape[1])
-    if observations.shape[1] > 1:  # an arm may show what was named of another
+    if observations.shape[1] > 1:  # other rows of a member may make another one redundant
         for arm in members.tolist():
             others = members[members != arm]
             if others.size and _spanning_rows(observations[others]).size == spanning.size:
@@ -154,14 +153,7 @@ def _spanning_rows(observations: Array) -> Ints:
 def sweeping(model: Model, regulariser: float, policy: str) -> tuple[LeastSquares, Ints]:
     """Estimates before any data, and the arms of a sweep.
 
-    Parameters
-    ----------
-    model : Model
-        Arms, what they show, and the noise.
-    regulariser : float
-        lambda, in units of the largest squared row that a sweep shows: a number without units.
-    policy : str
-        Who asks, for the sentence where nothing can be seen.
+    lambda is in units of the largest squared row that a sweep shows.
     """
     members = observer_set(model.observations)
     if not members.size and (model.rewards != model.rewards[0]).any():
@@ -173,17 +165,11 @@ def sweeping(model: Model, regulariser: float, policy: str) -> tuple[LeastSquare
 
 
 @compiled
-def _until(state: PEGEState) -> Clock:
-    """End of the last exploitation."""
-    return Clock(state.until_round[0], state.until_log[0])
-
-
-@compiled
 def _exploits_until(state: PEGEState, clock: Clock) -> Clock:
     """First round >= now of the next sweep; never where there is nothing to sweep."""
     if state.members.shape[0] == 0:
         return never()
-    until = _until(state)
+    until = Clock(state.until_round[0], state.until_log[0])
     return until if is_before(clock, until) else clock
 
 
@@ -193,18 +179,12 @@ def _choose(state: PEGEState, clock: Clock, offer: Any, rng: Generator) -> Choic
     wake = _exploits_until(state, clock)
     if is_before(clock, wake):
         return Choice(best_arm(state.estimate), 1.0, wake)
-    return Choice(_next_arm(state), 1.0, clock)
-
-
-@compiled
-def _next_arm(state: PEGEState) -> int:
-    """Member that has been played least, the first one among equals: sweeps in turn."""
     pulls = state.estimate.arms.pulls
     arm = state.members[0]
-    for i in range(1, state.members.shape[0]):
+    for i in range(1, state.members.shape[0]):  # the member played least: sweeps in turn
         if pulls[state.members[i]] < pulls[arm]:
             arm = state.members[i]
-    return int(arm)
+    return Choice(int(arm), 1.0, clock)
 
 
 @compiled

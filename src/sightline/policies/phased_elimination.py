@@ -2,14 +2,14 @@
 
 Phase l = 1, 2, ... plays the remaining arms by a G-optimal design, so often that all their means
 are known to within eps_l = 2^-l, estimates them from the data of this phase alone, and drops
-every arm that falls short of the best by more than 2 eps_l.  When one arm is left, or only equal
-ones, it is played for ever.
+every arm that falls short of the best by more than 2 eps_l.  Once one arm is left, or only equal
+ones, the policy commits to it permanently.
 
 Guarantees: with probability 1 - 1/n the best arm is never dropped, and the regret until round n
 is O(sqrt(d n log(k n))), better than that of IDS or LinUCB if arms are few (Lattimore,
 Szepesvari, Bandit Algorithms, 2020, chapter 22).  Not asymptotically optimal: designs ignore what
-an arm costs.  The horizon n enters the confidence level and nothing else: a longer run goes on with
-the error probability 1/n, which may then cost a regret that grows with the run.
+an arm costs.  The horizon n enters the confidence level only: a longer run has the error
+probability 1/n, which may then cost a regret that grows with the run.
 
 Cost per round: O(1); at the end of a phase, a design: some 100 steps of O(k d).
 """
@@ -23,7 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
+from sightline.core.allocation.design import (
+    Design,
+    best_remaining,
+    design,
+    first_lacking,
+    largest_reward_leverage,
+    optimal_design,
+)
 from sightline.core.clock import Clock, never
 from sightline.core.linalg import Array, Ints, factorise, solve, solve_transposed
 from sightline.core.model import Model
@@ -36,7 +43,7 @@ from sightline.validation import integer, scale
 DESIGN_TOLERANCE = 0.01
 
 
-class Level(NamedTuple):
+class EliminationLevel(NamedTuple):
     """What the number of pulls depends on, besides the design."""
 
     noise_std: float
@@ -60,7 +67,7 @@ class PhasedEliminationState(NamedTuple):
     """The remaining arms, and the data of the current phase."""
 
     actions: Array
-    level: Level
+    level: EliminationLevel
     remaining: Array  # (k,) 1 for an arm that may be best, else 0
     planned: Array  # (k,) pulls in this phase
     pulls: Array  # (k,) told in this phase
@@ -81,7 +88,6 @@ class PhasedEliminationState(NamedTuple):
 
 @invariant(PhasedEliminationState)
 def _check(state: PhasedEliminationState, name: str) -> None:
-    """Check that some arm remains, and that the next one is an arm unless the best is settled."""
     k = len(state.actions)
     indices(f"{name}.settled", state.settled, 2)
     indices(f"{name}.next_arm", state.next_arm, k + int(state.settled[0]))
@@ -99,9 +105,8 @@ def _check(state: PhasedEliminationState, name: str) -> None:
 class PhasedElimination(Policy):
     """Elimination in phases with G-optimal designs.
 
-    In live use, questions asked before the reward of the last one of an arm is told are answered
-    with that arm again: only what was told counts.  Rewards of dropped arms are not learned from,
-    nor is anything once the best arm is settled.
+    Only known rewards count: while the last reward that an arm needs is late, decisions repeat the
+    arm.  Rewards of dropped arms are not learned, and none once the best arm is settled.
 
     Parameters
     ----------
@@ -134,7 +139,9 @@ class PhasedElimination(Policy):
         k, d = actions.shape
         state = PhasedEliminationState(
             actions=actions,
-            level=Level(model.noise_std, float(self.gap_bound), math.log(k * self.horizon)),
+            level=EliminationLevel(
+                model.noise_std, float(self.gap_bound), math.log(k * self.horizon)
+            ),
             remaining=np.ones(k),
             planned=np.zeros(k),
             pulls=np.zeros(k),
@@ -158,7 +165,7 @@ class PhasedElimination(Policy):
 
 @compiled
 def _choose(state: PhasedEliminationState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Next arm of the plan, or the settled one for ever."""
+    """Play the next arm of the plan, or the settled one permanently."""
     if state.settled[0] == 1:
         return Choice(state.best[0], 1.0, never())
     return Choice(state.next_arm[0], 1.0, clock)
@@ -171,28 +178,19 @@ def _update(state: PhasedEliminationState, clock: Clock, arm: int, outcome: Any)
         return
     state.pulls[arm] += 1.0
     state.sums[arm] += outcome
-    _find_next(state)
+    state.next_arm[0] = first_lacking(state.pulls, state.planned, state.next_arm[0])
     if state.next_arm[0] == state.pulls.shape[0]:
         _end_phase(state)
 
 
 @compiled
 def _inspect(state: PhasedEliminationState, clock: Clock, offer: Any) -> Evidence:
-    """By how much the best arm was ahead of the next in the last phase, against 2 eps_l.
+    """Report the lead of the best arm in the last phase against 2 eps_l.
 
-    With nothing but equals of the best arm left, its lead is infinite.
+    If only equals of the best arm are left, its lead is infinite.
     """
     wake = never() if state.settled[0] == 1 else clock
     return Evidence(state.best[0], state.separation[0], state.separation[1], wake)
-
-
-@compiled
-def _find_next(state: PhasedEliminationState) -> None:
-    """First arm of the plan from the current one on that lacks pulls; k if none does."""
-    arm = state.next_arm[0]
-    while arm < state.pulls.shape[0] and state.pulls[arm] >= state.planned[arm]:
-        arm += 1
-    state.next_arm[0] = arm
 
 
 @compiled
@@ -223,18 +221,14 @@ def _begin_phase(state: PhasedEliminationState) -> None:
         state.planned[x] = max(np.ceil(total * share), 1.0) if share > 0.0 else 0.0
         state.pulls[x] = 0.0
         state.sums[x] = 0.0
-    state.next_arm[0] = 0
-    _find_next(state)
+    state.next_arm[0] = first_lacking(state.pulls, state.planned, 0)
 
 
 @compiled
 def _measure_lead(state: PhasedEliminationState) -> None:
     """Find the best remaining arm, and its lead on those that differ from it; inf if none does."""
     k, d = state.actions.shape
-    best = -1
-    for x in range(k):
-        if state.remaining[x] > 0.0 and (best < 0 or state.means[x] > state.means[best]):
-            best = x
+    best = best_remaining(state.remaining, state.means)
     lead = math.inf
     for x in range(k):
         differs = False

@@ -126,7 +126,7 @@ class PrimalDual(Policy):
         if self.candidates == "all" and self.gaps == "empirical":
             raise ValueError(
                 'candidates="all" needs gaps="floored" or "value", got "empirical": x-hat, whose '
-                "empirical gap is zero, would be explored for ever"
+                "empirical gap is zero, would be explored permanently"
             )
 
     def start(self, model: Model) -> PrimalDualState:

@@ -5,21 +5,29 @@ from a distribution w that climbs the Lagrangian of the program behind c*, by ex
 against a multiplier for the constraint on information.  SOLID restarts w and the multiplier in
 every phase; SOLID++ (``reset=False``) keeps them and its step sizes.
 
-| symbol     | here                   | meaning |
+| symbol     | here                   | meaning                                                   |
 |------------|------------------------|-----------------------------------------------------------|
-| w_t        | ``weights``            | distribution from which exploration rounds draw |
-| lambda_t   | ``multiplier[0]``      | price of the constraint on information |
-| S_t        | ``explorations[0]``    | exploration rounds so far |
-| k          | ``phase[0]``           | phase, from 0 |
-| z_k, p_k   | z_0 e^k, z_k e^(2k)    | normaliser of phase k, and its exploration rounds |
-| kappa      | ``Steps.bonus``        | weight of the widths in the constraint |
-| cw(x)      | ``optimism[x]``        | sqrt(gamma) norm of x in V^-1, gamma at the level of S_t |
+| w_t        | ``weights``            | distribution from which exploration rounds draw           |
+| lambda_t   | ``multiplier[0]``      | price of the constraint on information                    |
+| S_t        | ``explorations[0]``    | exploration rounds so far                                 |
+| k          | ``phase[0]``           | phase, from 0                                             |
+| z_k, p_k   | z_0 e^k, z_k e^(2k)    | normaliser of phase k, and its exploration rounds         |
+| kappa      | ``Steps.bonus``        | weight of the widths in the constraint                    |
+| cw(x)      | ``optimism[x]``        | sqrt(gamma) norm of x in V^-1, gamma at the level of S_t  |
+| y_x        | ``rows``               | (k, d), what an observation of x shows                    |
+| V_w = sum w(x) y_x y_x^T = R^T R | ``factor`` | (d, d)                                  |
+| nu - theta-hat | ``shift``          | (d,), nu the nearest alternative in V_w                   |
+| <nu - theta-hat, y_x>^2 | ``rates[x]`` | (k,)                                                   |
 
 The program of a phase is: maximise f(w) = sum w(x) mu(x) over distributions w, subject to
 g(w) = I(w) - 1 / z_k >= 0, where I(w), half the squared distance to the nearest alternative in V_w
 over the noise variance, is the information of a round drawn from w.  As z_k grows, w leaves x*
 with the rates of the optimal allocation and the optimal multiplier falls to c*.  Both functions
 are replaced by optimistic ones: cw(x) is added to mu(x), and kappa cw(x) to the information.
+
+The squared distance in V_w is the minimum over z of <u_z, theta-hat>^2 / |u_z|^2, u_z = x-hat - z,
+the norm taken in V_w^-1.  It equals sum w(x) rates[x]: a minimum of functions linear in w, so the
+rates at the minimiser are a subgradient (Danskin).
 
 With contexts there is a distribution for each, f and g are averages over the contexts by how often
 they came so far, and the policy explores while an alternative of any context is left.  A step of
@@ -32,9 +40,10 @@ project theta-hat onto a known set and uses the confidence coefficients of the o
 that methods are compared at equal beta.  SOLID++ has no guarantee.
 
 Cost: O(k d^2) per exploration round and O(k d + d^2) per exploitation round.  It learns from every
-round, so it never commits; its own exploration rounds are ``SOLIDState.pair.explorations``.
+round, so it never commits; ``SOLIDState.pair.explorations`` counts its exploration rounds.
 
 Its steps are in units of the reward: they suit means of order one, as the published bounds do.
+The measurements behind the defaults are in docs/solid.md.
 """
 
 from __future__ import annotations
@@ -59,7 +68,16 @@ from sightline.core.context_distribution import (
 )
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import noise_variance, observe
-from sightline.core.linalg import Array, Ints, norm, rank_one_update, solve, solve_transposed
+from sightline.core.linalg import (
+    Array,
+    Ints,
+    inner,
+    norm,
+    rank_one_update,
+    solve,
+    solve_transposed,
+    squared_length,
+)
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, state_version, within
 from sightline.jit import compiled
@@ -205,16 +223,16 @@ class Steps(NamedTuple):
     first_normaliser: float
 
 
-# V_w is singular where w leaves out a direction.  Inside V_w, and only there, w has this share of
-# the uniform distribution: unlike a multiple of I, that fits every scale and basis of the arms.
+# V_w is singular where w leaves out a direction.  Within V_w only, w therefore has this share of
+# the uniform distribution, which unlike a multiple of I fits every scale and basis of the arms.
 UNIFORM_SHARE = 1e-6
-# What the factor starts from, relative to the longest arm: rotations need a diagonal that is not 0.
+# First diagonal of the factor, relative to the longest arm: rotations need one that is not 0.
 _FIRST_DIAGONAL = 1e-12
 
 
 @persists()
-class Sampling(NamedTuple):
-    """Workspace of one evaluation; see the table above."""
+class InformationRates(NamedTuple):
+    """Workspace of one evaluation."""
 
     factor: Array
     shift: Array
@@ -224,26 +242,11 @@ class Sampling(NamedTuple):
     longest: float  # norm of the longest of them
 
 
-def sampling(rows: Array) -> Sampling:
-    """Arrays for arms of which an observation shows these rows."""
+def rates_workspace(rows: Array) -> InformationRates:
+    """Workspace for arms of which an observation shows these rows."""
     k, d = rows.shape
     longest = max(norm(row) for row in rows)
-    return Sampling(np.zeros((d, d)), np.zeros(d), np.zeros(k), np.zeros(d), rows, longest)
-
-
-@compiled
-def _factorise(weights: Array, work: Sampling) -> None:
-    """Write the factor of V_w by rotating the rows into it, which loses fewest digits: O(k d^2)."""
-    factor, vector, rows = work.factor, work.vector, work.rows
-    k, d = rows.shape
-    for i in range(d):
-        for j in range(d):
-            factor[i, j] = _FIRST_DIAGONAL * work.longest if i == j else 0.0
-    for x in range(k):
-        root = math.sqrt((1.0 - UNIFORM_SHARE) * weights[x] + UNIFORM_SHARE / k)
-        for i in range(d):
-            vector[i] = root * rows[x, i]
-        rank_one_update(factor, vector)
+    return InformationRates(np.zeros((d, d)), np.zeros(d), np.zeros(k), np.zeros(d), rows, longest)
 
 
 @compiled
@@ -258,24 +261,30 @@ def information_rates(
     alternatives: Any,
     comparison: Comparison,
     weights: Array,
-    work: Sampling,
+    work: InformationRates,
 ) -> float:
     """Write the rates of all arms, and return the squared distance to nu in V_w: O(k d^2).
 
-    Only where the least distance is finite: some arm is then no twin of x-hat.
+    The least distance must be finite: some arm then differs from x-hat.
     """
     actions, factor, vector = estimate.arms.rewards, work.factor, work.vector
     separations, shortfalls = alternatives.separations, alternatives.shortfalls
     k, d = actions.shape
-    _factorise(weights, work)
+    # the factor of V_w by rotating the rows into it, which loses fewest digits: O(k d^2)
+    for i in range(d):
+        for j in range(d):
+            factor[i, j] = _FIRST_DIAGONAL * work.longest if i == j else 0.0
+    for x in range(k):
+        root = math.sqrt((1.0 - UNIFORM_SHARE) * weights[x] + UNIFORM_SHARE / k)
+        for i in range(d):
+            vector[i] = root * work.rows[x, i]
+        rank_one_update(factor, vector)
     nearest, least, nearest_norm = -1, math.inf, 1.0
     for z in range(k):
         if separations[z] > 0.0:
             _difference(actions, rival_of(alternatives, comparison, z), z, vector)
             solve_transposed(factor, vector)
-            squared_norm = 0.0
-            for i in range(d):
-                squared_norm += vector[i] * vector[i]
+            squared_norm = squared_length(vector)
             distance = shortfalls[z] * shortfalls[z] / squared_norm
             if distance < least:
                 nearest, least, nearest_norm = z, distance, squared_norm
@@ -286,16 +295,14 @@ def information_rates(
     for i in range(d):
         work.shift[i] = -scale * vector[i]
     for x in range(k):
-        inner = 0.0
-        for i in range(d):
-            inner += work.shift[i] * work.rows[x, i]
-        work.rates[x] = inner * inner
+        change = inner(work.rows, x, work.shift)
+        work.rates[x] = change * change
     return least
 
 
 @persists("explorations", "in_phase", "phase", "multiplier", "log_weights", "weights")
 class SaddlePoint(NamedTuple):
-    """What exploration rounds change; see the table above."""
+    """What exploration rounds change."""
 
     explorations: Ints  # (1,)
     in_phase: Ints  # (1,): exploration rounds of this phase
@@ -305,7 +312,7 @@ class SaddlePoint(NamedTuple):
     weights: Array  # (k,): those of a context sum to 1
     optimism: Array  # (k,), scratch
     joint: Array  # (k,), scratch: weights times the probability of the context
-    work: Sampling
+    work: InformationRates
 
 
 @invariant(SaddlePoint)
@@ -322,7 +329,7 @@ def _check(pair: SaddlePoint, name: str) -> None:
 @persists()
 @state_version(2)
 class SOLIDState(NamedTuple):
-    """Estimates from all rounds, and what exploration rounds have made of them."""
+    """Estimates from all rounds, and the state of the primal-dual method."""
 
     estimate: LeastSquares
     confidence: Any
@@ -345,7 +352,7 @@ def _saddle_point(rows: Array, alternatives: Any, steps: Steps) -> SaddlePoint:
         weights=np.zeros(k),
         optimism=np.zeros(k),
         joint=np.zeros(k),
-        work=sampling(rows),
+        work=rates_workspace(rows),
     )
     _restart(pair, alternatives, steps)
     return pair
@@ -370,30 +377,30 @@ def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
 
 
 @compiled
-def _choose(state: SOLIDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Play x-hat if it is settled, else draw from w."""
-    note_action_set(state.frequencies, offer, state.estimate, rng)
-    if not _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
-        return Choice(best_on_offer(state, clock, offer), 1.0, clock)
-    _write_probabilities(state, offer, state.probabilities)
-    return choose_among(state.probabilities, clock, rng)
-
-
-@compiled
-def _write_probabilities(state: SOLIDState, offer: Any, probabilities: Array) -> None:
-    """Write w, of the arms on offer."""
+def _weights_of(state: SOLIDState, offer: Any, probabilities: Array) -> None:
+    """Write w of an action set."""
     for x in range(probabilities.shape[0]):
         probabilities[x] = state.pair.weights[x]
     withhold(offer, probabilities, 0.0)
 
 
 @compiled
+def _choose(state: SOLIDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    """Play x-hat if it is settled, else draw from w."""
+    note_action_set(state.frequencies, offer, state.estimate, rng)
+    if not _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
+        return Choice(best_on_offer(state, clock, offer), 1.0, clock)
+    _weights_of(state, offer, state.probabilities)
+    return choose_among(state.probabilities, clock, rng)
+
+
+@compiled
 def _probabilities(
     state: SOLIDState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the distribution that ``choose`` draws from."""
+    """Write the action probabilities of this round."""
     if _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
-        _write_probabilities(state, offer, probabilities)
+        _weights_of(state, offer, probabilities)
     else:
         put_all_on(best_on_offer(state, clock, offer), probabilities)
 
@@ -402,9 +409,8 @@ def _probabilities(
 def _update(state: SOLIDState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round; w and lambda move first, by the estimates behind the draw.
 
-    They move if the policy would still explore in the round of the decision.  In simulation that
-    is whether it did; where rewards are told late, a step is thus taken on what is known then, and
-    none once the best arm is settled.
+    They move if the policy would still explore in the round of the decision.  Without delays that
+    is whether it did; a late outcome is judged by the estimates at its arrival.
     """
     comparison = compare_to_best(state, state.estimate.arms.everything)
     if _explores(state, comparison, clock):

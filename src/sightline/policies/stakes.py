@@ -1,4 +1,4 @@
-"""Stakes: explore while what is at stake is worth the price of information.
+"""Stakes: explore while the expected loss of stopping now is worth the price of information.
 
 A design of this library (2026), the practical sibling of Algorithm 1: the same alternatives and, in
 the limit, the same information gain, weighed by the expected loss of stopping now.
@@ -15,15 +15,15 @@ the limit, the same information gain, weighed by the expected loss of stopping n
 | L', I' after more rounds of x-hat                   | ``StakesState.lookahead``         |
 | C = min g_x / I'(x), the price of a nat             | ``least_price``                   |
 
-:mod:`sightline.core.posterior.losses` has L and I.  Both are computed as if all open decisions had
-told their outcomes: means come from outcomes that were told, V from arms that were decided.
+:mod:`sightline.core.posterior.losses` has L and I.  Both count open decisions as observed: means
+come from known outcomes, V from all decided arms.
 
 **Randomised form.**  Per round, exploration costs as much as exploitation is expected to lose.
 x-hat is mixed with the arm x at which Delta^2 / I is least; x has the probability
 
     p = kappa L / g_x - 2 I(x-hat) / (I(x) - I(x-hat)),   clipped to [0, 1].                  (1)
 
-x-hat is learned from while it has something to teach.  Once p < e^-2, L is compared with L', the
+The policy learns from x-hat while x-hat is informative.  Once p < e^-2, L is compared with L', the
 loss if x-hat were known perfectly.  If that would hardly change it,
 
     log L - log L' <= min(0.02 m, sqrt(m) / 2),                                               (2)
@@ -33,26 +33,26 @@ the policy commits to x-hat and explores the arm of least price with the probabi
     p' = kappa L' / g_x.                                                                      (3)
 
 Nothing is learned before that, so p' is the same in every round.  The waiting time is geometric and
-drawn in one step, to 10^300 rounds and beyond.  If x-hat itself tells everything, (2) never holds.
-x-hat is then learned from at longer and longer intervals, not before the round t at which
+drawn in one step, to 10^300 rounds and beyond.  If x-hat itself is informative, (2) never holds.
+The policy then learns from x-hat at longer and longer intervals, not before the round t at which
 
     t kappa L / (least g_x) = e^-2 / m^2.                                                     (4)
 
 *Contexts.*  x-hat is the best arm of each context.  The ratio is that of expectations over all
 contexts (:mod:`sightline.core.ratio`), so at most one context randomises.  During a
-commitment it is the context in which exploration is cheapest, with a probability q of its own:
-rounds are marked with probability q, whatever their context.  At a marked round the policy explores
-if it is that context's, and else draws the next mark.
+commitment it is the context in which exploration is cheapest, with another probability q:
+rounds are marked with probability q, in every context.  At a marked round the policy explores
+if the round has that context, and else draws the next mark.
 
-*Streams.*  If arms are new in every round, a sample of past action sets stands for those to come
+*Streams.*  If arms are new in every round, a sample of past action sets stands for future ones
 (:mod:`sightline.core.context_distribution`).  The policy never commits.
 
 **Deterministic form.**  The stakes are H L, with the horizon H = 3 t.  Arm x is worth exploring if
 
     H L I(x) - g_x > H L I(x-hat),                                                            (5)
 
-now, and also after t more rounds of x-hat: the policy does not pay for what x-hat will tell for
-free.  Of the arms with g_x / I'(x) <= (1 + 1 / m') C it explores the one with the largest
+now, and also after t more rounds of x-hat: the policy does not pay for information that x-hat
+gives for free.  Of the arms with g_x / I'(x) <= (1 + 1 / m') C it explores the one with the largest
 H L' I'(x) - g_x.  Otherwise it plays x-hat, and does not learn from it while
 
     H L' <= C   and   H L <= C exp(sqrt(log t) / 2) / 2,                                      (6)
@@ -100,7 +100,7 @@ from sightline.core.least_squares import update_seen_widths
 from sightline.core.likelihood import information
 from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.linalg import Array, Ints
-from sightline.core.lookahead import Foreseen, begin_now, foresee, foresee_gram, foreseen
+from sightline.core.lookahead import Lookahead, add_gram_matrix, add_pulls, begin_now, lookahead_of
 from sightline.core.model import Model
 from sightline.core.persistence import invariant, none_if_unknown, persists, state_version, whole
 from sightline.core.posterior.losses import ExpectedLoss, Losses, expected_loss, loss_gains, losses
@@ -108,7 +108,6 @@ from sightline.core.ratio import Mixture, pair_mixture
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
-    Evidence,
     Policy,
     ScheduledExploration,
     Supports,
@@ -163,7 +162,7 @@ class Stakes(Policy):
         S, about the norm of theta: the prior is N(0, S^2 I).  It matters for the first rounds only,
         and not at all if the problem does not say the noise level.
         With clicks theta is in log odds, with counts in logarithms.  None is a wide prior, for
-        rewards of any scale; files have ``"unknown"`` for it.
+        rewards of any scale; files write ``"unknown"`` for it.
     guard : float
         Caution in [0, 1].  With 1/2, alternatives that only a few outcomes speak against are tried
         as often as by Thompson sampling.  With 0 they are not: runs that stick to a wrong arm for
@@ -250,9 +249,9 @@ class Stakes(Policy):
             due=nothing_scheduled() if self.randomised else None,
             open_decisions=_no_open_decisions(estimate, bool(model.stream)),
             now=now,
-            expected=foreseen(estimate),
+            expected=lookahead_of(estimate),
             lookahead=losses(k, d, contexts, distribution, by_likelihood[1]),
-            later=foreseen(estimate),
+            later=lookahead_of(estimate),
             chain=marginal(0 if contexts is None else len(contexts)),
         )
 
@@ -274,7 +273,7 @@ class Stakes(Policy):
 
 
 def _by_likelihood(estimate: LeastSquares) -> LikelihoodHalfSpaces | None:
-    """Alternatives by likelihood, if rewards have a law; only those that decide are refined."""
+    """Alternatives by likelihood for clicks and counts; only the nearest are refined."""
     found = half_spaces_for(estimate, far=_DECISIVE, near=0.0)
     return found if isinstance(found, LikelihoodHalfSpaces) else None
 
@@ -314,7 +313,7 @@ def _no_open_decisions(estimate: LeastSquares, stream: bool) -> OpenDecisions:
 
 @state_version(4)
 class StakesState(NamedTuple):
-    """Estimates from all outcomes, and what a round computes from them."""
+    """Estimates from all outcomes, and the losses that a round computes from them."""
 
     estimate: LeastSquares
     confidence: Any
@@ -323,9 +322,9 @@ class StakesState(NamedTuple):
     due: Any  # ScheduledExploration of a commitment; None in the deterministic form
     open_decisions: OpenDecisions
     now: Losses  # under ``expected``
-    expected: Foreseen  # the estimate with all open decisions told
+    expected: Lookahead  # the estimate with all open decisions counted as observed
     lookahead: Losses  # under ``later``
-    later: Foreseen  # the same after more rounds of x-hat
+    later: Lookahead  # the same after more rounds of x-hat
     chain: Marginal  # of the contexts
 
 
@@ -347,7 +346,7 @@ def _losses_of(
 
 @compiled
 def loss_now(state: StakesState, offer: Any, guard: float) -> ExpectedLoss:
-    """Losses and gains as if all open decisions had told their outcomes."""
+    """Losses and gains with all open decisions counted as observed."""
     best = first_largest_offered(offer, state.estimate.arms.means)
     view = state.expected.estimate
     count_open(state.open_decisions, state.estimate, view)
@@ -359,9 +358,9 @@ def loss_now(state: StakesState, offer: Any, guard: float) -> ExpectedLoss:
 
 @compiled
 def loss_after(state: StakesState, best: int, rounds: float, offer: Any) -> ExpectedLoss:
-    """Losses and gains after so many more rounds of x-hat, which may be infinitely many.
+    """Losses and gains after more rounds of x-hat, possibly infinitely many.
 
-    It begins with the view of :func:`loss_now`.  With contexts, each has its own x-hat.
+    It starts from the view of :func:`loss_now`.  With contexts, each has its own x-hat.
     """
     view, known = state.later.estimate, state.expected.estimate
     begin_now(view, known)
@@ -369,9 +368,9 @@ def loss_after(state: StakesState, best: int, rounds: float, offer: Any) -> Expe
     for c in range(alternatives.starts.shape[0] - 1):
         comparison = Comparison(best, 0.0)
         arm = rival_of(alternatives, comparison, alternatives.starts[c])
-        # what others have told of it is known up to rounding, and dividing by that tells nothing
+        # what other arms show of it is known up to rounding, and must not be divided by
         if view.arms.seen_widths[arm] > _KNOWN_WIDTH * known.arms.seen_widths[arm]:
-            foresee(view, arm, rounds)
+            add_pulls(view, arm, rounds)
     return _losses_of(state.lookahead, view, state.guard, best, offer)
 
 
@@ -431,7 +430,7 @@ def exploration(state: StakesState, offer: Any) -> Exploration:
     estimate = state.estimate
     # no outcome of a silent arm would bring the next test
     silent = estimate.arms.observations.silent[now.best]
-    lasting = state.now.frequencies.kind != SAMPLED  # of others it is not known what comes
+    lasting = state.now.frequencies.kind != SAMPLED  # the next arms of a stream are unknown
     often = estimate.learned.rounds[0] % _TEST_EVERY != 0 and not silent
     if largest < _RARE and not often and lasting:
         return _commitment(state, now, offer, found)
@@ -474,12 +473,12 @@ def _least_ratio(
 def _commitment(
     state: StakesState, now: ExpectedLoss, offer: Any, otherwise: Exploration
 ) -> Exploration:
-    """Return a commitment, if knowing x-hat better would not change the losses."""
+    """Commit if knowing x-hat better would not change the losses."""
     limit = loss_after(state, now.best, math.inf, offer)
     m = now.evidence
     if now.log_loss - limit.log_loss <= min(_SHARE * m, _ROOT_SHARE * math.sqrt(m)):  # (2)
         arm, _ = least_price(state.lookahead, now.best)
-        if arm < 0:  # nothing that can be played tells more
+        if arm < 0:  # no arm is informative
             return _no_exploration(now.best)
         gap = state.lookahead.gaps[arm]
         if gap <= 0.0:
@@ -505,7 +504,7 @@ def _commitment(
 def _choose_randomised(
     due: ScheduledExploration, state: StakesState, clock: Clock, offer: Any, rng: Generator
 ) -> Choice:
-    """Follow the commitment that was drawn, or draw."""
+    """Follow the scheduled commitment, or draw."""
     if due.t[0] > 0 and offer.mask.shape[0] == 0:
         best = first_largest_offered(offer, state.estimate.arms.means)
         choice = play_scheduled(due, best, clock, offer)
@@ -577,12 +576,12 @@ def _committed_until(now: ExpectedLoss, limit: ExpectedLoss, price: float) -> fl
 
 @compiled
 def _choose(state: StakesState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Choose by the form that is configured."""
+    """Choose by the configured form."""
     note_action_set(state.now.frequencies, offer, state.estimate, rng)
     return _choose_by_form(state.due, state, clock, offer, rng)
 
 
-# Of the two forms only the one in use is compiled: ``due`` tells which by its type.
+# The type of ``due`` selects the form, so that only the one in use is compiled.
 @compiled
 def _choose_by_form(
     due: ScheduledExploration | None, state: StakesState, clock: Clock, offer: Any, rng: Generator
@@ -594,7 +593,7 @@ def _choose_by_form(
 
 @compiled
 def _forget(due: ScheduledExploration | None) -> None:
-    """Drop what was scheduled with less data."""
+    """Cancel an exploration that was scheduled with less data."""
     if due is not None:
         cancel(due)
 
@@ -609,7 +608,7 @@ def _update(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
 
 @compiled
 def _show(state: StakesState, rows: Array, start: int, stop: int) -> None:
-    """Put new arms into the table of a stream, and past ones beside them."""
+    """Put new arms into the table of a stream, with a sample of past ones beside them."""
     show_sets(state.now.frequencies, state.estimate, rows, start, stop)
 
 
@@ -618,7 +617,7 @@ def _show(state: StakesState, rows: Array, start: int, stop: int) -> None:
 
 @compiled
 def _decided(state: StakesState, clock: Clock, arm: int) -> None:
-    """Count on the outcome of a decision."""
+    """Add an open decision."""
     decisions, estimate = state.open_decisions, state.estimate
     if decisions.stream:
         decisions.total[0] += 1
@@ -630,19 +629,19 @@ def _decided(state: StakesState, clock: Clock, arm: int) -> None:
 
 @compiled
 def _dropped(state: StakesState, clock: Clock, arm: int) -> None:
-    """Stop counting on an outcome that will never come."""
+    """Remove an open decision with an outcome that will never come."""
     _close(state.open_decisions, state.estimate, arm)
     _forget(state.due)
 
 
 @compiled
 def _close(decisions: OpenDecisions, estimate: LeastSquares, arm: int) -> None:
-    """Remove a decision from the open ones, if it was announced."""
+    """Remove a decision from the open ones, if it is there."""
     if decisions.stream:
         if decisions.total[0] > 0:
             decisions.total[0] -= 1
             _add_square(decisions.gram, estimate.arms.rewards[arm], -1.0)
-            if decisions.total[0] == 0:  # rounding leaves a rest
+            if decisions.total[0] == 0:  # rounding errors remain
                 for i in range(decisions.gram.shape[0]):
                     for j in range(decisions.gram.shape[0]):
                         decisions.gram[i, j] = 0.0
@@ -659,7 +658,7 @@ def _add_square(gram: Array, row: Array, sign: float) -> None:
 
 @compiled
 def count_open(decisions: OpenDecisions, estimate: LeastSquares, view: LeastSquares) -> None:
-    """Make a view as sure as the estimate will be once all open outcomes have come."""
+    """Fill a view with the precision of the estimate once all open outcomes are known."""
     seen = estimate.arms.observations
     _count_open(seen.stream, seen.fit, decisions, estimate, view)
 
@@ -676,18 +675,18 @@ def _count_open(
         begin_now(view, estimate)
         if decisions.total[0] > 0:
             worth = _mean_information(fit, estimate)
-            foresee_gram(view, stream.factor, decisions.gram, worth)
+            add_gram_matrix(view, stream.factor, decisions.gram, worth)
         return
     update_seen_widths(estimate)
     begin_now(view, estimate)
     for x in range(decisions.pulls.shape[0]):
         if decisions.pulls[x] > 0.0:
-            foresee(view, x, decisions.pulls[x])
+            add_pulls(view, x, decisions.pulls[x])
 
 
 @compiled
 def _mean_information(fit: LikelihoodFit | None, estimate: LeastSquares) -> float:
-    """Information of an open outcome of a stream: that at the mean predictor of the arms shown."""
+    """Information of an open outcome of a stream, at the mean predictor of the present arms."""
     if fit is None:
         return 1.0
     means = estimate.arms.means
@@ -701,14 +700,8 @@ def _mean_information(fit: LikelihoodFit | None, estimate: LeastSquares) -> floa
 
 
 @compiled
-def _inspect(state: StakesState, clock: Clock, offer: Any) -> Evidence:
-    """Report m_s against beta / 2, on which the policy itself does not act."""
-    return report(state, clock, offer)
-
-
-@compiled
 def _at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float, float]:
-    """L without the guard, and the least price; zeros if no other arm can be better."""
+    """Return L without the guard, and the least price; zeros if no other arm can be better."""
     now = loss_now(state, offer, 0.0)
     if now.log_loss == -math.inf:
         return 0.0, 0.0
@@ -720,7 +713,7 @@ def _at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float, floa
 def _probabilities(
     state: StakesState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the probability of every arm."""
+    """Write the action probabilities of this round."""
     spread(_mixture(state.due, state, clock, offer), probabilities)
 
 
@@ -742,7 +735,7 @@ register_policy(
     StakesState,
     choose=_choose,
     update=_update,
-    inspect=_inspect,
+    inspect=report,
     decided=_decided,
     dropped=_dropped,
     probabilities=_probabilities,

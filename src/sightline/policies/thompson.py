@@ -16,7 +16,7 @@ the maximum of likelihood times prior and H the curvature there (Chapelle, Li, N
 kept the diagonal of H only).  The best arm of a draw is that of its mean rewards.  The bounds above
 are for normal rewards.
 
-Cost per round: O(k d + p d^2), p the numbers that an arm shows, and with clicks or counts a few
+Cost per round: O(k d + p d^2), p numbers per observation, and with clicks or counts a few
 steps of Newton's method, O(k d^2 + d^3) each.  It learns from every round and
 never commits.  The posterior and its symbols: :mod:`sightline.core.posterior.gaussian`.
 """
@@ -64,7 +64,7 @@ _LOG_2 = math.log(2.0)
 
 
 class Inflation(NamedTuple):
-    """Rule for v: fixed, Agrawal-Goyal where ``dimension`` is set, or of a confidence rule."""
+    """Rule for v: fixed, Agrawal-Goyal if ``dimension`` is set, or by a confidence rule."""
 
     fixed: float
     dimension: float = 0.0
@@ -105,7 +105,7 @@ class ThompsonSampling(Policy):
     prior_std : float, optional
         Standard deviation of every coordinate of theta before any data; the regulariser of least
         squares is sigma^2 / prior_std^2.  1 by default: theta of norm about one.  None is a wide
-        prior in units of the noise, for rewards of any scale; files have ``"unknown"`` for it.
+        prior in units of the noise, for rewards of any scale; files write ``"unknown"`` for it.
     inflation : {"none", "agrawal-goyal", "abeille-lazaric"} or float
         v, by which draws are wider than the posterior: 1 by default, the strongest in practice; by
         one of the two frequentist rules; or a fixed number.
@@ -155,8 +155,12 @@ class ThompsonSampling(Policy):
             return Inflation(float(self.inflation))
         if self.inflation == "none":
             return Inflation(1.0)
-        # as everywhere, of the span of the arms; new ones may span everything
-        arms = np.eye(model.rewards.shape[1]) if model.stream else _all_rows(model)
+        # d is the dimension of the span of the arms; those of a stream may span everything
+        arms = model.rewards
+        if model.stream:
+            arms = np.eye(arms.shape[1])
+        elif model.weights is None:
+            arms = np.vstack([arms, model.observations.reshape(-1, arms.shape[1])])
         d = spanning_coordinates(arms).shape[1]
         if self.inflation == "agrawal-goyal":
             return Inflation(math.nan, dimension=float(d))
@@ -173,18 +177,10 @@ class ThompsonSampling(Policy):
         )
 
 
-def _all_rows(model: Model) -> Array:
-    """X, and Y where it may span more."""
-    if model.weights is not None:
-        return model.rewards
-    return np.vstack([model.rewards, model.observations.reshape(-1, model.rewards.shape[1])])
-
-
 @compiled
 def _choose(state: ThompsonState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Best arm of one posterior draw; its probability has no closed form."""
-    theta = state.draw
-    rule = state.inflation
+    """Play the best arm of one posterior draw; its probability has no closed form."""
+    theta, rule = state.draw, state.inflation
     v = _inflation(rule, rule.confidence, state.posterior, clock)
     draw_parameter(state.posterior, v, theta, rng)
     return Choice(best_under(state.posterior, theta, offer), math.nan, clock)
@@ -198,7 +194,7 @@ def _update(state: ThompsonState, clock: Clock, arm: int, outcome: Any) -> None:
 
 @compiled
 def _inspect(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
-    """Best arm of the posterior mean; a posterior draw has no confidence level."""
+    """Report the best arm of the posterior mean, without a confidence level."""
     theta = state.draw
     posterior_mean(state.posterior, theta)
     return Evidence(best_under(state.posterior, theta, offer), math.nan, math.nan, clock)
@@ -208,9 +204,9 @@ def _inspect(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
 def _probabilities(
     state: ThompsonState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the shares of the arms in many draws, with a standard error of at most 0.008.
+    """Estimate the action probabilities by many draws, with a standard error of at most 0.008.
 
-    Every arm on offer has at least half a draw: an arm that was played is not impossible.
+    Every arm of the action set gets at least half a draw: an arm that was played is not impossible.
     """
     for x in range(probabilities.shape[0]):
         probabilities[x] = 0.0

@@ -7,9 +7,10 @@ while m_s >= beta/2, and learn from exploration rounds only, which play leader o
 
 Once the posterior is concentrated, redraws would rarely differ.  After ``redraws`` of them the
 challenger is the arm of the nearest alternative: P(z is best) falls like exp(-distance(z) / 2), the
-distance in units of the noise variance, so the law of J given J != I concentrates on that arm.
-Where the bound k/2 exp(-distance/2) on the chance of a different redraw is below the resolution of
-random numbers, none is made.  If the leader is not x-hat, the fallback is x-hat, by the same law.
+distance in units of the noise variance, so the distribution of J given J != I concentrates on that
+arm.  No redraw is made where the bound k/2 exp(-distance/2) on the probability of another best arm
+is below the resolution of random numbers.  If the leader is not x-hat, the fallback is x-hat, for
+the same reason.
 
 Guarantees: what it commits to is as sure as with IDS, and exploration ends, because both arms of
 the nearest comparison are played.  None on regret.  The challenger is played whatever its gap, in a
@@ -66,7 +67,7 @@ from sightline.policies.base import (
 )
 from sightline.validation import integer, scale
 
-# What a random number cannot resolve: redraws that differ less often are not made.
+# Resolution of random numbers: redraws that differ less often are not made.
 _NEVER = 2.0**-53
 # More would take seconds, in which nothing can interrupt a kernel.
 _MOST_REDRAWS = 10**6
@@ -95,8 +96,8 @@ class TopTwo(Policy):
         p, in (0, 1): probability of playing the leader.  1/2 is the usual choice; more costs less
         regret and more rounds.
     redraws : int
-        Most redraws for a challenger, from 1 to 10^6.  100 by default: of what differs less often
-        than in one draw of a hundred, the nearest alternative is nearly all.
+        Most redraws for a challenger, from 1 to 10^6.  100 by default: of challengers that are
+        rarer than one draw in a hundred, nearly all are the nearest alternative.
     confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient of the exploitation test; the paper's, as for IDS.
     regulariser : float or "matched"
@@ -118,7 +119,7 @@ class TopTwo(Policy):
         if scale("leader_probability", self.leader_probability) >= 1.0:
             raise ValueError(
                 f"leader_probability must be below 1, got {self.leader_probability!r}: the leader "
-                "alone would be explored for ever"
+                "alone would be explored permanently"
             )
         integer("redraws", self.redraws, at_least=1, at_most=_MOST_REDRAWS)
         valid_regulariser(self.regulariser, self.confidence)
@@ -160,7 +161,7 @@ def _nearest(state: TopTwoState, comparison: Comparison) -> int:
 def _leader_or_challenger(
     state: TopTwoState, comparison: Comparison, offer: Any, rng: Generator
 ) -> int:
-    """Play the leader or look for a challenger; all draws are made in one place, compiled once."""
+    """Return the leader or a challenger; all draws are in one loop, which is compiled once."""
     # P(another arm than x-hat is best) <= sum_z P(<x-hat - z, theta> < 0) <= k/2 exp(-least/2)
     best = comparison.best
     units = comparison.least / noise_variance(state.estimate)
@@ -192,7 +193,7 @@ def _choose(state: TopTwoState, clock: Clock, offer: Any, rng: Generator) -> Cho
 
 @compiled
 def _update(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from an exploration round; exploitation rounds are never told."""
+    """Learn from an exploration round."""
     _observe_if_apart(state.posterior.estimate, state, arm, outcome)
     absorb(state.posterior, arm, outcome)
     adapt(state.confidence, state.estimate)
@@ -211,7 +212,7 @@ def _observe_if_apart(
 def _probabilities(
     state: TopTwoState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the shares of the arms in many draws, as ThompsonSampling does."""
+    """Estimate the action probabilities by many draws, as ThompsonSampling does."""
     comparison = compare_to_best(state, offer)
     if is_before(clock, settled_before(state, comparison, clock)):
         put_all_on(comparison.best, probabilities)

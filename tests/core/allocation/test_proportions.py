@@ -11,7 +11,7 @@ from sightline.core.alternatives import half_spaces
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import best_arm, least_squares
 from sightline.core.model import bandit_model
-from sightline.policies.solid import Sampling, information_rates, sampling
+from sightline.policies.solid import InformationRates, information_rates, rates_workspace
 from tests import naive, naive_rivals_solid
 from tests.core.helpers import compare_to_best, random_fed
 from tests.naive import Array
@@ -20,11 +20,11 @@ seeds = st.integers(0, 2**32 - 1)
 SHARE = Fraction(1, 10**6)
 
 
-def rates(estimate: LeastSquares, weights: Array) -> tuple[float, Sampling]:
+def rates(estimate: LeastSquares, weights: Array) -> tuple[float, InformationRates]:
     """Return the squared distance in V_w and the workspace with the rates."""
     alternatives = half_spaces(len(weights))
     comparison = compare_to_best(alternatives, estimate)
-    work = sampling(estimate.arms.rewards)
+    work = rates_workspace(estimate.arms.rewards)
     return information_rates(estimate, alternatives, comparison, weights, work), work
 
 
@@ -112,7 +112,7 @@ def test_rates_of_observations_that_are_no_rewards(seed: int, k: int, d: int) ->
     w = rng.dirichlet(np.ones(k))
     alternatives = half_spaces(k)
     comparison = compare_to_best(alternatives, fed.estimate)
-    work = sampling(rows)
+    work = rates_workspace(rows)
     least = information_rates(fed.estimate, alternatives, comparison, w, work)
     share = float(SHARE)
     V = (rows.T * ((1.0 - share) * w + share / k)) @ rows

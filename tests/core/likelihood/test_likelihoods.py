@@ -77,7 +77,7 @@ def test_divergences_means_and_information(name: str) -> None:
 
 @every_likelihood
 @given(step=st.floats(-12.0, -3.0), sign=st.sampled_from([-1.0, 1.0]))
-def test_close_laws_lose_no_digits(name: str, step: float, sign: float) -> None:
+def test_close_predictors_lose_no_digits(name: str, step: float, sign: float) -> None:
     """d(u, u + h) is half the information times h^2, and a third-order term."""
     likelihood, h = LIKELIHOODS[name], sign * 10.0**step
     for u in draws(name, 1)[:20, 0]:

@@ -313,3 +313,22 @@ def _move(work: Design, r: int, x: int, step: float) -> None:
         work.leverages[z] = grow * (work.leverages[z] - shrink * cross * cross)
         work.weights[z] *= 1.0 - step
     work.weights[x] += step
+
+
+@compiled
+def first_lacking(pulls: Array, planned: Array, start: int) -> int:
+    """First arm from ``start`` on with fewer pulls than planned; k if there is none."""
+    arm = start
+    while arm < pulls.shape[0] and pulls[arm] >= planned[arm]:
+        arm += 1
+    return arm
+
+
+@compiled
+def best_remaining(remaining: Array, means: Array) -> int:
+    """Arm of largest mean among those that remain; the first one among equals."""
+    best = -1
+    for x in range(remaining.shape[0]):
+        if remaining[x] > 0.0 and (best < 0 or means[x] > means[best]):
+            best = x
+    return best
