@@ -2,7 +2,7 @@
 
 Mean regret ± standard error after 10^3, 10^4 and 10^5 rounds over 100 seeds, wall time per run and
 exploration rounds; then the slope of regret against log n, from 10^5 to 10^6 rounds and, if a
-policy commits, from 10^12 to 10^100, over 20 seeds, beside c* sigma^2.  Results are kept in the
+policy commits, from 10^12 to 10^100, over 20 seeds, beside c*.  Results are kept in the
 store, and an interrupted run goes on from there.
 """
 
@@ -90,13 +90,13 @@ def regrets(store: Path) -> None:
 
 
 def slopes(store: Path, policies: Mapping[str, sl.Policy], since: int, until: int) -> None:
-    """Print regret gained per unit of log n, beside c* sigma^2."""
+    """Print regret gained per unit of log n, beside c*."""
     experiment = sl.Experiment(PROBLEMS, policies, until, SLOPE_SEEDS, checkpoints=[since, until])
     exponents = round(math.log10(since)), round(math.log10(until))
     table = sl.run(experiment, store / f"slope-{exponents[1]}").slopes(since)
     slope = table.set_index(["problem", "policy"])
     bounds = {name: sl.lower_bound(problem).value for name, problem in PROBLEMS.items()}
-    heads = [f"{name}: c* sigma^2 = {value:.3f}" for name, value in bounds.items()]
+    heads = [f"{name}: c* = {value:.3f}" for name, value in bounds.items()]
     print(f"\n| slope, 10^{exponents[0]} to 10^{exponents[1]} | {' | '.join(heads)} |")
     print("|---|---|---|---|")
     for label in policies:

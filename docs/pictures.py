@@ -1,12 +1,12 @@
-"""Make the pictures of the documentation: python docs/pictures.py (a minute or two).
+"""Draw the pictures of the documentation: python docs/pictures.py (a minute or two).
 
 regret.svg  regret of IDS, Stakes and LinUCB against the lower bound, to 10^1000 rounds
 cells.png   arms, cells and the binding alternative of end of optimism
 watch.html  IDS at work, round by round
-scoreboard.svg  all policies by their regret over that of the best, as they were measured
-session.png where the experiment of examples/adaptive_experiment.py stands at its end
+scoreboard.svg  all policies by their regret over that of the best, from the recorded runs
+session.png the experiment of examples/adaptive_experiment.py at its end
 
-It prints the pulls per arm and the table of the scoreboard that the pages quote.
+It prints the pulls per arm and the table of the scoreboard, which the pages contain.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What the site takes from the code at build time, so that it cannot become stale.
+"""Hooks of mkdocs: content that the site takes from the code at build time.
 
-- notes in ``docs/`` that the navigation does not name are added to its Findings;
+- pages in ``docs/`` that are not in the navigation are added to its Findings;
 - ``<!-- policies -->`` becomes a section for every policy of the catalogue;
 - ``<!-- commands -->`` becomes the help of every command;
 - roles of docstrings, such as ``:class:``, are dropped;
 - LaTeX between dollars becomes MathML, which browsers show without a script;
-- symbols in plain notation, such as ``c* sigma^2``, are set as in the report.
+- symbols in plain notation, such as ``c* log n``, are set as in the report.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ REQUIRED = "..."  # a field without a default
 
 
 class InnerProducts(Preprocessor):
-    """Let <x, theta> be an inner product, in documents and docstrings, and not a tag."""
+    """Preprocessor that keeps <x, theta> an inner product instead of an HTML tag."""
 
     def run(self, lines: list[str]) -> list[str]:
-        """Escape the bracket, but not in blocks of code, where it means itself."""
+        """Escape the opening bracket, except in blocks of code."""
         inner = re.compile(r"<(?=[^<>`]*, [^<>`]*>)")
         return [line if line.startswith("    ") else inner.sub("&lt;", line) for line in lines]
 
 
 class DisplayedFormulas(Preprocessor):
-    """Let lines between two dollars be a formula of its own."""
+    """Preprocessor for displayed formulas: LaTeX between lines of two dollars."""
 
     def run(self, lines: list[str]) -> list[str]:
-        """Replace each by its MathML."""
+        """Replace every formula by MathML."""
         whole = re.compile(r"^\$\$\n(.*?)\n\$\$$", re.DOTALL | re.MULTILINE)
         return whole.sub(self._stored, "\n".join(lines)).split("\n")
 
@@ -58,18 +58,18 @@ class DisplayedFormulas(Preprocessor):
 
 
 class FormulasInText(InlineProcessor):
-    """Let what stands between dollars be a formula; code has none."""
+    """Inline processor for formulas: LaTeX between dollars, except in code."""
 
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[Any, int, int]:  # noqa: N802 - the name that is called
-        """Return its MathML."""
+        """Return the MathML of a formula."""
         return self.md.htmlStash.store(latex2mathml.converter.convert(m[1])), m.start(0), m.end(0)
 
 
 class SightlineExtension(Extension):
-    """What Markdown has to know about our documents."""
+    """Markdown extension with the processors above."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name that is called
-        """Register, after snippets (32) and fences (25), before tags (20); in text after code."""
+        """Register after snippets (32) and fences (25) and before tags (20); inline after code."""
         md.preprocessors.register(DisplayedFormulas(md), "displayed-formulas", 24.5)
         md.preprocessors.register(InnerProducts(md), "inner-products", 24)
         in_text = FormulasInText(r"(?<![\\$\w])\$(?![\s$])([^$\n]+?)(?<!\s)\$(?![\w$])", md)
@@ -77,7 +77,7 @@ class SightlineExtension(Extension):
 
 
 def on_config(config: Any) -> Any:
-    """Add unnamed notes to the navigation, and our extension of Markdown."""
+    """Add the extension of Markdown, and pages outside of the navigation to Findings."""
     config["markdown_extensions"].append(SightlineExtension())
     named = set(re.findall(r"[\w/-]+\.md", str(config["nav"])))
     notes = sorted(path.name for path in DOCS.glob("*.md") if path.name not in named)
@@ -88,7 +88,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in what is generated."""
+    """Insert the generated sections."""
     if "<!-- policies -->" in markdown:
         markdown = markdown.replace("<!-- policies -->", policy_pages())
     if "<!-- commands -->" in markdown:
@@ -97,13 +97,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Set symbols, and drop what docstrings say to another tool: roles before names in code."""
+    """Set symbols, and remove Sphinx roles before names in code."""
     html = re.sub(r":(?:attr|class|func|meth|mod):(?=<code>)", "", html)
     return with_symbols(html.replace("<code>~sightline.", "<code>"))
 
 
 def with_symbols(html: str) -> str:
-    """Set symbols of plain notation in text; code, formulas and figures mean themselves."""
+    """Set symbols of plain notation in text, but not in code, formulas and figures."""
     parts = re.split(
         r"(<(code|pre|math|svg|script|style)\b.*?</\2>|<[^>]*>)", html, flags=re.DOTALL
     )
@@ -113,7 +113,7 @@ def with_symbols(html: str) -> str:
 
 
 def policy_pages() -> str:
-    """Return a table of all policies, then what is said about each where it is defined."""
+    """Return a table of all policies, then a section for each with the docstring of its module."""
     rows = ["| policy | learns from | reaches 10^1000 | cost |", "|---|---|---|---|"]
     sections = []
     for name, cls in sorted(POLICIES.items(), key=lambda item: item[0].lower()):
@@ -151,14 +151,14 @@ def paragraphs(cls: type[Policy]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Text in which stars and angle brackets mean themselves, but for what is code."""
+    """Escape stars and angle brackets outside of code."""
     parts = re.split(r"(`[^`]*`)", text)
     parts[::2] = [part.replace("*", r"\*").replace("<", "&lt;") for part in parts[::2]]
     return "".join(parts)
 
 
 def find(said: list[str], word: str) -> str:
-    """Paragraph in which something is said, from that word on."""
+    """Find the paragraph with a keyword, from the keyword on."""
     for text in said:
         found = re.search(rf"(?:^|[.\n] ?\s*)({word}s?\b[^:.]*:.*)", text, re.DOTALL)
         if found:
@@ -172,7 +172,7 @@ def one_line(text: str) -> str:
 
 
 def defaults(cls: type[Policy]) -> dict[str, str]:
-    """Fields of a policy with their defaults as one would write them."""
+    """Fields of a policy with their defaults as Python expressions."""
     values = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         value = field.default
@@ -183,13 +183,13 @@ def defaults(cls: type[Policy]) -> dict[str, str]:
 
 
 def commits_by_default(cls: type[Policy]) -> bool:
-    """Whether the policy with its defaults, and some horizon if it needs one, commits."""
+    """Whether the policy commits with its defaults, and some horizon if it needs one."""
     needed = {name: 1000 for name, value in defaults(cls).items() if value == REQUIRED}
     return cls(**needed).any_horizon
 
 
 def _commands(group: Any) -> Iterator[tuple[str, Any]]:
-    """Every command by its name, those of a group under both names."""
+    """Yield every command with its name; commands of a group have both names."""
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from ((f"{name} {part}", one) for part, one in _commands(command))
@@ -198,7 +198,7 @@ def _commands(group: Any) -> Iterator[tuple[str, Any]]:
 
 
 def command_pages() -> str:
-    """Help of every command."""
+    """Return the help of every command."""
     group: Any = typer.main.get_command(app)
     sections = []
     for name, command in sorted(_commands(group)):

@@ -1,8 +1,8 @@
-"""A website test with three factors: sales come late or never, and the process ends in between.
+"""A website test with three factors: sales come late or never, and the process restarts once.
 
-Eight pages are described by four numbers, a mean and one effect per factor, so that every visitor
-teaches something about all of them.  Only sales are told; whoever has not bought when 200 others
-have come counts as 0.
+Four numbers describe eight pages, a mean and one effect per factor, so every visitor tells
+something about all pages.  Only sales are told; a visitor without a sale after 200 further visitors
+counts as 0.
 """
 
 import tempfile
@@ -16,13 +16,13 @@ PAGES = sl.factorial(
     {"picture": ["large", "small"], "text": ["short", "long"], "button": ["green", "blue"]}
 )
 
-# What the world does, which the experiment does not know.
+# The true rates, which the experiment does not know.
 WORLD = np.random.default_rng(1)
 RATES = PAGES.features @ [0.425, 0.075, -0.1, 0.15]  # mean, then effects of the first levels
 
 
 def serve(session: sl.Session, visitors: int) -> None:
-    """Show pages to groups of 20 visitors; sales become known while the next group is there."""
+    """Show pages to groups of 20 visitors; sales become known during the next group."""
     sales: list[tuple[str, float]] = []
     for _ in range(visitors // 20):
         decisions = session.ask(count=20)  # .option .levels .probability: all on disk by now
@@ -34,7 +34,7 @@ def serve(session: sl.Session, visitors: int) -> None:
 def main(directory: Path) -> None:
     journal = directory / "experiment.db"
     # sl.IDS() settles with a guarantee (sl.Stakes(), the default, earns more and settles later).
-    # Rewards in [0, 1] are 1/2-sub-Gaussian; nothing else is assumed of them.
+    # Rewards in [0, 1] are 1/2-sub-Gaussian; the session assumes nothing else about them.
     with sl.Session.open(
         journal, PAGES, sl.IDS(), noise_std=0.5, reward_window="200 rounds", on_timeout=0.0
     ) as session:

@@ -12,7 +12,7 @@ import sightline as sl
 
 
 def main() -> None:
-    """Run a small experiment and show that it matters to no bit where it ran."""
+    """Run a small experiment and show that its results do not depend on where it ran."""
     experiment = sl.Experiment(
         problems=[sl.problems.end_of_optimism()],
         policies={"IDS": sl.IDS(), "LinUCB": sl.LinUCB()},

@@ -1,7 +1,7 @@
-"""Which is better, A or B?  People compare two answers of a help page, and the best is found.
+"""Which is better, A or B?  Find the best answer of a help page from comparisons of two answers.
 
-An answer has a tone and a length: six answers from five effects, so that a comparison of two tells
-something about the others.  Nobody says how good an answer is; what is told is who has won.
+An answer has a tone and a length: six answers from five effects, so a comparison of two tells
+something about the others.  Ratings are not observed, only the winner of each comparison.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import sightline as sl
 
 ANSWERS = sl.factorial({"tone": ["plain", "warm", "formal"], "length": ["short", "long"]})
 
-# What the world does, which the session does not know: the value of each answer.
+# The true values of the answers, which the session does not know.
 WORLD = np.random.default_rng(5)
 VALUES = dict(zip(ANSWERS.names, [0.15, 0.05, 0.4, 0.3, -0.25, -0.35], strict=True))
 
@@ -33,7 +33,7 @@ def main(rounds: int = 3000) -> None:
         session.tell(decision, first if prefers_first(first, second) else second)
         bad += min(VALUES[first], VALUES[second]) < 0.0
     status, estimates = session.status(), session.estimates()
-    assert estimates is not None  # which not every policy keeps
+    assert estimates is not None  # some policies keep none
     print(f"best answer: {status.best}")
     print(status.at_stake(10_000))
     print(f"a bad answer was shown in {bad} of {rounds} rounds")

@@ -17,7 +17,7 @@ class PlainLog(NamedTuple):
 
 @dataclass(frozen=True)
 class Log(sl.ConfidenceRule):
-    """Configuration of that coefficient: it makes the tuple for one problem."""
+    """Configuration of this coefficient: ``build`` makes the tuple for one problem."""
 
     def build(self, d: int, noise_std: float, regulariser: float) -> PlainLog:
         return PlainLog(noise_std**2)
@@ -31,7 +31,7 @@ sl.register_confidence(
 
 
 class Laplace(NamedTuple):
-    """Noise with heavier tails than the normal law."""
+    """Noise with heavier tails than normal noise."""
 
     std: float
 

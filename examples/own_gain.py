@@ -1,7 +1,6 @@
 """Parts of your own for IDS: an information gain, compiled, and a gap estimate, in plain Python.
 
-Each is one call.  With a plain part the run goes through the interpreter, some hundred times
-slower.
+Each is one call.  With a plain part the run is interpreted, some hundred times slower.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import sightline as sl
 
 
 class Width(NamedTuple):
-    """Information gain: how uncertain the reward of an arm is, to some power."""
+    """Information gain: the width of the reward of an arm, to some power."""
 
     power: float
 
@@ -27,9 +26,9 @@ def width_gain(rule: Width, round_: sl.Round, gains: np.ndarray) -> None:
 
 
 class Pessimistic(NamedTuple):
-    """Gap estimate: from the highest upper bound down to the lower bound of an arm."""
+    """Gap estimate: the highest upper bound minus the lower bound of an arm."""
 
-    widths: float  # by how many widths the lower bound is below the mean
+    widths: float  # distance of the lower bound from the mean, in widths
 
 
 @sl.register_gaps("pessimistic", Pessimistic(widths=1.0))

@@ -1,4 +1,4 @@
-"""A policy of your own: first in plain NumPy, then compiled.  Both run in the same engine."""
+"""A policy of your own: first in plain NumPy, then compiled.  Both run in the same loop."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class FastState(GreedyState):
 
 @dataclass(frozen=True)
 class EpsilonGreedy(sl.Policy):
-    """With probability epsilon any arm, else the empirically best one."""
+    """With probability epsilon a random arm, else the empirically best one."""
 
     epsilon: float = 0.1
     fast: bool = False

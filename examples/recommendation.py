@@ -1,18 +1,18 @@
-"""A recommendation with user features: which article to show depends on who is there.
+"""A recommendation with user features: which article to show depends on the visitor.
 
-Visitors come in four segments, described by two numbers each.  An article has an appeal of its own
-and may appeal more to one kind of visitor than to another: nine numbers for twelve combinations of
-segment and article, so that a click in one segment tells something about the others.
+Visitors belong to four segments, described by two numbers each.  An article has a base rate, and
+an effect for each of the two numbers: nine numbers for twelve combinations of segment and article,
+so a click in one segment tells something about the others.
 """
 
 import numpy as np
 
 import sightline as sl
 
-SEGMENTS = {  # loyal or new, on a desk or on the way
-    "loyal, desk": [1.0, 1.0],
+SEGMENTS = {  # loyal or new, on a desktop or on a mobile device
+    "loyal, desktop": [1.0, 1.0],
     "loyal, mobile": [1.0, -1.0],
-    "new, desk": [-1.0, 1.0],
+    "new, desktop": [-1.0, 1.0],
     "new, mobile": [-1.0, -1.0],
 }
 ARTICLES = {"news": [1, 0, 0], "sports": [0, 1, 0], "offers": [0, 0, 1]}
@@ -21,13 +21,13 @@ OPTIONS = sl.contexts(
         segment: {article: np.kron(which, [1.0, *user]) for article, which in ARTICLES.items()}
         for segment, user in SEGMENTS.items()
     },
-    columns=[f"{article}{of}" for article in ARTICLES for of in ("", " x loyal", " x desk")],
+    columns=[f"{article}{of}" for article in ARTICLES for of in ("", " x loyal", " x desktop")],
 )
 
-# What the world does, which the session does not know: appeal, then what loyal and desk add.
+# The true rates, which the session does not know: base rate, then effects of loyal and desktop.
 WORLD = np.random.default_rng(3)
 RATES = OPTIONS.features @ [0.45, 0.2, 0.05, 0.4, -0.05, 0.15, 0.45, -0.25, -0.15]
-SHARES = [0.4, 0.2, 0.15, 0.25]  # of the segments among visitors
+SHARES = [0.4, 0.2, 0.15, 0.25]  # of the segments
 
 
 def main(visitors: int = 4000) -> None:

@@ -1,7 +1,7 @@
-"""A website test in simulation: which policy collects most clicks, and what to expect beforehand.
+"""A website test in simulation: plan an experiment, and compare the clicks of several policies.
 
-Eight pages are the combinations of three factors.  Rates are supposed; the policies do not know
-them.  `python -m benchmarks.website` has all policies and more seeds.
+Eight pages are the combinations of three factors.  The rates are assumptions; the policies do not
+know them.  `python -m benchmarks.website` has all policies and more seeds.
 """
 
 import sightline as sl
@@ -20,7 +20,7 @@ CLICKS = sl.problems.BernoulliNoise(0.3)  # 0 or 1; 0.3 is near their standard d
 
 
 def plan(policy: sl.Policy, runs: int) -> sl.Plan:
-    """Simulate a session with this policy: clicks are drawn, and it learns how much they vary."""
+    """Simulate a session with this policy, which learns how much the clicks vary."""
     return sl.plan(
         PAGES,
         effects=EFFECTS,
@@ -32,11 +32,11 @@ def plan(policy: sl.Policy, runs: int) -> sl.Plan:
     )
 
 
-# What to expect of the default policy, before the first visitor comes.
+# What to expect of the default policy.
 expected = plan(sl.Stakes(), runs=20)
 print(expected)
 
-# And of others.
+# The same for other policies.
 rates = expected.problem.means
 print(f"\nbest page: {PAGES.names[int(rates.argmax())]}, {rates.max():.1%} click")
 for policy in (sl.Stakes(), sl.ThompsonSampling(), sl.LinUCB(), sl.IDS()):

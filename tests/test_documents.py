@@ -1,4 +1,4 @@
-"""Documents stay true: the notation names what exists, the README's examples run."""
+"""Documents match the code: names of the notation exist, examples of the README run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,22 @@ import pytest
 import sightline
 
 ROOT = Path(__file__).parents[1]
+PAGES = [
+    ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "NOTATION.md")
+] + sorted((ROOT / "docs").rglob("*.md"))
+LITERATURE = (
+    "action set",
+    "cumulative regret",
+    "custom noise",
+    "explore-then-commit",
+    "generalised linear bandit",
+    "heteroscedastic",
+    "logistic bandit",
+    "OFUL",
+    "partial monitoring",
+)
+# Words that CONTRIBUTING.md (Style) replaces by standard terms.
+REPLACED = r"\b(for ever|anew|nobody|whoever|somebody|at hand|as recalled|laws?|c\* sigma\^2)\b"
 
 
 def every_name() -> dict[str, object]:
@@ -51,7 +67,7 @@ def test_the_examples_of_the_readme_run(
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(examples) == 2
-    random.seed(0)  # the visitors of the second one
+    random.seed(0)  # visitors of the second example
     for example in examples:
         exec(example, {})
     output = capsys.readouterr().out
@@ -69,3 +85,31 @@ def test_the_pictures_of_the_readme_and_its_links_exist() -> None:
     assert len(targets) > 4
     for target in targets:
         assert (ROOT / target).exists(), target
+
+
+def test_the_readme_is_one_screen_and_the_architecture_a_few_pages() -> None:
+    assert (ROOT / "README.md").stat().st_size <= 6 * 1024
+    assert (ROOT / "ARCHITECTURE.md").stat().st_size <= 12 * 1024
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_public_names_and_files_on_a_page_exist(page: Path) -> None:
+    text = page.read_text()
+    for name, part in re.findall(r"\bsl\.(\w+)(?:\.(\w+))?", text):
+        assert hasattr(sightline, name), f"sl.{name}"
+        if name in ("problems", "extend") and part:
+            assert hasattr(getattr(sightline, name), part), f"sl.{name}.{part}"
+    for path in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|json|md|css))`", text):
+        places = [ROOT, ROOT / "src" / "sightline", page.parent]
+        assert any((place / path).exists() for place in places), path
+
+
+def test_terms_of_the_literature_are_in_the_glossary() -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text()
+    for term in LITERATURE:
+        assert term in glossary, term
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_use_standard_terms(page: Path) -> None:
+    assert not re.findall(REPLACED, page.read_text(), re.IGNORECASE)

@@ -23,7 +23,7 @@ IN_PROCESS = [
     "recommendation.py",
     "website.py",
 ]
-IN_ITS_OWN = ["dask_cluster.py"]  # its workers are new processes, which import the main module
+IN_A_PROCESS = ["dask_cluster.py"]  # its workers are new processes, which import the main module
 
 
 def output_of(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
@@ -33,7 +33,7 @@ def output_of(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> No
 
 
 def test_every_example_is_tested_and_short() -> None:
-    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(IN_PROCESS + IN_ITS_OWN)
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(IN_PROCESS + IN_A_PROCESS)
     for path in EXAMPLES.glob("*.py"):
         assert len(path.read_text().splitlines()) < 60, path.name
 
@@ -69,7 +69,7 @@ def test_own_parts(
     output_of(name, monkeypatch)
     usual, *own = map(float, re.findall(r"regret ([\d.]+)", capsys.readouterr().out))
     assert own
-    assert all(regret != usual for regret in own), "a part that changes nothing is not used"
+    assert all(regret != usual for regret in own), "a part without effect is not used"
     assert all(regret < 300.0 for regret in own), "gaps are up to 2 on 2000 rounds"
 
 
@@ -105,11 +105,11 @@ def test_recommendation(
 ) -> None:
     output_of("recommendation.py", monkeypatch)
     output = capsys.readouterr().out
-    assert "loyal, desk: news\n" in output
+    assert "loyal, desktop: news\n" in output
     assert "new, mobile: offers\n" in output
     clicks, best = map(float, re.findall(r"(\d+) (?:clicks|on average)", output))
     assert 0.9 * best < clicks < 1.1 * best
-    assert re.search(r"^ *offers x desk ", output, re.MULTILINE)
+    assert re.search(r"^ *offers x desktop ", output, re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_duel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     (bad,) = re.findall(r"shown in (\d+) of 3000", output)
     assert 0 < int(bad) < 100
     assert re.search(r"^tone=warm, length=short +beats .* 0.50 ± 0.00$", output, re.MULTILINE)
-    assert "grand mean" not in output, "which no comparison tells"
+    assert "grand mean" not in output, "comparisons do not show it"
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_experiment_sweep(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", IN_ITS_OWN)
+@pytest.mark.parametrize("name", IN_A_PROCESS)
 def test_dask_cluster(name: str, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The documentation says what the code says: every policy, every public name, every command."""
+"""The documentation covers every policy, every public name and every command."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_every_policy_has_a_section_with_its_defaults() -> None:
     assert "| [LinUCB](#linucb) | every round | no | O(k d + d^2) |" in page
 
 
-def test_nothing_that_is_said_becomes_markup() -> None:
+def test_text_of_docstrings_is_escaped() -> None:
     assert hooks.escape("c* of `a*b <c>` <x, y>") == r"c\* of `a*b <c>` &lt;x, y>"
 
 
-def test_inner_products_are_no_tags() -> None:
+def test_inner_products_are_not_tags() -> None:
     render = Markdown(extensions=[hooks.SightlineExtension()]).convert
     assert render("for <e_j, x*> >= 0 and <b>x</b>") == (
         "<p>for &lt;e_j, x*&gt; &gt;= 0 and <b>x</b></p>"
@@ -97,7 +97,7 @@ def test_every_command_has_help_and_an_example() -> None:
     assert not re.findall(r"^\| [^|]+ \|  \|$", page, re.MULTILINE), "an option without help"
 
 
-def test_notes_that_nobody_named_are_findings() -> None:
+def test_pages_outside_of_the_navigation_are_findings() -> None:
     config = {
         "markdown_extensions": [],
         "nav": [{"Home": "index.md"}, {"Findings": [{"First": "findings.md"}]}],
@@ -117,7 +117,7 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def test_pages_fetch_nothing() -> None:
-    """Neither a font nor a script from elsewhere; the theme is told so, and pages have none."""
+    """No font or script comes from another server, neither in the theme nor in pages."""
     assert "font: false" in (ROOT / "mkdocs.yml").read_text()
     for path in DOCS.rglob("*.md"):
         assert not re.search(r"<(script|link|img)[^>]+https?://", path.read_text()), path
@@ -130,7 +130,7 @@ def test_pages_fetch_nothing() -> None:
     "path", sorted(DOCS.rglob("*.md")), ids=lambda path: str(path.relative_to(DOCS))
 )
 def test_code_on_pages_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of code that are not examples; those have tests of their own."""
+    """Run the code blocks of a page, except included examples, which have their own tests."""
     monkeypatch.chdir(tmp_path)
     for block in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):
         if "--8<--" not in block:
@@ -138,7 +138,7 @@ def test_code_on_pages_runs(path: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_page_to_watch_is_up_to_date() -> None:
-    """Its template; its data are one run, which ``python docs/pictures.py`` makes again."""
+    """Compare the template; ``python docs/pictures.py`` computes the data again."""
     template = (ROOT / "src" / "sightline" / "report" / "watch.html").read_text()
     script = template.partition('<script>\n"use strict"')[2]
     assert len(script) > 1000

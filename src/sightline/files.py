@@ -61,6 +61,12 @@ def write_atomically(
         _sync_directory(target.parent)
 
 
+def write_text_atomically(path: str | PathLike[str], text: str) -> None:
+    """Write a text file as UTF-8, as :func:`write_atomically` does."""
+    content = text.encode()
+    write_atomically(path, lambda file: file.write(content))
+
+
 def _temporary(target: Path, path: str | PathLike[str]) -> tuple[Path, BinaryIO]:
     """Make a temporary file that is locked while its writer lives."""
     while True:

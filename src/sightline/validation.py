@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import difflib
 import itertools
 import math
 import numbers
@@ -198,15 +197,97 @@ def flag(name: str, value: Any) -> bool:
     return value
 
 
+#: Names in the literature of what this library calls differently, without capitals and hyphens.
+_SYNONYMS = {
+    "oful": "LinUCB",
+    "linoful": "LinUCB",
+    "ucb": "LinUCB",
+    "linrel": "LinUCB",
+    "greedylinucb": "LinUCB",
+    "ts": "ThompsonSampling",
+    "lints": "ThompsonSampling",
+    "thompson": "ThompsonSampling",
+    "posteriorsampling": "ThompsonSampling",
+    "vids": "BayesianIDS",
+    "varianceids": "BayesianIDS",
+    "frequentistids": "IDS",
+    "informationdirectedsampling": "IDS",
+    "greedy": "EpsilonGreedy",
+    "epsgreedy": "EpsilonGreedy",
+    "etc": "PEGE",
+    "explorethencommit": "PEGE",
+    "logisticucb": "GLMUCB",
+    "ucbglm": "GLMUCB",
+    "bandit": "LinearBandit",
+    "contextuallinearbandit": "ContextualBandit",
+    "linearcontextualbandit": "ContextualBandit",
+    "partialmonitoring": "LinearGame",
+    "linearpartialmonitoring": "LinearGame",
+    "duelingbandit": "duel",
+    "logisticbandit": "LinearBandit(rewards=Bernoulli())",
+    "generalizedlinearbandit": "LinearBandit(rewards=Bernoulli())",
+    "generalisedlinearbandit": "LinearBandit(rewards=Bernoulli())",
+    "poissonbandit": "LinearBandit(rewards=Poisson())",
+    "regretlowerbound": "lower_bound",
+}
+_PREFIX = 4  # letters that suffice to recognise the beginning of a name
+
+
+def nearest(written: str, known: Iterable[str]) -> str | None:
+    """Find the known name that was probably meant: a synonym, a misspelling or a longer form.
+
+    Parameters
+    ----------
+    written : str
+        A name that is not known.
+    known : iterable of str
+        Names to choose from.
+
+    Returns
+    -------
+    str or None
+        None if no known name is close: an unrelated suggestion is worse than none.
+    """
+    names = {_letters(name): name for name in known}
+    letters = _letters(written)[:_LONGEST]
+    synonym = _SYNONYMS.get(letters, "")
+    if synonym.partition("(")[0] in names.values():
+        return synonym
+    # One wrong letter in a short word, one more for every six letters of a longer one.
+    most = (1 + len(letters) // 6) * (len(letters) > 2)
+    distances = {
+        name: _edits(letters, name) for name in names if abs(len(name) - len(letters)) <= most
+    }
+    if distances and min(distances.values()) <= most:
+        return names[min(distances, key=lambda name: distances[name])]
+    longer = [name for name in names if len(letters) >= _PREFIX and name.startswith(letters)]
+    return names[min(longer, key=len)] if longer else None
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def _edits(first: str, second: str) -> int:
+    """Count insertions, deletions, replacements and swaps of neighbours between two words."""
+    before, row = [0] * (len(second) + 1), list(range(len(second) + 1))
+    for i, a in enumerate(first, 1):
+        before, above, row = row, before, [i]
+        for j, b in enumerate(second, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:
+                cost = min(cost, above[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     """Return ``value`` if it is one of the allowed names; otherwise suggest the nearest."""
     names = list(allowed)
     if isinstance(value, str) and value in names:
         return str(value)
-    by_lower_case = {name.lower(): name for name in names}
-    written = value if isinstance(value, str) else shown(value)
-    close = difflib.get_close_matches(written.lower(), by_lower_case, n=1)
-    hint = f"; did you mean {by_lower_case[close[0]]!r}?" if close else ""
+    meant = nearest(value if isinstance(value, str) else shown(value), names)
+    hint = f"; did you mean {meant!r}?" if meant else ""
     raise ValueError(
         f"{name} must be one of {', '.join(map(repr, names))}, got {shown(value)}{hint}"
     )

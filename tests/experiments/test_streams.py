@@ -295,7 +295,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         (("watch", "sphere_stream"), "has new arms in every round; this command needs fixed arms"),
         (
             ("bound", "sphere_stream"),
-            "has new arms in every round; this command needs arms that stay",
+            "has new arms in every round; this command needs fixed arms",
         ),
         (
             ("simulate", "--problem", "sphere_stream", "--policy", "ossb"),

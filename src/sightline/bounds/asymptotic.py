@@ -45,7 +45,7 @@ from sightline.bounds.likelihood_certificate import likelihood_bracket
 from sightline.bounds.likelihood_solver import likelihood_certificate
 from sightline.bounds.linear import solve_game, solve_linear, solve_within
 from sightline.core.allocation.program import costly_arms, reduced_points
-from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import number, shown
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Polytope
 
 Array = NDArray[np.float64]
 

@@ -39,7 +39,7 @@ from sightline.bounds.geometry import (
     view_of,
     whitened,
 )
-from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 
 Array = NDArray[np.float64]

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 
 Array = NDArray[np.float64]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.cells import Partition, Region, Tie, find_cells, find_region, lengths
-from sightline.core.parameter_set import Polytope
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import SMALLEST, instance
 

@@ -7,21 +7,21 @@ from typing import Annotated
 
 import typer
 
-from sightline.cli.errors import FAILURE, in_a_sentence
+from sightline.cli.common import FAILURE, errors_as_messages
 
 __all__ = ["audit"]
 
 
 def audit(
-    path: Annotated[Path, typer.Argument(help="Parquet file of an export.")],
+    path: Annotated[Path, typer.Argument(help="Exported Parquet file.")],
 ) -> None:
     """Recompute every probability of an exported experiment from its log.
 
-    Exit code 0 if all come out the same, to the last bit; 1 if not.
+    The exit code is 0 if all are equal to the last bit, else 1.
 
     Example: sightline audit export.parquet
     """
-    with in_a_sentence(f"cannot read {path}"):
+    with errors_as_messages(f"cannot read {path}"):
         from sightline.report.audit import audit as recompute
 
         found = recompute(path)

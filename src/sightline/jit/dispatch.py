@@ -152,7 +152,7 @@ class GenericFunction(Generic[P, R]):
             self._kernels[cls] = implementation
             if self._rebuild is not None:
                 called = self._call_plain_kernel
-        elif self._check is not None:
+        elif self._check is not None and not ours:
             called = functools.partial(self._call_checked, implementation)
         self._table.register(cls, called)
 
