@@ -179,15 +179,8 @@ class GenericFunction(Generic[P, R]):
         return kernel.py_func
 
 
-def generic(
-    function: Callable[P, R],
-    *,
-    rebuild: Callable[..., Any] | None = None,
-    check: Callable[[Any], Any] | None = None,
-    guard: Guard | None = None,
-) -> GenericFunction[P, R]:
-    """Make a :class:`GenericFunction`, as a decorator or by a call with its options."""
-    return GenericFunction(function, rebuild=rebuild, check=check, guard=guard)
+#: Decorator, or a call with options.
+generic = GenericFunction
 
 
 def parts_of(value: Any) -> list[Any]:
