@@ -24,8 +24,8 @@ def _sphere() -> sl.LinearBandit:
 
 PROBLEMS = [sl.problems.end_of_optimism(0.01), _sphere()]
 
-# Roots of V^-1, optimal designs and posterior samples are not unique: these agree in law only.
-IN_LAW = ["ThompsonSampling()", "TopTwo()", "LinMED()", "BayesianIDS()"]
+# Roots of V^-1, optimal designs and posterior samples are not unique: runs agree in distribution.
+IN_DISTRIBUTION = ["ThompsonSampling()", "TopTwo()", "LinMED()", "BayesianIDS()"]
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,7 +34,7 @@ pytestmark = [
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="yardsticks in C need gcc")
 
 
-def assert_same_law(ours: list[tuple[float, int]], plain: list[tuple[float, int]]) -> None:
+def assert_same_distribution(ours: list[tuple[float, int]], plain: list[tuple[float, int]]) -> None:
     """Compare regret and exploration rounds within four standard errors."""
     error = np.sqrt(np.var(ours, axis=0) / len(ours) + np.var(plain, axis=0) / len(plain))
     assert (abs(np.mean(ours, axis=0) - np.mean(plain, axis=0)) <= 4.0 * error).all()
@@ -68,10 +68,10 @@ def test_same_numbers_give_same_runs_in_c(name: str, problem: sl.LinearBandit) -
 def test_random_numbers_give_the_same_law_in_c(name: str, problem: sl.LinearBandit) -> None:
     play_in_c = runner(name, problem, ROUNDS)
     ours = [played(problem, POLICIES[name], ROUNDS, seed) for seed in range(100)]
-    assert_same_law(ours, [play_in_c(seed) for seed in range(100)])
+    assert_same_distribution(ours, [play_in_c(seed) for seed in range(100)])
 
 
-@pytest.mark.parametrize("name", sorted(set(PLAIN) - set(IN_LAW)))
+@pytest.mark.parametrize("name", sorted(set(PLAIN) - set(IN_DISTRIBUTION)))
 def test_same_seed_gives_the_same_run_in_numpy(name: str, problem: sl.LinearBandit) -> None:
     for seed in range(3):
         regret, explorations = play(PLAIN[name], problem, 400, seed)
@@ -80,9 +80,11 @@ def test_same_seed_gives_the_same_run_in_numpy(name: str, problem: sl.LinearBand
         assert regret == pytest.approx(ours[0], rel=1e-12)
 
 
-@pytest.mark.parametrize("name", IN_LAW)
+@pytest.mark.parametrize("name", IN_DISTRIBUTION)
 def test_same_law_in_numpy(name: str, problem: sl.LinearBandit) -> None:
     rounds, runs = (100, 12) if name == "BayesianIDS()" else (300, 40)
     policy = eval(f"sl.{name}")
     ours = [played(problem, policy, rounds, seed) for seed in range(5 * runs)]
-    assert_same_law(ours, [play(PLAIN[name], problem, rounds, seed) for seed in range(runs)])
+    assert_same_distribution(
+        ours, [play(PLAIN[name], problem, rounds, seed) for seed in range(runs)]
+    )

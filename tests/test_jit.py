@@ -1,4 +1,4 @@
-"""Compilation: kernels are found again by a new process, and never when a source has changed."""
+"""Compilation: a new process finds cached kernels, unless a source has changed."""
 
 from __future__ import annotations
 

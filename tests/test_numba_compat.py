@@ -1,4 +1,4 @@
-"""What numba does not promise to keep: each failure names the function that has to be repaired."""
+"""Private parts of numba: each failure names the function that needs repair."""
 
 from __future__ import annotations
 

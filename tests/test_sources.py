@@ -1,4 +1,4 @@
-"""Sources behind a module: what it imports, directly or not, and nothing else."""
+"""Modules behind a module: those that it imports, directly or not."""
 
 from __future__ import annotations
 
