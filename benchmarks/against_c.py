@@ -1,7 +1,7 @@
-"""Policies against the same in C: time per round that a policy learns from, then whole runs.
+"""Policies against implementations in C: time per learning round, then whole runs.
 
-A random action set for policies that learn from every round.  For IDS theta = 0, so that
-exploration never ends; and then whole runs, in which exploitation is most of the rounds.
+Policies that learn from every round play a random action set.  IDS plays theta = 0, where
+exploration never ends, and then whole runs, in which most rounds are exploitation.
 """
 
 from __future__ import annotations

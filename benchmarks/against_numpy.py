@@ -1,8 +1,8 @@
-"""Every policy against plain NumPy: time per round that a policy learns from.
+"""Every policy against plain NumPy: time per learning round.
 
-Policies that decide round by round play theta = 0, where no arm is better than another and
-exploration never ends.  Those that follow plans play a random action set, over their first rounds,
-against the truths that the tests compare them with; there the solver of plans is ours in both.
+Policies that decide round by round play theta = 0, where all arms are equally good and exploration
+never ends.  Policies that follow plans play the first rounds on a random action set, against the
+reference implementations of the tests; both then use the solver of this library.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Does IDS pull arms as the lower bound says?  Pulls / (alpha* log n) against log n.
+"""Pulls of IDS relative to the optimal allocation: pulls / (alpha* log n) against log n.
 
     python -m benchmarks.allocation [figure.png]
 
 Prints the ratio for every arm that the optimal allocation uses, with standard errors over seeds,
-and draws it beside the regret over c* log n, to which all other arms contribute too.
+and draws it beside the regret over c* log n, to which all other arms contribute as well.
 """
 
 from __future__ import annotations

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GROUPS", "bench"]
 
-# Group: module, and what its ratio is over.
+# Group: module, and denominator of its ratio.
 GROUPS = {
     "c": ("against_c", "a plain loop in C"),
     "numpy": ("against_numpy", "plain NumPy"),
     "published": ("published", "the authors' code"),
-    "growth": ("growth", "the law of growth"),
+    "growth": ("growth", "the expected growth"),
     "start": ("cold_start", "the longest time we accept"),
 }
 

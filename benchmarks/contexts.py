@@ -1,10 +1,10 @@
-"""Contexts, measured: python -m benchmarks.contexts [--runs N] [PART ...].
+"""Benchmarks with contexts: python -m benchmarks.contexts [--runs N] [PART ...].
 
 solver    the exact minimiser over contexts beside exhaustive search and Frank-Wolfe
 regret    policies on the named problems to 10^6 rounds, and their slopes beside c*
 far       IDS and Stakes to 10^100 rounds over c* log n
-spanning  regret where the best arms tell everything, and where one arm is missing
-one       what one context costs over fixed arms, in one run
+spanning  regret where the best arms span all dimensions, and where one arm is missing
+one       cost of one context relative to fixed arms, in one run
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ def solver(count: int) -> None:
     starts, chain = np.arange(0, 41, 8), marginal(5)
     walk_chains(chain, starts, np.full(5, 0.2), np.ones(40), np.ones(40))  # compiles
     for _ in range(count):
-        law = rng.dirichlet(np.ones(5))
+        shares = rng.dirichlet(np.ones(5))
         gaps, gains = np.exp(rng.uniform(-3, 1, 40)), np.exp(rng.uniform(-4, 2, 40))
         began = time.perf_counter()
-        walk = walk_chains(chain, starts, law, gaps, gains)
+        walk = walk_chains(chain, starts, shares, gaps, gains)
         seconds["exact"] += time.perf_counter() - began
         ratio = walk[2] ** 2 / walk[3]
         parts = np.split(gaps, 5), np.split(gains, 5)
         began = time.perf_counter()
-        coarse.append(frank_wolfe(law, *parts, 100) / ratio)
+        coarse.append(frank_wolfe(shares, *parts, 100) / ratio)
         seconds["Frank-Wolfe, 100 steps"] += time.perf_counter() - began
-        fine.append(frank_wolfe(law, *parts, 4000) / ratio)
+        fine.append(frank_wolfe(shares, *parts, 4000) / ratio)
         few = [part[:3] for part in parts[0][:3]], [part[:3] for part in parts[1][:3]]
-        small = law[:3] / law[:3].sum()
+        small = shares[:3] / shares[:3].sum()
         found = walk_chains(
             marginal(3), np.arange(0, 10, 3), small, np.concatenate(few[0]), np.concatenate(few[1])
         )

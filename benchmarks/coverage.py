@@ -1,13 +1,13 @@
-"""How often confidence sets lose the truth: python -m benchmarks.coverage [--runs N] [PART ...].
+"""Coverage of confidence sets: python -m benchmarks.coverage [--runs N] [PART ...].
 
-A run is looked at after every outcome that its policy learns from, up to 10^5 rounds.  It misses
-at a level delta if theta has been outside of the set of that level at any of these moments, and it
-is falsely settled if the test of exploitation has ever named another arm than the best.  Arms are
-those that the policy chooses, and rewards are told at once.
+A run is checked after every outcome from which its policy learns, up to 10^5 rounds.  It misses at
+a level delta if theta is outside of the set of that level at any check, and it settles falsely if
+the exploitation test ever selects a suboptimal arm.  The policy chooses the arms, and rewards have
+no delay.
 
 The set is |theta - theta-hat|_V^2 <= beta, with the beta of the policy's confidence rule at a level
 that is the same in all rounds.  Of clicks and counts it is that of the likelihood ratio; the test,
-which costs more than the round, is then looked at whenever t has grown by 1 %.
+which costs more than the round, is then checked whenever t has grown by 1 %.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _of_likelihood(fit: LikelihoodFit, estimate: LeastSquares, theta: Array) -> 
 
 
 class Truth(NamedTuple):
-    """What nobody tells the policy."""
+    """The part of a problem that the policy does not see."""
 
     theta: Array
     means: Array  # of outcomes
@@ -239,7 +239,7 @@ PROBLEMS = {"8 arms in 3 dimensions": plane, "5 arms, own noise": independent}
 
 
 def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
-    """All cases with normal rewards: what is told of noise and norm, problem and policy."""
+    """All cases with normal rewards: known noise and norm, problem and policy."""
     unknown = {
         f"sigma unknown, guess x {factor:g}": sl.Gaussian(std=None, guess=factor * SIGMA)
         for factor in (0.1, 1.0, 10.0)
@@ -249,7 +249,7 @@ def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
     for label, policy in POLICIES.items():
         for name, make in PROBLEMS.items():
             where = f"{name}, {label}"
-            yield f"{where}, sigma and S told", make(), policy(sl.LogDet())
+            yield f"{where}, sigma and S known", make(), policy(sl.LogDet())
             yield f"{where}, S unknown", make(), policy(sl.LogDet(norm_bound=None))
             for what, rewards in unknown.items():
                 yield f"{where}, {what}", make(rewards=rewards), policy(sl.LogDet())
@@ -258,11 +258,11 @@ def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
 
 
 def coverage_of_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
-    """All cases with rare clicks and counts: likelihood, S told or not."""
+    """All cases with rare clicks and counts: likelihood, S known or not."""
     rates = (0.03, 0.02)
     log_odds = math.hypot(*(math.log(p / (1.0 - p)) for p in rates))
     counts = sl.LinearBandit(np.eye(2), np.log([0.8, 0.6]), rewards=sl.Poisson())
-    for what, rule in (("S told", sl.LogDet(log_odds)), ("S unknown", sl.LogDet(None))):
+    for what, rule in (("S known", sl.LogDet(log_odds)), ("S unknown", sl.LogDet(None))):
         yield f"logistic, {what}", sl.problems.click_rates(rates), sl.LinUCB(rule)
     yield "identity", sl.problems.click_rates(rates, "identity"), sl.LinUCB()
     yield "Poisson", counts, sl.LinUCB()
@@ -278,7 +278,7 @@ def settling_by_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]
     }
     for likelihood, problem in problems.items():
         for rule in (sl.LogDet(norm_bound=2.0), sl.LogDet(norm_bound=None)):
-            S = "unknown" if rule.norm_bound is None else "told"
+            S = "unknown" if rule.norm_bound is None else "known"
             yield (
                 f"{likelihood}, IDS, S {S}",
                 problem,
@@ -302,23 +302,23 @@ def _print(
 
 
 def _regret(runs: int) -> None:
-    """Regret at 10^4 rounds, by what policies are told; rewards of scale 1/100, 1 and 100."""
+    """Regret at 10^4 rounds, by what policies know; rewards of scale 1/100, 1 and 100."""
     free = sl.LogDet(norm_bound=None)
     learning: dict[str, sl.Policy] = {
         "IDS": sl.IDS(confidence=free, regulariser="matched"),
         "LinUCB": sl.LinUCB(confidence=free, regulariser="matched"),
         "Stakes": sl.Stakes(),
     }
-    told: dict[str, sl.Policy] = {
+    known: dict[str, sl.Policy] = {
         "IDS": sl.IDS(regulariser="matched"),
         "LinUCB": sl.LinUCB(regulariser="matched"),
         "Stakes": sl.Stakes(),
     }
-    print("| problem, policy | sigma and S told | neither, x 1/100 | x 1 | x 100 |")
+    print("| problem, policy | sigma and S known | neither, x 1/100 | x 1 | x 100 |")
     print("|---|---|---|---|---|")
     for name, make in PROBLEMS.items():
         world = make()
-        for label, policy in told.items():
+        for label, policy in known.items():
             cells = [_mean_regret(world, policy, runs, 1.0)]
             for c in (0.01, 1.0, 100.0):
                 scaled = sl.LinearBandit(

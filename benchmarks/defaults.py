@@ -1,6 +1,6 @@
-"""Live sessions as users begin them: false settlements, scales and offsets, coverage at every look.
+"""Sessions with default settings: false settlements, scales and offsets, coverage at every look.
 
-    python -m benchmarks.defaults windows      # equal pages, successes told at once, by window
+    python -m benchmarks.defaults windows      # equal pages, successes reported at once, by window
     python -m benchmarks.defaults scales       # regret under reward -> a reward + b, five policies
     python -m benchmarks.defaults coverage     # effects() at 80 looks, by kind of reward and rate
 
@@ -27,7 +27,7 @@ LOOKS = 80
 
 
 def windows(runs: int) -> Iterable[str]:
-    """Two pages at 4 %, only clicks are told: runs settled at any of 80 looks."""
+    """Two pages at 4 %, only clicks are reported: runs settled at any of 80 looks."""
     yield "window (rounds)   visitors   rewards     settled   at delta = 0.05   runs"
     for window, visitors in ((10, 5_000), (100, 5_000), (1_000, 10_000), (10_000, 20_000)):
         for kind in ("learned", "Bernoulli"):
@@ -69,21 +69,21 @@ POLICIES: dict[str, sl.Policy] = {
 def scales(runs: int) -> Iterable[str]:
     """Three options, normal(0.4 | 0.5 | 0.3, 0.25) times a plus b: regret / a after 10,000."""
     head = "".join(f"{name:>15}" for name in SCALES)
-    for title, told in (("learned", {}), ("as given (before)", {"units": "given"})):
+    for title, known in (("learned", {}), ("as given (before)", {"units": "given"})):
         yield f"{title:<18}{head}"
         for name in POLICIES:
             row = ""
             for a, b in SCALES.values():
-                cases = [(name, a, b, seed, told) for seed in range(runs)]
+                cases = [(name, a, b, seed, known) for seed in range(runs)]
                 found = _in_parallel(_scaled, cases)
                 row += f"{np.mean(found):>9.1f} ±{np.std(found) / math.sqrt(runs):>4.1f}"
             yield f"{name:<18}{row}"
 
 
 def _scaled(case: tuple[str, float, float, int, dict[str, Any]]) -> float:
-    name, a, b, seed, told = case
+    name, a, b, seed, known = case
     means, rng = np.array([0.4, 0.5, 0.3]), np.random.default_rng(seed)
-    session, lost = sl.Session(["A", "B", "C"], POLICIES[name], seed=seed, **told), 0.0
+    session, lost = sl.Session(["A", "B", "C"], POLICIES[name], seed=seed, **known), 0.0
     for _ in range(10_000):
         made = session.ask()
         session.tell(made, a * (means[made.arm] + 0.25 * rng.standard_normal()) + b)
@@ -99,7 +99,7 @@ def coverage(runs: int) -> Iterable[str]:
         ("identity", (0.01, 0.04, 0.5, 0.97)),
         ("Poisson", (0.05, 0.5, 5.0)),
         ("learned", (0.0, 1e6)),
-        ("noise_std told", (0.5,)),
+        ("noise_std known", (0.5,)),
     ):
         for design in ("one-hot", "factorial"):
             for size in sizes:
@@ -116,28 +116,28 @@ def _covered(case: tuple[str, str, float, int]) -> tuple[bool, float]:
     if design == "factorial":
         options = sl.factorial({"a": ["x", "y"], "b": ["u", "v"]})
         shifts = np.array([0.2, 0.1, -0.1, -0.2])
-    told: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     draw: Callable[[float], float]
     if kind == "Bernoulli":
         predictors = math.log(size / (1.0 - size)) + shifts
-        told["rewards"] = sl.Bernoulli()
+        known["rewards"] = sl.Bernoulli()
         draw = lambda u: float(rng.random() < 1.0 / (1.0 + math.exp(-u)))  # noqa: E731
     elif kind == "identity":
         predictors = size * (1.0 + shifts * min(1.0, (1.0 - size) / size))
-        told["rewards"] = sl.Bernoulli("identity")
+        known["rewards"] = sl.Bernoulli("identity")
         draw = lambda u: float(rng.random() < u)  # noqa: E731
     elif kind == "Poisson":
         predictors = math.log(size) + shifts
-        told["rewards"] = sl.Poisson()
+        known["rewards"] = sl.Poisson()
         draw = lambda u: float(rng.poisson(math.exp(u)))  # noqa: E731
     else:
         predictors = size + shifts
-        if kind == "noise_std told":
-            told["noise_std"] = 1.0
+        if kind == "noise_std known":
+            known["noise_std"] = 1.0
         draw = lambda u: u + rng.standard_normal()  # noqa: E731
     vectors = np.array([contrast.vector for contrast in options.contrasts])
     truth = vectors @ np.linalg.lstsq(options.features, predictors)[0]
-    session, missed, width = sl.Session(options, seed=seed, **told), False, math.inf
+    session, missed, width = sl.Session(options, seed=seed, **known), False, math.inf
     for t in range(10 * LOOKS):
         made = session.ask()
         session.tell(made, draw(predictors[made.arm]))

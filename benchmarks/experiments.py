@@ -1,8 +1,8 @@
-"""Numbers of the laboratory: python -m benchmarks.experiments [--small] [PART ...].
+"""Benchmarks of experiments: python -m benchmarks.experiments [--small] [PART ...].
 
 scaling   four policies on two problems with one thread and with two: wall time and speed-up
 memory    peak memory of 1,000 replications of IDS, horizon by horizon
-overhead  the lab with a store against a plain loop over the same runs, one thread each
+overhead  experiments with a store against a plain loop over the same runs, one thread each
 kills     kill -9 at random moments of a run, then resume: must equal an uninterrupted run
 """
 
@@ -54,7 +54,7 @@ def compile_all() -> None:
             sl.simulate(problem, policy, 1)
 
 
-def lab(experiment: sl.Experiment, threads: int) -> sl.Results:
+def run_experiment(experiment: sl.Experiment, threads: int) -> sl.Results:
     """Run with a fresh store."""
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(threads) as pool:
         results = sl.run(experiment, Path(directory) / "store", pool)
@@ -67,7 +67,8 @@ def scaling(small: bool) -> None:
     experiment = sl.Experiment(PROBLEMS, POLICIES, horizon, replications)
     print(experiment)
     one, two = fastest(
-        [lambda: lab(experiment, 1), lambda: lab(experiment, 2)], repeats=3 if small else 1
+        [lambda: run_experiment(experiment, 1), lambda: run_experiment(experiment, 2)],
+        repeats=3 if small else 1,
     )
     print(f"1 thread {one:.1f} s, 2 threads {two:.1f} s: {one / two:.2f} times")
 
@@ -97,7 +98,7 @@ def overhead(small: bool) -> None:
             ]
 
         def ours(experiment: sl.Experiment = experiment) -> object:
-            return lab(experiment, 1)
+            return run_experiment(experiment, 1)
 
         times = fastest([bare, ours], repeats=3)
         totals = [total + seconds for total, seconds in zip(totals, times, strict=True)]
@@ -105,8 +106,10 @@ def overhead(small: bool) -> None:
     print_overhead("all", *totals)
 
 
-def print_overhead(label: str, bare: float, lab: float) -> None:
-    print(f"{label:8} bare {bare:7.3f} s, lab {lab:7.3f} s: {100 * (lab / bare - 1):+.1f} %")
+def print_overhead(label: str, bare: float, stored: float) -> None:
+    print(
+        f"{label:8} bare {bare:7.3f} s, stored {stored:7.3f} s: {100 * (stored / bare - 1):+.1f} %"
+    )
 
 
 CHILD = """
@@ -141,7 +144,7 @@ def kills(small: bool) -> None:
 
 
 def run_until(path: Path, store: Path, over: Callable[[], bool]) -> None:
-    """Run the experiment of a file in a process of its own, and kill it when it is over."""
+    """Run the experiment of a file in a separate process, and kill it at the end."""
     command = [sys.executable, "-c", CHILD, str(path), str(store)]
     with subprocess.Popen(command, env=dict(os.environ)) as process:
         while process.poll() is None:

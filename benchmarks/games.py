@@ -1,9 +1,9 @@
-"""Games, measured: python -m benchmarks.games [--runs N] [PART ...].
+"""Benchmarks of games: python -m benchmarks.games [--runs N] [PART ...].
 
 regret    policies on the named games to 10^6 rounds, and the exponent from 10^4 to 10^6
-rates     the largest regret over gaps that shrink with the horizon, and how it grows
+rates     largest regret over gaps that shrink with the horizon, and its growth
 far       IDS and Stakes to 10^100 rounds over c* log n
-noise     noise that differs between arms: IDS that knows it, and IDS that does not
+noise     heteroscedastic noise: IDS that knows it, and IDS that does not
 bound     c* beside cutting planes on random games
 cost      a round with p numbers over a round of a bandit, in one run
 """
@@ -154,7 +154,7 @@ def far(count: int) -> None:
 
 
 class ForgetfulState(NamedTuple):
-    """IDS that is told rewards, whatever their noise."""
+    """IDS with rewards, whatever their noise."""
 
     inner: Any
     weights: NDArray[np.float64]

@@ -1,6 +1,6 @@
-"""How the cost of a round grows with k and d, and that of a run with n.
+"""Growth of the cost of a round with k and d, and of a run with n.
 
-The yardstick is the law: the cost at the smallest size times what the law allows.
+The yardstick is a power law: the cost at the smallest size times the expected growth.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Series(NamedTuple):
     variable: str
     fixed: int
     values: list[int]
-    rounds: int  # rounds at the smallest size, fewer at the others: as many as take equal time
-    exponent: float  # what the law allows
+    rounds: int  # at the smallest size; fewer at the others, to take equal time
+    exponent: float  # of the expected power law
 
 
 SERIES = [
@@ -47,7 +47,7 @@ HORIZONS: list[tuple[sl.Policy, list[int]]] = [
 
 
 def seconds_per_round(series: Series, value: int, repeats: int) -> float:
-    """Time of a round, without that of starting: a long run less one of one round."""
+    """Time of a round without the start: a long run minus a run of one round."""
     k, d = (value, series.fixed) if series.variable == "k" else (series.fixed, value)
     problem = without_best_arm(k, d)
     n = int(series.rounds * (series.values[0] / value) ** series.exponent)
@@ -56,7 +56,9 @@ def seconds_per_round(series: Series, value: int, repeats: int) -> float:
         for rounds in (n + 1, 1)
     ]
     runs[1]()  # compiled before the clock starts
-    long, short = fastest(runs, repeats, time.thread_time)  # of a difference, no waiting
+    long, short = fastest(
+        runs, repeats, time.thread_time
+    )  # without waiting, which would dominate the difference
     return (long - short) / n
 
 
@@ -72,14 +74,14 @@ def measure(repeats: int) -> Iterator[Measurement]:
         for value in series.values:
             seconds = seconds_per_round(series, value, repeats)
             first = first or seconds
-            law = first * (value / series.values[0]) ** series.exponent
+            expected = first * (value / series.values[0]) ** series.exponent
             other = "d" if series.variable == "k" else "k"
             yield Measurement(
                 label(series.policy),
                 {series.variable: value, other: series.fixed},
                 seconds,
                 f"{series.variable}^{series.exponent:g}",
-                law,
+                expected,
             )
     problem = random_arms(6, 2)
     for policy, horizons in HORIZONS:

@@ -1,4 +1,4 @@
-"""Effect of every knob of IDS on random action sets: python -m benchmarks.knobs.
+"""Effect of every parameter of IDS on random action sets: python -m benchmarks.knobs.
 
 Mean regret after 10^4 rounds over 100 repetitions; repetition i plays unit_sphere(6, 2) with arms
 and noise of seed i, the same for every row.  The difference to the default is paired.

@@ -1,4 +1,4 @@
-"""c* of clicks and counts, measured: python -m benchmarks.likelihood_bounds [--runs N] [PART ...].
+"""c* for clicks and counts: python -m benchmarks.likelihood_bounds [--runs N] [PART ...].
 
 solver       random problems, k <= 20 and d <= 6, beside tests/naive_bounds_likelihoods
 independent  arms without features, beside the sum of Delta / kl (Lai, Robbins, 1985)
@@ -64,7 +64,7 @@ def solver(runs: int) -> None:
 
 
 def independent(runs: int) -> None:
-    """Print the error where every arm has a parameter of its own."""
+    """Print the error for arms without shared features."""
     for likelihood in LIKELIHOODS:
         bounds, times, errors = [], [], []
         for seed in range(runs):

@@ -1,10 +1,10 @@
-"""Every policy that learns from clicks and counts: python -m benchmarks.likelihoods COMMAND.
+"""Policies on generalised linear bandits: python -m benchmarks.likelihoods COMMAND.
 
 - ``regret [STORE] [LAST]``: mean regret ± standard error after 10^3, 10^4 and, unless LAST is 4,
   10^5 rounds, over 20 seeds, on the website of eight pages at 3 to 12 %, clicks at 2 to 10 %, and
   counts.  Results are kept in the store, and an interrupted run goes on from there.
 - ``far [RUNS]``: regret over c* log n up to 10^100 rounds, on three problems with clicks.
-- ``time``: microseconds per round from which a policy learns, with clicks and with normal rewards.
+- ``time``: microseconds per learning round, with clicks and with normal rewards.
 - ``others DIR``: the same clicks played by a published implementation in Python, a checkout of
   github.com/nick-jhlee/logistic_bandit in DIR; and by ours, in the same sitting.
 

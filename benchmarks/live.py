@@ -1,9 +1,9 @@
-"""What a live session costs: python -m benchmarks.live [FOLDER].
+"""Cost of a session: python -m benchmarks.live [FOLDER].
 
 Six options in two dimensions, and options that are new in every round (``python -m benchmarks.live
 streams`` measures these only).  Times are medians over many calls, and the least of several such
-medians, because other work on the machine only ever adds.  Journals are kept in FOLDER, by default
-a temporary one: what a call with a journal costs is what one fsync costs there.
+medians, because other work on the machine can only add.  Journals are kept in FOLDER, by default
+a temporary one: a call with a journal costs as much as one fsync there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def single(session: sl.Session, calls: int) -> tuple[float, float]:
 
 
 def batches(session: sl.Session, calls: int) -> tuple[float, float]:
-    """Median seconds per batch asked and told."""
+    """Median seconds per batch of ask and tell."""
     asking, telling = [], []
     for _ in range(calls):
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What a benchmark measures, as data."""
+"""Result of a measurement."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ __all__ = ["Measurement"]
 
 @dataclass(frozen=True)
 class Measurement:
-    """Seconds for one thing, beside a yardstick that was timed in the same run.
+    """Seconds of one case, and of a yardstick timed in the same run.
 
     Attributes
     ----------
     what : str
-        What was timed.
+        The case.
     size : dict
-        k, d, n or whatever distinguishes it from others of its kind.
+        k, d, n or other parameters of the case.
     seconds : float
-        Ours.
+        Time of this library.
     yardstick : str
-        What it is compared with.
+        Name of the yardstick.
     yardstick_seconds : float
-        Its time, or the aim where the yardstick is a limit.
+        Its time, or the limit if it is one.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""The command line of benchmarks that are made of parts."""
+"""Command line of benchmarks with several parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 __all__ = ["Parts", "run_parts"]
 
-#: What prints a part, given a number of runs, and how many runs it has by default.
+#: Function that runs and prints a part, and its default number of runs.
 Parts = dict[str, tuple[Callable[[int], None], int]]
 
 

@@ -1,4 +1,4 @@
-"""Policies in straightforward C: the first yardstick, compiled at run time where gcc is there."""
+"""Policies in straightforward C: the first yardstick, compiled at run time if gcc is available."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Every policy with its defaults in plain NumPy, vectorised over the arms: the second yardstick.
 
-What one would write for a paper: V^-1 by Sherman and Morrison, everything else from scratch in
-every round.  Policies that follow plans for many rounds at a time (OAM, OSSB, E4,
-explore-then-allocate, phased elimination) are left out: their time goes into solving for plans.
+Typical research code: V^-1 by Sherman and Morrison, everything else from scratch in every round.
+Policies that follow plans for many rounds (OAM, OSSB, E4, explore-then-allocate, phased
+elimination) are left out: they spend their time in the solver of plans.
 """
 
 from __future__ import annotations

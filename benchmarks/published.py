@@ -1,6 +1,6 @@
 """Whole runs on random action sets against the authors' own code, in seconds per 10^4 rounds.
 
-Theirs were measured once, on a machine with two cores; they are no part of the run.
+Their times were measured once, on a machine with two cores, and are constants here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every policy of the library on three problems: python -m benchmarks.rivals [STORE].
 
 Mean regret ± standard error after 10^3, 10^4 and 10^5 rounds over 100 seeds, wall time per run and
-exploration rounds; then the slope of regret against log n, from 10^5 to 10^6 rounds and, where a
+exploration rounds; then the slope of regret against log n, from 10^5 to 10^6 rounds and, if a
 policy commits, from 10^12 to 10^100, over 20 seeds, beside c*.  Results are kept in the
 store, and an interrupted run goes on from there.
 """

@@ -1,8 +1,8 @@
 """Measure policies on the standard problems: python -m benchmarks.scoreboard [STORE [LABEL ...]].
 
 Writes ``src/sightline/report/scoreboard.json``, which ``sightline scoreboard`` shows and compares
-with.  100 replications to 10^6 rounds for the policies that are good there, fewer or shorter runs
-for others.  An interrupted run goes on from the store, and a policy that is there is not run again.
+with.  100 replications to 10^6 rounds for policies that are good there, fewer or shorter runs for
+others.  An interrupted run resumes from the store, and stored policies are not run again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ENTRIES: dict[str, Entry] = {
 
 
 def _rounded(record: dict[str, Any]) -> dict[str, Any]:
-    """Leave six digits of what nobody compares to the last bit: the file is read by people."""
+    """Round to six digits, for readers of the file."""
     for name in ("means", "errors"):
         record[name] = {
             problem: [float(f"{value:.6g}") for value in values]

@@ -1,4 +1,4 @@
-"""Why SOLID++ follows LinUCB on the end of optimism: python -m benchmarks.solid_bonus.
+"""SOLID++ on the end of optimism, where it follows LinUCB: python -m benchmarks.solid_bonus.
 
 Tables of docs/solid.md: regret of SOLID, of SOLID++ at several constraint bonuses, of LinUCB and of
 IDS; the multiplier and the pulls of the informative arm along the runs; whether z_0 changes
@@ -72,7 +72,7 @@ NOTES: list[WatchedState] = []
 
 @dataclass(frozen=True)
 class Watched(Policy):
-    """SOLID, unchanged, whose multiplier is looked at after every round."""
+    """SOLID, unchanged, with its multiplier recorded after every round."""
 
     inner: sl.SOLID
 

@@ -1,10 +1,10 @@
-"""What Stakes costs and buys: python -m benchmarks.stakes [--runs N] [PART ...].
+"""Benchmarks of Stakes: python -m benchmarks.stakes [--runs N] [PART ...].
 
 tails     runs to 10^5 rounds that go wrong, beside Thompson sampling: 10,000, or N, on each of
           eight problems; and a tenth as many to 10^6 on the factorial design
 far       regret over c* log n at 10^12, 10^100 and 10^300
 delays    regret under delays, over that of Thompson sampling under the same
-noise     noise levels and norms that are wrong by some factor, or estimated
+noise     noise levels and norms that are misspecified by a factor, or estimated
 speed     nanoseconds per round, beside IDS and Thompson sampling
 search    random problems on which Stakes loses most against Thompson sampling
 """
@@ -143,9 +143,9 @@ def delays() -> None:
 
 
 class Misjudged(NamedTuple):
-    """Gaussian noise, of whose level policies are told another."""
+    """Gaussian noise with a misspecified level."""
 
-    std: float  # what they are told
+    std: float  # the level that policies assume
     true_std: float
 
 
@@ -156,7 +156,7 @@ def _draw(noise: Misjudged, mean: float, rng: np.random.Generator) -> float:
 
 
 def _told(problem: sl.LinearBandit, factor: float) -> sl.LinearBandit:
-    """Return the same problem, of whose noise level policies are told a multiple."""
+    """Return the same problem with a noise level that is misspecified by a factor."""
     std = float(problem.noise.std)
     noise = Misjudged(factor * std, std)
     return sl.LinearBandit(problem.actions, problem.theta, noise=noise, name=problem.name)
@@ -178,7 +178,7 @@ def noise() -> None:
         ("S = 0.1", sl.Stakes(norm_bound=0.1), 1.0),
         ("S = 10", sl.Stakes(norm_bound=10.0), 1.0),
     ]
-    print("| told | geometric mean over the right numbers | worst |\n|---|---|---|")
+    print("| assumed | geometric mean over the right numbers | worst |\n|---|---|---|")
     for label, policy, factor in cases:
         ratios = []
         for name, problem in problems.items():

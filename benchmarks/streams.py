@@ -7,10 +7,9 @@ speed     microseconds per ask and tell, arms new in every round
 digits    reward collected on scikit-learn's digits as a stream, 64 pixels per class
 reduced   the same with 16 numbers per class
 
-Every library runs in a process of its own (``benchmarks/others/streams_worker.py``, which needs
-nothing of ours) on the same file of arms and rewards.  Processes take turns, the cycle is repeated,
-and the median over the cycles of the median of a cycle is what counts, in time of the processor.
-One thread each.
+Every library runs in a separate process (``benchmarks/others/streams_worker.py``, which does not
+import this library) on the same file of arms and rewards, with one thread.  Processes take turns in
+repeated cycles; results are medians over cycles of the medians within a cycle, in processor time.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ def install(folder: Path) -> None:
 
 
 def _call(folder: Path, library: str, source: Path, seconds: float) -> dict[str, Any]:
-    """One library on one file, in a process of its own."""
+    """One library on one file, in a separate process."""
     target = source.with_suffix(f".{library}.json")
     command = [str(folder / "bin" / "python"), str(WORKER), library]
     if library == "sightline":

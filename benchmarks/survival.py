@@ -1,4 +1,4 @@
-"""Does a live session survive anything: python -m benchmarks.survival [--signals N] [--kills N].
+"""Sessions under signals and kills: python -m benchmarks.survival [--signals N] [--kills N].
 
 Signals come at random moments, the handlers raise, and after each one the session is compared with
 a twin, bit for bit; processes are killed (SIGKILL) while they write a journal; several contend for

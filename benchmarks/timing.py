@@ -1,4 +1,4 @@
-"""Timing as a ratio within one run: noise of the machine only ever adds, so the fastest counts."""
+"""Timing within one run: noise of the machine only adds, so the fastest repetition counts."""
 
 from __future__ import annotations
 

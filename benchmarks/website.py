@@ -1,8 +1,8 @@
-"""Which policy earns most in a website test: python -m benchmarks.website [STORE [PART ...]].
+"""Policies in a website test: python -m benchmarks.website [STORE [PART ...]].
 
 Eight pages, three factors with two levels each; a visitor clicks with 3 % on the worst page and
 12 % on the best one, 7.5 % on average.  20,000 visitors, Bernoulli rewards, 100 seeds.  Policies
-are told the sub-Gaussian parameter of any reward in [0, 1], 0.5, and 0.3, which is near the
+assume the sub-Gaussian parameter of any reward in [0, 1], 0.5, and 0.3, which is near the
 standard deviation of clicks at these rates.  Results are kept in the store, and an interrupted run
 goes on from there (part ``clicks``).  Then how many visitors it takes until the best page is
 settled (``settling``), and what it brings to know that rewards are clicks (``knowing``).
@@ -60,7 +60,7 @@ POLICIES: dict[str, sl.Policy] = {
     "EpsilonGreedy, 100/t": sl.EpsilonGreedy(100.0, "1/t"),
     "Greedy": sl.EpsilonGreedy(0.0),
 }
-# What the second table has: policies with a test of their own, and two that earn more.
+# Policies of the second table: those with a stopping test, and two that earn more.
 SETTLING = (
     "IDS, LogLog",
     "TopTwo",
@@ -74,7 +74,7 @@ LONG, SETTLING_SEEDS = 10**6, 20
 
 
 def website(sigma: float) -> sl.LinearBandit:
-    """Return clicks on eight pages, of which policies are told a noise level."""
+    """Return clicks on eight pages, for policies that assume a noise level."""
     noise = sl.problems.BernoulliNoise(sigma)
     return sl.LinearBandit(PAGES.features, THETA, noise=noise, name=f"sigma {sigma:g}")
 
@@ -143,11 +143,11 @@ KNOWN: dict[str, tuple[dict[str, Any], sl.LogDet]] = {
 
 
 def knowing(runs: int = SETTLING_SEEDS) -> None:
-    """Print visitors until settled and clicks, by what a policy is told of rewards."""
-    print("\n| told | policy | settled within 10^6 | wrong | visitors, median | 90 % |", end="")
+    """Print visitors until settled and clicks, by what a policy knows of rewards."""
+    print("\n| known | policy | settled within 10^6 | wrong | visitors, median | 90 % |", end="")
     print(f" clicks of {VISITORS} visitors |")
     print("|---" * 7 + "|")
-    for label, (told, rule) in KNOWN.items():
+    for label, (known, rule) in KNOWN.items():
         odds = label.endswith("logistic link")
         means = (sl.problems.website() if odds else website(0.5)).means
         bound = 3.0 if odds else 1.0
@@ -156,7 +156,7 @@ def knowing(runs: int = SETTLING_SEEDS) -> None:
                 sl.plan(
                     sl.problems.website().actions if odds else PAGES,
                     means=means,
-                    **told,
+                    **known,
                     traffic_per_day=1000,
                     policy=policy,
                     horizon=horizon,

@@ -1,6 +1,6 @@
-"""Truths about c*: cutting planes through a solver of linear programs, closed forms, arithmetic.
+"""Reference solutions for c*: cutting planes by linear programs, closed forms, arithmetic.
 
-Nothing here shares a formula with the product beyond the paper's program
+Nothing here shares a formula with the library beyond the paper's program
 
     minimise Delta(alpha)  subject to  |nu - theta|^2 >= 2 sigma^2  for all alternatives nu
 

@@ -1,4 +1,4 @@
-"""Truths about the lower bound with contexts: cutting planes over all arms, and closed forms.
+"""Reference solutions for c* with contexts: cutting planes over all arms, and closed forms.
 
 Allocations are of all arms of all contexts.  Every alternative is one linear constraint on them, so
 the programs are linear programs with more and more rows.

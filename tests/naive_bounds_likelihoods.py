@@ -1,6 +1,6 @@
-"""Truths about c* for clicks and counts: general solvers, over allocations and alternatives.
+"""Reference solutions for c* of clicks and counts: general solvers for both sides.
 
-Nothing here shares a formula with the product beyond the program
+Nothing here shares a formula with the library beyond the program
 
     minimise  sum_x alpha(x) Delta(x)   subject to   sum_x alpha(x) kl(x; theta, nu) >= 1
 

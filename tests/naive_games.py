@@ -1,6 +1,6 @@
-"""Truths about the lower bound of games: cutting planes over all alternatives, and closed forms.
+"""Reference solutions for c* of games: cutting planes over alternatives, and closed forms.
 
-Nothing here shares a formula with the product beyond the program itself
+Nothing here shares a formula with the library beyond the program itself
 
     minimise Delta(alpha)  subject to  |Y (nu - theta)|^2 in alpha >= 2 sigma^2 for alternatives nu.
 
@@ -105,7 +105,7 @@ def star(theta: Array) -> float:
     """c* of independent arms, the first of which shows the means of all, the others nothing.
 
     The evidence that z is not best is alpha gap^2 / 4, for each of the two means may err by half of
-    the difference.  Where the first is the best, everything is known for nothing.
+    the difference.  Where the first is the best, everything is observed at no cost.
     """
     gaps = theta.max() - theta
     return float(4.0 * gaps[0] / gaps[gaps > 0].min() ** 2)
@@ -114,7 +114,7 @@ def star(theta: Array) -> float:
 def star_with_loops(theta: Array) -> float:
     """c* of the same game in which the others show their own mean.
 
-    The best mean is known for nothing.  With t pulls of the first, z needs 2 / gap^2 - t of its
+    The best mean is observed at no cost.  With t pulls of the first, z needs 2 / gap^2 - t of its
     own: the cost is convex and piecewise linear in t, least at one of its corners.
     """
     gaps = theta.max() - theta
@@ -133,8 +133,8 @@ def star_with_loops(theta: Array) -> float:
 def cliques(theta: Array, members: list[list[int]]) -> float:
     """c* of independent arms in cliques, each of which shows the means of all of its clique.
 
-    The clique of the best arm is known for nothing.  In another one, the best member is the nearest
-    to be best, alpha gap^2 / 2 in all, and it is also the cheapest to play.
+    The clique of the best arm is observed at no cost.  In another one, the best member is the
+    nearest to be best, alpha gap^2 / 2 in all, and it is also the cheapest to play.
     """
     gaps = theta.max() - theta
     others = [clique for clique in members if gaps[clique].min() > 0]

@@ -1,4 +1,4 @@
-"""Compressed files that are far larger than they look are refused before they fill the memory."""
+"""Compressed files with a limit on their size in memory."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def test_arrays_come_back(tmp_path: Path) -> None:
 
 
 def test_headers_are_read_without_a_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of Python fails now and then in several threads."""
+    """Python's parser sometimes fails in several threads."""
     file = io.BytesIO(archive({"a": npy(np.arange(3))}))
     monkeypatch.setattr(ast, "literal_eval", None)
     np.testing.assert_array_equal(read_arrays(file, LIMIT)["a"], np.arange(3))
 
 
 def lying(content: bytes, size: int) -> bytes:
-    """Have an archive of one part say another size, in both of its places."""
+    """Change the declared size of the only part of an archive, in both places."""
     begin = content.index(b"PK\x01\x02")
     changed = bytearray(content)
     changed[22:26] = struct.pack("<I", size)

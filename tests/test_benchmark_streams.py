@@ -1,4 +1,4 @@
-"""What is measured on streams beside other libraries is the same algorithm."""
+"""The stream benchmark runs the same algorithm in all libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are whole at any moment."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What numba does not promise to keep: each failure names the function that has to be repaired."""
+"""Private parts of numba: each failure names the function that needs repair."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_generators_of_all_kinds_draw_numpy_s_numbers(name: str) -> None:
     arguments = (generators[0], numbers[0])
     numba_compat.entry_point(kernel_of(some_numbers), arguments)(*arguments)
     some_numbers(generators[1], numbers[1])
-    message = "numba or NumPy has changed: repair jit/generator_type.py"
+    message = "numba or NumPy has changed: repair numba_compat.GeneratorType"
     assert numbers[0].tolist() == numbers[1].tolist(), message
     assert generators[0].random() == generators[1].random(), message
 

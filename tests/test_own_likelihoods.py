@@ -1,4 +1,4 @@
-"""Likelihoods of a user's own, from three functions and a sampler: what is derived from them."""
+"""Custom likelihoods: quantities derived from three functions and a sampler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts that a user registers: copies of the library's own give the same runs."""
+"""Parts that a user registers: copies of built-in parts give the same runs."""
 
 from __future__ import annotations
 
@@ -318,6 +318,6 @@ def test_what_is_no_reward_is_refused(prefix: str) -> None:
         (lambda: sl.IDS(confidence=PlainBeta(1.0, 2.0)), "confidence must be LogDet"),  # type: ignore[arg-type]
     ],
 )
-def test_names_that_nobody_registered(make: Any, message: str) -> None:
+def test_unregistered_names(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()

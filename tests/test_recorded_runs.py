@@ -4,7 +4,7 @@ Every policy is compiled here, and by ``make thorough`` every configuration that
 kernels; without compilation the beginnings of the same runs are played again.  So what is compared
 with formulas in the interpreter alone holds for compiled code as well.
 
-``python -m tests.test_recorded_runs`` records them anew, after a change of numbers on purpose: say
+``python -m tests.test_recorded_runs`` records them again, after an intended change of numbers: say
 in the changelog which, and why.
 """
 

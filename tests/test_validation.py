@@ -1,4 +1,4 @@
-"""Checks of public arguments; what they refuse is in ``tests/attacks``."""
+"""Validation of public arguments; ``tests/attacks`` has invalid ones."""
 
 from __future__ import annotations
 

@@ -30,11 +30,6 @@ _COMMENT = re.compile(r"#[^\n]*")
 _DOCSTRING = re.compile(r':\n[ \t]*[rR]?"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""[ \t]*\n')
 
 
-def sources_behind(*modules: str) -> tuple[Path, ...]:
-    """Files of some modules, by full name, and of all that they import; sorted by module."""
-    return tuple(_files()[module] for module in modules_behind(*modules))
-
-
 def modules_behind(*modules: str) -> tuple[str, ...]:
     """Names of some modules and of all that they import, directly or not; sorted."""
     found: set[str] = set()

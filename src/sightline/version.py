@@ -1,3 +1,3 @@
-"""Version of the package; in a module of its own, so that every package can import it."""
+"""Version of the package, in a separate module that every package can import."""
 
 __version__ = "0.1.0"

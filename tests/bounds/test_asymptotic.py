@@ -1,4 +1,4 @@
-"""c*: exact values, brackets that hold by arithmetic, invariances, and answers at the edges."""
+"""c*: exact values, brackets verified by arithmetic, invariances and edge cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certificate cannot be fooled: whatever it is given, the bracket contains c*."""
+"""Certificates: the bracket contains c* for any input."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_alternatives_that_differ_at_the_best_arm(seed: int, distance: float) ->
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_random_certificates(seed: int) -> None:
-    """Numbers out of thin air give true bounds as well, and not only trivial ones."""
+    """Random numbers give valid bounds as well, and not only trivial ones."""
     rng = np.random.default_rng(seed)
     problem = sl.LinearBandit(rng.standard_normal((6, 2)), rng.standard_normal(2), 1.0)
     truth = naive_bounds.in_the_plane(problem.actions, problem.theta, 1.0)

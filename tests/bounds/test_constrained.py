@@ -1,4 +1,4 @@
-"""c* within a polytope M: a closed form in the plane, cutting planes, cases by hand, edges."""
+"""c* within a polytope M: a closed form in the plane, cutting planes, cases by hand, edge cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""c* with contexts, and the curve at horizons until which contexts may be rare."""
+"""c* with contexts, and the bound at horizons at which contexts may be rare."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def apart(first: Array, second: Array) -> list[Array]:
     return [left, right]
 
 
-def budgets(n: float, law: Any) -> Array:
-    return np.asarray(n * np.asarray(law) / math.log(n))
+def budgets(n: float, probabilities: Any) -> Array:
+    return np.asarray(n * np.asarray(probabilities) / math.log(n))
 
 
 # --- c* -----------------------------------------------------------------------------------------
@@ -245,9 +245,11 @@ def test_the_first_horizon_that_is_enough() -> None:
 @pytest.mark.parametrize("n", [1000, 10**5, 10**9])
 def test_rare_contexts_in_closed_form(n: int) -> None:
     """Contexts that say nothing of each other: each pays for itself, within its own rounds."""
-    law = [0.99, 0.01]
-    problem = sl.ContextualBandit(apart(np.eye(2), np.eye(2)), [1.0, 0.5, 0.3, 1.0], law, 0.5)
-    shares = budgets(n, law)
+    probabilities = [0.99, 0.01]
+    problem = sl.ContextualBandit(
+        apart(np.eye(2), np.eye(2)), [1.0, 0.5, 0.3, 1.0], probabilities, 0.5
+    )
+    shares = budgets(n, probabilities)
     truth = sum(
         naive_bounds_contexts.two_arms(gap, 0.5, share)
         for gap, share in zip((0.5, 0.7), shares, strict=True)
@@ -275,9 +277,11 @@ def test_cutting_planes_at_a_horizon_agree(seed: int, contexts: int, d: int, n: 
     sets, theta = random_sets(seed, contexts, d)
     rng = np.random.default_rng(seed)
     noise_std = 0.3 * rng.uniform(0.5, 2.0, sum(map(len, sets)))
-    law = rng.dirichlet(np.ones(contexts)) * 0.9 + 0.1 / contexts
-    problem = sl.ContextualBandit(sets, theta, law, noise_std)
-    lower, upper = naive_bounds_contexts.at_horizon(sets, theta, noise_std, budgets(n, law))
+    probabilities = rng.dirichlet(np.ones(contexts)) * 0.9 + 0.1 / contexts
+    problem = sl.ContextualBandit(sets, theta, probabilities, noise_std)
+    lower, upper = naive_bounds_contexts.at_horizon(
+        sets, theta, noise_std, budgets(n, probabilities)
+    )
     at = sl.lower_bound(problem).at(n)
     assert at.verify() == (at.lower, at.upper)
     assert at.gap <= 1e-5
@@ -353,8 +357,10 @@ def test_difficult_instances(part: int) -> None:
         actions, theta, noise_std = naive_bounds.instance(rng, k, int(rng.integers(1, 10)))
         contexts = int(rng.integers(1, 5))
         cuts = np.sort(rng.choice(np.arange(1, k), contexts - 1, replace=False))
-        law = rng.dirichlet(np.ones(contexts)) * 0.99 + 0.01 / contexts
-        bound = sl.lower_bound(sl.ContextualBandit(np.split(actions, cuts), theta, law, noise_std))
+        probabilities = rng.dirichlet(np.ones(contexts)) * 0.99 + 0.01 / contexts
+        bound = sl.lower_bound(
+            sl.ContextualBandit(np.split(actions, cuts), theta, probabilities, noise_std)
+        )
         for e in (1, 3, 5, 8, 12, 30, 1000):
             at = bound.at(10**e)
             assert at.verify() == (at.lower, at.upper)

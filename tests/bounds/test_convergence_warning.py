@@ -1,4 +1,4 @@
-"""A bracket that is wider than the tolerance is announced, whatever the setting."""
+"""A warning for brackets wider than the tolerance, in every setting."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def extreme_rates() -> sl.LinearBandit:
 
 
 def test_clicks_at_extreme_rates_say_what_was_reached(tmp_path: Path) -> None:
-    """The value was returned without a word, although its bracket had a width of several %."""
+    """The value used to be returned without a warning for a bracket several % wide."""
     with pytest.warns(sl.ConvergenceWarning) as caught:
         bound = sl.lower_bound(extreme_rates())
     assert bound.gap > 1e-3
@@ -78,7 +78,7 @@ def test_clicks_at_extreme_rates_say_what_was_reached(tmp_path: Path) -> None:
 
 
 def test_rates_beyond_the_numbers_warn_once_and_of_nothing_else() -> None:
-    """The solver divides by zero, which is no news to a user: the bracket says all."""
+    """The solver divides by zero, which is irrelevant to users: the bracket is valid."""
     rng = np.random.default_rng(5)
     for _ in range(20):
         problem = sl.LinearBandit(

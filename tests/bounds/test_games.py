@@ -207,7 +207,7 @@ def test_a_mixture_of_best_arms_is_never_better_than_both() -> None:
     assert (bound.lower, bound.upper) == (0.0, 0.0)
 
 
-def test_best_arms_that_nobody_tells_apart() -> None:
+def test_best_arms_that_no_arm_separates() -> None:
     rewards = np.array([[1.0, 1.0], [1.0, -1.0], [0.5, 0.0]])
     shown = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
     with pytest.raises(ValueError, match="several arms are best, and no arm shows"):
@@ -239,7 +239,7 @@ def test_infinite_with_a_witness(scale: float) -> None:
 @settings(max_examples=30, deadline=None)
 @given(seed=seeds)
 def test_witnesses_of_random_games(seed: int) -> None:
-    """Nobody sees one feature, in which all arms differ."""
+    """No arm shows one feature, in which all arms differ."""
     rng = np.random.default_rng(seed)
     game = random_game(rng, 10, 5)
     game.observations[..., 0] = 0.0

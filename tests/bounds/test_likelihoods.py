@@ -1,4 +1,4 @@
-"""c* of clicks and counts: closed forms, a general solver, invariances, and what is refused."""
+"""c* of clicks and counts: closed forms, a general solver, invariances, and invalid input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes of games: known ones, small ones by enumeration, and what is said about others."""
+"""Observability classes: known games, small games by enumeration, and explanations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def signals(symbols: Any) -> Array:
 
 
 def pricing(prices: int, sale: Any, waste: float) -> sl.LinearGame:
-    """Price i, to a buyer who pays up to j; whether there is a sale is seen."""
+    """Price i, to a buyer who pays up to j; only the sale is observed."""
     i, j = np.mgrid[:prices, :prices]
     sold = (j >= i).astype(float)
     return game(np.where(j >= i, sale(i, j), waste), np.stack([sold, 1 - sold], axis=1))
@@ -101,7 +101,7 @@ KNOWN: dict[str, tuple[str, Any, sl.Polytope | None]] = {
     "a graph with loops": ("local", graph(np.eye(3)), None),
     "a clique without loops": ("local", graph(1 - np.eye(3)), None),
     "a ring without loops": ("global", graph(np.roll(np.eye(3), 1, axis=1)), None),
-    "an arm that nobody sees": ("hopeless", graph(np.diag([1, 1, 0])), None),
+    "an arm that is not shown": ("hopeless", graph(np.diag([1, 1, 0])), None),
     "nothing is seen": ("hopeless", game(np.eye(2), np.zeros((2, 2))), None),
 }
 

@@ -1,4 +1,4 @@
-"""Strategies that know the answer: their costs tend to c*, as the paper's appendix proves."""
+"""Oracle strategies: their costs tend to c*, as the appendix of the paper proves."""
 
 from __future__ import annotations
 
@@ -129,12 +129,14 @@ def test_lemma_on_the_ids_distribution(seed: int, k: int, small: float) -> None:
     delta = small * gaps[1:].min()
     mixture = exact_mixture(gaps + delta, gains, 0)
     z = 1 + int((gaps[1:] / gains[1:]).argmin())
-    law = np.zeros(k)  # at delta = Delta(z) all of it is on z: compare laws, not supports
-    law[mixture.first] += 1 - mixture.probability
-    law[mixture.second] += mixture.probability
+    shares = np.zeros(
+        k
+    )  # at delta = Delta(z) all mass is on z: compare probabilities, not supports
+    shares[mixture.first] += 1 - mixture.probability
+    shares[mixture.second] += mixture.probability
     expected = np.zeros(k)
     expected[[0, z]] = 1 - delta / gaps[z], delta / gaps[z]
-    np.testing.assert_allclose(law, expected, atol=1e-12)
+    np.testing.assert_allclose(shares, expected, atol=1e-12)
     assert mixture.ratio == pytest.approx(4 * delta * gaps[z] / gains[z])
 
 
@@ -175,7 +177,7 @@ def test_levels_are_reached_one_after_another() -> None:
 @pytest.mark.parametrize(
     ("gaps", "constraints", "message"),
     [
-        ([0.0, 1.0], [[0.0, 0.0]], "constraints must have a positive entry in every row"),
+        ([0.0, 1.0], [[0.0, 0.0]], "constraints must have an entry > 0 in every row"),
         ([0.1, 1.0], [[0.0, 1.0]], "gaps must have 0 as the smallest, got 0.1"),
         ([0.0, -1.0], [[0.0, 1.0]], "gaps must have 0 as the smallest, got -1"),
         ([0.0, 1.0], [[0.0, -1.0]], "constraints must be >= 0, got -1"),

@@ -1,4 +1,4 @@
-"""Problems from files: three formats, and what is said about a file that is none of them."""
+"""Problems from files: three formats, and errors for other files."""
 
 from __future__ import annotations
 

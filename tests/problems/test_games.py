@@ -1,4 +1,4 @@
-"""Games as problems: what they are made of, what is refused, and the named ones by definition."""
+"""Games as problems: attributes, invalid input, and named games by definition."""
 
 import itertools
 import math
@@ -51,7 +51,7 @@ def test_rows_are_told_in_units_of_their_noise() -> None:
 
 
 class _State(NamedTuple):
-    """What was told."""
+    """Outcomes that were reported."""
 
     told: list[Array]
 

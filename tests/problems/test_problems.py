@@ -1,4 +1,4 @@
-"""The world: named instances, noise, bad input."""
+"""Problems: named instances, noise, invalid input."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_bad_instances(call: Any, message: str) -> None:
 
 @without_compilation
 @pytest.mark.parametrize("mean", [0.02, 0.7, 9.0, 11.0, 400.0])
-def test_counts_are_from_a_poisson_law(mean: float) -> None:
+def test_counts_are_poisson(mean: float) -> None:
     """Mean, variance and the distribution function, within 5 standard errors."""
     from scipy.stats import poisson
 

@@ -1,1 +1,1 @@
-"""What no policy can beat: the asymptotic lower bound, and strategies that know the answer."""
+"""Lower bounds on regret, observability of games, and oracle strategies."""

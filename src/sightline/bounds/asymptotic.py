@@ -26,6 +26,8 @@ with several, all of them are free.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -219,14 +221,35 @@ def _lower_bound(
             f"{type(problem).__name__}"
         )
     number("tolerance", tolerance, above=0)
-    if problem.model.likelihood is not None:
-        return _of_likelihood(problem, parameter_set, tolerance)
+    witness = slopes = None
+    if problem.model.likelihood is None:
+        allocation, alternatives, multipliers, witness = _solve(problem, parameter_set, tolerance)
+    else:
+        if parameter_set is not None:
+            problem.model.needs_noise("a parameter_set")
+        with np.errstate(all="ignore"):  # the bracket holds whatever the solver returns
+            found = likelihood_certificate(problem, tolerance)
+        allocation, alternatives, multipliers, slopes = found
+    order = np.argsort(multipliers)
+    negligible = _NEGLIGIBLE * min(tolerance, 1e-6) * multipliers.sum()
+    kept = order[np.cumsum(multipliers[order]) > negligible]
+    certificate = (allocation, alternatives[kept], multipliers[kept], math.nan, math.nan)
+    bound = LowerBound(problem, parameter_set, *certificate, tolerance, witness, slopes)
+    lower, upper = bound.verify()
+    return dataclasses.replace(bound, lower=lower, upper=upper)
+
+
+def _solve(
+    problem: TableProblem, parameter_set: Polytope | None, tolerance: float
+) -> tuple[Array, Array, Array, Array | None]:
+    """Allocation, alternatives and multipliers for linear rewards; a witness if c* is infinite."""
     free, scaled = optimal_arms(problem), scale_problem(problem)
     allocation = np.where(free, np.inf, 0.0)
     if problem.model.weights is None and parameter_set is None:
         view = view_of(problem)
         if view.unseen.any():
-            return _infinite(problem, allocation, _witness(problem, scaled, view), tolerance)
+            witness = _witness(problem, scaled, view)
+            return allocation, np.zeros((0, problem.d)), np.zeros(0), witness
         arms, gaps, functionals = np.flatnonzero(view.costly), view.gaps, view.basis
         shares, shifts, multipliers = solve_game(view, tolerance)
     else:
@@ -238,36 +261,11 @@ def _lower_bound(
         if faces is None:
             shares, shifts, multipliers = solve_linear(points, levels, tolerance)
         else:
-            rows, slack = faces
-            shares, shifts, multipliers = solve_within(
-                points, levels, rows @ functionals, slack, tolerance
-            )
+            normals = faces[0] @ functionals
+            shares, shifts, multipliers = solve_within(points, levels, normals, faces[1], tolerance)
     allocation[arms] = scaled.price / scaled.unit * shares / gaps
-    kept = _relevant(multipliers, tolerance)
-    alternatives = problem.theta + shifts[kept] @ functionals.T * scaled.unit / scaled.units
-    certificate = (allocation, alternatives, scaled.price * multipliers[kept])
-    lower, upper = bracket(problem, *certificate, parameter_set)
-    return LowerBound(problem, parameter_set, *certificate, lower, upper, tolerance)
-
-
-def _relevant(multipliers: Array, tolerance: float) -> NDArray[np.int64]:
-    order = np.argsort(multipliers)
-    negligible = _NEGLIGIBLE * min(tolerance, 1e-6) * multipliers.sum()
-    kept: NDArray[np.int64] = order[np.cumsum(multipliers[order]) > negligible]
-    return kept
-
-
-def _of_likelihood(
-    problem: TableProblem, parameter_set: Polytope | None, tolerance: float
-) -> LowerBound:
-    if parameter_set is not None:
-        problem.model.needs_noise("a parameter_set")
-    with np.errstate(all="ignore"):  # the bracket holds whatever the solver returns
-        allocation, alternatives, multipliers, slopes = likelihood_certificate(problem, tolerance)
-    kept = _relevant(multipliers, tolerance)
-    certificate = (allocation, alternatives[kept], multipliers[kept])
-    lower, upper = likelihood_bracket(problem, *certificate, slopes)
-    return LowerBound(problem, None, *certificate, lower, upper, tolerance, None, slopes)
+    alternatives = problem.theta + shifts @ functionals.T * scaled.unit / scaled.units
+    return allocation, alternatives, scaled.price * multipliers, None
 
 
 def _witness(problem: TableProblem, scaled: ScaledProblem, view: ProblemView) -> Array:
@@ -276,14 +274,6 @@ def _witness(problem: TableProblem, scaled: ScaledProblem, view: ProblemView) ->
     z = int((sizes / view.gaps).argmax())
     shift = 2.0 * view.gaps[z] / sizes[z] ** 2 * view.unseen[z]
     return np.asarray(problem.theta + shift * scaled.unit / scaled.units)
-
-
-def _infinite(
-    problem: TableProblem, allocation: Array, witness: Array, tolerance: float
-) -> LowerBound:
-    certificate = (allocation, np.zeros((0, problem.d)), np.zeros(0))
-    lower, upper = bracket(problem, *certificate, None, witness)
-    return LowerBound(problem, None, *certificate, lower, upper, tolerance, witness)
 
 
 def _faces(

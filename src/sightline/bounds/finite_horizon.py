@@ -376,7 +376,7 @@ class _Point(NamedTuple):
     gram: Array  # (k, k): rho_x rho_y <x, V^-1 y>
 
 
-class _BudgetIterate(NamedTuple):
+class _Variables(NamedTuple):
     """Positive variables, their multipliers, and the shortfall of evidence below 1."""
 
     amounts: Array  # (k',)
@@ -388,12 +388,30 @@ class _BudgetIterate(NamedTuple):
     shortfall: float  # 0 unless the search is for the largest evidence
 
     @property
-    def products(self) -> list[Array]:
-        return [
-            self.amounts * self.costs,
-            self.left * self.scarcity,
-            self.excess * self.multipliers,
-        ]
+    def products(self) -> Array:
+        pairs = zip(self[:3], self[3:6], strict=True)
+        return np.concatenate([value * multiplier for value, multiplier in pairs])
+
+    def lengths(self, change: _Variables, reach: float) -> tuple[float, float]:
+        """Lengths of the primal and the dual step, at most 1, that keep all variables positive."""
+        primal = longest_step(self[:3], change[:3], reach)
+        return primal, longest_step(self[3:6], change[3:6], reach)
+
+    def step(self, change: _Variables, reach: float) -> _Variables:
+        primal, dual = self.lengths(change, reach)
+        values: tuple[Any, ...] = self
+        changes: tuple[Any, ...] = change
+        steps = (primal, primal, primal, dual, dual, dual, primal)
+        return _Variables(
+            *(now + step * by for now, step, by in zip(values, steps, changes, strict=True))
+        )
+
+
+def longest_step(now: Sequence[Any], by: Sequence[Any], reach: float) -> float:
+    """Length of a step, at most 1, that goes a fraction of the way to the boundary."""
+    values, changes = np.concatenate(now), np.concatenate(by)
+    falling = changes < 0
+    return float(min((-reach * values[falling] / changes[falling]).min(initial=1.0), 1.0))
 
 
 def _solve(program: BudgetedProblem, tolerance: float) -> _Solution:
@@ -423,7 +441,7 @@ def _search(program: BudgetedProblem, amounts: Array, tolerance: float, elastic:
     point = _at(program, amounts)
     iterate = _start(program, amounts, point, elastic)
     inside, best, lower, proof = amounts, amounts, -math.inf, (iterate, point)
-    smallest = _SMALLEST * np.concatenate(iterate.products).mean()
+    smallest = _SMALLEST * iterate.products.mean()
     for _ in range(_MOST_STEPS):
         total, spent = float(iterate.multipliers.sum()), point.covered @ iterate.multipliers
         if elastic:
@@ -440,7 +458,7 @@ def _search(program: BudgetedProblem, amounts: Array, tolerance: float, elastic:
             if upper - lower <= 0.5 * tolerance * upper:
                 break
         advanced = _advance(program, iterate, point, elastic)
-        if advanced is None or np.concatenate(advanced.products).mean() < smallest:
+        if advanced is None or advanced.products.mean() < smallest:
             break
         iterate = advanced
         try:
@@ -453,15 +471,13 @@ def _search(program: BudgetedProblem, amounts: Array, tolerance: float, elastic:
     return _solution(program, best, proof)
 
 
-def _start(
-    program: BudgetedProblem, amounts: Array, point: _Point, elastic: bool
-) -> _BudgetIterate:
+def _start(program: BudgetedProblem, amounts: Array, point: _Point, elastic: bool) -> _Variables:
     left = _left(program, amounts)
     shortfall = 1.0 + max(1.0 - point.evidence.min(), 0.0) if elastic else 0.0
     excess = np.maximum(point.evidence + shortfall - _TARGET, 1e-3)
     size = shortfall if elastic else program.gaps[program.others] @ amounts
     centre = size / (len(amounts) + len(left) + len(excess))
-    return _BudgetIterate(
+    return _Variables(
         amounts, left, excess, centre / amounts, centre / left, centre / excess, shortfall
     )
 
@@ -526,13 +542,13 @@ def _at(program: BudgetedProblem, amounts: Array) -> _Point:
     )
 
 
-def _prices(program: BudgetedProblem, iterate: _BudgetIterate, point: _Point) -> Array:
+def _prices(program: BudgetedProblem, iterate: _Variables, point: _Point) -> Array:
     prices: Array = -(point.covered @ iterate.multipliers)[program.best] - iterate.scarcity
     return prices
 
 
 def _solution(
-    program: BudgetedProblem, amounts: Array, proof: tuple[_BudgetIterate, _Point] | None
+    program: BudgetedProblem, amounts: Array, proof: tuple[_Variables, _Point] | None
 ) -> _Solution:
     allocation = _allocation(program, amounts)
     if proof is None:  # the cost is zero, which needs no proof
@@ -543,39 +559,60 @@ def _solution(
 
 
 def _advance(
-    program: BudgetedProblem, iterate: _BudgetIterate, point: _Point, elastic: bool
-) -> _BudgetIterate | None:
+    program: BudgetedProblem, iterate: _Variables, point: _Point, elastic: bool
+) -> _Variables | None:
     """Predict, correct, step; None if there is no step worth taking."""
-    system = _system(program, iterate, point, elastic)
-    now = np.concatenate(iterate.products)
+    equations, now = _equations(program, iterate, point, elastic), iterate.products
     try:
-        predicted = _direction(system, iterate, -now, elastic)
-        ahead = _step(iterate, predicted, 1.0)
-        mean = np.concatenate(ahead.products).mean()
+        predicted = equations.solve(-now)
+        mean = iterate.step(predicted, 1.0).products.mean()
         centre = now.mean() * min(mean / now.mean(), 1.0) ** 3
-        second = np.concatenate(predicted.products)
-        changed = _direction(system, iterate, centre - now - second, elastic)
+        change = equations.solve(centre - now - predicted.products)
     except np.linalg.LinAlgError:
         return None
-    if not all(np.isfinite(part).all() for part in changed):
+    if not all(np.isfinite(part).all() for part in change):
         return None
-    if max(_lengths(iterate, changed, _REACH)) < _SHORTEST:
+    if max(iterate.lengths(change, _REACH)) < _SHORTEST:
         return None
-    return _step(iterate, changed, _REACH)
+    return iterate.step(change, _REACH)
 
 
 class _BudgetEquations(NamedTuple):
     """Newton's equations for relative changes of amounts, scarcity and multipliers."""
 
+    iterate: _Variables
     matrix: Array
     residual: Array  # (k',): of the gradient
     missing: Array  # (m,): of the evidence
     slopes: Array  # (m, k'): of the evidence
     incidence: Array  # (C, k')
+    elastic: bool
+
+    def solve(self, targets: Array) -> _Variables:
+        """Solve for the change after which the products have changed by the targets."""
+        a, v, y = self.iterate.amounts, self.iterate.scarcity, self.iterate.multipliers
+        n, c, m = len(a), len(v), len(y)
+        right = targets.copy()
+        right[:n] -= a * self.residual
+        right[n + c :] -= y * self.missing
+        if self.elastic:
+            right = np.append(right, y.sum() - 1.0)
+        relative = np.linalg.solve(self.matrix, right)
+        amounts = a * relative[:n]
+        shortfall = float(relative[-1]) if self.elastic else 0.0
+        return _Variables(
+            amounts=amounts,
+            left=-self.incidence @ amounts,
+            excess=self.slopes @ amounts + shortfall + self.missing,
+            costs=(targets[:n] - self.iterate.costs * amounts) / a,
+            scarcity=v * relative[n : n + c],
+            multipliers=y * relative[n + c : n + c + m],
+            shortfall=shortfall,
+        )
 
 
-def _system(
-    program: BudgetedProblem, iterate: _BudgetIterate, point: _Point, elastic: bool
+def _equations(
+    program: BudgetedProblem, iterate: _Variables, point: _Point, elastic: bool
 ) -> _BudgetEquations:
     others, best_rows = program.others, program.best[program.contexts]
     slopes = (point.covered[others] - point.covered[best_rows[others]]).T
@@ -585,23 +622,20 @@ def _system(
     costs = np.zeros(len(others)) if elastic else program.gaps[others]
     residual = costs - iterate.costs - slopes.T @ y + incidence.T @ v
     missing = point.evidence + iterate.shortfall - _TARGET - iterate.excess
-    curvature = _curvature(program, iterate, point)
-    n, c, m = len(a), len(v), len(y)
-    matrix = np.zeros((n + c + m + elastic, n + c + m + elastic))
-    matrix[:n, :n] = a[:, None] * curvature * a
+    n, c, size = len(a), len(v), len(a) + len(v) + len(y)
+    matrix = np.zeros((size + elastic, size + elastic))
+    matrix[:n, :n] = a[:, None] * _curvature(program, iterate, point) * a
     matrix[:n, n : n + c] = a[:, None] * incidence.T * v
-    matrix[:n, n + c : n + c + m] = -a[:, None] * slopes.T * y
-    matrix[n : n + c, :n] = -matrix[:n, n : n + c].T
-    matrix[n + c : n + c + m, :n] = -matrix[:n, n + c : n + c + m].T
-    size = n + c + m
-    matrix[np.arange(size), np.arange(size)] += np.concatenate(iterate.products)
+    matrix[:n, n + c : size] = -a[:, None] * slopes.T * y
+    matrix[n:size, :n] = -matrix[:n, n:size].T
+    matrix[np.arange(size), np.arange(size)] += iterate.products
     if elastic:
         matrix[n + c : size, size] = y
         matrix[size, n + c : size] = -y
-    return _BudgetEquations(matrix, residual, missing, slopes, incidence)
+    return _BudgetEquations(iterate, matrix, residual, missing, slopes, incidence, elastic)
 
 
-def _curvature(program: BudgetedProblem, iterate: _BudgetIterate, point: _Point) -> Array:
+def _curvature(program: BudgetedProblem, iterate: _Variables, point: _Point) -> Array:
     """Minus the second derivatives of sum_z y_z h_z in the amounts."""
     weights = iterate.multipliers * (program.gaps[program.costly] / point.norms) ** 2
     squares = point.inner**2
@@ -611,48 +645,3 @@ def _curvature(program: BudgetedProblem, iterate: _BudgetIterate, point: _Point)
     rows = full[others] - full[best_rows[others]]
     curvature: Array = 2.0 * (rows[:, others] - rows[:, best_rows[others]])
     return curvature
-
-
-def _direction(
-    system: _BudgetEquations, iterate: _BudgetIterate, targets: Array, elastic: bool
-) -> _BudgetIterate:
-    """Solve for the change after which the products have changed by the targets."""
-    a, v, y = iterate.amounts, iterate.scarcity, iterate.multipliers
-    n, c, m = len(a), len(v), len(y)
-    right = targets.copy()
-    right[:n] -= a * system.residual
-    right[n + c :] -= y * system.missing
-    if elastic:
-        right = np.append(right, y.sum() - 1.0)
-    relative = np.linalg.solve(system.matrix, right)
-    amounts, multipliers = a * relative[:n], y * relative[n + c : n + c + m]
-    shortfall = float(relative[-1]) if elastic else 0.0
-    excess = system.slopes @ amounts + shortfall + system.missing
-    scarcity = v * relative[n : n + c]
-    costs = (targets[:n] - iterate.costs * amounts) / a
-    return _BudgetIterate(
-        amounts, -system.incidence @ amounts, excess, costs, scarcity, multipliers, shortfall
-    )
-
-
-def _lengths(iterate: _BudgetIterate, change: _BudgetIterate, reach: float) -> tuple[float, float]:
-    """Lengths of the primal and the dual step, at most 1, that keep all variables positive."""
-    primal = longest_step(iterate[:3], change[:3], reach)
-    return primal, longest_step(iterate[3:6], change[3:6], reach)
-
-
-def longest_step(now: Sequence[Any], by: Sequence[Any], reach: float) -> float:
-    """Length of a step, at most 1, that goes a fraction of the way to the boundary."""
-    values, changes = np.concatenate(now), np.concatenate(by)
-    falling = changes < 0
-    return float(min((-reach * values[falling] / changes[falling]).min(initial=1.0), 1.0))
-
-
-def _step(iterate: _BudgetIterate, change: _BudgetIterate, reach: float) -> _BudgetIterate:
-    primal, dual = _lengths(iterate, change, reach)
-    values: tuple[Any, ...] = iterate
-    changes: tuple[Any, ...] = change
-    steps = (primal, primal, primal, dual, dual, dual, primal)
-    return _BudgetIterate(
-        *(now + step * by for now, step, by in zip(values, steps, changes, strict=True))
-    )

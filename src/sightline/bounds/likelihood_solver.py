@@ -165,7 +165,7 @@ class _Program(NamedTuple):
     reached: NDArray[np.bool_]  # (m,): where that is D_z, and not less
 
 
-class _LikelihoodIterate(NamedTuple):
+class _Iterate(NamedTuple):
     """Positive variables and their multipliers."""
 
     shares: Array
@@ -178,15 +178,8 @@ class _LikelihoodIterate(NamedTuple):
         return np.concatenate([self.shares * self.costs, self.excess * self.multipliers])
 
 
-class _Residuals(NamedTuple):
-    """Residuals: costs and excess minus those that shares and multipliers imply."""
-
-    costs: Array
-    evidence: Array
-
-
 class _Best(NamedTuple):
-    """_Best upper and lower side so far."""
+    """Best upper and lower side so far."""
 
     upper: float
     amounts: Array  # (k',): alpha
@@ -197,15 +190,9 @@ class _Best(NamedTuple):
 
 
 def _at(program: _Program, shares: Array, start: Array) -> _Nearest:
-    view, rivals = program.view, program.rivals
-    return _nearest(
-        view.divergences.softened(),
-        view.points,
-        view.points[rivals],
-        program.leads,
-        shares / view.gaps,
-        start,
-    )
+    view = program.view
+    evidence = _Evidence(view.divergences.softened(), view.points, shares / view.gaps)
+    return evidence.nearest(view.points[program.rivals], program.leads, start)
 
 
 def _follow_path(program: _Program, start: Array, tolerance: float) -> _Best:
@@ -233,18 +220,14 @@ def _follow_path(program: _Program, start: Array, tolerance: float) -> _Best:
     return best
 
 
-def _start(program: _Program, shares: Array, point: _Nearest) -> _LikelihoodIterate:
+def _start(program: _Program, shares: Array, point: _Nearest) -> _Iterate:
     gradients = point.covered / program.view.gaps
     steepest = gradients.sum(axis=0).max()
     multipliers = np.full(len(program.rivals), 0.5 / steepest)
-    return _LikelihoodIterate(
-        shares, point.evidence - 1.0, 1.0 - multipliers @ gradients, multipliers
-    )
+    return _Iterate(shares, point.evidence - 1.0, 1.0 - multipliers @ gradients, multipliers)
 
 
-def _improved(
-    program: _Program, best: _Best, iterate: _LikelihoodIterate, point: _Nearest
-) -> _Best:
+def _improved(program: _Program, best: _Best, iterate: _Iterate, point: _Nearest) -> _Best:
     """Update both sides, as the certificate will compute them."""
     view = program.view
     amounts = iterate.shares / view.gaps
@@ -262,30 +245,21 @@ def _improved(
 
 
 def _advance(
-    program: _Program, iterate: _LikelihoodIterate, point: _Nearest
-) -> tuple[_LikelihoodIterate, _Nearest] | None:
+    program: _Program, iterate: _Iterate, point: _Nearest
+) -> tuple[_Iterate, _Nearest] | None:
     """Predict, correct, step; None if there is no step worth taking."""
-    gradients = point.covered / program.view.gaps
-    now = iterate.products
-    missed = _Residuals(
-        1.0 - iterate.costs - iterate.multipliers @ gradients,
-        point.evidence - 1.0 - iterate.excess,
-    )
+    now, equations = iterate.products, _equations(program, iterate, point)
     try:
-        matrix = _matrix(program, iterate, point, gradients)
-        predicted = _direction(matrix, gradients, iterate, missed, -now)
+        predicted = equations.solve(-now)
         ahead = _step(iterate, predicted, *_lengths(iterate, predicted, 1.0)).products.mean()
         centre = now.mean() * min(ahead / now.mean(), 1.0) ** 3
-        plan = [
-            (centre, predicted.products),
-            (max(centre, 0.1 * now.mean()), 0.0),
-            (now.mean(), 0.0),
-        ]
-        off = iterate.shares @ np.abs(missed.costs) + iterate.multipliers @ np.abs(missed.evidence)
+        plan = [(centre, predicted.products), (max(centre, 0.1 * now.mean()), 0.0)]
+        off = iterate.shares @ np.abs(equations.costs)
+        off += iterate.multipliers @ np.abs(equations.evidence)
         if off > now.sum():  # return to the central path first
-            plan = plan[2:]
-        for aim, second in plan:
-            changed = _direction(matrix, gradients, iterate, missed, aim - now - second)
+            plan = []
+        for aim, second in [*plan, (now.mean(), 0.0)]:
+            changed = equations.solve(aim - now - second)
             found = _walk(program, iterate, point, changed, aim)
             if found is not None:
                 return found
@@ -296,11 +270,11 @@ def _advance(
 
 def _walk(
     program: _Program,
-    iterate: _LikelihoodIterate,
+    iterate: _Iterate,
     point: _Nearest,
-    change: _LikelihoodIterate,
+    change: _Iterate,
     aim: float,
-) -> tuple[_LikelihoodIterate, _Nearest] | None:
+) -> tuple[_Iterate, _Nearest] | None:
     """Line search that lowers the barrier function of the aim."""
     if not all(np.isfinite(part).all() for part in change):
         return None
@@ -319,7 +293,7 @@ def _walk(
             costs = np.maximum(iterate.costs + dual * change.costs, aim / _SPREAD / shares)
             multipliers = iterate.multipliers + dual * change.multipliers
             multipliers = np.maximum(multipliers, aim / _SPREAD / excess)
-            return _LikelihoodIterate(shares, excess, costs, multipliers), after
+            return _Iterate(shares, excess, costs, multipliers), after
         primal *= 0.5
     return None
 
@@ -332,11 +306,32 @@ def _merit(shares: Array, excess: Array, evidence: Array, aim: float, prices: Ar
     return float(shares.sum() - aim * barriers + prices @ np.abs(evidence - 1.0 - excess))
 
 
-def _matrix(
-    program: _Program, iterate: _LikelihoodIterate, point: _Nearest, gradients: Array
-) -> Array:
-    """Newton's equations for relative changes of shares and multipliers."""
+class _Equations(NamedTuple):
+    """Newton's equations for relative changes of shares and multipliers, with residuals."""
+
+    iterate: _Iterate
+    matrix: Array
+    gradients: Array
+    costs: Array  # missing: implied by shares and multipliers, minus those of the iterate
+    evidence: Array  # missing excess, likewise
+
+    def solve(self, targets: Array) -> _Iterate:
+        """Solve for the change after which the products have changed by the targets."""
+        a, m, n = self.iterate.shares, self.iterate.multipliers, len(self.iterate.shares)
+        right = targets - np.concatenate([a * self.costs, m * self.evidence])
+        relative = np.linalg.solve(self.matrix, right)
+        shares = a * relative[:n]
+        return _Iterate(
+            shares=shares,
+            excess=self.gradients @ shares + self.evidence,
+            costs=(targets[:n] - self.iterate.costs * shares) / a,
+            multipliers=m * relative[n:],
+        )
+
+
+def _equations(program: _Program, iterate: _Iterate, point: _Nearest) -> _Equations:
     view, n = program.view, len(iterate.shares)
+    gradients = point.covered / view.gaps
     tilted = point.slopes[:, :, None] * (view.points / view.gaps[:, None])
     curvature = np.einsum(
         "z,zxi,zyi->xy", iterate.multipliers, tilted @ point.inverses, tilted, optimize=True
@@ -346,37 +341,18 @@ def _matrix(
     matrix[:n, :n] += a[:, None] * curvature * a
     matrix[:n, n:] = -a[:, None] * gradients.T * m
     matrix[n:, :n] = -matrix[:n, n:].T
-    return matrix
+    costs = 1.0 - iterate.costs - m @ gradients
+    return _Equations(iterate, matrix, gradients, costs, point.evidence - 1.0 - iterate.excess)
 
 
-def _direction(
-    matrix: Array, gradients: Array, iterate: _LikelihoodIterate, missed: _Residuals, targets: Array
-) -> _LikelihoodIterate:
-    """Solve for the change after which the products have changed by the targets."""
-    a, m, n = iterate.shares, iterate.multipliers, len(iterate.shares)
-    right = targets - np.concatenate([a * missed.costs, m * missed.evidence])
-    relative = np.linalg.solve(matrix, right)
-    shares = a * relative[:n]
-    return _LikelihoodIterate(
-        shares=shares,
-        excess=gradients @ shares + missed.evidence,
-        costs=(targets[:n] - iterate.costs * shares) / a,
-        multipliers=m * relative[n:],
-    )
-
-
-def _lengths(
-    iterate: _LikelihoodIterate, change: _LikelihoodIterate, reach: float
-) -> tuple[float, float]:
+def _lengths(iterate: _Iterate, change: _Iterate, reach: float) -> tuple[float, float]:
     """Lengths of the primal and the dual step, at most 1, that keep all variables positive."""
     primal = longest_step(iterate[:2], change[:2], reach)
     return primal, longest_step(iterate[2:], change[2:], reach)
 
 
-def _step(
-    iterate: _LikelihoodIterate, change: _LikelihoodIterate, primal: float, dual: float
-) -> _LikelihoodIterate:
-    return _LikelihoodIterate(
+def _step(iterate: _Iterate, change: _Iterate, primal: float, dual: float) -> _Iterate:
+    return _Iterate(
         iterate.shares + primal * change.shares,
         iterate.excess + primal * change.excess,
         iterate.costs + dual * change.costs,
@@ -397,51 +373,75 @@ class _Nearest(NamedTuple):
     evidence: Array  # (m,)
 
 
-def _nearest(
-    divergences: Divergences,
-    points: Array,
-    targets: Array,
-    lead: Array,
-    amounts: Array,
-    start: Array,
-) -> _Nearest:
-    """Nearest alternatives for several arms, from a start with <y_z, p_z> = D_z."""
-    shifts = start.copy()
-    open_, careful = np.arange(len(shifts)), np.zeros(len(shifts), dtype=bool)
-    for _ in range(_MOST_NEWTON_STEPS):
-        now, chords = shifts[open_], careful[open_]
-        changes, squared = _newton(
-            divergences, points, targets[open_], lead[open_], amounts, now, chords
-        )
-        fractions, value = _search(divergences, points, amounts, now, changes, squared)
-        shifts[open_] = now + fractions[:, None] * changes
-        done = np.where(chords, fractions == 0.0, squared <= _LAST_STEP * value)
-        careful[open_] = fractions < _POOR
-        open_ = open_[~done]
-        if len(open_) == 0:
-            break
-    steps = shifts @ points.T
-    covered = divergences.divergence(steps)
-    inverses = _projected(_hessians(divergences, points, amounts, steps), targets)
-    return _Nearest(shifts, covered, divergences.slope(steps), inverses, covered @ amounts)
+class _Evidence(NamedTuple):
+    """The function sum_x alpha_x d_x(<y, p_x>) of y, for several y at once."""
 
+    divergences: Divergences
+    points: Array
+    amounts: Array
 
-def _hessians(
-    divergences: Divergences,
-    points: Array,
-    amounts: Array,
-    steps: Array,
-    careful: Mask | None = None,
-) -> Array:
-    """Second derivatives in y, or chords where careful: these do not vanish far from theta."""
-    curvatures = divergences.curvature(steps)
-    if careful is not None and careful.any():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            chords = np.where(steps == 0.0, 0.0, divergences.slope(steps) / steps)
-        curvatures = np.where(careful[:, None], np.maximum(curvatures, chords), curvatures)
-    weights = amounts * curvatures
-    hessians: Array = (points.T[None, :, :] * weights[:, None, :]) @ points
-    return hessians
+    def nearest(self, targets: Array, lead: Array, start: Array) -> _Nearest:
+        """Minimise subject to <y_z, p_z> = D_z for several z, from a start that satisfies it."""
+        shifts = start.copy()
+        open_, careful = np.arange(len(shifts)), np.zeros(len(shifts), dtype=bool)
+        for _ in range(_MOST_NEWTON_STEPS):
+            now, chords = shifts[open_], careful[open_]
+            changes, squared = self.newton(targets[open_], lead[open_], now, chords)
+            fractions, value = self._search(now, changes, squared)
+            shifts[open_] = now + fractions[:, None] * changes
+            done = np.where(chords, fractions == 0.0, squared <= _LAST_STEP * value)
+            careful[open_] = fractions < _POOR
+            open_ = open_[~done]
+            if len(open_) == 0:
+                break
+        steps = shifts @ self.points.T
+        covered = self.divergences.divergence(steps)
+        inverses = _projected(self._hessians(steps), targets)
+        slopes = self.divergences.slope(steps)
+        return _Nearest(shifts, covered, slopes, inverses, covered @ self.amounts)
+
+    def newton(
+        self, targets: Array, lead: Array, shifts: Array, careful: Mask | None = None
+    ) -> tuple[Array, Array]:
+        """Find steps to the minimum with <y, p_z> = D_z, and their squared lengths in H."""
+        steps = shifts @ self.points.T
+        gradients = (self.amounts * self.divergences.slope(steps)) @ self.points
+        hessians = self._hessians(steps, careful)
+        solved = np.linalg.solve(hessians, np.stack([gradients, targets], axis=2))
+        down, along = solved[:, :, 0], solved[:, :, 1]
+        missing = lead - (shifts * targets).sum(axis=1)
+        force = (missing + (down * targets).sum(axis=1)) / (along * targets).sum(axis=1)
+        changes = force[:, None] * along - down
+        squared = (changes * (hessians @ changes[:, :, None])[:, :, 0]).sum(axis=1)
+        return changes, squared
+
+    def _hessians(self, steps: Array, careful: Mask | None = None) -> Array:
+        """Second derivatives in y, or chords where careful: these do not vanish far from theta."""
+        curvatures = self.divergences.curvature(steps)
+        if careful is not None and careful.any():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                chords = np.where(steps == 0.0, 0.0, self.divergences.slope(steps) / steps)
+            curvatures = np.where(careful[:, None], np.maximum(curvatures, chords), curvatures)
+        weights = self.amounts * curvatures
+        hessians: Array = (self.points.T[None, :, :] * weights[:, None, :]) @ self.points
+        return hessians
+
+    def _search(self, shifts: Array, changes: Array, squared: Array) -> tuple[Array, Array]:
+        """Fractions of steps that lower the evidence, 0 if none does, and the evidence before."""
+        steps, moves = shifts @ self.points.T, changes @ self.points.T
+        value = self.divergences.divergence(steps) @ self.amounts
+        fractions = np.minimum(1.0, _REACH_OF_LIMIT * _room(self.divergences, steps, moves))
+        certain = squared <= _CERTAIN * value
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(60):
+                ahead = steps + fractions[:, None] * moves
+                after = self.divergences.divergence(ahead) @ self.amounts
+                enough = after <= value - _DECREASE * fractions * squared
+                short = ~(enough | (certain & np.isfinite(after)))
+                if not short.any():
+                    break
+                fractions = np.where(short, _SHORTER * fractions, fractions)
+        return np.where(fractions > _LEAST_FRACTION, fractions, 0.0), value
 
 
 def _projected(hessians: Array, targets: Array) -> Array:
@@ -451,52 +451,6 @@ def _projected(hessians: Array, targets: Array) -> Array:
     along = (images * targets).sum(axis=1)
     projected: Array = inverses - images[:, :, None] * images[:, None, :] / along[:, None, None]
     return projected
-
-
-def _newton(
-    divergences: Divergences,
-    points: Array,
-    targets: Array,
-    lead: Array,
-    amounts: Array,
-    shifts: Array,
-    careful: Mask | None = None,
-) -> tuple[Array, Array]:
-    """Find steps to the minimum with <y, p_z> = D_z, and their squared lengths in H."""
-    steps = shifts @ points.T
-    gradients = (amounts * divergences.slope(steps)) @ points
-    hessians = _hessians(divergences, points, amounts, steps, careful)
-    solved = np.linalg.solve(hessians, np.stack([gradients, targets], axis=2))
-    down, along = solved[:, :, 0], solved[:, :, 1]
-    missing = lead - (shifts * targets).sum(axis=1)
-    force = (missing + (down * targets).sum(axis=1)) / (along * targets).sum(axis=1)
-    changes = force[:, None] * along - down
-    squared = (changes * (hessians @ changes[:, :, None])[:, :, 0]).sum(axis=1)
-    return changes, squared
-
-
-def _search(
-    divergences: Divergences,
-    points: Array,
-    amounts: Array,
-    shifts: Array,
-    changes: Array,
-    squared: Array,
-) -> tuple[Array, Array]:
-    """Fractions of steps that lower the evidence, 0 if none does, and the evidence before."""
-    steps, moves = shifts @ points.T, changes @ points.T
-    value = divergences.divergence(steps) @ amounts
-    fractions = np.minimum(1.0, _REACH_OF_LIMIT * _room(divergences, steps, moves))
-    certain = squared <= _CERTAIN * value
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(60):
-            after = divergences.divergence(steps + fractions[:, None] * moves) @ amounts
-            enough = after <= value - _DECREASE * fractions * squared
-            short = ~(enough | (certain & np.isfinite(after)))
-            if not short.any():
-                break
-            fractions = np.where(short, _SHORTER * fractions, fractions)
-    return np.where(fractions > _LEAST_FRACTION, fractions, 0.0), value
 
 
 def _room(divergences: Divergences, steps: Array, moves: Array) -> Array:
@@ -540,6 +494,7 @@ def _approach(view: LikelihoodView, amounts: Array) -> tuple[Array, Array]:
     early for arms with evidence far beyond that of others.
     """
     divergences, points, lead = view.divergences, view.points, view.leads
+    evidence = _Evidence(divergences, points, amounts)
     shifts, value = np.zeros_like(points), np.zeros(len(points))
     open_ = np.arange(len(points))
     least = math.inf
@@ -547,7 +502,7 @@ def _approach(view: LikelihoodView, amounts: Array) -> tuple[Array, Array]:
         # strides grow: where evidence is still small, it is proportional to the distance
         stride = 0.5 * divergences.stride * 2.0 ** (count // _ALIKE)
         now = shifts[open_]
-        changes, _ = _newton(divergences, points, points[open_], lead[open_], amounts, now)
+        changes, _ = evidence.newton(points[open_], lead[open_], now)
         longest = np.abs(changes @ points.T).max(axis=1)
         fractions = np.minimum(1.0, stride / longest)
         shifts[open_] = now + fractions[:, None] * changes

@@ -67,7 +67,7 @@ class CoveringProgram:
         if covering.min() < 0:
             raise ValueError(f"constraints must be >= 0, got {covering.min():g}")
         if not (covering.max(axis=1) > 0).all():
-            raise ValueError("constraints must have a positive entry in every row")
+            raise ValueError("constraints must have an entry > 0 in every row")
         object.__setattr__(self, "gaps", costs)
         object.__setattr__(self, "constraints", covering)
 

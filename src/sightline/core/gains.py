@@ -50,8 +50,7 @@ from sightline.core.estimate import (
 from sightline.core.least_squares import apart, noise_variance, update_seen_widths
 from sightline.core.linalg import Array, inner_product
 from sightline.core.persistence import invariant, persists, within
-from sightline.jit import compiled, generic, guarded, is_ours
-from sightline.jit.guards import wrong_numbers
+from sightline.jit import compiled, generic, guarded, is_ours, wrong_numbers
 from sightline.validation import LARGEST, number, one_of
 
 F = TypeVar("F", bound=Callable[..., Any])

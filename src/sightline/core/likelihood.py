@@ -54,8 +54,7 @@ from numpy.random import Generator
 
 from sightline.core.linalg import Array
 from sightline.core.persistence import described_fields, none_if_unknown
-from sightline.jit import GenericFunction, compiled, generic, number_between
-from sightline.jit.guards import wrong_numbers
+from sightline.jit import GenericFunction, compiled, generic, number_between, wrong_numbers
 from sightline.validation import LARGEST, one_of, scale, shown
 
 P = ParamSpec("P")

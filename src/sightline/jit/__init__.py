@@ -20,10 +20,11 @@ from sightline.jit.dispatch import (
     guarded,
     interpreted,
     is_ours,
+    number_between,
     parts_of,
     registered,
+    wrong_numbers,
 )
-from sightline.jit.guards import number_between
 from sightline.jit.numba_compat import is_kernel
 
 __all__ = [
@@ -44,4 +45,5 @@ __all__ = [
     "parts_of",
     "registered",
     "uncached",
+    "wrong_numbers",
 ]

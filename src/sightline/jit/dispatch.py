@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
@@ -179,15 +180,8 @@ class GenericFunction(Generic[P, R]):
         return kernel.py_func
 
 
-def generic(
-    function: Callable[P, R],
-    *,
-    rebuild: Callable[..., Any] | None = None,
-    check: Callable[[Any], Any] | None = None,
-    guard: Guard | None = None,
-) -> GenericFunction[P, R]:
-    """Make a :class:`GenericFunction`, as a decorator or by a call with its options."""
-    return GenericFunction(function, rebuild=rebuild, check=check, guard=guard)
+#: Decorator, or a call with options.
+generic = GenericFunction
 
 
 def parts_of(value: Any) -> list[Any]:
@@ -244,3 +238,43 @@ def _interpreted_cell(cell: CellType) -> CellType:
     value = cell.cell_contents
     kernel = isinstance(value, GenericFunction) or is_kernel(value)
     return CellType(interpreted(value)) if kernel else cell
+
+
+# --- guards --------------------------------------------------------------------------------------
+#
+# A guard raises from compiled code, in which a message must be a constant: it names the part and
+# describes the wrong value, but cannot contain the number.
+
+
+def wrong_numbers(who: str, low: float, high: float) -> tuple[str, str, str]:
+    """Messages for a number that is nan, too small or too large; ``who`` is the subject."""
+    finite = "a finite number" if math.isfinite(high) else "a number"
+    least = f" >= {low:g}" if math.isfinite(low) and low > -high else ""
+    small = "a negative number" if low == 0.0 else f"less than {low:g}"
+    large = f"more than {high:g}" if high < 1e300 else "inf"
+    said = f"{who} must be {finite}{least}, got "
+    return f"{said}nan", said + small, said + large
+
+
+def number_between(what: str, low: float, high: float) -> Callable[..., FunctionType]:
+    """Guard of functions of three arguments that return a number from an interval.
+
+    ``what`` names the number in messages about the class of the implementation.
+    """
+
+    def guard(function: Callable[..., float], cls: type) -> Any:
+        nan, small, large = wrong_numbers(f"{what} of {cls.__name__}", low, high)
+
+        def checked(part: Any, first: Any, second: Any) -> float:
+            value = function(part, first, second)
+            if value < low:
+                raise ValueError(small)
+            if value > high:
+                raise ValueError(large)
+            if value != value:
+                raise ValueError(nan)
+            return value
+
+        return checked
+
+    return guard

@@ -1,4 +1,8 @@
-"""Named games of the literature on linear partial monitoring, and bandits with noise per arm."""
+"""Named games of linear partial monitoring, and bandits with heteroscedastic noise.
+
+Common parameters: ``k`` arms or items in ``d`` dimensions, ``noise_variance`` of the Gaussian noise
+of every observation, ``seed`` of all that is random in a problem.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +45,8 @@ def heteroscedastic(
 
     Parameters
     ----------
-    k, d : int
-        Number of arms and dimension.
     noise_variance : float
         sigma^2, above the variance of every arm.
-    seed : int
-        Seed of arms and noise levels.
     """
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
     actions = _random_rows(k, d, seed)
@@ -78,10 +78,6 @@ def noise_example(
         Signal-to-noise ratio of the arms with full reward, in (0, 1).
     epsilon : float
         Relative loss of reward of the other arms, in (0, 1).
-    noise_variance : float
-        sigma^2.
-    seed : int
-        Seed of theta.
     """
     d = integer("d", d, at_least=1, at_most=12)
     information, epsilon = fraction("information", information), fraction("epsilon", epsilon)
@@ -103,15 +99,6 @@ def dueling(k: int = 5, d: int = 3, noise_variance: float = 1.0, seed: int = 0) 
 
     All k^2 ordered pairs of standard normal features; theta = e_1 (Kirschner, Lattimore, Krause,
     COLT 2020).  Values of single items are not observed.
-
-    Parameters
-    ----------
-    k, d : int
-        Number of items and dimension.
-    noise_variance : float
-        Variance of the noise of a comparison.
-    seed : int
-        Seed of the features.
     """
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
     affordable(f"k = {shown(k)}: {shown(k * k)} pairs", 16 * k * k * d)
@@ -140,8 +127,6 @@ def localised_dueling(d: int = 3, gap: float = 0.1, noise_variance: float = 1.0)
         Number of items, at least 2.
     gap : float
         Gap of the second best item, in (0, 1).
-    noise_variance : float
-        Variance of the noise of a comparison.
     """
     d = integer("d", d, at_least=2)
     affordable(f"d = {shown(d)} items", 32 * d * d)
@@ -170,8 +155,6 @@ def laser(indirect: bool = False, noise_variance: float = 1.0) -> LinearGame:
     ----------
     indirect : bool
         Whether using a setting shows nothing.
-    noise_variance : float
-        Variance of the noise.
     """
     indirect = flag("indirect", indirect)
     centres = np.array(list(itertools.product(np.linspace(-1.0, 1.0, 5), repeat=2)))
@@ -206,12 +189,6 @@ def ice_cream(
     ----------
     indirect : bool
         Whether only surveys show ratings.
-    d : int
-        Dimension of the features.
-    noise_variance : float
-        Variance of a rating.
-    seed : int
-        Seed of features and theta.
     """
     indirect, d = flag("indirect", indirect), integer("d", d, at_least=1)
     products = np.abs(_random_rows(4, d, seed))
@@ -244,10 +221,6 @@ def transductive(
     ----------
     k, probes, d : int
         Number of targets, of probes, and dimension.
-    noise_variance : float
-        Variance of the noise of a probe.
-    seed : int
-        Seed of targets and probes.
     """
     k, probes = integer("k", k, at_least=1), integer("probes", probes, at_least=1)
     d = integer("d", d, at_least=1)
@@ -319,8 +292,6 @@ def graph_feedback(
         Number of arms, at least 2.
     gap : float
         Difference of the means of an arm and the next.
-    noise_variance : float
-        Variance of the noise.
     """
     graph = one_of("graph", graph, _GRAPHS)
     k = integer("k", k, at_least=2)
@@ -356,8 +327,6 @@ def semi_bandit(
         Number of items, and size of subsets.
     gap : float
         Difference of the values of an item and the next.
-    noise_variance : float
-        Variance of the noise of each value.
     """
     d = integer("d", d, at_least=1, at_most=20)
     size = integer("size", size, at_least=1, at_most=d)
@@ -379,12 +348,8 @@ def full_information(k: int = 5, gap: float = 0.2, noise_variance: float = 1.0) 
 
     Parameters
     ----------
-    k : int
-        Number of arms.
     gap : float
         Difference of the values of an arm and the next.
-    noise_variance : float
-        Variance of the noise of each value.
     """
     k = integer("k", k, at_least=1)
     affordable(f"k = {shown(k)} arms that show {shown(k)} each", 8 * k**3)
@@ -409,12 +374,8 @@ def label_efficient(
 
     Parameters
     ----------
-    mean : float
-        Mean of the label.
     cost : float
         Cost of a query, > 0.
-    noise_variance : float
-        Variance of the noise.
     """
     mean = number("mean", mean, size=LARGEST)
     cost = number("cost", cost, above=0, at_most=LARGEST)
@@ -433,13 +394,6 @@ def apple_tasting(mean: float = -0.2, noise_variance: float = 1.0) -> LinearGame
     """Apple tasting: take an apple and observe its value, or leave it and observe nothing.
 
     Helmbold, Littlestone, Long, 2000: a bandit in which one arm is known to pay 0.
-
-    Parameters
-    ----------
-    mean : float
-        Mean value of an apple.
-    noise_variance : float
-        Variance of the noise.
     """
     mean = number("mean", mean, size=LARGEST)
     return LinearGame(

@@ -1,4 +1,8 @@
-"""Named bandits of the literature, with and without contexts, and sets of problems for rankings."""
+"""Named bandits of the literature, with and without contexts, and sets of problems for rankings.
+
+Common parameters: ``k`` arms (per context) in ``d`` dimensions, ``noise_variance`` of the Gaussian
+noise of rewards, ``seed`` of all that is random in a problem.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +66,6 @@ def end_of_optimism(
         Gap of the second arm, in (0, 1).
     slope : float
         2 in the text of the paper; its published plots appear to have used 4.
-    noise_variance : float
-        Variance of the Gaussian noise.
     """
     epsilon, slope = fraction("epsilon", epsilon), valid_slope(slope)
     actions = [[1.0, 0.0], [1.0 - epsilon, slope * epsilon], [0.0, 1.0]]
@@ -100,17 +102,7 @@ def end_of_optimism_family(
 
 @named
 def unit_sphere(k: int = 6, d: int = 2, noise_variance: float = 0.1, seed: int = 0) -> LinearBandit:
-    """Arms drawn uniformly from the unit sphere; theta = e_1.
-
-    Parameters
-    ----------
-    k, d : int
-        Number of arms and dimension.
-    noise_variance : float
-        Variance of the Gaussian noise.
-    seed : int
-        Seed of the arms.
-    """
+    """Arms drawn uniformly from the unit sphere; theta = e_1."""
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
     _check_memory(k, d)
     actions = _on_the_sphere(np.random.default_rng(integer("seed", seed, at_least=0)), k, d)
@@ -141,24 +133,13 @@ def unit_spheres(k: int = 6, d: int = 2, noise_variance: float = 0.1) -> LinearB
     """Random action sets: replication i of an experiment plays ``unit_sphere(seed=i)``.
 
     Outside of experiments it is ``unit_sphere(seed=0)``.
-
-    Parameters
-    ----------
-    k, d, noise_variance
-        As in :func:`unit_sphere`.
     """
     return _UnitSpheres(k, d, noise_variance)
 
 
 @named
 def large_gaps(noise_variance: float = 1.0) -> LinearBandit:
-    """Four arms in the plane whose gaps are all large; c* = 2.2727 at unit variance.
-
-    Parameters
-    ----------
-    noise_variance : float
-        Variance of the Gaussian noise.
-    """
+    """Four arms in the plane whose gaps are all large; c* = 2.2727 at unit variance."""
     actions = [[0.97, 0.23], [0.09, -0.9], [-0.09, 0.9], [-0.8, 0.5]]
     return LinearBandit(actions, [1.0, 0.0], deviation(noise_variance), name="large-gaps")
 
@@ -255,19 +236,13 @@ def contextual_simple(
     seed: int = 0,
     normalised: bool = False,
 ) -> ContextualBandit:
-    """Random arms in equally probable contexts; theta = e_1.
+    """Arms with standard normal features in equally probable contexts; theta = e_1.
 
     The contextual game of the code for linear partial monitoring (Kirschner, Lattimore, Krause,
     COLT 2020).  The distribution is the same, but seeds give other arms there.
 
     Parameters
     ----------
-    contexts, k, d : int
-        Number of contexts, of arms in each, and dimension.
-    noise_variance : float
-        Variance of the Gaussian noise.
-    seed : int
-        Seed of the arms, whose entries are standard normal.
     normalised : bool
         Whether arms are scaled to length 1.
     """
@@ -302,8 +277,6 @@ def spanning_contexts(
         Dimension and number of contexts, at least 2.
     gap : float
         Gap of every arm that is not optimal, in (0, 1).
-    noise_variance : float
-        Variance of the Gaussian noise.
     short : bool
         Whether the optimal arms are one short of spanning.
     """
@@ -344,8 +317,6 @@ def contextual_end_of_optimism(
         As in :func:`sightline.problems.end_of_optimism`.
     rare : float
         Probability of the last context, in (0, 1); the others share the rest equally.
-    noise_variance : float
-        Variance of the Gaussian noise.
     """
     count = integer("contexts", contexts, at_least=2)
     _check_memory(3, count + 1, count)
@@ -377,10 +348,6 @@ def product_problem(
         Number of contexts, and of arms in each.
     user_dimension, item_dimension : int
         Number of features of a user and of an item; d is their product.
-    noise_variance : float
-        Variance of the Gaussian noise.
-    seed : int
-        Seed of users, items and parameter.
     """
     users, items = integer("users", users, at_least=1), integer("items", items, at_least=1)
     p = integer("user_dimension", user_dimension, at_least=1)
