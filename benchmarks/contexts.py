@@ -18,7 +18,7 @@ from tests.naive_contexts import frank_wolfe, least_ratio
 import sightline as sl
 from benchmarks.parts import Parts, run_parts
 from benchmarks.stakes import Array, regrets
-from sightline.core.ratio import marginal, walk_chains
+from sightline.core.contextual_ratio import marginal, walk_chains
 
 POLICIES: dict[str, sl.Policy] = {
     "Stakes": sl.Stakes(),

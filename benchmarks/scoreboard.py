@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import sightline as sl
 from sightline.files import write_atomically
-from sightline.problems.suite import standard_suite
+from sightline.problems.instances import standard_suite
 from sightline.report import scoreboard
 from sightline.report.scoreboard import measured
 

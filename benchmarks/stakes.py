@@ -27,8 +27,8 @@ import sightline as sl
 from benchmarks.bench import in_units
 from sightline.jit import uncached
 from sightline.problems.base import Problem
+from sightline.problems.instances import drawn_suite, standard_suite
 from sightline.problems.noise import register_noise
-from sightline.problems.suite import drawn_suite, standard_suite
 
 Array = NDArray[np.float64]
 SUITE = standard_suite()

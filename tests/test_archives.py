@@ -95,11 +95,11 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "a size that is a lie": (lambda: lying(archive({"a": zeros(16)}), 1000), "CRC"),
     "a lie about bzip2": (
         lambda: lying(archive({"a": zeros(16)}, zipfile.ZIP_BZIP2), 1000),
-        "compressed in a way that NumPy does not use",
+        "has a compression that NumPy does not use",
     ),
     "a lie about LZMA": (
         lambda: lying(archive({"a": zeros(16)}, zipfile.ZIP_LZMA), 1000),
-        "compressed in a way that NumPy does not use",
+        "has a compression that NumPy does not use",
     ),
     "a shape that is a lie": (
         lambda: archive({"a": header((10**9,), "<f8") + bytes(80)}),
@@ -145,7 +145,7 @@ def test_saved_sessions(tmp_path: Path) -> None:
 
 
 def test_problem_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.problems.files._MOST_BYTES", LIMIT)
+    monkeypatch.setattr("sightline.problems.descriptions._MOST_BYTES", LIMIT)
     path = tmp_path / "x.npz"
     path.write_bytes(archive({"actions": zeros(16), "theta": npy(np.ones(2))}))
     with pytest.raises(ValueError, match=r"x\.npz: its arrays have 167"):

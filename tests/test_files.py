@@ -180,5 +180,5 @@ def test_seals() -> None:
         {"checksum": 5},
         sealed({}) | {"x": 1},
     ):
-        with pytest.raises(ValueError, match="its checksum is not that of its contents"):
+        with pytest.raises(ValueError, match="its checksum does not match its contents"):
             unsealed(changed)

@@ -97,7 +97,7 @@ def test_a_cache_that_cannot_be_written_is_mentioned_once_and_done_without(tmp_p
     assert result == "3"
     assert len(said) == 1
     assert f"the kernel cache {blocked / 'sightline'}" in said[0]
-    assert "compiled anew at every start" in said[0]
+    assert "compiled again at every start" in said[0]
     assert "set the environment variable NUMBA_CACHE_DIR" in said[0]
 
 
@@ -191,7 +191,7 @@ def test_pickles_of_others_are_not_executed(tmp_path: Path) -> None:
     directory.chmod(0o777)
     said = run()
     assert not ran.exists()
-    assert said.count("is not used, since others could put code there") == 1
+    assert said.count("is not used, since other users could put code there") == 1
     assert f"others may write to {directory}" in said
     directory.chmod(0o700)
     run()

@@ -14,9 +14,10 @@ from scipy.optimize import linprog, minimize
 from scipy.special import gammaln
 
 import sightline as sl
-from sightline.core.alternatives import compare, half_spaces_for
+from sightline.core.alternatives import compare
 from sightline.core.least_squares import best_arm, least_squares, observe
 from sightline.core.likelihood import divergence, excess, variance_of
+from sightline.core.likelihood_alternatives import half_spaces_for
 from sightline.core.model import bandit_model
 from sightline.jit import callable_for
 from sightline.simulation.simulate import is_interpreted

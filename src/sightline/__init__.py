@@ -42,11 +42,10 @@ def __getattr__(name: str) -> Any:
 
     if name in POLICIES:
         return POLICIES[name]
-    import difflib
+    from sightline.validation import nearest
 
-    by_lower_case = {known.lower(): known for known in (*_modules(), *POLICIES)}
-    close = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
-    hint = f"; did you mean {by_lower_case[close[0]]!r}?" if close else ""
+    meant = nearest(name, (*_modules(), *POLICIES))
+    hint = f"; did you mean {meant!r}?" if meant else ""
     raise AttributeError(f"module 'sightline' has no attribute {name!r}{hint}")
 
 

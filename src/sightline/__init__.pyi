@@ -20,10 +20,10 @@ from sightline.core.clock import Clock as Clock
 from sightline.core.clock import never as never
 from sightline.core.clock import tick as tick
 from sightline.core.confidence import ConfidenceRule as ConfidenceRule
-from sightline.core.confidence import FixedBeta as FixedBeta
-from sightline.core.confidence import LogDet as LogDet
-from sightline.core.confidence import LogLog as LogLog
 from sightline.core.confidence import register_confidence as register_confidence
+from sightline.core.confidence_rules import FixedBeta as FixedBeta
+from sightline.core.confidence_rules import LogDet as LogDet
+from sightline.core.confidence_rules import LogLog as LogLog
 from sightline.core.gains import Round as Round
 from sightline.core.gains import register_information as register_information
 from sightline.core.gaps import register_gaps as register_gaps
@@ -33,7 +33,7 @@ from sightline.core.likelihood import Likelihood as Likelihood
 from sightline.core.likelihood import Poisson as Poisson
 from sightline.core.likelihood import register_likelihood as register_likelihood
 from sightline.core.model import Model as Model
-from sightline.core.parameter_set import Polytope as Polytope
+from sightline.core.projections import Polytope as Polytope
 from sightline.experiments.experiment import Experiment as Experiment
 from sightline.policies.base import Choice as Choice
 from sightline.policies.base import Evidence as Evidence

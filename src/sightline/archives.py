@@ -1,4 +1,4 @@
-"""Compressed files (``.npz``, Parquet), of which no more is read than is allowed."""
+"""Readers of compressed files (``.npz``, Parquet) with a limit on their size in memory."""
 
 from __future__ import annotations
 
@@ -17,46 +17,33 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-__all__ = ["read_arrays", "read_parquet", "size_of"]
-
 _SUFFIX = ".npy"
-#: Others are expanded as a whole by Python, whatever size they say.
+#: Python expands other kinds of compression as a whole, whatever size they declare.
 _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-#: By how much Parquet makes honest files smaller, at most.
+#: Largest compression ratio of Parquet for regular files.
 _MOST_TIMES = 200
 _ROWS_AT_ONCE = 4096
-#: Header of an array of numbers.  NumPy reads it with ``ast.literal_eval``, which sometimes fails
-#: if several threads call it ("AST constructor recursion depth mismatch", Python 3.11).
+#: Header of a numeric array.  NumPy reads it with ``ast.literal_eval``, which sometimes fails in
+#: concurrent threads ("AST constructor recursion depth mismatch", Python 3.11).
 _HEADER = re.compile(
     rb"\{ *'descr': *'([<>|=]?[a-zA-Z]\d*(?:\[\w+\])?)', *'fortran_order': *(True|False), *"
     rb"'shape': *\(((?:\d{1,19}, *)*(?:\d{1,19})?)\),? *\} *\n?"
 )
-_LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes that say how long the header is
+_LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes of the length of the header, by version
 
 
 def size_of(file: BinaryIO) -> int:
-    """Find the number of bytes of an open file, and go back to its beginning."""
+    """Measure an open file in bytes, and rewind it."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     return size
 
 
 def read_arrays(file: BinaryIO, largest: int) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an archive, without pickles.
+    """Read all arrays of an archive, without pickles and of at most ``largest`` bytes in total.
 
-    Parameters
-    ----------
-    file : binary file
-        The archive.
-    largest : int
-        Bytes that all of them may have together.
-
-    Raises
-    ------
-    ValueError
-        If it is no archive of arrays, or they have more; nothing that is larger is read.
-    Exception
-        Nearly any other, if it is damaged.
+    Larger archives raise a ValueError before they are read.  Damaged files can raise nearly any
+    exception.
     """
     if not zipfile.is_zipfile(file):
         raise ValueError("not an archive")
@@ -69,11 +56,11 @@ def read_arrays(file: BinaryIO, largest: int) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {}
         for part in parts:
             if part.compress_type not in _KINDS:
-                raise ValueError(f"{part.filename} is compressed in a way that NumPy does not use")
+                raise ValueError(f"{part.filename} has a compression that NumPy does not use")
             with archive.open(part) as member:
                 content = member.read(part.file_size + 1)
             if len(content) != part.file_size:
-                raise ValueError(f"{part.filename} does not have the size that it says")
+                raise ValueError(f"{part.filename} does not have its declared size")
             name = part.filename.removesuffix(_SUFFIX)
             if name in arrays:
                 raise ValueError(f"{name} is given twice")
@@ -82,7 +69,7 @@ def read_arrays(file: BinaryIO, largest: int) -> dict[str, NDArray[Any]]:
 
 
 def _array(name: str, content: bytes) -> NDArray[Any]:
-    """Read an array, whose header is compared with its size before there is any space for it."""
+    """Read an array; compare its header with its size before memory is allocated."""
     try:
         part = io.BytesIO(content)
         version = np.lib.format.read_magic(part)
@@ -108,21 +95,21 @@ def _array(name: str, content: bytes) -> NDArray[Any]:
 
 
 def read_parquet(path: Path, least: int, rows: int | None = None) -> pa.Table:
-    """Read a Parquet file, whose columns may say in a few bytes that a value is repeated.
+    """Read a Parquet file, in which a few bytes can declare a value repeated many times.
 
     Parameters
     ----------
     path : Path
         The file.
     least : int
-        Bytes that it may have in memory; or 200 times its own size, if that is more.
+        Allowed bytes in memory; or 200 times the size of the file, if that is more.
     rows : int, optional
-        How many it must have.
+        Required number of rows.
 
     Raises
     ------
     ValueError
-        If it has more; nothing that is much larger is read.
+        If the file has more bytes in memory, or another number of rows.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -134,7 +121,7 @@ def read_parquet(path: Path, least: int, rows: int | None = None) -> pa.Table:
     _require_size(path, _declared(metadata), largest)
     names = [metadata.schema.column(i) for i in range(metadata.num_columns)]
     texts = [one.path for one in names if one.physical_type == "BYTE_ARRAY"]
-    # a text that is repeated is read once, until it is known how large all of them are
+    # a repeated text is read once, until the size of all texts is known
     with pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True) as file:
         schema, batches, size = file.schema_arrow, [], 0
         for batch in file.iter_batches(_ROWS_AT_ONCE):
@@ -147,7 +134,7 @@ def read_parquet(path: Path, least: int, rows: int | None = None) -> pa.Table:
 
 
 def _declared(metadata: pq.FileMetaData) -> int:
-    """Bytes that a Parquet file says it has in memory, but for texts that are repeated."""
+    """Add up the declared bytes of a Parquet file, without repetitions of texts."""
     size = 0
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
@@ -158,7 +145,7 @@ def _declared(metadata: pq.FileMetaData) -> int:
 
 
 def _expanded(column: pa.Array) -> int:
-    """Bytes of a column with every text that it repeats."""
+    """Bytes of a column with all repetitions of texts."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

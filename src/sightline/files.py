@@ -1,4 +1,4 @@
-"""Files that are whole at any moment: written beside their target and renamed over it."""
+"""Atomic writing of files: to a temporary file that is renamed to the target."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["remove_leftovers", "sealed", "unsealed", "write_atomically"]
-
 _ABANDONED_AFTER = 600.0  # seconds
 _HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _LOCKED_HERE = re.compile(rf".*\.{_HOST}-[0-9a-f]{{16}}\.tmp")
@@ -34,12 +32,12 @@ _LOCKED_HERE = re.compile(rf".*\.{_HOST}-[0-9a-f]{{16}}\.tmp")
 def write_atomically(
     path: str | PathLike[str], write: Callable[[BinaryIO], object], *, lasting: bool = True
 ) -> None:
-    """Let ``write(file)`` fill a temporary file, then fsync it and rename it to ``path``.
+    """Call ``write(file)`` on a temporary file, fsync it and rename it to ``path``.
 
-    Whenever the process or the machine dies, ``path`` is the old file or the new one, whole.
-    Where the old one will do after a power failure, ``lasting=False`` saves half of the time.
+    After a crash of the process or the machine, ``path`` is the complete old or new file.  With
+    ``lasting=False``, which takes half of the time, it may be the old one after a power failure.
     """
-    target = Path(os.path.realpath(file_path("path", path)))  # through a link, not over it
+    target = Path(os.path.realpath(file_path("path", path)))  # keep a symbolic link
     remove_leftovers(target.parent, target.name)
     temporary, file = _temporary(target, path)
     try:
@@ -49,9 +47,9 @@ def write_atomically(
             write(file)
             file.flush()
             os.fsync(file.fileno())
-            if fcntl is not None:  # under the lock: nobody takes it for a leftover
+            if fcntl is not None:  # under the lock, so that it does not count as a leftover
                 os.replace(temporary, target)
-        if fcntl is None:  # where an open file cannot be renamed
+        if fcntl is None:  # Windows cannot rename an open file
             os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -63,8 +61,14 @@ def write_atomically(
         _sync_directory(target.parent)
 
 
+def write_text_atomically(path: str | PathLike[str], text: str) -> None:
+    """Write a text file as UTF-8, as :func:`write_atomically` does."""
+    content = text.encode()
+    write_atomically(path, lambda file: file.write(content))
+
+
 def _temporary(target: Path, path: str | PathLike[str]) -> tuple[Path, BinaryIO]:
-    """Make a temporary file, locked for as long as its writer lives."""
+    """Make a temporary file that is locked while its writer lives."""
     while True:
         temporary = target.with_name(f".{target.name}.{_HOST}-{secrets.token_hex(8)}.tmp")
         try:
@@ -73,39 +77,32 @@ def _temporary(target: Path, path: str | PathLike[str]) -> tuple[Path, BinaryIO]
             raise _about(error, path) from None
         if _lock(file) is not False and temporary.exists():
             return temporary, file
-        file.close()  # taken for a leftover before it was locked
+        file.close()  # another process removed it as a leftover before it was locked
 
 
 def _about(error: OSError, path: str | PathLike[str]) -> OSError:
-    """Name the file that was asked for, not the temporary one."""
+    """Name the target in an error, not the temporary file."""
     return type(error)(error.errno, error.strerror, os.fspath(path))
 
 
 def _lock(file: BinaryIO) -> bool | None:
-    """Lock a file unless its writer, or somebody who cleans up, has; None if nobody can."""
+    """Try to lock a file; None where files cannot be locked."""
     if fcntl is None:
         return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # not on every file system
+    except OSError:  # a file system without locks
         return None
     return True
 
 
 def remove_leftovers(directory: Path, name: str | None = None) -> None:
-    """Remove temporary files of writers that were killed, in one directory.
+    """Remove temporary files of killed writers from a directory, of one target or of all.
 
-    A living writer on this machine holds a lock.  Where that cannot be told, as of a file that
-    another machine writes, only what has not changed for ten minutes is removed.
-
-    Parameters
-    ----------
-    directory : Path
-        Where to look; nothing happens where it cannot be read or written.
-    name : str, optional
-        Of the file that was being written; all of them by default.
+    A living writer on this machine holds a lock.  Where locks say nothing, as for writers on other
+    machines, only files that have not changed for ten minutes are removed.
     """
     pattern = "*" if name is None else glob.escape(name)
     for path in directory.glob(f".{pattern}.*.tmp"):
@@ -127,7 +124,7 @@ def _remove_if_old(path: Path) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make a rename survive a power failure, where the platform can."""
+    """Make a rename durable, where the platform can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:
@@ -137,21 +134,15 @@ def _sync_directory(directory: Path) -> None:
 
 
 def sealed(contents: Mapping[str, Any]) -> dict[str, Any]:
-    """Contents of a JSON object with a checksum, which :func:`unsealed` verifies."""
+    """Add a checksum to a JSON object, which :func:`unsealed` verifies."""
     return {**contents, "checksum": _checksum(contents)}
 
 
 def unsealed(contents: Mapping[str, Any]) -> dict[str, Any]:
-    """Contents without the checksum.
-
-    Raises
-    ------
-    ValueError
-        If they are not those that were sealed.
-    """
+    """Remove the checksum from a JSON object; raise a ValueError if it does not match."""
     rest = dict(contents)
     if rest.pop("checksum", None) != _checksum(rest):
-        raise ValueError("its checksum is not that of its contents, so something has changed it")
+        raise ValueError("its checksum does not match its contents: it has been changed")
     return rest
 
 

@@ -1,12 +1,12 @@
-"""Which source files a result depends on: found by following imports through the package.
+"""Source files on which a result depends, found by following imports through the package.
 
-The statements are read from the text, not by importing, so that asking costs milliseconds.
-Imports inside functions and under ``TYPE_CHECKING`` count as well: better one file too many than a
-result that outlives the code it came from.
+Import statements are read from the text in milliseconds, without importing.  Imports inside
+functions and under ``TYPE_CHECKING`` count as well: one file too many is better than a result that
+outlives its code.
 
-Importing ``sightline.a.b`` runs the ``__init__.py`` of ``sightline.a``, which therefore belongs to
-it.  That of ``sightline`` itself only forwards names, and imports what they need on first use; it
-counts where a module imports it by name, with all that it forwards.
+Importing ``sightline.a.b`` runs the ``__init__.py`` of ``sightline.a``, which therefore counts.
+That of ``sightline`` itself only forwards names on first use; it counts where a module imports it
+by name, with all modules that it forwards.
 """
 
 from __future__ import annotations
@@ -18,38 +18,25 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["hash_of", "modules_behind", "modules_importing", "modules_named_in", "sources_behind"]
-
 _PACKAGE = __name__.split(".")[0]
 _ROOT = Path(__file__).parent
 
-# Two patterns that begin with a word, which the search finds without looking at every line.
+# Both patterns begin with a fixed word, which makes the search fast.
 _FROM = re.compile(rf"from[ \t]+({_PACKAGE}(?:\.\w+)*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)")
 _IMPORT = re.compile(rf"import[ \t]+(?:[\w.]+(?: as \w+)?, *)*({_PACKAGE}(?:\.\w+)*)")
 _NAME = re.compile(r"(\w+|\*)(?:\s+as\s+\w+)?")
 _COMMENT = re.compile(r"#[^\n]*")
-# A docstring follows the line that opens a block.  The loop is unrolled: three times as fast.
+# A docstring follows the line that opens a block.  The unrolled loop is three times as fast.
 _DOCSTRING = re.compile(r':\n[ \t]*[rR]?"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""[ \t]*\n')
 
 
 def sources_behind(*modules: str) -> tuple[Path, ...]:
-    """Files of some modules of this package and of all that they import, directly or not.
-
-    Parameters
-    ----------
-    *modules : str
-        Full names, such as ``"sightline.simulation.simulate"``.
-
-    Returns
-    -------
-    tuple of Path
-        In the order of the modules' names.
-    """
+    """Files of some modules, by full name, and of all that they import; sorted by module."""
     return tuple(_files()[module] for module in modules_behind(*modules))
 
 
 def modules_behind(*modules: str) -> tuple[str, ...]:
-    """Names of some modules of this package and of all that they import, in order."""
+    """Names of some modules and of all that they import, directly or not; sorted."""
     found: set[str] = set()
     waiting = list(modules)
     for module in modules:
@@ -67,12 +54,7 @@ def modules_behind(*modules: str) -> tuple[str, ...]:
 def hash_of(*modules: str) -> str:
     """Hash of the code behind some modules: 16 hexadecimal digits over names and contents.
 
-    Docstrings, comments that fill a line and blank lines do not count.
-
-    Parameters
-    ----------
-    *modules : str
-        Full names.
+    Docstrings, comment lines and blank lines do not count.
     """
     digest = hashlib.sha256()
     for module in modules_behind(*modules):
@@ -82,24 +64,13 @@ def hash_of(*modules: str) -> str:
 
 
 def modules_importing(module: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Modules of this package that import one of some names from a module, in order.
-
-    Parameters
-    ----------
-    module : str
-        Full name of the module that has the names.
-    names : iterable of str
-        The names.
-    """
+    """Modules of this package that import one of some names from a module; sorted."""
     wanted = {(module, name) for name in names}
     return tuple(sorted(user for user in _files() if wanted & _imports(user)))
 
 
 def _imports_in(text: str) -> frozenset[tuple[str, str]]:
-    """Import statements of this package in a text: pairs of a module and a name in it.
-
-    The name is empty for ``import module``.
-    """
+    """Find imports of this package: pairs of a module and a name, or "" for a module."""
     found = {(match[1], "") for match in _IMPORT.finditer(text) if _begins_line(match)}
     for match in _FROM.finditer(text):
         if _begins_line(match):
@@ -109,7 +80,7 @@ def _imports_in(text: str) -> frozenset[tuple[str, str]]:
 
 
 def modules_named_in(text: str) -> frozenset[str]:
-    """Modules of this package that the import statements of a text name."""
+    """Modules of this package that a text imports."""
     return _modules_of(_imports_in(text))
 
 
@@ -119,7 +90,7 @@ def _begins_line(match: re.Match[str]) -> bool:
 
 
 def _modules_of(imports: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Modules that import statements name: what is imported from a package may be one."""
+    """Modules named by import statements; a name imported from a package may be a module."""
     files = _files()
     found = set()
     for module, name in imports:
@@ -142,14 +113,14 @@ def _files() -> dict[str, Path]:
     return files
 
 
-@functools.cache  # once: the file may be edited while the code that runs is still the old one
+@functools.cache  # the file may be edited while the old code still runs
 def _content(module: str) -> bytes:
     return _files()[module].read_bytes()
 
 
 @functools.cache
 def _code(module: str) -> bytes:
-    """Content of a module, without what no result depends on."""
+    """Code of a module, without docstrings, comment lines and blank lines."""
     text = _DOCSTRING.sub(":\n", ":\n" + _content(module).decode())[2:]
     lines = text.splitlines(keepends=True)
     return "".join(line for line in lines if line.strip()[:1] not in ("", "#")).encode()
@@ -162,7 +133,7 @@ def _imports(module: str) -> frozenset[tuple[str, str]]:
 
 @functools.cache
 def _imported_modules(module: str) -> frozenset[str]:
-    """Modules that a module imports, with the packages that contain it, but for the root."""
+    """Modules that a module imports, and the packages that contain it except for the root."""
     parents = set()
     parent = module.rpartition(".")[0]
     while parent and parent != _PACKAGE:

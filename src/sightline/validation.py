@@ -1,9 +1,8 @@
-"""Checks of public arguments: each says what was wrong, which value came and what is allowed."""
+"""Validation of public arguments; errors name the argument, its value and the allowed range."""
 
 from __future__ import annotations
 
 import decimal
-import difflib
 import itertools
 import math
 import numbers
@@ -16,48 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "LARGEST",
-    "SMALLEST",
-    "action_set",
-    "affordable",
-    "entries",
-    "event",
-    "file_path",
-    "finite_array",
-    "flag",
-    "instance",
-    "integer",
-    "number",
-    "one_of",
-    "scale",
-    "shown",
-    "size_text",
-    "text",
-]
-
-#: Largest feature, reward or scale: products of four of them still fit a float.
+#: Largest feature, reward or scale: products of four do not overflow.
 LARGEST = 1e70
-#: Smallest scale, such as a noise level: products of four of them are not yet zero.
+#: Smallest scale, such as a noise level: products of four do not underflow.
 SMALLEST = 1e-70
 
-_MOST_ENTRIES = 10**6  # of an iterable, which may have no end
-_LONGEST = 80  # characters of a value in a sentence
-_WHATEVER = 2**40  # bytes of memory, where the system does not say
+_MOST_ENTRIES = 10**6  # of an iterable, which may be infinite
+_LONGEST = 80  # characters of a value in a message
+_UNKNOWN_MEMORY = 2**40  # bytes, where the system does not report its memory
 
 
 def shown(value: Any) -> str:
-    """Write a value for a sentence: on one line, shortened, and never an error of its own."""
+    """Format a value for a message: on one line, shortened, and without raising."""
     if isinstance(value, int) and not isinstance(value, bool):
         return _integer_text(value)
     if isinstance(value, list | tuple | set | Mapping) and len(value) > _LONGEST:
         return f"a {type(value).__name__} of {len(value)} entries"
     try:
         written = repr(value)
-    except Exception:  # code of the value, or an integer in it that is too long to be printed
+    except Exception:  # custom code, or an integer that is too long to print
         return f"a {type(value).__name__}"
     is_long = len(written) > 10 * _LONGEST
-    written = written[: 10 * _LONGEST]  # the rest of a megabyte would take a tenth of a second
+    written = written[: 10 * _LONGEST]  # a megabyte would take a tenth of a second below
     if "\n" in written:
         written = " ".join(written.split())
     written = "".join(letter if letter.isprintable() else "?" for letter in written)
@@ -66,7 +45,7 @@ def shown(value: Any) -> str:
 
 
 def _integer_text(value: int) -> str:
-    """Write an integer of any size: all digits, or a power of ten."""
+    """Format an integer of any size: all digits, or a power of ten."""
     size = abs(value)
     exponent = round(math.log10(size)) if size else 0
     sign = "-" if value < 0 else ""
@@ -83,7 +62,7 @@ def finite_array(
     *,
     booleans: bool = True,
 ) -> NDArray[np.float64]:
-    """Return a contiguous float copy of ``value``; ``None`` in ``shape`` allows any length >= 1."""
+    """Return a contiguous float copy of ``value``; None in ``shape`` allows any length >= 1."""
     given = _real_array(name, value, "biuf" if booleans else "iuf")
     array = np.array(given, dtype=np.float64, order="C", ndmin=1)
     wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
@@ -102,13 +81,13 @@ def finite_array(
 
 
 def _real_array(name: str, value: Any, kinds: str) -> NDArray[Any]:
-    """Return an array whose entries are real numbers, no texts or dates that could become some."""
+    """Return an array of real numbers; texts and dates are not converted."""
     allowed = f"{name} must be an array of real numbers"
     if isinstance(value, np.ma.MaskedArray):
-        raise ValueError(f"{allowed}, got a masked array: fill or leave out what is masked")
+        raise ValueError(f"{allowed}, got a masked array: fill or remove masked entries")
     try:
         array = np.asarray(value)
-    except Exception as error:  # code of the value, which may raise anything
+    except Exception as error:  # custom code may raise any exception
         if "inhomogeneous" in str(error):
             raise ValueError(f"{allowed} in rows of equal length, got {shown(value)}") from None
         raise ValueError(f"{allowed}, got {shown(value)}: {error}") from None
@@ -118,7 +97,7 @@ def _real_array(name: str, value: Any, kinds: str) -> NDArray[Any]:
         raise ValueError(f"{allowed}: it is complex, got {shown(array.flat[0])}")
     if array.dtype.kind not in "OUSTb":
         raise ValueError(f"{allowed}, got dtype {array.dtype}")
-    # of a list with a text in it, NumPy makes texts of the numbers too
+    # NumPy converts the numbers of a list with a text to texts
     objects = np.asarray(value, dtype=object)
     for index, entry in np.ndenumerate(objects):
         if not _is_real(entry) or (isinstance(entry, bool | np.bool_) and "b" not in kinds):
@@ -128,7 +107,7 @@ def _real_array(name: str, value: Any, kinds: str) -> NDArray[Any]:
 
 
 def _is_real(value: Any) -> bool:
-    """Whether a value is a real number that fits a float."""
+    """Whether a value is a real number within the range of floats."""
     if isinstance(value, np.generic):
         return value.dtype.kind in "biuf"
     if not isinstance(value, numbers.Real | decimal.Decimal):
@@ -141,7 +120,7 @@ def _is_real(value: Any) -> bool:
 
 
 def action_set(actions: ArrayLike, name: str = "actions") -> NDArray[np.float64]:
-    """Return arms as a copy of shape (k, d), of a size whose powers do not overflow."""
+    """Return a copy of an action set, shape (k, d), with entries up to ``LARGEST``."""
     array = finite_array(name, actions, (None, None), hint=", one arm per row")
     largest = np.abs(array).max()
     if largest > LARGEST:
@@ -160,7 +139,7 @@ def number(
     at_most: float = math.inf,
     size: float = math.inf,
 ) -> float:
-    """Return a finite float in the given range, of an absolute value up to ``size``."""
+    """Return a finite float in the given range, with absolute value up to ``size``."""
     if isinstance(value, np.generic):
         real = value.dtype.kind in "iuf"
     else:
@@ -186,17 +165,7 @@ def number(
 
 
 def scale(name: str, value: Any, *, power: int = 1) -> float:
-    """Return a positive float that sets a scale, whose powers neither overflow nor vanish.
-
-    Parameters
-    ----------
-    name : str
-        The argument.
-    value : Any
-        What came.
-    power : int
-        2 for the square of a scale, such as a variance.
-    """
+    """Return a float from SMALLEST to LARGEST, or of their ``power``, as for a variance."""
     result = number(name, value, above=0)
     if not SMALLEST**power <= result <= LARGEST**power:
         raise ValueError(
@@ -228,55 +197,127 @@ def flag(name: str, value: Any) -> bool:
     return value
 
 
+#: Names in the literature of what this library calls differently, without capitals and hyphens.
+_SYNONYMS = {
+    "oful": "LinUCB",
+    "linoful": "LinUCB",
+    "ucb": "LinUCB",
+    "linrel": "LinUCB",
+    "greedylinucb": "LinUCB",
+    "ts": "ThompsonSampling",
+    "lints": "ThompsonSampling",
+    "thompson": "ThompsonSampling",
+    "posteriorsampling": "ThompsonSampling",
+    "vids": "BayesianIDS",
+    "varianceids": "BayesianIDS",
+    "frequentistids": "IDS",
+    "informationdirectedsampling": "IDS",
+    "greedy": "EpsilonGreedy",
+    "epsgreedy": "EpsilonGreedy",
+    "etc": "PEGE",
+    "explorethencommit": "PEGE",
+    "logisticucb": "GLMUCB",
+    "ucbglm": "GLMUCB",
+    "bandit": "LinearBandit",
+    "contextuallinearbandit": "ContextualBandit",
+    "linearcontextualbandit": "ContextualBandit",
+    "partialmonitoring": "LinearGame",
+    "linearpartialmonitoring": "LinearGame",
+    "duelingbandit": "duel",
+    "logisticbandit": "LinearBandit(rewards=Bernoulli())",
+    "generalizedlinearbandit": "LinearBandit(rewards=Bernoulli())",
+    "generalisedlinearbandit": "LinearBandit(rewards=Bernoulli())",
+    "poissonbandit": "LinearBandit(rewards=Poisson())",
+    "regretlowerbound": "lower_bound",
+}
+_PREFIX = 4  # letters that suffice to recognise the beginning of a name
+
+
+def nearest(written: str, known: Iterable[str]) -> str | None:
+    """Find the known name that was probably meant: a synonym, a misspelling or a longer form.
+
+    Parameters
+    ----------
+    written : str
+        A name that is not known.
+    known : iterable of str
+        Names to choose from.
+
+    Returns
+    -------
+    str or None
+        None if no known name is close: an unrelated suggestion is worse than none.
+    """
+    names = {_letters(name): name for name in known}
+    letters = _letters(written)[:_LONGEST]
+    synonym = _SYNONYMS.get(letters, "")
+    if synonym.partition("(")[0] in names.values():
+        return synonym
+    # One wrong letter in a short word, one more for every six letters of a longer one.
+    most = (1 + len(letters) // 6) * (len(letters) > 2)
+    distances = {
+        name: _edits(letters, name) for name in names if abs(len(name) - len(letters)) <= most
+    }
+    if distances and min(distances.values()) <= most:
+        return names[min(distances, key=lambda name: distances[name])]
+    longer = [name for name in names if len(letters) >= _PREFIX and name.startswith(letters)]
+    return names[min(longer, key=len)] if longer else None
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def _edits(first: str, second: str) -> int:
+    """Count insertions, deletions, replacements and swaps of neighbours between two words."""
+    before, row = [0] * (len(second) + 1), list(range(len(second) + 1))
+    for i, a in enumerate(first, 1):
+        before, above, row = row, before, [i]
+        for j, b in enumerate(second, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:
+                cost = min(cost, above[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
-    """Return ``value`` if it is one of the allowed names; else suggest the nearest."""
+    """Return ``value`` if it is one of the allowed names; otherwise suggest the nearest."""
     names = list(allowed)
     if isinstance(value, str) and value in names:
         return str(value)
-    by_lower_case = {name.lower(): name for name in names}
-    written = value if isinstance(value, str) else shown(value)
-    close = difflib.get_close_matches(written.lower(), by_lower_case, n=1)
-    hint = f"; did you mean {by_lower_case[close[0]]!r}?" if close else ""
+    meant = nearest(value if isinstance(value, str) else shown(value), names)
+    hint = f"; did you mean {meant!r}?" if meant else ""
     raise ValueError(
         f"{name} must be one of {', '.join(map(repr, names))}, got {shown(value)}{hint}"
     )
 
 
 def instance(name: str, value: Any, cls: type, what: str) -> None:
-    """Refuse what is not of a class; ``what`` says how to get one, such as "a Policy"."""
+    """Check the class of a value; ``what`` names it in the message, such as "a Policy"."""
     if not isinstance(value, cls):
         raise ValueError(f"{name} must be {what}, got {shown(value)}")
 
 
 def event(name: str, value: Any) -> None:
-    """Refuse what is neither None nor an event of the modules threading or multiprocessing."""
+    """Check that a value is None or an event of threading or multiprocessing."""
     asks = getattr(value, "is_set", None)
     if value is not None and (isinstance(value, type) or not callable(asks)):
         raise ValueError(f"{name} must be a threading.Event or None, got {shown(value)}")
 
 
 def text(name: str, value: Any) -> str:
-    """Return a text that can be printed on one line."""
+    """Return a printable text on one line."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise ValueError(f"{name} must be printable text, got {shown(value)}")
     return str(value)
 
 
 def entries(name: str, value: Any, what: str) -> list[Any]:
-    """Return the entries of an iterable, of which there is at least one and an end.
-
-    Parameters
-    ----------
-    name : str
-        The argument.
-    value : Any
-        What came.
-    what : str
-        What it must be, such as "a list of rounds".
-    """
+    """Return the entries of a finite iterable with at least one; ``what`` names its kind."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise ValueError(f"{name} must be {what}, got {shown(value)}")
-    if isinstance(value, range) and len(value) > _MOST_ENTRIES:  # of others, the end is unknown
+    if isinstance(value, range) and len(value) > _MOST_ENTRIES:  # the length of others is unknown
         raise ValueError(
             f"{name} must have at most {_MOST_ENTRIES} entries, got {shown(len(value))}"
         )
@@ -289,7 +330,7 @@ def entries(name: str, value: Any, what: str) -> list[Any]:
 
 
 def file_path(name: str, value: Any) -> Path:
-    """Return the path of a file or directory; a number would be an open file to Python."""
+    """Return the path of a file or directory; Python takes a number for an open file."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise ValueError(f"{name} must be the path of a file, got {shown(value)}")
     written = os.fspath(value)
@@ -299,15 +340,7 @@ def file_path(name: str, value: Any) -> Path:
 
 
 def affordable(what: str, size: int) -> None:
-    """Refuse what would not fit into memory, before any work.
-
-    Parameters
-    ----------
-    what : str
-        What would take it, such as "k = 3 arms".
-    size : int
-        Bytes, at the least.
-    """
+    """Refuse, before any work, a size in bytes beyond the memory; ``what`` is "k = 3 arms"."""
     memory = _memory()
     if size > memory:
         raise ValueError(
@@ -316,7 +349,7 @@ def affordable(what: str, size: int) -> None:
 
 
 def size_text(size: int) -> str:
-    """Write a number of bytes: ``16 TB``."""
+    """Format a number of bytes: ``16 TB``."""
     for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
         if size >= unit:
             return f"{shown(size // unit)} {name}"
@@ -328,4 +361,4 @@ def _memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not on every system
-        return _WHATEVER
+        return _UNKNOWN_MEMORY

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import sightline as sl
 from sightline.bounds.certificate import bracket
-from sightline.bounds.geometry import optimal_arms, scaled
+from sightline.bounds.geometry import optimal_arms, scale_problem
 from tests import naive_bounds
 
 # tests look at the gap themselves where it matters
@@ -157,7 +157,7 @@ def test_ties_are_relative_to_the_arm() -> None:
 
 def test_units_are_powers_of_two() -> None:
     problem = sl.LinearBandit([[3e-30, 0.0, 1e40], [1e-30, 0.0, 2e40]], [1e30, 7.0, 1e-40], 1.0)
-    own = scaled(problem)
+    own = scale_problem(problem)
     assert (np.frexp(own.units)[0] == 0.5).all()
     assert (own.actions * own.units == problem.actions).all()
     assert 0.25 <= np.abs(own.actions[:, [0, 2]]).max() <= 1.0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sightline as sl
-from sightline.bounds.within_polytope import cover
+from sightline.bounds.linear import cover
 from tests import naive_bounds
 from tests.naive import Array
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sightline as sl
 from sightline.bounds.certificate import bracket
-from sightline.bounds.finite_certificate import finite_bracket
+from sightline.bounds.finite_horizon import finite_bracket
 from sightline.bounds.oracle import CoveringProgram
 from sightline.report.bound import bound_figure
 from tests import naive_bounds, naive_bounds_contexts
@@ -202,13 +202,13 @@ def test_reasons() -> None:
     spanning = sl.ContextualBandit([eye, [[0.0, 1.0], [0.0, 0.5]]], [1.0, 0.5])
     reason = sl.lower_bound(spanning).reason
     assert reason is not None
-    assert "optimal arms of the contexts already tell everything" in reason
+    assert "optimal arms of the contexts already reveal" in reason
     assert sl.lower_bound(sl.LinearBandit(eye, [1.0, 0.5])).reason is None
     parallel = sl.lower_bound(sl.LinearBandit([[1.0, 0.0], [0.5, 0.0]], [1.0, 0.0])).reason
     assert parallel is not None
     assert "contexts" not in parallel
     alike = sl.lower_bound(sl.ContextualBandit([[[1.0]], [[2.0]]], [1.0])).reason
-    assert alike == "Every arm is optimal: there is nothing to find out."
+    assert alike == "Every arm is optimal: there is nothing to learn."
     box = sl.Polytope.box([0.9, 0.4], [1.1, 0.6])
     within = sl.lower_bound(sl.LinearBandit(eye, [1.0, 0.5]), box).reason
     assert within is not None

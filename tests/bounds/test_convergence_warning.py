@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import sightline as sl
 from sightline.bounds.certificate import Bracket, warn_if_wide
 from sightline.cli import app
-from sightline.problems.catalogue import describe
+from sightline.problems.descriptions import describe
 from sightline.service.bound_process import answer
 
 ARMS = np.random.default_rng(1).normal(size=(12, 4))

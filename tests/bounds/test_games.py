@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sightline as sl
 from sightline.bounds.certificate import bracket
-from sightline.bounds.geometry import favoured_arm, scaled
+from sightline.bounds.geometry import favoured_arm, scale_problem
 from sightline.bounds.oracle import CoveringProgram
 from sightline.report.bound import bound_figure, oracle_figure
 from tests import naive_games
@@ -105,7 +105,7 @@ def test_full_information_costs_nothing() -> None:
     bound = bound_of(Game(rewards, np.tile(np.eye(3), (6, 1, 1)), theta))
     assert (bound.lower, bound.upper, bound.gap) == (0.0, 0.0, 0.0)
     assert bound.reason is not None
-    assert "already tell everything" in bound.reason
+    assert "already reveal which arms are best" in bound.reason
 
 
 @settings(max_examples=20, deadline=None)
@@ -170,7 +170,7 @@ def test_cutting_planes_take_over_where_the_interior_point_stops(
     game = random_game(np.random.default_rng(3), 9, 4)
     truth = bound_of(game)
     assert 0 < truth.value < math.inf
-    monkeypatch.setattr("sightline.bounds.of_games.MOST_STEPS", 2)
+    monkeypatch.setattr("sightline.bounds.linear.MOST_STEPS", 2)
     assert bound_of(game).value == pytest.approx(truth.value, rel=2e-8)
 
 
@@ -270,7 +270,7 @@ def test_no_observation_at_all() -> None:
     assert silent.lower == math.inf
     alike = sl.lower_bound(sl.LinearGame(np.ones((2, 2)), np.zeros((2, 2)), [1.0, 0.5]))
     assert (alike.upper, alike.witness) == (0.0, None)
-    assert alike.reason == "Every arm is optimal: there is nothing to find out."
+    assert alike.reason == "Every arm is optimal: there is nothing to learn."
 
 
 # --- scales and certificates --------------------------------------------------------------------
@@ -317,7 +317,9 @@ def test_impossible_scales_are_refused() -> None:
 
 
 def test_units_are_powers_of_two() -> None:
-    own = scaled(sl.LinearGame([[3e-30, 0.0], [1e-30, 0.0]], [[0.0, 1e40], [0, 2e40]], [1e30, 7.0]))
+    own = scale_problem(
+        sl.LinearGame([[3e-30, 0.0], [1e-30, 0.0]], [[0.0, 1e40], [0, 2e40]], [1e30, 7.0])
+    )
     assert (np.frexp(own.units)[0] == 0.5).all()
     assert 0.25 <= np.abs(own.actions).max() <= 1.0
     assert 0.25 <= np.abs(own.shown).max() <= 1.0

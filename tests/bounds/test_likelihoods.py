@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sightline as sl
-from sightline.bounds.geometry import scaled, view_of
+from sightline.bounds.divergences import divergences_of
+from sightline.bounds.geometry import scale_problem, view_of
 from sightline.bounds.likelihood_certificate import LikelihoodView, likelihood_bracket
-from sightline.bounds.likelihood_terms import terms_of
-from sightline.bounds.of_likelihoods import solve_likelihood
+from sightline.bounds.likelihood_solver import solve_likelihood
 from sightline.bounds.oracle import CoveringProgram
 from sightline.core.likelihood import GAUSSIAN, divergence
 from sightline.jit.numba_compat import is_disabled
@@ -93,8 +93,8 @@ def test_normal_rewards_are_a_likelihood_among_others(seed: int, k: int, d: int)
     problem = sl.LinearBandit(rng.standard_normal((k, d)), rng.standard_normal(d), 1.0)
     view = view_of(problem)
     arms = np.flatnonzero(view.costly)[view.refutable]
-    gaps, terms = problem.gaps[arms], terms_of(GAUSSIAN, problem.means[arms])
-    units = scaled(problem).units
+    gaps, terms = problem.gaps[arms], divergences_of(GAUSSIAN, problem.means[arms])
+    units = scale_problem(problem).units
     points = view.points[view.refutable]
     found = solve_likelihood(
         LikelihoodView(arms, points, gaps, gaps, terms, view.basis, units), 1e-8
@@ -137,7 +137,7 @@ def test_divergences_are_those_of_the_estimates(likelihood: str) -> None:
     predictors, steps = np.linspace(-6.0, 4.0, 11), np.array([-3.0, -1e-2, -1e-5, 1e-4, 0.3, 2.0])
     kind = LIKELIHOODS[likelihood].as_tuple
     for step in steps:
-        values = terms_of(kind, predictors).divergence(np.full(11, step))
+        values = divergences_of(kind, predictors).divergence(np.full(11, step))
         expected = [divergence(kind, u, step) for u in predictors]
         assert values == pytest.approx(expected, rel=1e-8)
 
@@ -151,7 +151,7 @@ def test_slopes_curvatures_and_conjugates(likelihood: str, seed: int) -> None:
     predictors = (
         rng.uniform(0.05, 0.95, 5) if likelihood == "identity" else rng.uniform(-4.0, 4.0, 5)
     )
-    terms = terms_of(kind, predictors)
+    terms = divergences_of(kind, predictors)
     low, high = np.maximum(terms.limits[0], -3.0), np.minimum(terms.limits[1], 3.0)
     steps = low + (high - low) * rng.uniform(0.1, 0.9, 5)
     h, amounts = 1e-4 * np.minimum(steps - low, high - steps), rng.uniform(0.1, 10.0, 5)
@@ -219,7 +219,7 @@ def test_contexts_share_their_optimal_arms() -> None:
 def test_nothing_to_find_out() -> None:
     same = sl.lower_bound(bandit("poisson", [[1.0, 0.0], [1.0, 0.0]], [1.0, 2.0]))
     assert same.value == 0.0
-    assert same.reason == "Every arm is optimal: there is nothing to find out."
+    assert same.reason == "Every arm is optimal: there is nothing to learn."
     parallel = sl.lower_bound(bandit("logistic", [[1.0, 0.0], [0.5, 0.0]], [1.0, 0.0]))
     assert parallel.value == 0.0
 

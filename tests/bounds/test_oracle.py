@@ -175,7 +175,7 @@ def test_levels_are_reached_one_after_another() -> None:
 @pytest.mark.parametrize(
     ("gaps", "constraints", "message"),
     [
-        ([0.0, 1.0], [[0.0, 0.0]], "constraints must each have a positive entry"),
+        ([0.0, 1.0], [[0.0, 0.0]], "constraints must have a positive entry in every row"),
         ([0.1, 1.0], [[0.0, 1.0]], "gaps must have 0 as the smallest, got 0.1"),
         ([0.0, -1.0], [[0.0, 1.0]], "gaps must have 0 as the smallest, got -1"),
         ([0.0, 1.0], [[0.0, -1.0]], "constraints must be >= 0, got -1"),

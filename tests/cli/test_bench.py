@@ -50,7 +50,7 @@ def test_an_unknown_group_gets_a_suggestion(tmp_path: Path) -> None:
 
 
 def test_outside_a_checkout_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    module = sys.modules["sightline.cli.bench"]
+    module = sys.modules["sightline.cli.tools"]
     monkeypatch.setattr(module, "__file__", str(tmp_path / "a/b/c/d.py"))
     result = runner.invoke(app, ["bench"])
     assert result.exit_code == 1

@@ -155,7 +155,7 @@ def test_fixed_arms_have_no_contexts_in_json() -> None:
 
 def test_the_reason_of_zero_is_printed() -> None:
     result = runner.invoke(app, ["bound", "unit_sphere:k=1"])
-    assert "Every arm is optimal: there is nothing to find out." in result.output
+    assert "Every arm is optimal: there is nothing to learn." in result.output
 
 
 def test_contexts_are_not_drawn(contextual: sl.ContextualBandit) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline import jit
-from sightline.cli.compilation_notice import announce_compilation
+from sightline.cli.common import announce_compilation
 
 
 def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], at: Path) -> str:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from sightline.cli import app
 from sightline.cli.arguments import parse_policies, parse_problems
 from sightline.policies.catalogue import PARTS, POLICIES
-from sightline.problems.catalogue import PROBLEMS
+from sightline.problems.base import PROBLEMS
 
 
 def listed() -> str:

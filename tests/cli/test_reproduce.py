@@ -31,7 +31,7 @@ def test_everything_is_written_and_the_paper_s_settings_are_announced(tmp_path: 
     arguments = ["reproduce", "--profile", "paper", "--out", str(out), "--threads", "2"]
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    said = ("rates: about", "All that is missing: about", "not confirmed  c* = 64", "Report:")
+    said = ("rates: about", "All missing parts: about", "not confirmed  c* = 64", "Report:")
     for word in (*said, "report.html can be opened now"):
         assert word in result.output
     for name in ("figure2-cells", "rates-rates"):
@@ -43,7 +43,7 @@ def test_everything_is_written_and_the_paper_s_settings_are_announced(tmp_path: 
     assert page.count('<details class="tile') == 5
     assert "refresh" not in page
     again = runner.invoke(app, arguments)
-    assert "All that is missing: about 0.0 s" in again.output
+    assert "All missing parts: about 0.0 s" in again.output
 
 
 def test_an_unknown_item_is_a_sentence(tmp_path: Path) -> None:

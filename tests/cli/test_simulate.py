@@ -163,7 +163,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(sys.modules["sightline.cli.executors"], "_DASK_TIMEOUT", 0.5)
+    monkeypatch.setattr(sys.modules["sightline.cli.common"], "_DASK_TIMEOUT", 0.5)
     result = invoke(*RUN, "--store", str(tmp_path / "s"), "--dask", "tcp://127.0.0.1:9")
     assert result.exit_code == 1
     assert_one_sentence(result, "no Dask scheduler answers at tcp://127.0.0.1:9")

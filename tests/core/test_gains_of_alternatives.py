@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.alternatives import BLOCK
-from sightline.core.estimate import LeastSquares, noise_variance
+from sightline.core.estimate import LeastSquares
 from sightline.core.gains import INFORMATION, NEGLIGIBLE_WEIGHT, Round, information_gains
 from sightline.core.gaps import optimistic_arm
-from sightline.core.least_squares import best_arm, least_squares, update_seen_widths
+from sightline.core.least_squares import best_arm, least_squares, noise_variance, update_seen_widths
 from sightline.core.model import Model, bandit_model
 from sightline.core.projections import projections
 from tests import naive, naive_observations

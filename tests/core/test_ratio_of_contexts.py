@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.ratio import Mixture, Walk, exact_mixture, marginal, of_context, walk_chains
+from sightline.core.contextual_ratio import Walk, marginal, of_context, walk_chains
+from sightline.core.ratio import Mixture, exact_mixture
 from tests import naive_contexts
 from tests.naive import Array, Ints
 

@@ -272,9 +272,13 @@ def test_a_manifest_that_says_something_else_is_refused(tmp_path: Path) -> None:
     manifest = json.loads(path.read_text())
     manifest["checkpoints"][-1] += 1
     path.write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match=r"manifest.json is not readable: its checksum is not"):
+    with pytest.raises(
+        ValueError, match=r"manifest.json is not readable: its checksum does not match"
+    ):
         sl.Results.load(tmp_path)
-    with pytest.raises(ValueError, match=r"manifest.json is not readable: its checksum is not"):
+    with pytest.raises(
+        ValueError, match=r"manifest.json is not readable: its checksum does not match"
+    ):
         sl.run(small(), tmp_path, Recorder())
 
 

@@ -20,7 +20,7 @@ from sightline.experiments.block import tasks
 from sightline.experiments.sources import sources_of
 from sightline.jit import compiled
 from sightline.jit.numba_compat import is_disabled
-from sightline.problems.catalogue import build, describe
+from sightline.problems.descriptions import build, describe
 from sightline.problems.streams import (
     SphereArms,
     StreamBandit,
@@ -149,7 +149,9 @@ def test_a_specification_has_names_and_checksums() -> None:
     assert pickle.loads(pickle.dumps(experiment)) == experiment
     assert pickle.loads(pickle.dumps(experiment)).digest == experiment.digest
     assert experiment.to_toml().count("sha256:") == 4
-    with pytest.raises(ValueError, match=r"problems\.recorded: of a stream only checksums"):
+    with pytest.raises(
+        ValueError, match=r"problems\.recorded: the description of a stream has only checksums"
+    ):
         sl.Experiment.from_toml(experiment.to_toml())
 
 
@@ -260,7 +262,7 @@ def test_a_recorded_stream_from_a_file(tmp_path: Path) -> None:
     fields = {"actions": ACTIONS.tolist(), "rewards": REWARDS.tolist(), "noise_std": 0.3}
     (tmp_path / "recorded.json").write_text(json.dumps(fields))
     assert StreamBandit.load(tmp_path / "recorded.json") == recorded()
-    with pytest.raises(ValueError, match="of a stream only checksums"):
+    with pytest.raises(ValueError, match="description of a stream has only checksums"):
         build(describe(recorded()))
 
 
@@ -293,7 +295,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         (("watch", "sphere_stream"), "has new arms in every round; this command needs fixed arms"),
         (
             ("bound", "sphere_stream"),
-            "has new arms in every round; this command needs arms that stay",
+            "has new arms in every round; this command needs fixed arms",
         ),
         (
             ("simulate", "--problem", "sphere_stream", "--policy", "ossb"),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.paper import oracle_cost, price_of_information
-from sightline.paper.gains_side_by_side import bounds_of_proofs
-from sightline.paper.item import Outcome, Size
-from sightline.paper.measures_of_proofs import coverage
+from sightline.paper import oracle_cost, rates
+from sightline.paper.claims import coverage
+from sightline.paper.information import bounds_of_proofs
+from sightline.paper.item import ItemResults, Size
 from sightline.paper.posterior_weights import sectors
 from sightline.paper.settings import BOTH, IDS_H, PLOTS, TEXT, as_read
 from sightline.paper.verdict import Verdict
@@ -62,7 +62,7 @@ def test_an_excess_of_the_order_of_the_root_has_the_exponent_one_half() -> None:
         )
     }
     values = {"costs": {"a problem": {"constant": 3.0, "levels": levels.tolist(), "costs": costs}}}
-    exponents = oracle_cost.excess_exponents(Outcome(Size(1, 1), {}, values, 0.0))
+    exponents = oracle_cost.excess_exponents(ItemResults(Size(1, 1), {}, values, 0.0))
     assert list(exponents.values()) == pytest.approx([0.5, 0.8])
 
 
@@ -70,14 +70,12 @@ def test_an_excess_of_the_order_of_the_root_has_the_exponent_one_half() -> None:
 def test_growth_is_that_of_the_last_regret_on_the_problem_of_every_horizon() -> None:
     policies = {"IDS-H": IDS_H}
     rounds = [10**2, 10**3]
-    worlds = {price_of_information._name(n): price_of_information._hard(n) for n in rounds}
+    worlds = {rates._hard_name(n): rates._hard(n) for n in rounds}
     results = sl.run(sl.Experiment(worlds, policies, 10**3, 3, checkpoints=rounds))
-    outcome = Outcome(Size(10**3, 3), {"regret": results}, {}, 0.0)
-    finals = [
-        results.regret(price_of_information._name(n), "IDS-H")[:, i] for i, n in enumerate(rounds)
-    ]
+    outcome = ItemResults(Size(10**3, 3), {"regret": results}, {}, 0.0)
+    finals = [results.regret(rates._hard_name(n), "IDS-H")[:, i] for i, n in enumerate(rounds)]
     slopes = np.log(finals[1] / finals[0]) / math.log(10.0)
-    found = price_of_information.growth(outcome, "IDS-H")
+    found = rates.worst_case_exponents(outcome, "IDS-H")
     np.testing.assert_allclose(found, slopes)
 
 
@@ -101,6 +99,6 @@ def test_bounds_of_proofs_hold_on_a_short_run() -> None:
 def test_coverage_is_judged_by_the_number_of_failures(failures: int, verdict: Verdict) -> None:
     excess = [math.log(20.0)] * failures + [0.0] * (100 - failures)
     values = {f"proofs{i}": {"confidence": value} for i, value in enumerate(excess)}
-    part = coverage(Outcome(Size(1, 1), {}, values, 0.0))
+    part = coverage(ItemResults(Size(1, 1), {}, values, 0.0))
     assert part.verdict is verdict
     assert f"in {failures} of 100 runs" in part.measured

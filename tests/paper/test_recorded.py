@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from sightline.paper import recorded
+from sightline.paper.claim import Claim
 from sightline.paper.claims import CLAIMS
-from sightline.paper.item import Outcome, Size
-from sightline.paper.judge import Claim, Custom, Part, Verdict
+from sightline.paper.item import ItemResults, Size
 from sightline.paper.recorded import record_of, records, with_records
+from sightline.paper.verdict import Part, Verdict
 
-OUTCOMES = {"item": Outcome(Size(1000, 7), {}, {}, 0.0)}
+OUTCOMES = {"item": ItemResults(Size(1000, 7), {}, {}, 0.0)}
 
 
 def claim(name: str, verdict: Verdict) -> Claim:
     part = Part(f"measured {name}", verdict, "text")
-    return Claim(name, "page 1", "item", (Custom(lambda outcome: part),))
+    return Claim(name, "page 1", "item", {"text": [lambda outcome: part]})
 
 
 @pytest.fixture
@@ -63,4 +64,4 @@ def test_what_is_shipped_belongs_to_claims() -> None:
         assert entry["item"] == by_wording[wording].item
         record = record_of(by_wording[wording])
         assert record is not None
-        assert len(record.parts) >= len(by_wording[wording].tests)
+        assert len(record.parts) >= sum(map(len, by_wording[wording].tests.values()))

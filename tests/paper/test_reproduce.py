@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 import pytest
 
 import sightline as sl
-from sightline.paper import catalogue, claims, document, duration, reproduce
+from sightline.paper import catalogue, claims, document, preparation, reproduce
 from sightline.paper.catalogue import ITEMS
+from sightline.paper.claim import Claim, decide, once
 from sightline.paper.document import finished, write_report
-from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
-from sightline.paper.judge import Claim, Custom, Part, Under, Verdict, decide
-from sightline.paper.recorded import Judged, Record
+from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
+from sightline.paper.recorded import JudgedClaim, RecordedVerdict
 from sightline.paper.reproduce import ResultsFolder, run_item, selected
+from sightline.paper.verdict import Part, Verdict
 from tests.changed_sources import changed
 
 CALLS: list[int] = []
@@ -40,7 +42,7 @@ def experiments(size: Size) -> dict[str, sl.Experiment]:
     return {"regret": sl.Experiment(worlds, policies, size.horizon, size.replications)}
 
 
-def show(outcome: Outcome) -> Findings:
+def show(outcome: ItemResults) -> Findings:
     results = outcome.results["regret"]
     return Findings(
         figures={"regret": ("Regret <of> two", results.plot())},
@@ -99,8 +101,8 @@ def test_claims_name_policies_and_problems_that_are_run() -> None:
     for claim in claims.CLAIMS:
         item = ITEMS[claim.item]
         experiments = item.experiments(item.sizes["paper"]).values()
-        for test in claim.tests:
-            fields = vars(test.test if isinstance(test, Under) else test)
+        for test in itertools.chain(*claim.tests.values()):
+            fields = getattr(test, "__dict__", {})
             if "problem" in fields:
                 assert any(names(fields, part) for part in experiments), claim.statement
 
@@ -196,25 +198,25 @@ def test_an_item_runs_once_and_equal_experiments_share_a_store(
 @pytest.mark.slow
 def test_the_estimate_counts_only_what_is_missing(tmp_path: Path) -> None:
     folder = ResultsFolder(tmp_path)
-    before = duration.estimate([ITEM], "paper", folder)
+    before = preparation.estimate([ITEM], "paper", folder)
     assert before["small"] > 0.0
     assert not folder.holds(ITEM, "paper")
     run_item(ITEM, "paper", folder)
     assert folder.holds(ITEM, "paper")
-    assert duration.estimate([ITEM], "paper", folder) == {"small": 0.0}
+    assert preparation.estimate([ITEM], "paper", folder) == {"small": 0.0}
 
 
 def test_durations_for_people() -> None:
-    texts = [duration.duration_text(s) for s in (3.21, 42.0, 600.0, 36000.0)]
+    texts = [document.duration_text(s) for s in (3.21, 42.0, 600.0, 36000.0)]
     assert texts == ["3.2 s", "42 s", "10 min", "10.0 h"]
 
 
 @pytest.mark.slow
 def test_findings_and_report_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def open_question(outcome: Outcome) -> Part:
+    def open_question(outcome: ItemResults) -> Part:
         return Part(f"{outcome.size.replications} runs <b>", Verdict.UNDECIDED)
 
-    claim = Claim("A claim", "page 1", "small", (Custom(open_question),))
+    claim = Claim("A claim", "page 1", "small", once(open_question))
     monkeypatch.setattr("sightline.paper.document.CLAIMS", (claim, claims.CLAIMS[0]))
     outcome = run_item(ITEM, "quick", ResultsFolder(tmp_path / "results"))
     done = finished(ITEM, outcome, tmp_path)
@@ -239,35 +241,40 @@ def test_findings_and_report_are_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_tiles_say_which_reading_and_what_was_recorded() -> None:
-    claim = Claim("A claim", "page 1", "small", (), ours=True)
+    claim = Claim("A claim", "page 1", "small", {}, ours=True)
     parts = (Part("a?", Verdict.CONFIRMED, "text"), Part("b?", Verdict.NOT_CONFIRMED, "plots"))
-    tile = document._tile(Judged(claim, Verdict.CONFIRMED, parts, None))
+    tile = document._tile(JudgedClaim(claim, Verdict.CONFIRMED, parts, None))
     assert (tile.verdict, tile.kind, tile.ours) == ("confirmed", "good", True)
     assert tile.more == " (by the text: confirmed, by the plots: not confirmed)"
     assert tile.evidence == ("By the text: a? [confirmed]", "By the plots: b? [not confirmed]")
     short = (Part("too short", Verdict.UNDECIDED),)
-    record = Record(Verdict.EQUAL, (Part("c?", Verdict.EQUAL),), "9 runs to n = 10^6", "2026-11-17")
-    tile = document._tile(Judged(replace(claim, ours=False), Verdict.UNDECIDED, short, record))
+    record = RecordedVerdict(
+        Verdict.EQUAL, (Part("c?", Verdict.EQUAL),), "9 runs to n = 10^6", "2026-11-17"
+    )
+    tile = document._tile(JudgedClaim(replace(claim, ours=False), Verdict.UNDECIDED, short, record))
     assert (tile.verdict, tile.kind) == ("equal", "same recorded")
     assert tile.more == ", recorded on 2026-11-17"
     assert tile.evidence == ("Recorded from 9 runs to n = 10^6: c?", "Here: too short")
 
 
 def test_runs_that_are_too_short_decide_nothing() -> None:
-    def sure(outcome: Outcome) -> Part:
+    def sure(outcome: ItemResults) -> Part:
         return Part("sure", Verdict.NOT_CONFIRMED)
 
-    outcomes = {"small": Outcome(Size(100, 2), {}, {}, 0.0)}
-    claim = Claim("A claim", "page 1", "small", (Custom(sure),), horizon=1000)
-    verdict, parts = decide(claim, outcomes)
+    outcome = ItemResults(Size(100, 2), {}, {}, 0.0)
+    claim = Claim("A claim", "page 1", "small", once(sure), horizon=1000)
+    verdict, parts = decide(claim, outcome)
     assert verdict is Verdict.UNDECIDED
     assert "about n = 10^3" in parts[-1].measured
-    assert decide(replace(claim, horizon=100), outcomes)[0] is Verdict.NOT_CONFIRMED
+    assert decide(replace(claim, horizon=100), outcome)[0] is Verdict.NOT_CONFIRMED
 
 
-def test_every_module_of_an_item_is_in_the_catalogue() -> None:
-    folder = Path(reproduce.__file__).parent
-    files = {path.stem for path in folder.glob("*.py") if "ITEM = Item(" in path.read_text()}
+def test_every_item_is_in_the_catalogue() -> None:
     listed = Path(catalogue.__file__).read_text()
-    assert len(files) == len(ITEMS)
-    assert all(f"{name},\n" in listed for name in files)
+    items = [
+        f"{path.stem}.{name}"
+        for path in Path(reproduce.__file__).parent.glob("*.py")
+        for name in re.findall(r"^(\w+) = Item\($", path.read_text(), re.MULTILINE)
+    ]
+    assert len(items) == len(ITEMS)
+    assert all(f"{name},\n" in listed for name in items)

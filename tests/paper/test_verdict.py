@@ -93,7 +93,7 @@ def test_the_text_of_a_part_says_within_what_or_how_many() -> None:
     assert wanted is not None
     runs = runs_to_decide(noise + 0.1)
     assert runs <= int(wanted.group(1).replace(",", "")) < 1.1 * runs
-    assert "No number of runs" in sampled("A?", noise).measured
+    assert "No feasible number of runs" in sampled("A?", noise).measured
     assert sampled("A?", noise - 9.0) == Part("A?", CONFIRMED)
 
 

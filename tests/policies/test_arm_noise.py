@@ -14,7 +14,8 @@ from sightline.jit import interpreted
 from sightline.policies.catalogue import POLICIES
 from sightline.problems.delays import NO_DELAY
 from sightline.problems.noise import register_noise
-from sightline.simulation.loop import _advance, loop_for, new_recorder, no_outcomes, streams
+from sightline.simulation.loop import _advance, loop_for, new_recorder, streams
+from sightline.simulation.pending import no_outcomes
 from sightline.simulation.simulate import Run
 from tests.marks import thorough, without_compilation
 from tests.naive import Array

@@ -9,11 +9,11 @@ import pytest
 import sightline as sl
 from sightline import GCB, PEGE, LinearGame, LinUCB, MaximumInformation, ThompsonSampling
 from sightline.core.action_set import ALL_ARMS
-from sightline.core.allocation.observers import observer_set
 from sightline.core.clock import FAR, Clock, clock_at, is_before
 from sightline.core.model import Model, bandit_model
 from sightline.policies.base import choose, inspect, update
 from sightline.policies.bayesian_ids import current_bayesian_gains
+from sightline.policies.pege import observer_set
 from sightline.simulation.loop import streams
 from tests import naive
 from tests import naive_games_policies as truth

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, choose, simulate, update
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, is_before
-from sightline.core.confidence import ConfidenceRule, needs_norm_bound
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import needs_norm_bound
 from sightline.policies.base import compare_to_best
 from sightline.policies.ids import IDSState, ids_distribution
 from sightline.problems import end_of_optimism, large_gaps

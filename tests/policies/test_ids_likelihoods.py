@@ -9,9 +9,9 @@ import pytest
 
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
-from sightline.core.alternatives import LikelihoodHalfSpaces
 from sightline.core.clock import clock_at
 from sightline.core.likelihood import GAUSSIAN
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces
 from sightline.core.model import bandit_model
 from sightline.policies.base import choose, compare_to_best, inspect, update
 from sightline.policies.ids import ids_distribution

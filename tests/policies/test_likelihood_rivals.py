@@ -10,10 +10,9 @@ import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.likelihood import LOGISTIC
-from sightline.core.likelihood_set import begin_set, highest_predictor
 from sightline.core.model import bandit_model
 from sightline.policies.base import choose, update
-from sightline.policies.ofuglb import OFUGLBState, _radius
+from sightline.policies.ofuglb import OFUGLBState, _radius, begin_set, highest_predictor
 from tests import naive_likelihood_rivals, naive_likelihoods
 from tests.core.estimation.test_likelihood import LIKELIHOODS, draw
 from tests.marks import without_compilation

@@ -12,14 +12,16 @@ from benchmarks import coverage
 import sightline as sl
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
-from sightline.core.confidence import FixedConfidence, global_beta, local_beta
-from sightline.core.estimate import known_noise, noise_variance
+from sightline.core.confidence import global_beta, local_beta
+from sightline.core.confidence_rules import FixedConfidence
+from sightline.core.estimate import known_noise
+from sightline.core.least_squares import noise_variance
 from sightline.experiments.specification import from_toml, to_toml
 from sightline.policies.base import choose, compare_to_best, started
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.policies.ids import IDSState, ids_distribution
-from sightline.problems.catalogue import build as build_problem
-from sightline.problems.catalogue import describe as describe_problem
+from sightline.problems.descriptions import build as build_problem
+from sightline.problems.descriptions import describe as describe_problem
 from sightline.simulation.loop import walk
 from tests import naive
 from tests.marks import thorough, without_compilation

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import sightline as sl
 from sightline.cli import app
 from sightline.policies.catalogue import build
-from sightline.problems.suite import drawn_suite, standard_suite
+from sightline.problems.instances import drawn_suite, standard_suite
 from sightline.report.scoreboard import Record, Scoreboard, measured, recorded
 from tests.marks import without_compilation
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import sightline as sl
-from sightline.problems.catalogue import describe
+from sightline.problems.descriptions import describe
 from sightline.report.estimated import estimated_problem, regret_spent
 from sightline.report.standing import view_of
 from sightline.service import bounds

@@ -4,23 +4,24 @@ c* is the value of the convex program of the paper (Graves, Lai, 1997, for linea
 
     c* = inf Delta(alpha)   subject to   |nu - theta|^2 >= 2 for all alternatives nu,
 
-the norm taken in V(alpha) = sum_x alpha(x) x x^T / sigma_x^2,
-where an alternative is a parameter of M under which no optimal arm is optimal any more.  The
-optimal arms cost nothing, so their allocation is infinite, and alternatives agree with theta on
-them.  The paper assumes a single optimal arm; with several, all of them are free.
+in the norm of V(alpha) = sum_x alpha(x) x x^T / sigma_x^2.  An alternative is a parameter of M
+under which no optimal arm is optimal any more.  The optimal arms cost nothing, so their allocation
+is infinite, and alternatives agree with theta on them.  The paper assumes a single optimal arm;
+with several, all of them are free.
 
-With contexts (Hao, Lattimore, Szepesvari, 2020) alpha has an entry for every arm of every context,
-gaps are to the best arm of the context, and the optimal arms of all contexts are free.  How often a
-context comes does not matter in the limit; :mod:`sightline.bounds.finite_horizon` is about horizons
-at which it does.
-
-In a game (Kirschner, Lattimore, Krause, 2020) an arm shows Y_x theta and noise, and V(alpha) is the
-sum of alpha(x) Y_x^T Y_x / sigma^2.  Alternatives agree with theta on what the optimal arms show.
-Where a parameter under which another arm is best shows the same as theta, c* is infinite.
-
-Clicks and counts (:mod:`sightline.bounds.of_likelihoods`) have divergences
-d(<x, theta>, <x, nu>) in place of the squared norm, and gaps of mean rewards.  Half-spaces stay,
-since means grow with <x, nu>.
+- Heteroscedastic noise: sigma_x differs between arms, as in V(alpha) above.
+- Contexts (Hao, Lattimore, Szepesvari, 2020): alpha has an entry for every arm of every context,
+  gaps are to the best arm of the context, and the optimal arms of all contexts are free.  The
+  probabilities of contexts do not matter in the limit; :mod:`sightline.bounds.finite_horizon`
+  treats horizons at which they do.
+- Games, or linear partial monitoring (Kirschner, Lattimore, Krause, 2020): an arm shows
+  Y_x theta + noise, and V(alpha) is the sum of alpha(x) Y_x^T Y_x / sigma^2.  Alternatives agree
+  with theta on what the optimal arms show.  c* is infinite where a parameter that shows the same
+  as theta makes another arm best.
+- Generalised linear bandits, such as clicks and counts
+  (:mod:`sightline.bounds.likelihood_certificate`): divergences d(<x, theta>, <x, nu>) replace the
+  squared norm, and gaps are those of mean rewards.  Alternatives remain half-spaces, since means
+  grow with <x, nu>.
 """
 
 from __future__ import annotations
@@ -30,27 +31,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.certificate import Bracket, bracket, warn_if_wide
+from sightline.bounds.certificate import Bracket, Certified, bracket, warn_if_wide
 from sightline.bounds.finite_horizon import HorizonBound, bound_at
 from sightline.bounds.geometry import (
     ProblemView,
-    Scaled,
+    ScaledProblem,
     favoured_arm,
     optimal_arms,
-    scaled,
+    scale_problem,
     view_of,
 )
 from sightline.bounds.likelihood_certificate import likelihood_bracket
-from sightline.bounds.of_games import solve_game
-from sightline.bounds.of_likelihoods import likelihood_certificate
-from sightline.bounds.within_polytope import solve_within
-from sightline.core.allocation.program import (
-    MOST_STEPS,
-    costly_arms,
-    optimal_shares,
-    reduced_points,
-)
-from sightline.core.parameter_set import Polytope
+from sightline.bounds.likelihood_solver import likelihood_certificate
+from sightline.bounds.linear import solve_game, solve_linear, solve_within
+from sightline.core.allocation.program import costly_arms, reduced_points
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import number, shown
 
@@ -58,19 +53,19 @@ __all__ = ["LowerBound", "lower_bound"]
 
 Array = NDArray[np.float64]
 
-# Alternatives that carry less than this fraction of the tolerance, all of them together, are left
-# out: an interior point has a multiplier for every arm, and few of them matter.
+# Alternatives that together carry less than this fraction of the tolerance are left out: an
+# interior point has a multiplier for every arm, and few of them matter.
 _NEGLIGIBLE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class LowerBound:
+class LowerBound(Certified):
     """c* with a certificate: ``lower <= c* <= upper``, for the noise of the problem.
 
     Attributes
     ----------
     problem : LinearBandit, ContextualBandit or LinearGame
-        What the bound is about.
+        The problem.
     parameter_set : Polytope or None
         M; None is all of R^d.
     allocation : ndarray, shape (k,)
@@ -80,19 +75,19 @@ class LowerBound:
         nu_j, parameters under which another arm is best.
     multipliers : ndarray, shape (m,)
         lambda_j >= 0 with sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma_x^2) <= Delta(x) for all
-        arms; their sum is ``lower``.  In a game, |Y_x (nu_j - theta)|^2 in place of the product.
+        arms; their sum is ``lower``.  In a game, |Y_x (nu_j - theta)|^2 replaces the product.
     lower, upper : float
         The two sides, as recomputed by :meth:`verify`.
     tolerance : float
-        Relative gap that was asked for.
+        Requested relative gap.
     witness : ndarray, shape (d,), or None
-        Where c* is infinite, a parameter under which another arm is best and which shows the same
-        as theta, whatever is played.
+        Where c* is infinite, a parameter that makes another arm best and shows the same as theta,
+        whichever arm is played.
     slopes : ndarray, shape (k, k), or None
         For clicks and counts, sigma_zx: what the allocation learns from arm x, per unit of <x, nu>,
         at the nearest alternative that makes z best.  They prove the upper side
-        (:mod:`sightline.bounds.likelihood_certificate`).  The lower side then has divergences
-        d(<x, theta>, <x, nu_j>) in place of <nu_j - theta, x>^2 / (2 sigma_x^2).
+        (:mod:`sightline.bounds.likelihood_certificate`).  On the lower side, divergences
+        d(<x, theta>, <x, nu_j>) replace <nu_j - theta, x>^2 / (2 sigma_x^2).
     """
 
     problem: TableProblem
@@ -107,18 +102,8 @@ class LowerBound:
     slopes: Array | None = None
 
     @property
-    def value(self) -> float:
-        """c*: the middle of the bracket."""
-        return 0.5 * (self.lower + self.upper)
-
-    @property
-    def gap(self) -> float:
-        """Width of the bracket relative to its upper side."""
-        return Bracket(self.lower, self.upper).gap
-
-    @property
     def converged(self) -> bool:
-        """Whether the gap is what was asked for."""
+        """Whether the gap is at most the tolerance."""
         return self.gap <= self.tolerance
 
     @property
@@ -134,7 +119,7 @@ class LowerBound:
         return bracket(self.problem, *certificate, self.parameter_set, self.witness)
 
     def at(self, horizon: int) -> HorizonBound:
-        """Compute the program at a horizon, until which each context comes n p_c times.
+        """Compute the lower bound V(n) at a horizon, at which context c occurs n p_c times.
 
         Parameters
         ----------
@@ -144,8 +129,8 @@ class LowerBound:
         Returns
         -------
         HorizonBound
-            V(n), of which c* is the limit: evidence of log n against every alternative costs
-            V(n) log n within n rounds.
+            V(n), which tends to c*: evidence of log n against every alternative costs V(n) log n
+            within n rounds.
 
         Warns
         -----
@@ -158,27 +143,27 @@ class LowerBound:
 
     @property
     def reason(self) -> str | None:
-        """Why c* is zero or infinite, in a sentence; None if it is neither."""
+        """Explanation of a c* that is zero or infinite; None if it is neither."""
         if self.witness is not None:
             arm = favoured_arm(self.problem, self.witness)
             return (
-                f"No arm shows whether arm {arm} is best: under a parameter that shows the same as "
-                "theta, whatever is played, it is. No policy has small regret for both."
+                f"No arm shows whether arm {arm} is best: it is under a parameter that shows the "
+                "same as theta, whichever arm is played. No policy has small regret for both."
             )
         if self.upper > 0:
             return None
         if len(self.optimal_arms) == self.problem.k:
-            return "Every arm is optimal: there is nothing to find out."
+            return "Every arm is optimal: there is nothing to learn."
         if self.slopes is not None and self.slopes.any():
             return (
-                "No parameter that leaves all means in [0, 1] makes another arm best: regret need "
-                "not grow like log n."
+                "No parameter with all means in [0, 1] makes another arm best: regret need not "
+                "grow like log n."
             )
         of_contexts = "" if self.problem.model.contexts is None else " of the contexts"
         within = "" if self.parameter_set is None else ", within the parameter set"
         return (
-            f"The optimal arms{of_contexts} already tell everything that decides which arms are "
-            f"best{within}: regret need not grow like log n."
+            f"The optimal arms{of_contexts} already reveal which arms are best{within}: regret "
+            "need not grow like log n."
         )
 
     def __repr__(self) -> str:
@@ -200,9 +185,9 @@ def lower_bound(
     Parameters
     ----------
     problem : LinearBandit, ContextualBandit or LinearGame
-        Arms, parameter and noise; c* is proportional to the noise variance.  Or arms, parameter and
-        the law of clicks or counts; where their mean is linear, it is in [0, 1] for all arms under
-        every parameter.
+        Arms, parameter and noise, to whose variance c* is proportional; or arms, parameter and the
+        likelihood of clicks or counts.  With a linear mean, parameters are those that leave the
+        means of all arms in [0, 1].
     parameter_set : Polytope, optional
         M, a polytope that contains theta; all of R^d by default.  Not for clicks and counts.
     tolerance : float
@@ -211,8 +196,8 @@ def lower_bound(
     Returns
     -------
     LowerBound
-        The bracket and its certificate.  Both sides are inf, with a witness, where no arm shows a
-        difference that decides which arm is best.
+        The bracket and its certificate.  Both sides are inf, with a witness, where no arm shows
+        which arm is best.
 
     Warns
     -----
@@ -236,36 +221,36 @@ def _lower_bound(
     number("tolerance", tolerance, above=0)
     if problem.model.likelihood is not None:
         return _of_likelihood(problem, parameter_set, tolerance)
-    free, own = optimal_arms(problem), scaled(problem)
+    free, scaled = optimal_arms(problem), scale_problem(problem)
     allocation = np.where(free, np.inf, 0.0)
     if problem.model.weights is None and parameter_set is None:
         view = view_of(problem)
         if view.unseen.any():
-            return _infinite(problem, allocation, _witness(problem, own, view), tolerance)
+            return _infinite(problem, allocation, _witness(problem, scaled, view), tolerance)
         arms, gaps, functionals = np.flatnonzero(view.costly), view.gaps, view.basis
         shares, shifts, multipliers = solve_game(view, tolerance)
     else:
-        faces = None if parameter_set is None else _faces(problem, parameter_set, own)
-        points, functionals = reduced_points(own.actions, free, own.gaps / own.precisions)
+        faces = None if parameter_set is None else _faces(problem, parameter_set, scaled)
+        points, functionals = reduced_points(scaled.actions, free, scaled.gaps / scaled.precisions)
         arms = costly_arms(points)
-        points, gaps = np.ascontiguousarray(points[arms]), own.gaps[arms]
-        levels = gaps * own.precisions[arms]
+        points, gaps = np.ascontiguousarray(points[arms]), scaled.gaps[arms]
+        levels = gaps * scaled.precisions[arms]
         if faces is None:
-            shares, shifts, multipliers = _solve(points, levels, tolerance)
+            shares, shifts, multipliers = solve_linear(points, levels, tolerance)
         else:
             rows, slack = faces
             shares, shifts, multipliers = solve_within(
                 points, levels, rows @ functionals, slack, tolerance
             )
-    allocation[arms] = own.price / own.unit * shares / gaps
-    kept = _that_matter(multipliers, tolerance)
-    alternatives = problem.theta + shifts[kept] @ functionals.T * own.unit / own.units
-    certificate = (allocation, alternatives, own.price * multipliers[kept])
+    allocation[arms] = scaled.price / scaled.unit * shares / gaps
+    kept = _relevant(multipliers, tolerance)
+    alternatives = problem.theta + shifts[kept] @ functionals.T * scaled.unit / scaled.units
+    certificate = (allocation, alternatives, scaled.price * multipliers[kept])
     lower, upper = bracket(problem, *certificate, parameter_set)
     return LowerBound(problem, parameter_set, *certificate, lower, upper, tolerance)
 
 
-def _that_matter(multipliers: Array, tolerance: float) -> NDArray[np.int64]:
+def _relevant(multipliers: Array, tolerance: float) -> NDArray[np.int64]:
     order = np.argsort(multipliers)
     negligible = _NEGLIGIBLE * min(tolerance, 1e-6) * multipliers.sum()
     kept: NDArray[np.int64] = order[np.cumsum(multipliers[order]) > negligible]
@@ -277,20 +262,20 @@ def _of_likelihood(
 ) -> LowerBound:
     if parameter_set is not None:
         problem.model.needs_noise("a parameter_set")
-    with np.errstate(all="ignore"):  # whatever the solver returns, the bracket is true
+    with np.errstate(all="ignore"):  # the bracket holds whatever the solver returns
         allocation, alternatives, multipliers, slopes = likelihood_certificate(problem, tolerance)
-    kept = _that_matter(multipliers, tolerance)
+    kept = _relevant(multipliers, tolerance)
     certificate = (allocation, alternatives[kept], multipliers[kept])
     lower, upper = likelihood_bracket(problem, *certificate, slopes)
     return LowerBound(problem, None, *certificate, lower, upper, tolerance, None, slopes)
 
 
-def _witness(problem: TableProblem, own: Scaled, view: ProblemView) -> Array:
-    """Nearest change of theta that nobody sees, twice as far as an arm needs to become best."""
+def _witness(problem: TableProblem, scaled: ScaledProblem, view: ProblemView) -> Array:
+    """Nearest change of theta that no arm shows, twice as far as an arm needs to become best."""
     sizes = np.linalg.norm(view.unseen, axis=1)
     z = int((sizes / view.gaps).argmax())
     shift = 2.0 * view.gaps[z] / sizes[z] ** 2 * view.unseen[z]
-    return np.asarray(problem.theta + shift * own.unit / own.units)
+    return np.asarray(problem.theta + shift * scaled.unit / scaled.units)
 
 
 def _infinite(
@@ -301,21 +286,10 @@ def _infinite(
     return LowerBound(problem, None, *certificate, lower, upper, tolerance, witness)
 
 
-def _solve(points: Array, levels: Array, tolerance: float) -> tuple[Array, Array, Array]:
-    """Shares, alternatives in the coordinates of the points, and multipliers, for M = R^d."""
-    if len(levels) == 0:
-        return np.zeros(0), np.zeros((0, points.shape[1])), np.zeros(0)
-    # half the tolerance: rounding in the certificate must not cost the other half
-    shares, multipliers, base, _, _ = optimal_shares(points, levels, 0.5 * tolerance, MOST_STEPS)
-    factor = np.linalg.qr(np.sqrt(base)[:, None] * points)[1]
-    whitened = np.linalg.solve(factor.T, points.T)
-    directions = np.linalg.solve(factor, whitened)
-    shifts = (directions * (np.sqrt(levels) / (whitened**2).sum(axis=0))).T
-    return shares, shifts, multipliers
-
-
-def _faces(problem: TableProblem, parameter_set: Polytope, own: Scaled) -> tuple[Array, Array]:
-    """Return A and b - A theta of M, which must contain theta, in the problem's own units."""
+def _faces(
+    problem: TableProblem, parameter_set: Polytope, scaled: ScaledProblem
+) -> tuple[Array, Array]:
+    """Return A and b - A theta of M, which must contain theta, in scaled units."""
     if not isinstance(parameter_set, Polytope):
         raise ValueError(f"parameter_set must be a Polytope or None, got {shown(parameter_set)}")
     problem.model.needs_weights("a parameter_set")
@@ -327,10 +301,10 @@ def _faces(problem: TableProblem, parameter_set: Polytope, own: Scaled) -> tuple
             f"parameter_set must contain theta, but constraint {int(slack.argmin())} is violated "
             f"by {-slack.min():g}"
         )
-    rank = np.linalg.matrix_rank(own.actions)
+    rank = np.linalg.matrix_rank(scaled.actions)
     if rank < problem.d:
         raise ValueError(
             "with a parameter_set the actions must span all dimensions, got rank "
             f"{rank} in {problem.d}"
         )
-    return normals / own.units, np.maximum(slack, 0.0) / own.unit
+    return normals / scaled.units, np.maximum(slack, 0.0) / scaled.unit

@@ -1,26 +1,26 @@
-"""Both sides of a bracket around c*, recomputed by plain arithmetic from a certificate.
+"""Certificates of c*: recompute both sides of a bracket by plain arithmetic.
 
-| symbol                                        | here              | shape   |
-|-----------------------------------------------|-------------------|---------|
-| alpha                                         | ``allocation``    | (k,)    |
-| nu_j                                          | ``alternatives``  | (m, d)  |
-| lambda_j >= 0                                 | ``multipliers``   | (m,)    |
-| M = {nu : A nu <= b}                          | ``parameter_set`` |         |
-| nu with Y nu = Y theta                        | ``witness``       | (d,)    |
+| symbol                 | here              | shape  |
+|------------------------|-------------------|--------|
+| alpha                  | ``allocation``    | (k,)   |
+| nu_j                   | ``alternatives``  | (m, d) |
+| lambda_j >= 0          | ``multipliers``   | (m,)   |
+| M = {nu : A nu <= b}   | ``parameter_set`` |        |
+| nu with Y nu = Y theta | ``witness``       | (d,)   |
 
 Upper side: alpha, scaled until it collects enough evidence against every alternative, costs at
-least c*.  Lower side: if sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma_x^2) <= Delta(x) for all
-arms, then every allocation that refutes all nu_j costs at least sum_j lambda_j; the lambda_j are
-scaled until that holds, and nu_j - theta is made orthogonal to the optimal arms and scaled until it
-just makes another arm as good.  Any numbers give true bounds, then, and good ones give close
-bounds.  Nothing here uses a solver of the product.
+least c*.  Lower side (weak duality): if sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma_x^2) <=
+Delta(x) for all arms, every allocation that refutes all nu_j costs at least sum_j lambda_j.  The
+lambda_j are scaled until that holds.  nu_j - theta is made orthogonal to the optimal arms and
+scaled until it just makes another arm as good.  So any numbers give valid bounds, and good numbers
+give tight ones.  The module uses no solver of this library.
 
 With contexts c, x* is the best arm of the context of x, and the optimal arms of all contexts are
-free.  How often a context comes does not matter.
+free.  The probabilities of contexts do not matter.
 
-In a game |Y_x (nu_j - theta)|^2 takes the place of <nu_j - theta, x>^2, and nu_j - theta is made
-orthogonal to what the optimal arms show.  c* is infinite if a parameter under which another arm is
-best shows the same as theta, whatever is played: that witness is the proof.
+In a game |Y_x (nu_j - theta)|^2 replaces <nu_j - theta, x>^2, and nu_j - theta is made orthogonal
+to what the optimal arms show.  c* is infinite if a parameter that shows the same as theta makes
+another arm best; that witness is the proof.
 """
 
 from __future__ import annotations
@@ -32,17 +32,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.geometry import ProblemView, favoured_arm, scaled, view_of
-from sightline.core.parameter_set import Polytope
+from sightline.bounds.geometry import (
+    ProblemView,
+    favoured_arm,
+    scale_problem,
+    view_of,
+    whitened,
+)
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
-
-__all__ = ["Bracket", "ConvergenceWarning", "bracket", "warn_if_wide"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _EPS = float(np.finfo(np.float64).eps)
-# What may be the violation of a constraint of M, relative to the terms of the sum.
+# Tolerated violation of a constraint of M, relative to the terms of the sum.
 _ROUNDING = 1e-9
 
 
@@ -51,7 +55,7 @@ class ConvergenceWarning(UserWarning):
 
 
 class Bracket(NamedTuple):
-    """Numbers between which c* lies."""
+    """Lower and upper bound on c*."""
 
     lower: float
     upper: float
@@ -62,19 +66,26 @@ class Bracket(NamedTuple):
         return 0.0 if self.lower >= self.upper else 1.0 - self.lower / self.upper
 
 
-def warn_if_wide(symbol: str, sides: Bracket, tolerance: float) -> None:
-    """Warn the caller of the public function that called this one, unless the gap is small enough.
+class Certified:
+    """Base of results with a lower and an upper side."""
 
-    Parameters
-    ----------
-    symbol : str
-        What lies within the bracket.
-    sides : Bracket
-        The bracket.
-    tolerance : float
-        Relative gap that was asked for.
-    """
-    if not sides.gap <= tolerance:  # nan is no small gap
+    lower: float
+    upper: float
+
+    @property
+    def value(self) -> float:
+        """Middle of the bracket."""
+        return 0.5 * (self.lower + self.upper)
+
+    @property
+    def gap(self) -> float:
+        """Width of the bracket relative to its upper side."""
+        return Bracket(self.lower, self.upper).gap
+
+
+def warn_if_wide(symbol: str, sides: Bracket, tolerance: float) -> None:
+    """Warn the caller of the calling public function if the gap is larger than the tolerance."""
+    if not sides.gap <= tolerance:  # also if it is nan
         warnings.warn(
             f"the bracket of {symbol} has the relative width {sides.gap:.1e}, more than the "
             f"tolerance {tolerance:.1e}: {symbol} lies between {sides.lower:.10g} and "
@@ -92,7 +103,7 @@ def bracket(
     parameter_set: Polytope | None,
     witness: Array | None = None,
 ) -> Bracket:
-    """Recompute what an allocation and a set of alternatives, or a witness, prove about c*."""
+    """Recompute the bounds that an allocation and alternatives, or a witness, prove."""
     if witness is not None and favoured_arm(problem, witness) is not None:
         return Bracket(math.inf, math.inf)
     view = view_of(problem, parameter_set)
@@ -100,7 +111,7 @@ def bracket(
         view.refutable[view.refutable] = _reachable(view)
     if not view.refutable.any():
         return Bracket(0.0, 0.0)
-    price = scaled(problem).price
+    price = scale_problem(problem).price
     lower = _lower(problem, view, alternatives, multipliers)
     upper = math.inf if view.unseen.any() else _upper(view, allocation)
     return Bracket(price * lower, price * upper)
@@ -109,10 +120,10 @@ def bracket(
 def _lower(
     problem: TableProblem, view: ProblemView, alternatives: Array, multipliers: Array
 ) -> float:
-    own = scaled(problem)
+    scaled = scale_problem(problem)
     finite = np.isfinite(alternatives).all(axis=1) & np.isfinite(multipliers)
     used = finite & (multipliers > 0)
-    shifts = (alternatives[used] - problem.theta) * own.units / own.unit
+    shifts = (alternatives[used] - problem.theta) * scaled.units / scaled.unit
     shifts = (shifts @ view.basis) @ view.basis.T
     values = shifts @ view.differences.T
     noise = 4 * problem.d * _EPS * np.abs(shifts) @ np.abs(view.differences.T)
@@ -149,28 +160,19 @@ def _upper(view: ProblemView, allocation: Array) -> float:
 def _evidence(weighted: Array, view: ProblemView) -> Array:
     """Squared distance to the nearest alternative for each arm that has one.
 
-    Without M it is Delta^2 / |p|^2 in V^-1, through an orthogonal factor of the weighted arms: V
-    itself would have the squared condition number.  Zero if weight is missing in a direction.
+    Without M it is Delta^2 / |p|^2 in V^-1.  It is zero if a direction has no weight.
     """
     points, gaps = view.points[view.refutable], view.gaps[view.refutable]
-    zero = np.zeros(len(points))
-    # columns are scaled first: the shares of the directions may be of different size
-    units = np.abs(weighted).max(axis=0)
-    if not (units > 0).all() or len(weighted) < len(units):
-        return zero
-    factor = np.linalg.qr(weighted / units)[1]
-    if not (np.abs(np.diag(factor)) > 0).all():
-        return zero
-    whitened = np.linalg.solve(factor.T, (points / units).T).T
-    distances: Array = gaps**2 / (whitened**2).sum(axis=1)
+    vectors = np.vstack([points, view.rows @ view.basis, view.ties @ view.basis])
+    white = whitened(weighted, vectors)
+    if white is None:
+        return np.zeros(len(points))
+    points, rows, ties = np.split(white, [len(points), len(points) + len(view.rows)])
+    distances: Array = gaps**2 / (points**2).sum(axis=1)
     if len(view.rows) + len(view.ties) == 0:
         return distances
-    rows, ties = (
-        np.linalg.solve(factor.T, (vectors @ view.basis / units).T).T
-        for vectors in (view.rows, view.ties)
-    )
     within = []
-    for point, gap in zip(whitened, gaps, strict=True):
+    for point, gap in zip(points, gaps, strict=True):
         constraints = np.vstack([rows, ties - point])
         offsets = np.append(view.slack, np.full(len(ties), -gap))
         within.append(_distance_within(constraints, offsets, point, gap))
@@ -191,11 +193,11 @@ def _distance_within(rows: Array, slack: Array, point: Array, gap: float) -> flo
     used = lengths > 0
     constraints = constraints[used] / lengths[used, None]
     offsets = offsets[used] / lengths[used]
-    distance = gap / np.linalg.norm(point)  # without M, for the scale
+    distance = gap / np.linalg.norm(point)  # without M, sets the scale
     system = -np.vstack([constraints.T * distance, offsets])
     try:
         u = nnls(system, np.append(np.zeros(constraints.shape[1]), 1.0))[0]
-    except RuntimeError:  # no answer after as many steps as it allows
+    except RuntimeError:  # it reached its iteration limit
         return 0.0
     against, combined = -(u @ offsets), constraints.T @ u
     if not against > 0:

@@ -1,4 +1,4 @@
-"""Both sides of a bracket around c* for clicks and counts, recomputed from a certificate.
+"""Certificates of c* for generalised linear bandits (clicks and counts).
 
 | symbol                                              | here              | shape   |
 |-----------------------------------------------------|-------------------|---------|
@@ -7,27 +7,31 @@
 | lambda_j >= 0                                       | ``multipliers``   | (m,)    |
 | sigma_zx                                            | ``slopes``        | (k, k)  |
 | D_z = <x*_c - x_z, theta>, gap of predictors        | ``leads``         | (k',)   |
-| p_x, values of all e that vanish at optimal arms    | ``points``        | (k', r) |
-| d_x(v), divergence of x if its predictor moves by v | ``terms``         |         |
+| p_x, arms in a basis orthogonal to the optimal ones | ``points``        | (k', r) |
+| d_x(v), divergence of x if its predictor moves by v | ``divergences``   |         |
+
+Alternatives agree with theta on the optimal arms, as for normal rewards.  Contexts need no special
+treatment: the optimal arms of all contexts are free.
 
 Lower side: nu_j = theta + e_j is an alternative once <e_j, p_z> >= D_z for some z.  If
 sum_j lambda_j d_x(<e_j, p_x>) <= Delta(x) for all arms, every allocation that refutes all nu_j
-costs at least sum_j lambda_j.  As for normal rewards, e_j is made to vanish at the optimal arms and
-scaled to reach its arm, and the lambda_j are scaled.
+costs at least sum_j lambda_j.  As for normal rewards, e_j is made orthogonal to the optimal arms
+and scaled to reach its arm, and the lambda_j are scaled.
 
-Upper side: evidence against z is the least sum_x alpha_x d_x(<e, p_x>) over all e with
-<e, p_z> >= D_z, a convex program, and what it is at least follows from its dual (Fenchel): if
-sum_x sigma_zx p_x = l_z p_z with l_z >= 0, it is at least
+Upper side: evidence against z is the minimum of sum_x alpha_x d_x(<e, p_x>) over all e with
+<e, p_z> >= D_z, a convex program.  Its Fenchel dual bounds it from below: if
+sum_x sigma_zx p_x = l_z p_z with l_z >= 0, the evidence is at least
 
     l_z D_z - sum_x sup_v (sigma_zx v - alpha_x d_x(v)),
 
-since sigma v <= alpha d(v) + sup, summed over the arms.  The sup is known in closed form.  Any
-sigma is moved to the nearest one that meets the equation, so any numbers give true bounds up to
-rounding.  At the optimum sigma_zx is the slope of alpha_x d_x at the nearest alternative.
+since sigma v <= alpha d(v) + sup, summed over the arms.  Any sigma is moved to the nearest one that
+satisfies the equation, so any numbers give valid bounds up to rounding.  At the optimum sigma_zx is
+the slope of alpha_x d_x at the nearest alternative.
 
-Where the mean itself is linear, an alternative must leave all means in [0, 1].  The sup is over
-these steps, and arms with alpha = 0 hold their limits as well.  If sigma proves that no parameter
-within them makes z better, by sum_x sup_v sigma_zx v <= l_z D_z, there is nothing to refute.
+Where the mean itself is linear (``Bernoulli("identity")``), an alternative must leave all means in
+[0, 1].  The sup is over steps within these limits, which also hold for arms with alpha = 0.  If
+sum_x sup_v sigma_zx v <= l_z D_z, no parameter within the limits makes z better, and there is
+nothing to refute.
 """
 
 from __future__ import annotations
@@ -39,36 +43,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket
-from sightline.bounds.geometry import leads, scaled, view_of
-from sightline.bounds.likelihood_terms import Terms, terms_of
+from sightline.bounds.divergences import Divergences, divergences_of
+from sightline.bounds.geometry import leads, scale_problem, view_of
 from sightline.problems.base import TableProblem
-
-__all__ = ["LikelihoodView", "evidence_bounds", "likelihood_bracket", "likelihood_view"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _EPS = float(np.finfo(np.float64).eps)
-# An arm that parameters within the limits make better by less, relatively, is not made better.
+# Relative lead of an arm within the limits that counts as none.
 _BARELY = 1e-9
-# Arms at their limits would weigh without limit, and leave no digits to others.
+# Cap on weights, which grow without bound for arms at their limits and would swamp the others.
 _HEAVIEST = 1e6
 
 
 class LikelihoodView(NamedTuple):
-    """Arms that can be told from the optimal ones, as alternatives see them."""
+    """Suboptimal arms on which alternatives differ from theta."""
 
-    arms: NDArray[np.int64]  # (k',): which
+    arms: NDArray[np.int64]  # (k',)
     points: Array  # (k', r)
     gaps: Array  # (k',): of mean rewards
     leads: Array  # (k',): of predictors
-    terms: Terms
+    divergences: Divergences
     basis: Array  # (d, r): e = basis @ y, in the units of the features
     units: Array  # (d,)
 
 
 def likelihood_view(problem: TableProblem) -> LikelihoodView:
-    """Leave out the optimal arms, and those that no alternative tells from them."""
+    """Remove the optimal arms, and those on which all alternatives agree with theta."""
     view = view_of(problem)
     arms = np.flatnonzero(view.costly)[view.refutable]
     gaps = problem.gaps[arms]
@@ -85,16 +87,16 @@ def likelihood_view(problem: TableProblem) -> LikelihoodView:
         points=view.points[view.refutable],
         gaps=gaps,
         leads=leads(problem)[arms],
-        terms=terms_of(problem.model.likelihood, predictors[arms]),
+        divergences=divergences_of(problem.model.likelihood, predictors[arms]),
         basis=view.basis,
-        units=scaled(problem).units,
+        units=scale_problem(problem).units,
     )
 
 
 def likelihood_bracket(
     problem: TableProblem, allocation: Array, alternatives: Array, multipliers: Array, slopes: Array
 ) -> Bracket:
-    """Recompute what an allocation with its slopes, and a set of alternatives, prove about c*."""
+    """Recompute the bounds that an allocation with its slopes, and alternatives, prove."""
     view = likelihood_view(problem)
     if len(view.arms) == 0:
         return Bracket(0.0, 0.0)
@@ -111,8 +113,8 @@ def _lower(view: LikelihoodView, shifts: Array, multipliers: Array) -> float:
     sizes = np.linalg.norm(shifts[used], axis=1)[:, None] * np.linalg.norm(view.points, axis=1)
     steps = np.where(np.abs(steps) > 4 * _EPS * sizes, steps, 0.0)
     reach = (steps / view.leads).max(axis=1, initial=0.0)
-    divergences = view.terms.divergence(steps / np.where(reach > 0, reach, 1.0)[:, None])
-    # an alternative beyond the limits of the law is none
+    divergences = view.divergences.divergence(steps / np.where(reach > 0, reach, 1.0)[:, None])
+    # parameters beyond the limits are no alternatives
     valid = (reach > 0) & np.isfinite(divergences).all(axis=1)
     if not valid.any():
         return 0.0
@@ -132,41 +134,33 @@ def _upper(view: LikelihoodView, amounts: Array, slopes: Array) -> float:
 def evidence_bounds(
     view: LikelihoodView, amounts: Array, slopes: Array, rivals: NDArray[np.int64]
 ) -> Array:
-    """Prove evidence against arms z by slopes: lower bounds, inf where there is nothing to refute.
+    """Lower bounds on evidence against rivals z from slopes; inf where there is nothing to refute.
 
-    Parameters
-    ----------
-    view : LawView
-        The problem.
-    amounts : ndarray, shape (k',)
-        alpha.
-    slopes : ndarray, shape (len(rivals), k')
-        sigma, one row per z.
-    rivals : ndarray of int
-        The z, as rows of the view.
+    ``amounts`` is alpha, shape (k',); ``slopes`` has one row of sigma per rival, and ``rivals`` are
+    rows of the view.
     """
     targets, lead = view.points[rivals], view.leads[rivals]
-    low, high = view.terms.limits
+    low, high = view.divergences.limits
     bounds = np.zeros(len(rivals))
     if np.isfinite(low).all():
         even, scale = _balanced(view.points, np.ones_like(slopes), targets, slopes)
         most = np.where(even > 0, even * high, even * low).sum(axis=1)
         hopeless = (scale > 0) & (most <= (1.0 + _BARELY) * scale * lead)
         bounds[hopeless] = math.inf
-    heaviest = _HEAVIEST * (amounts * view.terms.information).max()
-    weights = np.minimum(view.terms.stiffness(amounts, slopes), heaviest)
+    heaviest = _HEAVIEST * (amounts * view.divergences.information).max()
+    weights = np.minimum(view.divergences.stiffness(amounts, slopes), heaviest)
     balanced, scale = _balanced(view.points, weights, targets, slopes)
-    shorter = _shortened(view.terms, amounts, balanced)
+    shorter = _shortened(view.divergences, amounts, balanced)
     balanced, scale = balanced * shorter[:, None], scale * shorter
-    spent = view.terms.conjugate(amounts, balanced).sum(axis=1)
+    spent = view.divergences.conjugate(amounts, balanced).sum(axis=1)
     with np.errstate(invalid="ignore"):
         proven = np.where(scale > 0, scale * lead - spent, 0.0)
     return np.maximum(bounds, np.where(np.isfinite(proven), proven, 0.0))
 
 
-def _shortened(terms: Terms, amounts: Array, slopes: Array) -> Array:
-    """Factors below 1 for rows with a slope that no step has: a shorter row is as balanced."""
-    low, high = terms.steepest
+def _shortened(divergences: Divergences, amounts: Array, slopes: Array) -> Array:
+    """Factors below 1 for rows with a slope that no step has; they keep a row balanced."""
+    low, high = divergences.steepest
     with np.errstate(divide="ignore", invalid="ignore"):
         fits = np.where(slopes > 0, amounts * high / slopes, amounts * low / slopes)
     fits = np.where(slopes == 0, math.inf, fits).min(axis=1)
@@ -174,10 +168,10 @@ def _shortened(terms: Terms, amounts: Array, slopes: Array) -> Array:
 
 
 def _balanced(points: Array, weights: Array, targets: Array, slopes: Array) -> tuple[Array, Array]:
-    """Move slopes to the nearest with sum_x sigma_x p_x = l p_z, and say which l that is.
+    """Move slopes to the nearest ones with sum_x sigma_x p_x = l p_z; return them and l.
 
-    Nearest where the change of every arm is measured beside its weight for z; l is 0 if weight is
-    missing in a direction.
+    The change of every arm is measured relative to its weight for z; l is 0 if a direction has no
+    weight.
     """
     roots = np.sqrt(weights)
     units = np.abs(roots[:, :, None] * points).max(axis=(0, 1), initial=0.0)

@@ -1,20 +1,19 @@
-"""What regret a game allows at all: whether what arms show tells which arm is best.
+"""Observability of linear partial monitoring games, and the minimax regret that follows from it.
 
-Linear partial monitoring (Bartok, Foster, Pal, Rakhlin, Szepesvari, 2014, for finite games;
-Kirschner, Lattimore, Krause, 2020, for linear ones).  Arm a pays <phi_a, theta> and shows
-Y_a theta + noise, for a parameter theta of a set Theta.  With cells and neighbours as in
-:mod:`sightline.bounds.cells`, a game is
+Bartok, Foster, Pal, Rakhlin, Szepesvari (2014) treat finite games, Kirschner, Lattimore, Krause
+(2020) linear ones.  Arm a pays <phi_a, theta> and shows Y_a theta + noise, for a parameter theta of
+a set Theta.  With cells and neighbours as in :mod:`sightline.bounds.cells`, a game is
 
 - trivial if one arm is best everywhere: no regret;
-- locally observable if for all neighbours a, b the difference phi_a - phi_b is a combination of
-  rows that are shown by arms of N(a, b), those that are best wherever a and b both are: regret of
-  order sqrt(n), since finding out costs no more than a mistake;
-- globally observable if it is a combination of rows of all arms: regret of order n^(2/3);
-- hopeless else: regret of order n.
+- locally observable if for all neighbours a, b the difference phi_a - phi_b is a linear combination
+  of rows shown by arms of N(a, b), the arms that are best wherever a and b both are: regret of
+  order sqrt(n), since an observation costs no more than a mistake;
+- globally observable if it is a linear combination of rows of all arms: regret of order n^(2/3);
+- hopeless otherwise: regret of order n.
 
-All of this within the affine hull of Theta: a difference that is constant there is known.
+Everything is within the affine hull of Theta: a difference that is constant there is known.
 In R^d the Pareto-optimal arms are the vertices of the convex hull of all phi_a, and neighbours are
-its edges.  Neighbours are enough: they connect all cells, so every difference is a sum of theirs.
+its edges.  Neighbours suffice: they connect all cells, so every difference is a sum of theirs.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.bounds.cells import Partition, Tie, find_cells
-from sightline.bounds.region import Region, find_region, lengths
-from sightline.core.parameter_set import Polytope
+from sightline.bounds.cells import Partition, Region, Tie, find_cells, find_region, lengths
+from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import SMALLEST, instance
 
@@ -36,16 +34,17 @@ __all__ = ["Neighbours", "Observability", "observability"]
 Array = NDArray[np.float64]
 
 _EXPONENTS = {"trivial": 0.0, "local": 1 / 2, "global": 2 / 3, "hopeless": 1.0}
-# Differences of arms are known to this, relative to their own size; rows as near to being
-# dependent are taken to be so.
+# Relative precision of differences of arms, and singular values of rows that count as zero.
 _ROUNDING = 1e-7
 _DEPENDENT = 1e-8
-_NOTHING = 1e-13  # a row that is left when others cancel, relative to what it was made of
+_NOTHING = 1e-13  # size of a row after cancellation, relative to its terms, that counts as zero
+_TOLERANCE = 1e-6  # of a residual, relative to its terms
+_SHOWS_NOTHING = 1e-12  # size of a row, relative to the largest, that counts as zero
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Two arms whose cells meet, and what tells which of them is better.
+    """Two arms with adjacent cells, and the observations that tell them apart.
 
     Attributes
     ----------
@@ -55,7 +54,7 @@ class Neighbours:
         N(a, b): arms that are best wherever both are, a and b among them.
     seen : str
         "local" if arms of N(a, b) show phi_a - phi_b, "global" if others are needed, "hopeless" if
-        nothing shows it.
+        no arms show it.
     tie : ndarray, shape (d,)
         A parameter under which both are best, and no arm outside of N(a, b) is.
     coefficients : ndarray, shape (k, p), or None
@@ -63,7 +62,7 @@ class Neighbours:
         ``seen`` is "local"; None if it is "hopeless".
     step : ndarray, shape (d,), or None
         Unless ``seen`` is "local": a is best under tie + step, b under tie - step, and no arm of
-        N(a, b) shows a difference between the two; no arm at all if it is "hopeless".
+        N(a, b) shows a difference between the two parameters; no arm at all if it is "hopeless".
     """
 
     first: int
@@ -76,7 +75,7 @@ class Neighbours:
 
     @property
     def parameters(self) -> Array | None:
-        """Two parameters that are not told apart, a being best under the first."""
+        """Two indistinguishable parameters; a is best under the first and b under the second."""
         return None if self.step is None else np.array([self.tie + self.step, self.tie - self.step])
 
     def __repr__(self) -> str:
@@ -85,7 +84,7 @@ class Neighbours:
 
 @dataclass(frozen=True, eq=False)
 class Observability:
-    """Class of a game, with witnesses.
+    """Observability class of a game, with witnesses.
 
     Attributes
     ----------
@@ -96,13 +95,13 @@ class Observability:
     kind : str
         "trivial", "local", "global" or "hopeless".
     pareto : tuple of int
-        Arms that are best for some parameters and near them, the first of each class.
+        Arms that are best in a neighbourhood of some parameters, the first of each class.
     classes : tuple of tuple of int
         Arms that pay the same for all parameters, for every arm that is Pareto-optimal.
     degenerate : tuple of int
         Arms that are best for some parameters, but nowhere alone.
     parameters : ndarray, shape (len(pareto), d)
-        Where each Pareto-optimal class is best alone.
+        A parameter for each Pareto-optimal class at which it alone is best.
     neighbours : tuple of Neighbours
         Pairs of arms whose cells meet in one dimension less than Theta has, with witnesses.
     directions : ndarray, shape (d, r)
@@ -126,28 +125,28 @@ class Observability:
 
     @property
     def blocking(self) -> tuple[Neighbours, ...]:
-        """Neighbours for which the game is not better than it is."""
+        """Neighbours that keep the game out of a better class."""
         return tuple(pair for pair in self.neighbours if pair.seen == self.kind != "local")
 
     @property
     def reason(self) -> str:
-        """Why, in a sentence or two."""
+        """Explanation of the class."""
         within = "" if self.parameter_set is None else " of the set"
         if self.kind == "trivial":
             arms = _listed("Arm", self.classes[0])
-            return f"{arms} best under every parameter{within}: there is nothing to find out."
+            return f"{arms} best under every parameter{within}: there is nothing to learn."
         if self.kind == "local":
             return (
-                "Whichever two arms compete for being best, arms that are as good where the two "
-                "tie show which is better."
+                "For any two arms that compete for being best, arms that are as good where the "
+                "two tie show which is better."
             )
         worst = self.blocking[0]
         pair = f"whether arm {worst.first} or arm {worst.second} is better"
         if self.kind == "hopeless":
             return f"No arm shows {pair}, and each of them is best under some parameters{within}."
         return (
-            f"To see {pair} one must play arms that lose where the two tie: "
-            f"{_listed('arm', worst.between)} as good there, and not enough."
+            f"To learn {pair}, a policy must play arms that lose where the two tie: "
+            f"{_listed('arm', worst.between)} as good there, but do not show it."
         )
 
     def verify(self) -> float:
@@ -156,16 +155,14 @@ class Observability:
         Returns
         -------
         float
-            The largest residual, relative to the terms that it is made of.
+            The largest residual, relative to its terms.
 
         Raises
         ------
         ArithmeticError
-            If a witness does not show what it should.
+            If a witness proves nothing.
         """
-        from sightline.bounds.observability_check import largest_residual
-
-        return largest_residual(self)
+        return _largest_residual(self)
 
     def __repr__(self) -> str:
         within = "R^d" if self.parameter_set is None else "a polytope"
@@ -178,14 +175,14 @@ class Observability:
 
 
 def observability(game: TableProblem, parameter_set: Polytope | None = None) -> Observability:
-    """Classify a game by what its arms show: how slowly regret can grow at best.
+    """Classify a partial monitoring game by its observability, which decides its minimax regret.
 
     Parameters
     ----------
     game : LinearGame or LinearBandit
-        What arms pay and show; its theta and its noise levels do not matter.
+        Rewards and observations of the arms; theta and noise levels do not matter.
     parameter_set : Polytope, optional
-        Theta, the parameters that are possible; it may be flat, such as the simplex of
+        Theta, the set of possible parameters; it may be flat, such as the simplex of
         distributions over outcomes.  All of R^d by default.
 
     Returns
@@ -225,7 +222,7 @@ def observability(game: TableProblem, parameter_set: Polytope | None = None) -> 
 
 
 class _Rows:
-    """What arms show within Theta: rows of length 1, those that show nothing left out."""
+    """Rows that arms show within Theta, scaled to length 1, without those that vanish."""
 
     def __init__(self, seen: Array, region: Region) -> None:
         self.shape = seen.shape[:2]
@@ -247,10 +244,7 @@ class _Rows:
         return left
 
     def combination(self, goal: Array, arms: tuple[int, ...] | None) -> Array:
-        """Coefficients of the rows of some arms, few of which are not zero.
-
-        Rows join one by one, first the one that shows most of what is left.
-        """
+        """Sparse coefficients of the rows of some arms, by orthogonal matching pursuit."""
         usable = np.ones(len(self.arms), bool) if arms is None else np.isin(self.arms, arms)
         rows = np.where(usable[:, None], self.units, 0.0)
         chosen: list[int] = []
@@ -258,7 +252,7 @@ class _Rows:
         left = goal
         while lengths(left) > 1e-12 * lengths(goal):
             best = int(np.abs(rows @ left).argmax())
-            if best in chosen:  # nothing but rounding errors is left
+            if best in chosen:  # only rounding errors are left
                 break
             chosen.append(best)
             weights = np.linalg.lstsq(rows[chosen].T, goal, rcond=None)[0]
@@ -272,7 +266,7 @@ class _Rows:
 
 
 def _witness(tie: Tie, cells: Partition, rewards: Array, rows: _Rows, region: Region) -> Neighbours:
-    """Find what shows the difference of two neighbours, and what cannot be told apart."""
+    """Find rows that show the difference of two neighbours, and parameters they do not separate."""
     a, b = tie.first, tie.second
     goal = (rewards[a] - rewards[b]) @ region.basis
     seen, blind = "local", None
@@ -297,25 +291,124 @@ def _witness(tie: Tie, cells: Partition, rewards: Array, rows: _Rows, region: Re
 
 
 def _step(tie: Tie, cells: Partition, rewards: Array, direction: Array, region: Region) -> Array:
-    """Half of the way that can be gone both ways, within Theta and the two cells."""
+    """Half of the longest step that stays within Theta and both cells in both directions."""
     ways = [_room(region.slack - region.rows @ tie.point, np.abs(region.rows @ direction))]
-    theta, turn = region.origin + region.basis @ tie.point, region.basis @ direction
+    theta, change = region.origin + region.basis @ tie.point, region.basis @ direction
     others = [c for c in cells.pareto if c not in tie.between]
     for arm, sign in ((tie.first, 1.0), (tie.second, -1.0)):
         leads = rewards[arm] - rewards[others]
-        ways.append(_room(leads @ theta, np.maximum(-sign * (leads @ turn), 0.0)))
+        ways.append(_room(leads @ theta, np.maximum(-sign * (leads @ change), 0.0)))
     return 0.5 * min(ways) * direction
 
 
 def _room(slack: Array, rates: Array) -> float:
-    """How far one can go until a slack is used up."""
+    """Largest step until a slack vanishes."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ways = np.where(rates > 0, np.maximum(slack, 0.0) / rates, np.inf)
     return float(ways.min(initial=np.inf))
 
 
 def _listed(noun: str, arms: tuple[int, ...]) -> str:
-    """Arms as the subject of a sentence, with its verb: arms 0, 2 and 3 are."""
+    """Arms as subject and verb of a sentence: ``arms 0, 2 and 3 are``."""
     if len(arms) == 1:
         return f"{noun} {arms[0]} is"
     return f"{noun}s {', '.join(map(str, arms[:-1]))} and {arms[-1]} are"
+
+
+# --- verification of witnesses -------------------------------------------------------------------
+#
+# Not recomputed: that no other arm is Pareto-optimal, that no other pairs are neighbours, and that
+# a parameter set is as flat as its ``directions`` say.
+
+
+def _largest_residual(found: Observability) -> float:
+    """Check all witnesses; return the largest residual among them."""
+    residuals = [0.0]
+    for members, theta in zip(found.classes, found.parameters, strict=True):
+        residuals.append(_outside(found, theta))
+        _check_best(found, theta, members, f"arm {members[0]} is not best where it should be")
+    for pair in found.neighbours:
+        residuals += _check_pair(found, pair)
+    worst = max(residuals)
+    if not worst <= _TOLERANCE:
+        raise ArithmeticError(f"a witness has a residual of {worst:g}, allowed is {_TOLERANCE:g}")
+    return worst
+
+
+def _check_pair(found: Observability, pair: Neighbours) -> list[float]:
+    """Residuals of equations; inequalities are checked here."""
+    rewards, seen = found.problem.model.rewards, found.problem.model.observations
+    difference = rewards[pair.first] - rewards[pair.second]
+    what = f"neighbours {pair.first} and {pair.second}"
+    _check_best(found, pair.tie, pair.between, f"{what} are not best where they tie")
+    both = np.abs(rewards[pair.first]) + np.abs(rewards[pair.second])
+    units = _units(found)
+    sizes = np.abs(pair.tie) + units
+    residuals = [_outside(found, pair.tie), _ratio(difference @ pair.tie, both @ sizes)]
+    if pair.coefficients is not None:
+        used = {int(c) for c in np.flatnonzero(pair.coefficients.any(axis=1))}
+        if pair.seen == "local" and not used <= set(pair.between):
+            raise ArithmeticError(f"{what}: a combination uses arms outside of their neighbourhood")
+        shown = np.tensordot(pair.coefficients, seen, axes=2)
+        terms = np.tensordot(np.abs(pair.coefficients), np.abs(seen), axes=2)
+        left = np.abs((shown - difference) @ found.directions).max()
+        scale = ((terms + np.abs(difference)) @ np.abs(found.directions)).max()
+        residuals.append(_ratio(left, scale))
+    if pair.step is not None:
+        arms = list(pair.between if pair.seen == "global" else range(len(rewards)))
+        changes = np.abs(seen @ pair.step)[arms]
+        # length of the step in units of the width of Theta
+        length = np.abs(np.linalg.lstsq(found.directions, pair.step, rcond=None)[0]).max()
+        terms = length * (np.abs(seen) @ units)
+        rows = terms[arms] > _SHOWS_NOTHING * terms.max()  # others are rounding errors themselves
+        residuals += map(_ratio, changes[rows], terms[arms][rows])
+        if not difference @ pair.step > 0:
+            raise ArithmeticError(f"{what}: the step does not change which of them is better")
+        for sign, arm in ((1.0, pair.first), (-1.0, pair.second)):
+            residuals.append(_outside(found, pair.tie + sign * pair.step))
+            differences = rewards[arm] - rewards
+            # the step is added separately: it may be small beside the tie
+            leads = differences @ pair.tie + sign * (differences @ pair.step)
+            terms = _terms(rewards, arm, sizes)
+            least = np.full(len(rewards), -1e-12)
+            least[list(pair.between)] = -_TOLERANCE  # these arms are nearly on a line
+            if (leads < least * terms).any():
+                raise ArithmeticError(f"{what}: arm {arm} is not best under its parameter")
+    return residuals
+
+
+def _check_best(found: Observability, theta: Array, best: tuple[int, ...], trouble: str) -> None:
+    """Check that some arms are best: other Pareto-optimal arms are worse, others not better."""
+    rewards = found.problem.model.rewards
+    leads = (rewards[best[0]] - rewards) @ theta
+    terms = _terms(rewards, best[0], np.abs(theta) + _units(found))
+    rivals = [members[0] for members in found.classes if members[0] not in best]
+    if not (leads[rivals] > 0).all() or not (leads >= -_TOLERANCE * terms).all():
+        raise ArithmeticError(trouble)
+
+
+def _terms(rewards: Array, arm: int, sizes: Array) -> Array:
+    """Sizes of the terms of differences to an arm; some arms are mere rounding errors."""
+    terms = (np.abs(rewards) + np.abs(rewards[arm])) @ sizes
+    floored: Array = np.maximum(terms, 1e-3 * terms.max())
+    return floored
+
+
+def _units(found: Observability) -> Array:
+    """Width of Theta in every coordinate, relative to which parameters are known."""
+    units: Array = np.abs(found.directions).sum(axis=1)
+    return units
+
+
+def _outside(found: Observability, theta: Array) -> float:
+    """Largest violation of a constraint of Theta, relative to its terms."""
+    if found.parameter_set is None:
+        return 0.0
+    normals, offsets = found.parameter_set.arrays(len(theta))
+    terms = np.abs(normals) @ (np.abs(theta) + _units(found)) + np.abs(offsets)
+    return float(max(map(_ratio, np.maximum(normals @ theta - offsets, 0.0), terms)))
+
+
+def _ratio(residual: float, terms: float) -> float:
+    """Residual relative to its terms, which may all be zero."""
+    return 0.0 if residual == 0.0 else float(abs(residual) / terms)

@@ -1,23 +1,23 @@
-"""Strategies that know the answer: the covering program behind c*, solved round by round.
+"""Oracle strategies, which know theta: online solvers of the covering program behind c*.
 
-| symbol                                       | here               | shape  |
-|----------------------------------------------|--------------------|--------|
-| Delta(x)                                     | ``gaps``           | (k,)   |
-| h_j(x) = |Y_x (nu_j - theta)|^2 / (2 sigma^2)| ``constraints``    | (l, k) |
-| of clicks and counts: d(<x, theta>, <x, nu_j>)|                   |        |
-| q_t                                          | ``weights``        | (l,)   |
-| I_t = sum_j q_t(j) h_j                       | ``gains``          | (k,)   |
-| alpha_n = sum_t mu_t                         | ``allocation``     | (k,)   |
-| delta_t                                      | ``error / sqrt(t)``|        |
+| symbol                                           | here                | shape  |
+|--------------------------------------------------|---------------------|--------|
+| Delta(x)                                         | ``gaps``            | (k,)   |
+| h_j(x) = |Y_x (nu_j - theta)|^2 / (2 sigma^2)    | ``constraints``     | (l, k) |
+| for clicks and counts: d(<x, theta>, <x, nu_j>)  |                     |        |
+| q_t                                              | ``weights``         | (l,)   |
+| I_t = sum_j q_t(j) h_j                           | ``gains``           | (k,)   |
+| alpha_n = sum_t mu_t                             | ``allocation``      | (k,)   |
+| delta_t                                          | ``error / sqrt(t)`` |        |
 
-With finitely many alternatives the lower bound is a linear program, minimise Delta(alpha) subject
+With finitely many alternatives the lower bound is a linear program: minimise Delta(alpha) subject
 to h_j(alpha) >= 1 (paper, appendix on the oracle).  Two strategies build an allocation that meets
 h_j(alpha) >= beta: exponential weights on the constraints against the arm of least cost per
 combined constraint (online convex optimisation), and the same weights with the IDS distribution.
 Both cost c* beta + O(sqrt(beta)).
 
 A docile constraint, one with h_j(x*) > 0, is met at no cost by playing x* long enough.  Online
-convex optimisation does that first, and then faces the others alone; IDS is given all of them.
+convex optimisation meets these first and then faces only the others; IDS gets all constraints.
 """
 
 from __future__ import annotations
@@ -31,17 +31,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.bounds.asymptotic import LowerBound
-from sightline.bounds.likelihood_terms import terms_of
-from sightline.bounds.within_polytope import cover
+from sightline.bounds.divergences import divergences_of
+from sightline.bounds.linear import cover
 from sightline.core.ratio import cheapest_arm, exact_mixture
 from sightline.jit import compiled_apart
 from sightline.validation import entries, finite_array, instance, scale, shown
 
-__all__ = ["CoveringProgram", "OracleRun", "online_allocation", "oracle_ids"]
-
 Array = NDArray[np.float64]
 
-# Rounds between two visits to the interpreter.
+# Rounds until the kernel returns to the interpreter.
 _ROUNDS_AT_ONCE = 20_000
 _MOST_ROUNDS = 1e10
 
@@ -69,26 +67,27 @@ class CoveringProgram:
         if covering.min() < 0:
             raise ValueError(f"constraints must be >= 0, got {covering.min():g}")
         if not (covering.max(axis=1) > 0).all():
-            raise ValueError("constraints must each have a positive entry: no allocation meets 0")
+            raise ValueError("constraints must have a positive entry in every row")
         object.__setattr__(self, "gaps", costs)
         object.__setattr__(self, "constraints", covering)
 
     @classmethod
     def of(cls, bound: LowerBound) -> CoveringProgram:
-        """Program over the alternatives that prove a lower bound; its value is that bound."""
+        """Program over the alternatives of a lower bound, with that bound as its value."""
         problem = bound.problem
         gaps = problem.gaps.copy()
         gaps[bound.optimal_arms] = 0.0
         shifts = bound.alternatives - problem.theta
         if problem.model.likelihood is not None:
-            terms = terms_of(problem.model.likelihood, problem.actions @ problem.theta)
-            evidence = terms.divergence(shifts @ problem.actions.T)
+            predictors = problem.actions @ problem.theta
+            divergences = divergences_of(problem.model.likelihood, predictors)
+            evidence = divergences.divergence(shifts @ problem.actions.T)
         elif problem.model.weights is None:
             shown = (problem.model.observations @ shifts.T).transpose(2, 0, 1)
             evidence = (shown**2).sum(axis=2) / (2.0 * problem.model.noise_std**2)
         else:
             evidence = (shifts @ problem.actions.T) ** 2 / (2.0 * problem.noise_std**2)
-        evidence[:, bound.optimal_arms] = 0.0  # up to rounding it is
+        evidence[:, bound.optimal_arms] = 0.0  # exactly, not only up to rounding
         return cls(gaps, evidence)
 
     @property
@@ -108,7 +107,7 @@ class CoveringProgram:
         binding, costly = self.constraints[~self.docile], self.gaps > 0
         if len(binding) == 0:
             return 0.0, allocation
-        # what an arm covers per cost: entries of comparable size, whatever the gaps and the noise
+        # coverage per cost: entries of comparable size, whatever the gaps and the noise
         cuts = binding[:, costly] / self.gaps[costly]
         shares, _ = cover(cuts)
         shares /= (cuts @ shares).min()
@@ -123,13 +122,13 @@ class OracleRun:
     Attributes
     ----------
     beta : ndarray, shape (m,)
-        Levels: the first round with h_j(alpha) >= beta for all j is recorded.
+        Levels, each reached in the first round with h_j(alpha) >= beta for all j.
     cost : ndarray, shape (m,)
-        Delta(alpha) then; over beta it tends to c*.
+        Delta(alpha) at each level; divided by beta it tends to c*.
     allocation : ndarray, shape (m, k)
-        alpha then.
+        alpha at each level.
     rounds : ndarray, shape (m,)
-        How many rounds that took.
+        Number of rounds to each level.
     """
 
     beta: Array
@@ -144,7 +143,7 @@ def online_allocation(program: CoveringProgram, beta: Iterable[float]) -> Oracle
     Parameters
     ----------
     program : CoveringProgram
-        What is known to the oracle.
+        Knowledge of the oracle.
     beta : iterable of float
         Increasing levels of evidence.
     """
@@ -171,7 +170,7 @@ def oracle_ids(program: CoveringProgram, beta: Iterable[float], *, error: float 
     Parameters
     ----------
     program : CoveringProgram
-        What is known to the oracle.
+        Knowledge of the oracle.
     beta : iterable of float
         Increasing levels of evidence.
     error : float
@@ -199,7 +198,7 @@ def _levels(program: CoveringProgram, beta: Iterable[float]) -> Array:
 
 
 class _Progress(NamedTuple):
-    """How far a strategy is, and what it had allocated at the levels reached."""
+    """State of a strategy, and its allocations at the levels reached."""
 
     losses: Array  # (l,): h_j(alpha)
     allocation: Array  # (k,)
@@ -209,7 +208,7 @@ class _Progress(NamedTuple):
 
 
 def _run(gaps: Array, constraints: Array, levels: Array, error: float) -> _Progress:
-    """Play until every level is reached; without constraints none needs a round."""
+    """Play until every level is reached; without constraints that takes no round."""
     count, k, m = len(constraints), len(gaps), len(levels)
     progress = _Progress(
         losses=np.zeros(count),
@@ -260,7 +259,7 @@ def _add(constraints: Array, arm: int, mass: float, losses: Array, allocation: A
 def _play(
     progress: _Progress, gaps: Array, constraints: Array, levels: Array, error: float
 ) -> None:
-    """Play for a while, so that Ctrl-C is seen; a negative error means no IDS."""
+    """Play some rounds, so that Ctrl-C is noticed; a negative error means no IDS."""
     losses, allocation, counts = progress.losses, progress.allocation, progress.counts
     k = gaps.shape[0]
     best = int(gaps.argmin())

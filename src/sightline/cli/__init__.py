@@ -1,4 +1,4 @@
-"""The command line: arguments in, one call each.  One file per command."""
+"""The command line: one function per command, which parses arguments and makes one call."""
 
 from __future__ import annotations
 
@@ -8,28 +8,25 @@ import typer
 
 from sightline import __version__
 from sightline.cli.audit import audit
-from sightline.cli.bench import bench
 from sightline.cli.bound import bound
-from sightline.cli.compile import compile_policies
+from sightline.cli.common import CommandGroup
 from sightline.cli.copy import copy
 from sightline.cli.game import game
-from sightline.cli.list import list_names
 from sightline.cli.plan import plan
 from sightline.cli.reproduce import reproduce
 from sightline.cli.scoreboard import scoreboard
 from sightline.cli.serve import serve
 from sightline.cli.simulate import simulate
 from sightline.cli.token import tokens
-from sightline.cli.usage import OneLine
-from sightline.cli.watch import watch
+from sightline.cli.tools import bench, compile_policies, list_names, watch
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    cls=OneLine,
+    cls=CommandGroup,
     help="Linear bandits at the information-theoretic limit.",
     no_args_is_help=True,
-    epilog="Example: sightline list, for names; then sightline simulate --help.",
+    epilog="Example: sightline list shows all names; then see sightline simulate --help.",
     pretty_exceptions_enable=False,
 )
 app.command()(audit)

@@ -1,10 +1,10 @@
-"""Problems and policies as texts: ``ids:information=halfspace-ucb,confidence.factor=0.5``.
+"""Parse problems and policies: ``ids:information=halfspace-ucb,confidence.factor=0.5``.
 
-A name, then fields after a colon.  Names may be written without capitals, with ``-`` or ``_``; a
-problem may also be a file, ``problem.json:noise_std=0.3``, and a policy a class of one's own,
-``my_module.MyPolicy:epsilon=0.1``, which is looked for in the current directory first.
-Fields of a part are set with a dot; the part itself by its class, ``confidence=LogLog``.  Values
-are numbers, also ``10^6``, ``true``, ``false`` or text.  ``label=`` before the name gives a label.
+Fields follow the name after a colon.  Capitals, ``-`` and ``_`` in names do not matter.  A problem
+may be a file, ``problem.json:noise_std=0.3``.  A policy may be a user's class,
+``my_module.MyPolicy:epsilon=0.1``; the current directory is searched first.  A dot sets a field of
+a part; the class name sets the part itself, ``confidence=LogLog``.  Values are numbers (also
+``10^6``), ``true``, ``false`` or text.  ``label=`` before the name sets a label.
 """
 
 from __future__ import annotations
@@ -17,23 +17,30 @@ import tomllib
 from collections.abc import Iterable
 from typing import Any
 
+from sightline.core.projections import LARGEST_ENTRY, Polytope
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
-from sightline.problems import catalogue as problems
+from sightline.problems import descriptions as problems
 from sightline.problems.bandits import LinearBandit, LinearGame
 from sightline.problems.base import TableProblem
-from sightline.problems.catalogue import AnyProblem
-from sightline.problems.files import is_problem_file, read_problem
+from sightline.problems.descriptions import AnyProblem, is_problem_file, read_problem
 from sightline.simulation.simulate import parse_rounds
-from sightline.validation import one_of, shown
+from sightline.validation import number, one_of, shown
 
-__all__ = ["lasting", "parse_bandit", "parse_policies", "parse_problems", "parse_table"]
+__all__ = [
+    "fixed_table",
+    "parameter_set",
+    "parse_bandit",
+    "parse_policies",
+    "parse_problems",
+    "parse_table",
+]
 
 _ROUNDS = re.compile(r"\d+(\^|\*\*|e)\d+")  # as a horizon is written: 10^6, 10**6, 1e6
 
 
 def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str, AnyProblem]:
-    """Problems by their labels or names; also from files."""
+    """Parse problems, by label or name; also from files."""
 
     def build(kind: str, fields: dict[str, Any]) -> AnyProblem:
         if is_problem_file(kind):
@@ -47,22 +54,36 @@ def parse_problems(texts: Iterable[str], option: str = "--problem") -> dict[str,
 
 
 def parse_table(text: str) -> TableProblem:
-    """Problem of a command that needs arms that stay, in contexts or a game as well."""
+    """Parse a problem with a fixed table of arms: a bandit, a contextual bandit or a game."""
     (problem,) = parse_problems([text], "problem").values()
-    return lasting(problem)
+    return fixed_table(problem)
 
 
-def lasting(problem: AnyProblem) -> TableProblem:
-    """Refuse a problem whose arms are new in every round."""
+def fixed_table(problem: AnyProblem) -> TableProblem:
+    """Refuse a stream, which has new arms in every round."""
     if not isinstance(problem, TableProblem):
         raise ValueError(
-            f"problem {problem.name} has new arms in every round; this command needs arms that stay"
+            f"problem {problem.name} has new arms in every round; this command needs fixed arms"
         )
     return problem
 
 
+def parameter_set(
+    problem: TableProblem, box: float | None, simplex: bool = False
+) -> Polytope | None:
+    """Set of parameters that the options --box and --simplex describe; None for all."""
+    if simplex and box is not None:
+        raise ValueError("give --box or --simplex, not both")
+    if simplex:
+        return Polytope.simplex(problem.d)
+    if box is None:
+        return None
+    number("--box", box, above=0, at_most=LARGEST_ENTRY)
+    return Polytope.box([-box] * problem.d, [box] * problem.d)
+
+
 def parse_bandit(text: str) -> LinearBandit:
-    """Problem of a command that needs the same arms in every round, and their rewards."""
+    """Parse a bandit whose fixed arms show their rewards."""
     (problem,) = parse_problems([text], "problem").values()
     if isinstance(problem, LinearGame):
         raise ValueError(f"problem {problem.name} is a game; this command needs a bandit")
@@ -73,7 +94,7 @@ def parse_bandit(text: str) -> LinearBandit:
 
 
 def parse_policies(texts: Iterable[str], option: str = "--policy") -> dict[str, Policy]:
-    """Policies by their labels, or by what was written."""
+    """Parse policies, by label or by their text."""
 
     def build(kind: str, fields: dict[str, Any]) -> Policy:
         if "." in kind:
@@ -92,7 +113,7 @@ def parse_policies(texts: Iterable[str], option: str = "--policy") -> dict[str, 
 
 
 def _imported(path: str) -> type[Policy]:
-    """Class of a policy that is not part of the library."""
+    """Import a user's policy class."""
     module, _, name = path.rpartition(".")
     if "" not in sys.path:
         sys.path.insert(0, "")
@@ -101,7 +122,7 @@ def _imported(path: str) -> type[Policy]:
     except ImportError as error:
         raise ValueError(f"module {module} cannot be imported: {error}") from None
     if not (isinstance(found, type) and issubclass(found, Policy)):
-        raise ValueError(f"{name} of module {module} must be a class of policies, got {found!r}")
+        raise ValueError(f"{name} of module {module} must be a Policy class, got {found!r}")
     return found
 
 
@@ -121,7 +142,7 @@ def _parse(option: str, texts: Iterable[str], build: Any, name: Any) -> Any:
 
 
 def _split(text: str) -> tuple[str, str, dict[str, Any]]:
-    """Label, name and fields."""
+    """Split a text into label, name and fields."""
     head, colon, rest = text.partition(":")
     label, _, kind = head.rpartition("=")
     fields: dict[str, Any] = {}
@@ -143,13 +164,13 @@ def _set(fields: dict[str, Any], path: list[str], value: Any) -> None:
             raise ValueError(f"{'.'.join(path)}: {part} has no fields, it is {shown(inner)}")
         fields = inner
     if isinstance(value, str):
-        # in any case, but to the letter: log-det is an information gain, LogDet a coefficient
+        # Capitals do not matter, hyphens do: log-det is an information gain, LogDet a coefficient.
         by_letters = {name.lower(): name for name in policies.PARTS}
         kind = by_letters.get(value.lower())
         value = value if kind is None else {"type": kind}
     if last in fields:
         raise ValueError(
-            f"{'.'.join(path)} is given twice: every field once, and a part before its own fields"
+            f"{'.'.join(path)} is given twice: give every field once, and a part before its fields"
         )
     fields[last] = value
 
@@ -157,16 +178,16 @@ def _set(fields: dict[str, Any], path: list[str], value: Any) -> None:
 def _value(text: str) -> Any:
     if _ROUNDS.fullmatch(text):
         return parse_rounds("a number", text)
-    if not text.isprintable() or "#" in text:  # TOML would read a part of it
+    if not text.isprintable() or "#" in text:  # TOML would read only a part of it
         return text
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, KeyError, RecursionError):  # no TOML, or an integer of too many digits
+    except (ValueError, KeyError, RecursionError):  # not TOML, or an integer with too many digits
         return text
 
 
 def _find(kind: str, known: Iterable[str]) -> str:
-    """Known name that is meant, in any case, with ``-`` or ``_``."""
+    """Known name, ignoring capitals, ``-`` and ``_``."""
     by_letters = {_letters(name): name for name in known}
     if _letters(kind) in by_letters:
         return by_letters[_letters(kind)]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.cli.errors import FAILURE, in_a_sentence
+from sightline.cli.common import FAILURE, errors_as_messages
 
 __all__ = ["audit"]
 
@@ -21,7 +21,7 @@ def audit(
 
     Example: sightline audit export.parquet
     """
-    with in_a_sentence(f"cannot read {path}"):
+    with errors_as_messages(f"cannot read {path}"):
         from sightline.report.audit import audit as recompute
 
         found = recompute(path)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.cli.errors import in_a_sentence
+from sightline.cli.common import errors_as_messages
 from sightline.cli.serve import DATABASE, Database, needs_service
 
 __all__ = ["copy"]
@@ -21,7 +21,7 @@ def copy(
 
     Example: sightline copy page --database sqlite:///experiments.db --to postgresql://me@host/name
     """
-    with in_a_sentence():
+    with errors_as_messages():
         needs_service()
         from sightline.service.copying import copy_log
         from sightline.service.store import Store

@@ -1,20 +1,18 @@
-"""``sightline game``."""
+"""``sightline game``: observability class of a linear game."""
 
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.cli.compilation_notice import announce_compilation
-from sightline.cli.errors import in_a_sentence
+from sightline.cli.common import announce_compilation, errors_as_messages, finite_or_none
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
     from sightline.bounds.observability import Neighbours, Observability
-    from sightline.core.parameter_set import Polytope
+    from sightline.core.projections import Polytope
     from sightline.problems.base import TableProblem
 
 __all__ = ["game"]
@@ -32,50 +30,36 @@ def game(
         float | None, typer.Option(help="Restrict the parameters to [-B, B] in each coordinate.")
     ] = None,
     simplex: Annotated[
-        bool, typer.Option("--simplex", help="Parameters are laws of outcomes: they sum to 1.")
+        bool, typer.Option("--simplex", help="Parameters are outcome probabilities: they sum to 1.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all witnesses as JSON.")] = False,
 ) -> None:
-    """Tell how slowly regret can grow in a game: which arms compete, and what tells them apart.
+    """Classify a game by its minimax regret: trivial, locally or globally observable, hopeless.
 
     Example: sightline game end_of_optimism
     """
     from sightline.bounds.observability import observability
-    from sightline.cli.arguments import parse_table
-    from sightline.problems.files import is_problem_file
+    from sightline.cli.arguments import parameter_set, parse_table
+    from sightline.problems.descriptions import is_problem_file
 
     name = problem.partition(":")[0]
-    with in_a_sentence(f"cannot read {name}" if is_problem_file(name) else ""):
-        world = parse_table(problem)
-    with in_a_sentence():
-        parameter_set = _parameter_set(world, box, simplex)
-        found = observability(world, parameter_set)
+    with errors_as_messages(f"cannot read {name}" if is_problem_file(name) else ""):
+        parsed = parse_table(problem)
+    with errors_as_messages():
+        allowed = parameter_set(parsed, box, simplex)
+        found = observability(parsed, allowed)
         announce_compilation()
-        bound = _bound(world, parameter_set)
+        bound = _bound(parsed, allowed)
         if as_json:
             typer.echo(json.dumps(_plain(found, bound)))
         else:
-            from sightline.cli.game_table import print_game
+            from sightline.cli.tables import print_game
 
             print_game(found, bound, _verified(found))
 
 
-def _parameter_set(problem: TableProblem, box: float | None, simplex: bool) -> Polytope | None:
-    from sightline.core.parameter_set import LARGEST_ENTRY, Polytope
-    from sightline.validation import number
-
-    if simplex and box is not None:
-        raise ValueError("give --box or --simplex, not both")
-    if simplex:
-        return Polytope.simplex(problem.d)
-    if box is None:
-        return None
-    number("--box", box, above=0, at_most=LARGEST_ENTRY)
-    return Polytope.box([-box] * problem.d, [box] * problem.d)
-
-
 def _bound(problem: TableProblem, parameter_set: Polytope | None) -> LowerBound | None:
-    """c* at the parameter of the game, where there is one: not for every game and set."""
+    """Compute c* at the parameter of the game; None if that game and set have none."""
     from sightline.bounds.asymptotic import lower_bound
 
     try:
@@ -85,11 +69,11 @@ def _bound(problem: TableProblem, parameter_set: Polytope | None) -> LowerBound 
 
 
 def _verified(found: Observability) -> str:
-    """Say what came of recomputing the witnesses; near ties can be too near for them."""
+    """Recompute the witnesses and report the residual; near ties can exceed the tolerance."""
     try:
         return f"Witnesses recomputed, largest residual {found.verify():.0e}"
     except ArithmeticError as error:
-        return f"Witnesses do not hold up, so this class is uncertain: {error}"
+        return f"The witnesses do not verify, so this class is uncertain: {error}"
 
 
 def _plain(found: Observability, bound: LowerBound | None) -> dict[str, Any]:
@@ -103,8 +87,7 @@ def _plain(found: Observability, bound: LowerBound | None) -> dict[str, Any]:
         "degenerate": list(found.degenerate),
         "parameters": found.parameters.tolist(),
         "neighbours": [_plain_pair(pair) for pair in found.neighbours],
-        # infinity is null, as nothing is: JSON has none
-        "c_star": bound.value if bound is not None and math.isfinite(bound.value) else None,
+        "c_star": None if bound is None else finite_or_none(bound.value),
     }
 
 

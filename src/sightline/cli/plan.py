@@ -1,15 +1,13 @@
-"""``sightline plan``."""
+"""``sightline plan``: simulate an experiment before it begins."""
 
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.cli.compilation_notice import announce_compilation
-from sightline.cli.errors import in_a_sentence
+from sightline.cli.common import announce_compilation, errors_as_messages, finite_or_none
 
 if TYPE_CHECKING:
     from sightline.report.plan import Plan
@@ -33,7 +31,7 @@ def plan(
         typer.Option(help="Factors that interact, picture:text; or pairs."),
     ] = None,
     forbid: Annotated[
-        list[str] | None, typer.Option(help="Levels never together, picture=large,text=long.")
+        list[str] | None, typer.Option(help="Combination to exclude, picture=large,text=long.")
     ] = None,
     mean: Annotated[float, typer.Option(help="Mean reward over all combinations.")] = 0.0,
     effect: Annotated[
@@ -47,7 +45,7 @@ def plan(
     rewards: Annotated[
         str | None,
         typer.Option(
-            help="What the policy knows of rewards: clicks with effects on rates (identity) or on "
+            help="Likelihood that the policy uses: clicks with effects on rates (identity) or on "
             "log odds (logistic), or counts with effects on logarithms."
         ),
     ] = None,
@@ -55,20 +53,20 @@ def plan(
     policy: Annotated[str, typer.Option(help="Policy, such as thompson-sampling.")] = "stakes",
     horizon: Annotated[
         str | None,
-        typer.Option(help="Visitors in all, such as 20000 or 10^5; by default those of 30 days."),
+        typer.Option(help="Total visitors, such as 20000 or 10^5; by default those of 30 days."),
     ] = None,
     replications: Annotated[
-        int | None, typer.Option(min=1, help="Simulated runs; by default some seconds of them.")
+        int | None, typer.Option(min=1, help="Simulated runs; by default as many as take seconds.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same plan.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print numbers as JSON.")] = False,
 ) -> None:
-    """Simulate a live experiment before it begins: what is known and lost after days and weeks.
+    """Simulate an experiment before it begins: evidence and cumulative regret by day and week.
 
     Example: sightline plan --factor picture=large,small --factor text=short,long --mean 0.075
     --effect picture=large:0.02 --effect text=short:0.01 --clicks --traffic-per-day 2000
     """
-    with in_a_sentence(f"cannot read {problem}" if problem is not None else ""):
+    with errors_as_messages(f"cannot read {problem}" if problem is not None else ""):
         from sightline.cli.arguments import parse_policies
         from sightline.report.plan import plan as make_plan
         from sightline.simulation.simulate import parse_rounds
@@ -79,7 +77,7 @@ def plan(
             supposed = _factorial(factor, interaction, forbid, effect, mean)
             supposed |= _rewards(noise_std, clicks, rewards)
         elif any(value is not None for value in given):
-            raise ValueError("a problem says all about options and rewards; give it or --factor")
+            raise ValueError("a problem defines options and rewards; give it or --factor, not both")
         else:
             supposed = _from_problem(problem)
         (chosen,) = parse_policies([policy]).values()
@@ -102,7 +100,7 @@ def _factorial(
     effect: list[str] | None,
     mean: float,
 ) -> dict[str, Any]:
-    """Options and effects from what was written."""
+    """Parse options and effects."""
     from sightline.sessions.factorial import GRAND_MEAN, factorial
 
     factors = dict(_pair("--factor", text) for text in factor or [])
@@ -128,7 +126,7 @@ def _factorial(
 def _pair(option: str, text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
-        raise ValueError(f"{option} needs a name and a sign of equality, got {text!r}")
+        raise ValueError(f"{option} must be written name=value, got {text!r}")
     return name.strip(), value.strip()
 
 
@@ -139,17 +137,17 @@ def _number(option: str, text: str) -> float:
         raise ValueError(f"{option} needs a number, got {text!r}") from None
 
 
-def _rewards(noise_std: float | None, clicks: bool, law: str | None) -> dict[str, Any]:
+def _rewards(noise_std: float | None, clicks: bool, likelihood: str | None) -> dict[str, Any]:
     from sightline.core import likelihood as families
     from sightline.problems.noise import BernoulliNoise
     from sightline.validation import one_of
 
-    if law is not None:
+    if likelihood is not None:
         if clicks or noise_std is not None:
-            raise ValueError("--rewards says all about rewards; leave out --clicks and --noise-std")
+            raise ValueError("--rewards defines the rewards; leave out --clicks and --noise-std")
         links = {link: families.Bernoulli(link) for link in ("identity", "logistic")}
-        distributions = {**links, "counts": families.Poisson()}
-        return {"rewards": distributions[one_of("--rewards", law, distributions)]}
+        known = {**links, "counts": families.Poisson()}
+        return {"rewards": known[one_of("--rewards", likelihood, known)]}
     if clicks and noise_std is None:
         return {"rewards": families.Bernoulli("identity")}  # effects are on rates
     if clicks and noise_std is not None:
@@ -171,7 +169,7 @@ def _from_problem(text: str) -> dict[str, Any]:
 
 
 def _plain(made: Plan) -> dict[str, Any]:
-    """Numbers for other programs; null where there is none, as JSON has no infinity."""
+    """Numbers as JSON has them: null for nan and infinity."""
     numbers = {
         "settled": made.settled,
         "right": made.right,
@@ -187,14 +185,10 @@ def _plain(made: Plan) -> dict[str, Any]:
         "least_loss": made.least_loss,
         "least_exploration": made.least_exploration,
     }
-    found = {name: _finite(value) for name, value in numbers.items()}
+    found = {name: finite_or_none(value) for name, value in numbers.items()}
     return {
         "marks": list(made.marks),
-        "in_front": list(map(_finite, made.in_front)),
-        "shortfall": list(map(_finite, made.shortfall)),
+        "in_front": list(map(finite_or_none, made.in_front)),
+        "shortfall": list(map(finite_or_none, made.shortfall)),
         **found,
     }
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""``sightline reproduce``."""
+"""``sightline reproduce``: figures, tables and claims of the paper."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.cli.errors import in_a_sentence
-from sightline.cli.executors import chosen_executor
+from sightline.cli.common import chosen_executor, errors_as_messages
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +49,7 @@ def reproduce(
 ) -> None:
     """Reproduce figures and tables of the paper, test its claims, and write a report.
 
-    What is finished is kept and never computed again; an interrupted run goes on from there.
+    Finished parts are kept and never computed again; the same command resumes an interrupted run.
 
     Example: sightline reproduce figure1 figure8 --profile paper --out results
     """
@@ -59,8 +58,8 @@ def reproduce(
     names = items or ["all"]
     again = f"sightline reproduce {' '.join(map(shlex.quote, names))} "
     again += f"--profile {profile.value} --out {shlex.quote(str(out))}"
-    stopped = f"stopped; what is finished is kept.  Go on with: {again}"
-    with in_a_sentence(f"cannot reproduce into {out}", interrupted=stopped):
+    stopped = f"stopped; finished parts are kept.  Resume with: {again}"
+    with errors_as_messages(f"cannot reproduce into {out}", interrupted=stopped):
         from sightline.paper.catalogue import ITEMS
         from sightline.paper.reproduce import ResultsFolder, selected
 
@@ -83,14 +82,14 @@ def _reproduce(
     if profile == Profile.PAPER:
         _compile(items, profile, folder, console)
         _announce(items, profile, folder, console)
-    for part in (opening, others):  # the picture that opens the page comes first
+    for part in (opening, others):  # the figure that opens the page comes first
         _compile(part, profile, folder, console)
         for item in part:
             _finish(item, items, profile, out, folder, console, done)
     for item in items:
         for tile in done[item.name].tiles:
-            said = f"{tile.verdict:>13}  {tile.statement}{tile.more}"
-            console.print(said, markup=False, soft_wrap=True)
+            line = f"{tile.verdict:>13}  {tile.statement}{tile.more}"
+            console.print(line, markup=False, soft_wrap=True)
     console.print(f"Report: {out / 'report.html'}", markup=False, soft_wrap=True)
 
 
@@ -103,9 +102,8 @@ def _finish(
     console: Console,
     done: dict[str, Finished],
 ) -> None:
-    """Run an item, and write the page of all that are finished."""
-    from sightline.paper.document import finished, write_report
-    from sightline.paper.duration import duration_text
+    """Run an item, and write the page of all finished items."""
+    from sightline.paper.document import duration_text, finished, write_report
     from sightline.paper.reproduce import run_item
 
     began = time.perf_counter()
@@ -115,16 +113,16 @@ def _finish(
     seconds = duration_text(time.perf_counter() - began)
     console.print(f"{item.name}: {item.title} ({seconds})", markup=False, soft_wrap=True)
     if len(done) == 1 and len(items) > 1:
-        text = f"{path} can be opened now; it reloads itself while the rest is computed."
+        text = f"{path} can be opened now; it reloads itself while the other items run."
         console.print(text, markup=False, soft_wrap=True)
 
 
 def _compile(items: list[Item], profile: str, folder: ResultsFolder, console: Console) -> None:
-    """Compile what items need, on all cores, behind a bar that says so."""
+    """Compile what items need on all cores, with a progress bar."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from sightline.experiments.executors import cores
-    from sightline.paper.compilation import compile_kernels
+    from sightline.paper.preparation import compile_kernels
 
     text = f"Compiling on {cores()} cores, once per machine"
     columns = (TextColumn(text), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn())
@@ -142,12 +140,13 @@ def _compile(items: list[Item], profile: str, folder: ResultsFolder, console: Co
 
 
 def _announce(items: list[Item], profile: str, folder: ResultsFolder, console: Console) -> None:
-    """Say how long it will take."""
-    from sightline.paper.duration import duration_text, estimate
+    """Print the estimated durations."""
+    from sightline.paper.document import duration_text
+    from sightline.paper.preparation import estimate
 
-    console.print("Estimating from short runs of all that is missing.")
+    console.print("Estimating durations from short runs of all missing parts.")
     seconds = estimate(items, profile, folder)
     for name, value in seconds.items():
         console.print(f"  {name}: about {duration_text(value)}", markup=False)
     total = duration_text(sum(seconds.values()))
-    console.print(f"All that is missing: about {total} on this machine.", markup=False)
+    console.print(f"All missing parts: about {total} on this machine.", markup=False)

@@ -1,4 +1,4 @@
-"""``sightline scoreboard``."""
+"""``sightline scoreboard``: rank policies by regret relative to the best."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.cli.compilation_notice import announce_compilation
-from sightline.cli.errors import in_a_sentence
-from sightline.cli.executors import chosen_executor
-from sightline.cli.pictures import check_picture
+from sightline.cli.common import (
+    announce_compilation,
+    check_figure,
+    chosen_executor,
+    errors_as_messages,
+)
 
 if TYPE_CHECKING:
     from sightline.report.scoreboard import Scoreboard
@@ -22,13 +24,13 @@ def scoreboard(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Policy to place, such as ids:regulariser=matched, or one of your own, "
+            help="Policy to rank, such as ids:regulariser=matched, or one of your own, "
             "my_module.MyPolicy:epsilon=0.1; may be repeated."
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, help="Rank on problems drawn from this seed; else on the fixed ones."),
+        typer.Option(min=0, help="Rank on problems drawn from this seed; default: fixed ones."),
     ] = None,
     horizon: Annotated[str, typer.Option(help="Rounds: 10^5, at most 10^6.")] = "10^5",
     replications: Annotated[int, typer.Option(min=2, help="Runs per policy and problem.")] = 100,
@@ -41,21 +43,21 @@ def scoreboard(
     figure: Annotated[Path | None, typer.Option(help="Figure to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print table and ratios.")] = False,
 ) -> None:
-    """Rank policies by their regret over that of the best, on many problems at every horizon.
+    """Rank policies by regret relative to the best, over many problems and horizons.
 
-    Without --policy and --seed it shows what was measured for the policies of the library.
+    Without --policy and --seed it prints the recorded ranking of the library's policies.
 
     Example: sightline scoreboard --policy "mine=my_module.MyPolicy" --store results --figure it.png
     """
-    resume = f"stopped; what is finished is kept in {store}.  The same command goes on from there"
-    with in_a_sentence(interrupted=resume):
+    resume = f"stopped; finished runs are kept in {store}.  The same command resumes"
+    with errors_as_messages(interrupted=resume):
         from sightline.cli.arguments import parse_policies
         from sightline.report.scoreboard import scoreboard as make_scoreboard
         from sightline.simulation.simulate import parse_rounds
 
         own = parse_policies(policy or [])
         if figure is not None:
-            check_picture(figure)
+            check_figure(figure)
         if own or seed is not None:
             announce_compilation()
         with chosen_executor(threads, None) as executor:
@@ -80,7 +82,7 @@ def _print(board: Scoreboard) -> None:
     from rich.table import Table
 
     table = Table(
-        title="mean regret over that of the best yardstick",
+        title="mean regret relative to the best yardstick",
         caption=f"{len(board.problems)} problems; {board.scope}; "
         f"yardsticks: {'; '.join(board.yardsticks)}",
     )

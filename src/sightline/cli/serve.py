@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.cli.errors import in_a_sentence
+from sightline.cli.common import errors_as_messages
 
 __all__ = ["DATABASE", "Database", "needs_service", "serve"]
 
@@ -45,7 +45,7 @@ def serve(
 
     Example: sightline serve --database sqlite:///experiments.db --port 8000
     """
-    with in_a_sentence():
+    with errors_as_messages():
         needs_service()
         import logging
 

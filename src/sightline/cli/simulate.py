@@ -1,4 +1,4 @@
-"""``sightline simulate``."""
+"""``sightline simulate``: run policies on problems."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.cli.compilation_notice import announce_compilation
-from sightline.cli.errors import in_a_sentence
-from sightline.cli.executors import chosen_executor
-from sightline.cli.pictures import check_picture
+from sightline.cli.common import (
+    announce_compilation,
+    check_figure,
+    chosen_executor,
+    errors_as_messages,
+)
 
 if TYPE_CHECKING:
     from sightline.experiments.experiment import Experiment
@@ -43,7 +45,7 @@ def simulate(
     seed: Annotated[int | None, typer.Option(help="Seed of all runs, 0 by default.")] = None,
     delay: Annotated[
         str | None,
-        typer.Option(help="Late outcomes: 100 (rounds), geometric:100 (mean), batches:50."),
+        typer.Option(help="Delayed outcomes: 100 (rounds), geometric:100 (mean), batches:50."),
     ] = None,
     store: Annotated[
         Path, typer.Option(help="Directory for the results; an interrupted run is resumed.")
@@ -59,29 +61,29 @@ def simulate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Run policies on problems, on all cores or a cluster; write results, a table and a figure.
+    """Run policies on problems, on all cores or a cluster; write results, print a table.
 
     Example: sightline simulate --problem end_of_optimism --policy ids --policy lin-ucb
     --policy "IDS-UCB=ids:information=halfspace-ucb" --horizon 10^6 --replications 100
     """
     options = {"horizon": horizon, "replications": replications, "seed": seed, "delay": delay}
     again = f"sightline {shlex.join(sys.argv[1:])}"
-    kept = f"stopped; what is finished is kept.  Resume with: {again}"
-    with in_a_sentence(interrupted=kept):
+    kept = f"stopped; finished runs are kept.  Resume with: {again}"
+    with errors_as_messages(interrupted=kept):
         from sightline.report.run import run
 
         experiment = _experiment(problem or [], policy or [], config, options)
         if figure is not None:
-            check_picture(figure)
+            check_figure(figure)
         announce_compilation()
         with chosen_executor(threads, dask) as executor:
             results = run(experiment, store, executor)
-        picture = figure or store / "regret.png"
-        results.plot(picture)
+        path = figure or store / "regret.png"
+        results.plot(path)
         if as_json:
-            typer.echo(json.dumps(_plain(results, store, picture)))
+            typer.echo(json.dumps(_plain(results, store, path)))
         else:
-            _print(results, store, picture)
+            _print(results, store, path)
 
 
 def _experiment(
@@ -116,7 +118,7 @@ def _print(results: Results, store: Path, figure: Path) -> None:
     for problem in results.problems:
         title = f"{problem}: regret after {rounds_text(results.plan.rounds[-1])} rounds"
         table = Table(title=title, caption=_bound_text(results, problem))
-        table.add_column("policy", overflow="fold")  # whole: labels differ at the end
+        table.add_column("policy", overflow="fold")  # not cut: labels differ at the end
         for name in ("mean ± standard error", "median", "5 % to 95 %", "slope in log n"):
             table.add_column(name, justify="right")
         rows = summary[summary.problem == problem].merge(slopes, on=["problem", "policy"])
@@ -133,15 +135,12 @@ def _print(results: Results, store: Path, figure: Path) -> None:
 
 
 def _bound_text(results: Results, problem: str) -> str | None:
-    """Lower bound at the last round, to compare with the mean, and c*, to compare with the slope.
-
-    The figure shows it too, so it is computed once for both.
-    """
+    """Lower bound at the last round, beside the mean, and c*, beside the slope."""
     value = results.lower_bounds.get(problem)
-    if value is None:  # of a stream, or a store whose problems this version cannot read
+    if value is None:  # a stream, or a store with problems that this version cannot read
         return None
     if value == math.inf:
-        return "lower bound: c* is infinite, no arm shows a difference that decides which is best"
+        return "lower bound: c* is infinite, no arm reveals a difference that decides which is best"
     regret = value * math.log(results.plan.rounds[-1])
     return f"lower bound: c* log n = {regret:.4g}, with c* = {value:.4g} for this noise"
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.cli.errors import in_a_sentence
+from sightline.cli.common import errors_as_messages
 from sightline.cli.serve import DATABASE, Database, needs_service
 
 __all__ = ["tokens"]
@@ -29,7 +29,7 @@ def create(
 
     Example: sightline token create website --role client
     """
-    with in_a_sentence():
+    with errors_as_messages():
         needs_service()
         from sightline.service.store import Store
         from sightline.service.tokens import create_token
@@ -44,7 +44,7 @@ def list_all(database: Database = DATABASE) -> None:
 
     Example: sightline token list --database sqlite:///experiments.db
     """
-    with in_a_sentence():
+    with errors_as_messages():
         needs_service()
         from sightline.service.store import Store
         from sightline.service.tokens import list_tokens
@@ -67,7 +67,7 @@ def revoke(
 
     Example: sightline token revoke website
     """
-    with in_a_sentence():
+    with errors_as_messages():
         needs_service()
         from sightline.service.store import Store
         from sightline.service.tokens import revoke_token

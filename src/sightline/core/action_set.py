@@ -1,9 +1,9 @@
-"""Action sets: which rows of the table of arms can be played in a round.
+"""Action sets: the arms that can be played in a round, as rows of the table of arms.
 
 A bandit has one action set, all of its arms.  In a contextual bandit every context is a block of
 consecutive rows.  A mask leaves out rows of either, for options that come and go.
 
-Policies of one's own read an action set by :func:`is_offered`, :func:`number_offered`,
+Policies of users read an action set by :func:`is_offered`, :func:`number_offered`,
 :func:`nth_offered` and :func:`first_largest_offered`, compiled or not.
 """
 
@@ -13,26 +13,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array, Bools
 from sightline.core.persistence import persists
 from sightline.jit import compiled
-
-__all__ = [
-    "ALL_ARMS",
-    "ActionSet",
-    "block",
-    "first_largest_between",
-    "first_largest_offered",
-    "is_offered",
-    "nth_offered",
-    "number_offered",
-    "rows_offered",
-    "some_arms",
-    "withhold",
-]
-
-Array = NDArray[np.float64]
 
 
 @persists()
@@ -42,8 +26,8 @@ class ActionSet(NamedTuple):
     Attributes
     ----------
     start, stop : int
-        First row, and the one after the last; ``stop`` may lie beyond the end of the table, as that
-        of a slice may.
+        First row, and the one after the last; like that of a slice, ``stop`` may lie beyond the
+        end of the table.
     mask : ndarray of bool, shape (k,) or (0,)
         Rows that can be played; empty if all rows of the slice can.
     context : int
@@ -52,7 +36,7 @@ class ActionSet(NamedTuple):
 
     start: int
     stop: int
-    mask: NDArray[np.bool_]
+    mask: Bools
     context: int
 
 
@@ -67,7 +51,7 @@ def block(start: int, stop: int, context: int = 0) -> ActionSet:
     return ActionSet(start, stop, _NO_MASK, context)
 
 
-def some_arms(mask: NDArray[np.bool_], context: int = 0) -> ActionSet:
+def some_arms(mask: Bools, context: int = 0) -> ActionSet:
     """Make the set of rows that a mask admits."""
     return ActionSet(0, len(mask), mask, context)
 
@@ -137,7 +121,7 @@ def number_offered(offer: ActionSet, k: int) -> int:
 
 @compiled
 def withhold(offer: ActionSet, values: Array, value: float) -> None:
-    """Write a value in place of those of arms that are not in an action set."""
+    """Overwrite the values of arms outside of an action set."""
     start, stop = rows_offered(offer, values.shape[0])
     for x in range(start):
         values[x] = value

@@ -10,27 +10,16 @@
 | the least of them, 2 m_s       | ``Comparison.least``  | number |
 | nu-hat(z) - theta-hat          | ``columns[:, n]``, z = ``arms[n]`` | (d, m) |
 
-*Half-spaces, normal rewards* have a closed form (paper, closed form of nu-hat):
+Half-spaces with normal rewards have a closed form (paper, closed form of nu-hat):
 
     nu-hat(z) - theta-hat = -(<u_z, theta-hat> / |u_z|^2) V^-1 u_z,    the norm taken in V^-1,
 
 at squared distance <u_z, theta-hat>^2 / |u_z|^2.  An arm equal to x-hat is no alternative: its
-distance is inf.  With contexts, every arm z has the best arm of its own context in place of x-hat.
+distance is inf.  With contexts, the best arm of its own context takes the place of x-hat for every
+arm z.
 
-*Half-spaces, clicks and counts* are nearest in log-likelihood:
-
-| symbol                                                   | here                | shape  |
-|----------------------------------------------------------|---------------------|--------|
-| L(nu) = sum_x n_x d(<x, theta-hat>, <x, nu>) + lambda/2 |nu - theta-hat|^2 |   |        |
-| nu-hat(z), minimiser of L subject to <x-hat - z, nu> <= 0 | ``parameters[z]``  | (k, d) |
-| 2 L(nu-hat(z))                                           | ``distances[z]``    | (k,)   |
-
-L is by how much the regularised log-likelihood falls from theta-hat to nu, exactly for canonical
-links and asymptotically for others.  It is convex, and its minimum lies where both arms are alike:
-Newton's method with one multiplier starts from the closed form that the curvature at theta-hat
-gives, which is the answer for normal rewards.  O(k d^2 + d^3) per step and alternative.
-
-*Cells and alternatives within a polytope* are in :mod:`sightline.core.projections`.
+Half-spaces for clicks and counts are in :mod:`sightline.core.likelihood_alternatives`; cells, and
+alternatives within a polytope, in :mod:`sightline.core.projections`.
 
 Alternatives are a named tuple with at least the first three arrays.  ``compare`` fills them once
 per round and returns a :class:`Comparison`; every kernel that reads the arrays takes one.
@@ -46,51 +35,20 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet, first_largest_between, withhold
 from sightline.core.estimate import LeastSquares
-from sightline.core.likelihood import divergence, mean_of
-from sightline.core.likelihood_fit import whiten_descent
-from sightline.core.linalg import (
-    equal_rows,
-    inner_product,
-    inner_products,
-    multiply_symmetric,
-    solve,
-    solve_transposed,
-)
+from sightline.core.linalg import Array, Ints, inner_products, multiply_symmetric
 from sightline.core.model import Contexts, starts_of
 from sightline.core.persistence import persists
 from sightline.jit import compiled, generic
 
-__all__ = [
-    "BLOCK",
-    "Comparison",
-    "HalfSpaces",
-    "LikelihoodHalfSpaces",
-    "Shifts",
-    "compare",
-    "compare_arms",
-    "compare_block",
-    "context_of_arm",
-    "expand_loss",
-    "half_spaces",
-    "half_spaces_for",
-    "locate_alternatives",
-    "restrict_alternatives",
-    "rival_of",
-    "shifts",
-    "write_shifts",
-]
-
-Array = NDArray[np.float64]
-
 # Below this fraction of its terms, |u|^2 = |x-hat|^2 - 2<x-hat, z> + |z|^2 has lost three digits:
 # it and <u, theta-hat> are then computed from u itself.
 CANCELLATION = 1e-3
-# Arms at once, so that what is computed of them stays in the processor's cache.
+# Arms per block, so that a block of shifts stays in the processor's cache.
 BLOCK = 256
 
 
 class Comparison(NamedTuple):
-    """That all arms have been compared with one: the arrays of the alternatives are filled."""
+    """Proof that all arms were compared with ``best``: the arrays of alternatives are filled."""
 
     best: int
     least: float
@@ -116,28 +74,20 @@ def shifts(k: int, d: int) -> Shifts:
 def compare(alternatives: Any, estimate: LeastSquares, best: int) -> Comparison:
     """Compare all arms with one, and find the nearest parameter under which it is not best.
 
-    The union of the alternatives is the same for half-spaces and cells, so the distances written
-    here are those to half-spaces in either case.
+    Half-spaces and cells have the same union, so this writes the distances to half-spaces.
     """
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
 
 
 @generic
 def locate_alternatives(alternatives: Any, estimate: LeastSquares, comparison: Comparison) -> float:
-    """Write the distances of all alternatives of this kind; return the least.
-
-    Only exploration rounds pay for what goes beyond ``compare``.
-    """
+    """In exploration rounds, write the distances of this kind of alternatives; return the least."""
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
 
 
 @generic
 def write_shifts(
-    alternatives: Any,
-    estimate: LeastSquares,
-    comparison: Comparison,
-    count: int,
-    shifts: Shifts,
+    alternatives: Any, estimate: LeastSquares, comparison: Comparison, count: int, shifts: Shifts
 ) -> None:
     """Write nu-hat(z) - theta-hat for the first ``count`` arms, all at finite distance."""
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
@@ -147,7 +97,7 @@ def write_shifts(
 def restrict_alternatives(
     offer: ActionSet, alternatives: Any, comparison: Comparison
 ) -> Comparison:
-    """Leave out arms that are not on offer: being best of all, they would not be played."""
+    """Exclude alternatives under which an arm outside of the action set is best."""
     distances = alternatives.distances
     if offer.start == 0 and offer.stop >= distances.shape[0] and offer.mask.shape[0] == 0:
         return comparison
@@ -169,14 +119,9 @@ def compare_arms(estimate: LeastSquares, best: int, separations: Array, shortfal
 
 @compiled
 def compare_block(
-    estimate: LeastSquares,
-    best: int,
-    start: int,
-    stop: int,
-    separations: Array,
-    shortfalls: Array,
+    estimate: LeastSquares, best: int, start: int, stop: int, separations: Array, shortfalls: Array
 ) -> None:
-    """Write the same for a block of arms, of which ``best`` is one."""
+    """Write the same for a block of arms that contains ``best``."""
     arms, w, products = estimate.arms, estimate.scratch.direction, estimate.scratch.products
     own = multiply_symmetric(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
     inner_products(arms.columns[:, start:stop], w, products[start:stop])
@@ -202,7 +147,7 @@ def _compare_range(
         shortfalls[z] = mean - arms.means[z]
         if separation <= CANCELLATION * (own + widths[z]):
             _compare_close(estimate, best, z, separations, shortfalls)
-    # where V^-1 has lost all digits, as with a tiny regulariser, rounding would tell it from itself
+    # V^-1 may have lost all digits, as with a tiny regulariser: x-hat is at no distance from itself
     separations[best] = 0.0
     shortfalls[best] = 0.0
 
@@ -223,9 +168,6 @@ def _compare_close(
             norm += u_i * inverse[i, j] * (actions[best, j] - actions[z, j])
     separations[z] = max(norm, 0.0)  # exactly zero for x-hat itself and its twins
     shortfalls[z] = max(shortfall, 0.0)  # x-hat is the best but for rounding
-
-
-Ints = NDArray[np.int64]
 
 
 @persists()
@@ -303,11 +245,7 @@ def _locate_halfspaces(alternatives: Any, estimate: LeastSquares, comparison: Co
 @write_shifts.register(HalfSpaces)
 @compiled
 def _write_halfspace_shifts(
-    alternatives: Any,
-    estimate: LeastSquares,
-    comparison: Comparison,
-    count: int,
-    shifts: Shifts,
+    alternatives: Any, estimate: LeastSquares, comparison: Comparison, count: int, shifts: Shifts
 ) -> None:
     """Write -(shortfall / separation) V^-1 u, from u itself: arms may nearly coincide."""
     arms, columns, differences, scales = shifts
@@ -330,193 +268,3 @@ def _write_halfspace_shifts(
     for i in range(d):
         for n in range(count):
             columns[i, n] *= scales[n]
-
-
-_MOST_STEPS = 50
-# Squared lengths of steps beside the distance.  Newton's method squares its error, and the distance
-# does not change to first order: after the last step it is right to ten digits.
-_LAST_STEP, _SHORT_STEP = 1e-5, 1e-2
-_LEAST_FRACTION = 1e-6
-# By the curvature at theta-hat alone distances come out too large, up to this factor where log odds
-# or logarithms of means differ by 30.  What is farther than the nearest by more is left at that,
-# unless it is near by itself: it is not the nearest, and its weight is negligible.
-FAR, NEAR = 16.0, 8.0
-
-
-@persists()
-class LikelihoodHalfSpaces(NamedTuple):
-    """Half-space alternatives by likelihood, with the arrays of ``comparison``."""
-
-    separations: Array
-    shortfalls: Array
-    distances: Array
-    starts: NDArray[np.int64]  # one context
-    bests: NDArray[np.int64]
-    parameters: Array  # (k, d)
-    rewards: Array  # (k,): mean rewards at theta-hat
-    step: Array  # scratch (d,)
-    normal: Array  # scratch (d,): x-hat - z
-    image: Array  # scratch (d,): its image under H^-1
-    far: float  # what is farther than the nearest by this factor is not refined
-    near: float  # unless its squared distance is less than this
-
-
-def half_spaces_for(
-    estimate: LeastSquares, far: float = FAR, near: float = NEAR
-) -> HalfSpaces | LikelihoodHalfSpaces:
-    """Half-spaces as the likelihood of the rewards has them."""
-    k, d = estimate.arms.rewards.shape
-    plain = half_spaces(k)
-    seen = estimate.arms.observations
-    if seen.fit is None or seen.stream is not None:
-        return plain
-    return LikelihoodHalfSpaces(
-        *plain, np.zeros((k, d)), np.zeros(k), np.zeros(d), np.zeros(d), np.zeros(d), far, near
-    )
-
-
-@compare.register(LikelihoodHalfSpaces)
-@compiled
-def _compare_by_likelihood(
-    alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, best: int
-) -> Comparison:
-    arms, likelihood = estimate.arms, estimate.arms.observations.fit.likelihood
-    compare_arms(estimate, best, alternatives.separations, alternatives.shortfalls)
-    for x in range(arms.means.shape[0]):
-        alternatives.rewards[x] = mean_of(likelihood, arms.means[x])
-    far = math.inf
-    for z in range(arms.means.shape[0]):
-        separation, shortfall = alternatives.separations[z], alternatives.shortfalls[z]
-        distance = shortfall * shortfall / separation if separation > 0.0 else math.inf
-        if equal_rows(arms.rewards, best, z):  # a twin, whatever rounding says
-            distance = math.inf
-        alternatives.distances[z] = distance
-        far = min(far, alternatives.far * distance)
-    least = math.inf
-    for z in range(arms.means.shape[0]):
-        if alternatives.distances[z] < math.inf:
-            if alternatives.distances[z] <= max(far, alternatives.near):
-                alternatives.distances[z] = _descend(alternatives, estimate, best, z)
-            else:
-                _begin(alternatives, estimate, best, z)
-            least = min(least, alternatives.distances[z])
-    return Comparison(best, least)
-
-
-@compiled
-def _descend(
-    alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, best: int, z: int
-) -> float:
-    """Write nu-hat(z); return 2 L there."""
-    nu, step = alternatives.parameters[z], alternatives.step
-    scale = _begin(alternatives, estimate, best, z)
-    for _ in range(_MOST_STEPS):
-        squared = _constrained_step(alternatives, estimate, nu)
-        fraction = 1.0 if squared <= _SHORT_STEP * scale else _affordable(estimate, nu, step)
-        for i in range(nu.shape[0]):
-            nu[i] += fraction * step[i]
-        if squared <= _LAST_STEP * scale or fraction == 0.0:
-            break
-    return 2.0 * _loss(estimate, nu, step, 0.0)
-
-
-@compiled
-def _affordable(estimate: LeastSquares, nu: Array, step: Array) -> float:
-    """Find a part of a long step after which L is smaller; 0 if rounding leaves none."""
-    before, fraction = _loss(estimate, nu, step, 0.0), 1.0
-    while _loss(estimate, nu, step, fraction) > before:
-        fraction *= 0.5
-        if fraction < _LEAST_FRACTION:
-            return 0.0
-    return fraction
-
-
-@compiled
-def _begin(alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, best: int, z: int) -> float:
-    """Write the answer for a normal law with the curvature at theta-hat; return L for that."""
-    arms, theta = estimate.arms, estimate.learned.theta
-    u, nu = alternatives.normal, alternatives.parameters[z]
-    d = nu.shape[0]
-    for i in range(d):
-        u[i] = arms.rewards[best, i] - arms.rewards[z, i]
-    scale = alternatives.shortfalls[z] / alternatives.separations[z]
-    for i in range(d):
-        nu[i] = theta[i] - scale * inner_product(estimate.learned.gram_inverse[i], u, d)
-    value: float = 0.5 * scale * alternatives.shortfalls[z]
-    return value
-
-
-@compiled
-def _loss(estimate: LeastSquares, nu: Array, step: Array, fraction: float) -> float:
-    """L after a part of a step from nu."""
-    arms, theta = estimate.arms, estimate.learned.theta
-    w, likelihood = estimate.scratch.direction, arms.observations.fit.likelihood
-    d = nu.shape[0]
-    total = 0.0
-    for i in range(d):
-        w[i] = nu[i] + fraction * step[i] if fraction > 0.0 else nu[i]
-        total += 0.5 * estimate.regulariser * (w[i] - theta[i]) * (w[i] - theta[i])
-    for x in range(arms.pulls.shape[0]):
-        if arms.pulls[x] > 0.0:
-            v = inner_product(arms.rewards[x], w, d)
-            total += arms.pulls[x] * divergence(likelihood, arms.means[x], v - arms.means[x])
-    return total
-
-
-@compiled
-def expand_loss(estimate: LeastSquares, rewards: Array, nu: Array, descent: Array) -> None:
-    """Write -R^-T times the gradient of L at nu, R^T R being its curvature there.
-
-    R is left in the scratch space.  ``rewards`` are the mean rewards at theta-hat.
-    """
-    arms, theta, d = estimate.arms, estimate.learned.theta, nu.shape[0]
-    predictors = arms.observations.fit.predictors
-    for i in range(d):
-        descent[i] = -estimate.regulariser * (nu[i] - theta[i])
-    for x in range(arms.pulls.shape[0]):
-        if arms.pulls[x] > 0.0:
-            predictors[x] = inner_product(arms.rewards[x], nu, d)
-    whiten_descent(estimate, rewards, descent)
-
-
-@compiled
-def _constrained_step(
-    alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, nu: Array
-) -> float:
-    """Write a step of Newton's method along <u, .> = 0; return its squared length in H(nu)."""
-    factor, d = estimate.scratch.factor, nu.shape[0]
-    step, u, image = alternatives.step, alternatives.normal, alternatives.image
-    for i in range(d):
-        image[i] = u[i]
-    expand_loss(estimate, alternatives.rewards, nu, step)
-    solve_transposed(factor, image)
-    along = inner_product(step, image, d) / inner_product(image, image, d)
-    squared = 0.0
-    for i in range(d):
-        step[i] -= along * image[i]
-        squared += step[i] * step[i]
-    solve(factor, step)
-    return squared
-
-
-@locate_alternatives.register(LikelihoodHalfSpaces)
-@compiled
-def _locate_by_likelihood(
-    alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, comparison: Comparison
-) -> float:
-    return comparison.least
-
-
-@write_shifts.register(LikelihoodHalfSpaces)
-@compiled
-def _write_likelihood_shifts(
-    alternatives: LikelihoodHalfSpaces,
-    estimate: LeastSquares,
-    comparison: Comparison,
-    count: int,
-    shifts: Shifts,
-) -> None:
-    for i in range(shifts.columns.shape[0]):
-        for n in range(count):
-            z = shifts.arms[n]
-            shifts.columns[i, n] = alternatives.parameters[z, i] - estimate.learned.theta[i]

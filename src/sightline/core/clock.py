@@ -1,13 +1,12 @@
-"""Time that survives any horizon.
+"""Clocks: rounds of any size, counted exactly below 2^53 and by their logarithm from there on.
 
-| symbol | here          | meaning                                          |
-|--------|---------------|--------------------------------------------------|
-| t      | ``Clock.t``   | the round about to be played, 1, 2, 3, ...       |
-| log t  | ``log_round`` | all that the algorithms ever look at             |
+| symbol | here          | meaning                                           |
+|--------|---------------|---------------------------------------------------|
+| t      | ``Clock.t``   | the round about to be played, 1, 2, 3, ...        |
+| log t  | ``log_round`` | the only function of t that the algorithms use    |
 
-Below ``FAR`` = 2^53 a round is counted exactly.  From there on only its logarithm is kept: one
-round more would change log t by less than its last bit, so ticking is a no-op and only jumps
-move the clock.
+From ``FAR`` = 2^53 on, one round more changes log t by less than its last bit: ticking is a no-op,
+and only jumps move the clock.
 """
 
 from __future__ import annotations
@@ -16,20 +15,6 @@ import math
 from typing import NamedTuple
 
 from sightline.jit import compiled
-
-__all__ = [
-    "FAR",
-    "Clock",
-    "clock_at",
-    "first_after",
-    "is_before",
-    "is_round",
-    "later",
-    "log_round",
-    "never",
-    "rounds_between",
-    "tick",
-]
 
 FAR = 2**53
 _LOG_FAR = math.log(FAR)
@@ -57,7 +42,7 @@ def clock_at(t: int) -> Clock:
 
 @compiled
 def never() -> Clock:
-    """Wake of a choice that holds for ever."""
+    """Wake of a choice that holds permanently."""
     return Clock(FAR, math.inf)
 
 
@@ -69,9 +54,9 @@ def log_round(clock: Clock) -> float:
 
 @compiled
 def first_after(log_end: float, clock: Clock) -> Clock:
-    """First round >= now whose logarithm exceeds a number, as a run that asks every round finds it.
+    """First round >= now with a logarithm above a number, as a run that asks every round finds it.
 
-    To the very round where rounds are counted: ``exp`` may be off by some bits.
+    Exact where rounds are counted, although ``exp`` may be off by some bits.
     """
     if clock.t == FAR:
         return Clock(FAR, max(log_end, clock.log_t))
@@ -109,7 +94,7 @@ def is_before(first: Clock, second: Clock) -> bool:
 
 @compiled
 def is_round(clock: Clock) -> bool:
-    """Whether a clock shows a round: from 1, exact below ``FAR``, by its logarithm from there."""
+    """Whether a clock is a valid round: from 1, exact below ``FAR``, else by its logarithm."""
     if clock.t < FAR:
         return clock.t >= 1
     return clock.t == FAR and clock.log_t >= _LOG_FAR

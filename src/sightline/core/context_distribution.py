@@ -21,27 +21,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import note_information, show_arms
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Contexts, Model
 from sightline.core.persistence import invariant, persists, shares, whole
 from sightline.jit import compiled
-
-__all__ = [
-    "SAMPLED",
-    "SETS_KEPT",
-    "ContextDistribution",
-    "context_distribution",
-    "log_probability",
-    "note_action_set",
-    "sample_of_sets",
-    "show_sets",
-]
-
-Array = NDArray[np.float64]
 
 #: R: sixteen sets say enough of those to come, and cost sixteen times the present one.
 SETS_KEPT = 16
@@ -67,7 +55,7 @@ class ContextDistribution(NamedTuple):
     probabilities: Array  # (C,)
     counts: Array  # (C,): how often each has come, if counted; else (0,)
     sets: Array  # (R, most, d): the reservoir, if sampled; else (0, 0, 0)
-    sets_seen: NDArray[np.int64]  # (1,): sets that have come
+    sets_seen: Ints  # (1,): sets that have come
 
 
 @invariant(ContextDistribution)
@@ -111,10 +99,7 @@ def log_probability(distribution: ContextDistribution, context: int) -> float:
 
 @compiled
 def note_action_set(
-    distribution: ContextDistribution,
-    actions: ActionSet,
-    estimate: LeastSquares,
-    rng: np.random.Generator,
+    distribution: ContextDistribution, actions: ActionSet, estimate: LeastSquares, rng: Generator
 ) -> None:
     """Count the context of a round, or take its arms into the reservoir, perhaps."""
     if distribution.kind == COUNTED:
@@ -136,9 +121,7 @@ def _count(distribution: ContextDistribution, context: int) -> None:
 
 
 @compiled
-def _remember(
-    distribution: ContextDistribution, estimate: LeastSquares, rng: np.random.Generator
-) -> None:
+def _remember(distribution: ContextDistribution, estimate: LeastSquares, rng: Generator) -> None:
     sets, seen = distribution.sets, distribution.sets_seen
     place = seen[0]
     seen[0] += 1

@@ -56,8 +56,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.action_set import ALL_ARMS, ActionSet
-from sightline.core.likelihood import divergence, mean_of
 from sightline.core.linalg import (
+    Array,
+    Bools,
+    Ints,
     inner_products,
     rank_one_update,
     solve,
@@ -67,41 +69,6 @@ from sightline.core.linalg import (
 from sightline.core.model import Model
 from sightline.core.persistence import invariant, persists, positive, whole, within
 from sightline.jit import compiled
-
-__all__ = [
-    "WEAK_COUNT",
-    "WEAK_SHARE",
-    "Arms",
-    "Learned",
-    "LeastSquares",
-    "LikelihoodFit",
-    "Noise",
-    "Observations",
-    "Scratch",
-    "SeveralRows",
-    "StreamData",
-    "apart",
-    "basis_of_differences",
-    "estimated_noise",
-    "factorise_seen",
-    "inner",
-    "invert",
-    "known_noise",
-    "noise_variance",
-    "note_error",
-    "quadratic_forms",
-    "recompute_arms",
-    "reward_of",
-    "seen_by_arm",
-    "span_of",
-    "spanning_coordinates",
-    "squared_width",
-    "table_of_arms",
-    "variance_of",
-    "weak_guess",
-    "weighted_table",
-    "whiten_seen",
-]
 
 # A weak guess counts as a tenth of an outcome, at a hundredth of the level that was guessed.  A
 # guess that is too small costs little, one that is too large a lot
@@ -119,8 +86,8 @@ class Noise(NamedTuple):
     variance: float  # sigma^2 if it is known, else sigma_0^2
     prior_count: float
     prior_errors: float
-    errors: NDArray[np.float64]  # (1,) or (0,)
-    weight: NDArray[np.float64]  # (1,) or (0,)
+    errors: Array  # (1,) or (0,)
+    weight: Array  # (1,) or (0,)
 
 
 @invariant(Noise)
@@ -153,32 +120,6 @@ def weak_guess(noise_std: float) -> Noise:
     """Noise to be estimated after a guess that is hardly believed."""
     return estimated_noise(WEAK_SHARE * noise_std, WEAK_COUNT)
 
-
-@compiled
-def variance_of(noise: Noise) -> float:
-    """sigma^2, or its estimate."""
-    if noise.known:
-        return noise.variance
-    estimate: float = (noise.prior_errors + noise.errors[0]) / (noise.prior_count + noise.weight[0])
-    return estimate
-
-
-@compiled
-def noise_variance(estimate: Any) -> float:
-    """sigma^2 of an estimate, or its estimate."""
-    variance: float = variance_of(estimate.noise)
-    return variance
-
-
-@compiled
-def note_error(noise: Noise, square: float, weight: float) -> None:
-    """Add e^2 / (1 + w) of an outcome, and what it counts as, unless sigma is known."""
-    if not noise.known:
-        noise.errors[0] += square
-        noise.weight[0] += weight
-
-
-Array = NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-9
 
@@ -260,10 +201,6 @@ def basis_of_differences(rewards: Array, seen: Array) -> Array:
         if np.abs(outside).max() <= _NEGLIGIBLE * np.abs(rewards).max():
             return basis
     return span_of(np.vstack([rewards, seen]))
-
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 @persists()
@@ -482,15 +419,6 @@ def _several(rows: Array, p: int) -> SeveralRows:
 
 
 @compiled
-def reward_of(fit: LikelihoodFit | None, predictor: float) -> float:
-    """Mean reward of an arm x from <x, theta>."""
-    if fit is None:
-        return predictor
-    reward: float = mean_of(fit.likelihood, predictor)
-    return reward
-
-
-@compiled
 def inner(rows: Array, n: int, vector: Array) -> float:
     """Inner product of one row and a vector."""
     total = 0.0
@@ -501,11 +429,7 @@ def inner(rows: Array, n: int, vector: Array) -> float:
 
 @compiled
 def seen_by_arm(
-    several: SeveralRows | None,
-    fit: LikelihoodFit | None,
-    arms: Arms,
-    arm: int,
-    vector: Array,
+    several: SeveralRows | None, fit: LikelihoodFit | None, arms: Arms, arm: int, vector: Array
 ) -> float:
     """|Y_x vector| for one arm x; where p = 1, up to its sign."""
     rows = arms.observations.rows
@@ -519,35 +443,6 @@ def seen_by_arm(
         root: float = fit.roots[arm]
         return root * inner(rows, arm, vector)
     return inner(rows, arm, vector)
-
-
-@compiled
-def apart(
-    several: SeveralRows | None,
-    fit: LikelihoodFit | None,
-    arms: Arms,
-    shift: Array,
-    out: Array,
-) -> None:
-    """Write how far apart theta-hat and theta-hat + shift are in what each arm shows.
-
-    The root of twice the divergence of the two distributions, in units of the noise.  For normal
-    outcomes |Y_x shift|, where p = 1 up to its sign.
-    """
-    seen = arms.observations
-    if several is not None:
-        inner_products(seen.columns, shift, several.products)
-        for x in range(out.shape[0]):
-            total = 0.0
-            for n in range(x * seen.per_arm, (x + 1) * seen.per_arm):
-                total += several.products[n] * several.products[n]
-            out[x] = math.sqrt(total)
-        return
-    inner_products(seen.columns, shift, out)
-    if fit is not None:
-        for x in range(out.shape[0]):
-            u = arms.means[x]
-            out[x] = math.sqrt(2.0 * divergence(fit.likelihood, u, out[x]))
 
 
 @compiled

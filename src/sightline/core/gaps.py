@@ -26,32 +26,16 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sightline.core.action_set import ActionSet, first_largest_offered
-from sightline.core.estimate import LeastSquares, noise_variance, reward_of
+from sightline.core.estimate import LeastSquares
 from sightline.core.gains import Round, guard_weights
-from sightline.core.linalg import inner_products, multiply_symmetric
+from sightline.core.least_squares import noise_variance, reward_of
+from sightline.core.linalg import Array, inner_products, multiply_symmetric
 from sightline.jit import compiled, generic
 
-__all__ = [
-    "EMPIRICAL",
-    "FLOORED",
-    "GAPS",
-    "DifferenceGaps",
-    "GapBound",
-    "GapEstimate",
-    "gap_estimates",
-    "optimistic_arm",
-    "register_gaps",
-    "upper_bound",
-]
-
-Array = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
 
-# A gap that is zero would be taken for that of the zero vector (see ratio.py).
+# ``ratio.py`` takes a gap of zero for that of the zero vector.
 _LEAST_GAP = 1e-100
 
 #: Gap estimates of IDS, by name.
@@ -72,7 +56,7 @@ def register_gaps(name: str, rule: Any) -> Callable[[F], F]:
     name : str
         Its name.
     rule : named tuple
-        Its numbers, an instance of a class of its own (with one field at least).
+        Its numbers, an instance of a new class (with one field at least).
 
     Returns
     -------
@@ -101,7 +85,7 @@ def upper_bound(estimate: LeastSquares, beta: float, arm: int) -> float:
 
 @compiled
 def optimistic_arm(estimate: LeastSquares, beta: float, offer: ActionSet) -> int:
-    """Arm on offer with the largest upper confidence bound; the first one among equals."""
+    """Arm of an action set with the largest upper confidence bound; the first one among equals."""
     bounds = estimate.scratch.products
     for x in range(bounds.shape[0]):
         bounds[x] = upper_bound(estimate, beta, x)
@@ -109,16 +93,15 @@ def optimistic_arm(estimate: LeastSquares, beta: float, offer: ActionSet) -> int
 
 
 @compiled
-def _least_error(round_: Round) -> float:
+def _least_error(estimate: LeastSquares) -> float:
     """Sigma / sqrt(s)."""
-    estimate = round_.estimate
     return math.sqrt(noise_variance(estimate) / (estimate.learned.rounds[0] + 1))
 
 
 @compiled
 def _lift(round_: Round, gaps: Array) -> None:
     """Raise all gaps alike, so that delta_s is at least sigma / sqrt(s)."""
-    missing = _least_error(round_) - gaps[round_.comparison.best]
+    missing = _least_error(round_.estimate) - gaps[round_.comparison.best]
     if missing > 0.0:
         for x in range(gaps.shape[0]):
             gaps[x] += missing
@@ -155,7 +138,7 @@ def _gap_estimates(rule: GapEstimate, round_: Round, gaps: Array) -> None:
     elif rule.bound == GapBound.DIFFERENCE_TO_BEST:
         _differences_to_best(round_, gaps)
     else:
-        least = _least_error(round_) if rule.bound == GapBound.FLOORED else 0.0
+        least = _least_error(round_.estimate) if rule.bound == GapBound.FLOORED else 0.0
         for x in range(gaps.shape[0]):
             gaps[x] = max(round_.alternatives.shortfalls[x], least)
     if rule.lifted:
@@ -183,7 +166,7 @@ def _differences_to_best(round_: Round, gaps: Array) -> None:
         gaps[x] = delta + shortfalls[x]
 
 
-# A class of its own: with this O(k^2 d) kernel as one more GapBound, and without the early test for
+# A separate class: with this O(k^2 d) kernel as one more GapBound, and without the early test for
 # a silent x-hat in ids.py, a first run of IDS took 33 s of processor time instead of 29 s.
 class DifferenceGaps(NamedTuple):
     """Upper bounds on the differences of all pairs of arms: O(k^2 d)."""

@@ -21,7 +21,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.estimate import (
     Arms,
@@ -35,15 +34,15 @@ from sightline.core.estimate import (
     inner,
     invert,
     known_noise,
-    note_error,
     recompute_arms,
     squared_width,
     table_of_arms,
     weak_guess,
 )
-from sightline.core.likelihood import information
+from sightline.core.likelihood import divergence, information, mean_of
 from sightline.core.likelihood_fit import normal_equivalent, refit
 from sightline.core.linalg import (
+    Array,
     first_largest,
     inner_product,
     inner_products,
@@ -55,20 +54,6 @@ from sightline.core.linalg import (
 )
 from sightline.core.model import Model, check_signal
 from sightline.jit import callable_for, compiled, generic
-
-__all__ = [
-    "REFRESH_AFTER_FALL",
-    "REFRESH_AFTER_UPDATES",
-    "best_arm",
-    "least_squares",
-    "note_information",
-    "observe",
-    "refresh",
-    "show_arms",
-    "update_seen_widths",
-]
-
-Array = NDArray[np.float64]
 
 # Subtracting c^2/q loses digits in proportion to how far widths have fallen, and rounding errors
 # add up with the number of updates.  Either one triggers a recomputation.  It is enough to watch
@@ -139,6 +124,64 @@ def _noise_of(model: Model) -> Noise:
 
 
 # --- learning from an outcome -------------------------------------------------------------------
+
+
+@compiled
+def variance_of(noise: Noise) -> float:
+    """sigma^2, or its estimate."""
+    if noise.known:
+        return noise.variance
+    estimate: float = (noise.prior_errors + noise.errors[0]) / (noise.prior_count + noise.weight[0])
+    return estimate
+
+
+@compiled
+def noise_variance(estimate: Any) -> float:
+    """sigma^2 of an estimate, or its estimate."""
+    variance: float = variance_of(estimate.noise)
+    return variance
+
+
+@compiled
+def note_error(noise: Noise, square: float, weight: float) -> None:
+    """Add e^2 / (1 + w) of an outcome, and what it counts as, unless sigma is known."""
+    if not noise.known:
+        noise.errors[0] += square
+        noise.weight[0] += weight
+
+
+@compiled
+def reward_of(fit: LikelihoodFit | None, predictor: float) -> float:
+    """Mean reward of an arm x from <x, theta>."""
+    if fit is None:
+        return predictor
+    reward: float = mean_of(fit.likelihood, predictor)
+    return reward
+
+
+@compiled
+def apart(
+    several: SeveralRows | None, fit: LikelihoodFit | None, arms: Arms, shift: Array, out: Array
+) -> None:
+    """Write how far apart theta-hat and theta-hat + shift are in what each arm shows.
+
+    The root of twice the divergence of the two distributions, in units of the noise.  For normal
+    outcomes |Y_x shift|, where p = 1 up to its sign.
+    """
+    seen = arms.observations
+    if several is not None:
+        inner_products(seen.columns, shift, several.products)
+        for x in range(out.shape[0]):
+            total = 0.0
+            for n in range(x * seen.per_arm, (x + 1) * seen.per_arm):
+                total += several.products[n] * several.products[n]
+            out[x] = math.sqrt(total)
+        return
+    inner_products(seen.columns, shift, out)
+    if fit is not None:
+        for x in range(out.shape[0]):
+            u = arms.means[x]
+            out[x] = math.sqrt(2.0 * divergence(fit.likelihood, u, out[x]))
 
 
 @compiled
@@ -229,11 +272,7 @@ def _absorb_array(several: SeveralRows, state: LeastSquares, arm: int, outcome: 
 
 @compiled
 def _absorb_new(
-    stream: StreamData,
-    fit: LikelihoodFit | None,
-    state: LeastSquares,
-    arm: int,
-    outcome: float,
+    stream: StreamData, fit: LikelihoodFit | None, state: LeastSquares, arm: int, outcome: float
 ) -> None:
     """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
     arms, learned, row = state.arms, state.learned, state.arms.rewards[arm]

@@ -33,7 +33,7 @@ The integrands are positive, so that sums of them lose no digits.  A divergence 
 step and not of two predictors: (u + s) - u would lose the digits that small gaps live on.  A
 registration may replace (3) and (5) by closed forms, as those of :class:`BuiltInLikelihood` do.
 All that bounds need beyond, slopes after a step and conjugates, is computed in
-:mod:`sightline.bounds.likelihood_terms` from these functions.
+:mod:`sightline.bounds.divergences` from these functions.
 
 Families of rewards, as users name them: clicks, counts or normal rewards.
 """
@@ -50,45 +50,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
+from sightline.core.linalg import Array
 from sightline.core.persistence import described_fields, none_if_unknown
 from sightline.jit import GenericFunction, compiled, generic, number_between
 from sightline.jit.guards import wrong_numbers
 from sightline.validation import LARGEST, one_of, scale, shown
-
-__all__ = [
-    "GAUSSIAN",
-    "IDENTITY",
-    "LOGISTIC",
-    "NODES",
-    "POISSON",
-    "WEIGHTS",
-    "Bernoulli",
-    "BuiltInLikelihood",
-    "Gaussian",
-    "Kind",
-    "Likelihood",
-    "Poisson",
-    "build_likelihood",
-    "clear_of_edges",
-    "curvature",
-    "describe_likelihood",
-    "divergence",
-    "draw_reward",
-    "excess",
-    "has_sampler",
-    "information",
-    "is_likelihood",
-    "kind_of",
-    "limits_of",
-    "mean_of",
-    "mean_slope",
-    "register_likelihood",
-    "slope",
-    "valid_likelihood",
-    "variance_of",
-]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -162,7 +130,7 @@ def excess(likelihood: Any, v: float, w: float) -> float:
     raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
-def _draw_reward(likelihood: Any, mean: float, rng: np.random.Generator) -> float:
+def _draw_reward(likelihood: Any, mean: float, rng: Generator) -> float:
     """One reward with the given mean."""
     raise TypeError(
         f"{type(likelihood).__name__} has no sampler: register_likelihood(..., draw=...) adds one"
@@ -641,7 +609,7 @@ class Likelihood(ABC):
         """Say why a number cannot be a reward; nothing if it can."""
         return ""
 
-    def predictors(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictors(self, means: Array) -> Array:
         """<x, theta> for these mean rewards, which are those themselves by default."""
         return means
 
@@ -720,7 +688,7 @@ class Bernoulli(Likelihood):
         """Say why a number cannot be a reward; nothing if it can."""
         return "" if reward in (0.0, 1.0) else "must be 0 or 1, as rewards are Bernoulli"
 
-    def predictors(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictors(self, means: Array) -> Array:
         """Log odds of these rates, or the rates."""
         if self.link == "identity":
             return means
@@ -759,7 +727,7 @@ class Poisson(Likelihood):
         whole = reward >= 0.0 and reward == int(reward)
         return "" if whole else "must be a whole number from 0, as rewards are counts"
 
-    def predictors(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predictors(self, means: Array) -> Array:
         """Logarithms of these means."""
         for mean in means:
             if not mean > 0.0:

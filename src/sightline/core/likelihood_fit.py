@@ -67,18 +67,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sightline.core.estimate import (
-    LeastSquares,
-    LikelihoodFit,
-    StreamData,
-    invert,
-    recompute_arms,
-)
+from sightline.core.estimate import LeastSquares, LikelihoodFit, StreamData, invert, recompute_arms
 from sightline.core.likelihood import clear_of_edges, curvature, excess, information, slope
 from sightline.core.linalg import (
+    Array,
     factorise,
     inner_products,
     rank_one_update,
@@ -86,14 +78,6 @@ from sightline.core.linalg import (
     solve_transposed,
 )
 from sightline.jit import compiled
-
-__all__ = [
-    "implicit_predictor",
-    "normal_equivalent",
-    "refit",
-    "whiten_descent",
-    "write_factor",
-]
 
 _MOST_STEPS_ON_LINE = 100
 _LAST_STEP_ON_LINE = 1e-14
@@ -131,8 +115,6 @@ def normal_equivalent(
     worth = curvature(likelihood, outcome, v)
     return v - slope(likelihood, outcome, v) / worth, worth
 
-
-Array = NDArray[np.float64]
 
 _MOST_STEPS = 100
 # Newton's method squares its error: after a step of this squared length, in units of the standard

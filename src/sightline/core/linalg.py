@@ -21,39 +21,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from sightline.jit import compiled, compiled_apart
+from sightline.jit import compiled
 
-__all__ = [
-    "add_gram",
-    "apply",
-    "apply_transposed",
-    "draw_index",
-    "eliminate",
-    "equal_rows",
-    "factorise",
-    "first_above",
-    "first_largest",
-    "inner_product",
-    "inner_products",
-    "multiply",
-    "multiply_symmetric",
-    "norm",
-    "product",
-    "rank_one_update",
-    "solve",
-    "solve_transposed",
-    "squared_norms",
-    "substitute",
-    "triangle_products",
-]
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _MANY = 8  # dimensions from which it pays to take several terms at a time
 
 
 @compiled
-def norm(vector: NDArray[np.float64]) -> float:
+def norm(vector: Array) -> float:
     """Euclidean norm."""
     total = 0.0
     for i in range(vector.shape[0]):
@@ -62,7 +43,7 @@ def norm(vector: NDArray[np.float64]) -> float:
 
 
 @compiled
-def inner_product(a: NDArray[np.float64], b: NDArray[np.float64], count: int) -> float:
+def inner_product(a: Array, b: Array, count: int) -> float:
     """Inner product of the first few entries.
 
     Four sums side by side, since in one each addition waits for the last; in an order of our own
@@ -81,9 +62,7 @@ def inner_product(a: NDArray[np.float64], b: NDArray[np.float64], count: int) ->
 
 
 @compiled
-def inner_products(
-    columns: NDArray[np.float64], vector: NDArray[np.float64], out: NDArray[np.float64]
-) -> None:
+def inner_products(columns: Array, vector: Array, out: Array) -> None:
     """Write <x, vector> for all arms x, given by the columns of a (d, k) array.
 
     The inner loop runs over arms, not over the terms of one sum: it becomes vector instructions
@@ -97,12 +76,7 @@ def inner_products(
 
 @compiled
 def _add_multiples(
-    columns: NDArray[np.float64],
-    vector: NDArray[np.float64],
-    i: int,
-    start: int,
-    stop: int,
-    out: NDArray[np.float64],
+    columns: Array, vector: Array, i: int, start: int, stop: int, out: Array
 ) -> None:
     """Add the products of entry i and all that follow, for some columns.
 
@@ -125,9 +99,7 @@ def _add_multiples(
 
 
 @compiled
-def multiply(
-    matrix: NDArray[np.float64], vector: NDArray[np.float64], out: NDArray[np.float64], start: float
-) -> float:
+def multiply(matrix: Array, vector: Array, out: Array, start: float) -> float:
     """Write matrix @ vector into ``out``; return ``start`` + <vector, out>."""
     total = start
     for i in range(vector.shape[0]):
@@ -140,9 +112,7 @@ def multiply(
 
 
 @compiled
-def multiply_symmetric(
-    matrix: NDArray[np.float64], vector: NDArray[np.float64], out: NDArray[np.float64], start: float
-) -> float:
+def multiply_symmetric(matrix: Array, vector: Array, out: Array, start: float) -> float:
     """Do as :func:`multiply`, with the same bits, for a matrix that is symmetric to the last bit.
 
     Its rows are its columns, so that all entries grow side by side: at d = 25 in less than half
@@ -159,12 +129,7 @@ def multiply_symmetric(
 
 @compiled
 def triangle_products(
-    columns: NDArray[np.float64],
-    matrix: NDArray[np.float64],
-    i: int,
-    start: int,
-    stop: int,
-    out: NDArray[np.float64],
+    columns: Array, matrix: Array, i: int, start: int, stop: int, out: Array
 ) -> None:
     """Write <u, x> for some columns x, u being row i of a triangle U with U + U^T = M.
 
@@ -178,12 +143,7 @@ def triangle_products(
 
 @compiled
 def squared_norms(
-    columns: NDArray[np.float64],
-    matrix: NDArray[np.float64],
-    start: int,
-    stop: int,
-    products: NDArray[np.float64],
-    out: NDArray[np.float64],
+    columns: Array, matrix: Array, start: int, stop: int, products: Array, out: Array
 ) -> None:
     """Write x^T M x for some columns x of an array, side by side; M is symmetric."""
     d = matrix.shape[0]
@@ -196,7 +156,7 @@ def squared_norms(
 
 
 @compiled
-def first_largest(values: NDArray[np.float64]) -> int:
+def first_largest(values: Array) -> int:
     """Index of the largest value; the first one among equals."""
     first = 0
     largest = values[0]  # a copy: reading it again would make every step wait for the last
@@ -207,7 +167,7 @@ def first_largest(values: NDArray[np.float64]) -> int:
 
 
 @compiled
-def equal_rows(matrix: NDArray[np.float64], i: int, j: int) -> bool:
+def equal_rows(matrix: Array, i: int, j: int) -> bool:
     """Whether two rows are equal to the last bit."""
     equal = True
     for column in range(matrix.shape[1]):
@@ -216,7 +176,7 @@ def equal_rows(matrix: NDArray[np.float64], i: int, j: int) -> bool:
 
 
 @compiled
-def draw_index(weights: NDArray[np.float64], rng: np.random.Generator) -> int:
+def draw_index(weights: Array, rng: Generator) -> int:
     """Draw an index from weights that add to 1."""
     left = rng.random()
     drawn = 0
@@ -230,7 +190,7 @@ def draw_index(weights: NDArray[np.float64], rng: np.random.Generator) -> int:
 
 
 @compiled
-def first_above(values: NDArray[np.float64], level: float) -> int:
+def first_above(values: Array, level: float) -> int:
     """Index of the first of these increasing values that exceeds a level; the last one if none."""
     low, high = 0, values.shape[0] - 1
     while low < high:
@@ -240,107 +200,6 @@ def first_above(values: NDArray[np.float64], level: float) -> int:
         else:
             low = middle + 1
     return low
-
-
-Array = NDArray[np.float64]
-
-# Rows that stay in the nearest cache while they are added to one row of a matrix after another.
-_BLOCK = 16
-
-
-@compiled_apart
-def add_gram(rows: Array, weights: Array, out: Array) -> None:
-    """Add sum_x weights[x] rows[x] rows[x]^T to a symmetric matrix."""
-    k, d = rows.shape
-    for start in range(0, k, _BLOCK):
-        for i in range(d):
-            for x in range(start, min(start + _BLOCK, k)):
-                scale = weights[x] * rows[x, i]
-                for j in range(i, d):
-                    out[i, j] += scale * rows[x, j]
-    for i in range(d):
-        for j in range(i):
-            out[i, j] = out[j, i]
-
-
-@compiled_apart
-def product(left: Array, right: Array, out: Array) -> None:
-    """Write the matrix product."""
-    for i in range(left.shape[0]):
-        for j in range(right.shape[1]):
-            out[i, j] = 0.0
-        for m in range(left.shape[1]):
-            scale = left[i, m]
-            for j in range(right.shape[1]):
-                out[i, j] += scale * right[m, j]
-
-
-@compiled_apart
-def apply(rows: Array, vector: Array, out: Array) -> None:
-    """Write the inner product of every row with the first entries of ``vector``."""
-    for x in range(rows.shape[0]):
-        total = 0.0
-        for j in range(rows.shape[1]):
-            total += rows[x, j] * vector[j]
-        out[x] = total
-
-
-@compiled_apart
-def apply_transposed(rows: Array, weights: Array, out: Array) -> None:
-    """Write sum_x weights[x] rows[x]."""
-    for j in range(out.shape[0]):
-        out[j] = 0.0
-    for x in range(rows.shape[0]):
-        scale = weights[x]
-        for j in range(out.shape[0]):
-            out[j] += scale * rows[x, j]
-
-
-@compiled_apart
-def eliminate(matrix: Array, order: NDArray[np.int64]) -> bool:
-    """Overwrite a square matrix with its triangular factors, rows exchanged as ``order`` says.
-
-    False if it is singular, or holds what is not a number.
-    """
-    n = matrix.shape[0]
-    for c in range(n):
-        pivot = c
-        for i in range(c + 1, n):
-            if abs(matrix[i, c]) > abs(matrix[pivot, c]):
-                pivot = i
-        order[c] = pivot
-        if not abs(matrix[pivot, c]) > 0.0:
-            return False
-        if pivot != c:
-            for j in range(n):
-                swap = matrix[c, j]
-                matrix[c, j] = matrix[pivot, j]
-                matrix[pivot, j] = swap
-        inverse = 1.0 / matrix[c, c]
-        for i in range(c + 1, n):
-            factor = matrix[i, c] * inverse
-            matrix[i, c] = factor
-            if factor != 0.0:
-                for j in range(c + 1, n):
-                    matrix[i, j] -= factor * matrix[c, j]
-    return True
-
-
-@compiled_apart
-def substitute(factors: Array, order: NDArray[np.int64], vector: Array) -> None:
-    """Replace ``vector`` by the solution of the linear system whose matrix was eliminated."""
-    n = factors.shape[0]
-    for c in range(n):
-        swap = vector[c]
-        vector[c] = vector[order[c]]
-        vector[order[c]] = swap
-    for i in range(n):
-        for j in range(i):
-            vector[i] -= factors[i, j] * vector[j]
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            vector[i] -= factors[i, j] * vector[j]
-        vector[i] /= factors[i, i]
 
 
 # A pivot below this share of its diagonal entry consists of rounding errors.

@@ -16,17 +16,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.estimate import LeastSquares, LikelihoodFit, SeveralRows, StreamData
 from sightline.core.least_squares import note_information
-from sightline.core.linalg import factorise, inner_products, multiply, solve, solve_transposed
+from sightline.core.linalg import (
+    Array,
+    factorise,
+    inner_products,
+    multiply,
+    solve,
+    solve_transposed,
+)
 from sightline.core.persistence import computed
 from sightline.jit import compiled
-
-__all__ = ["Foreseen", "begin_now", "foresee", "foresee_gram", "foreseen"]
-
-Array = NDArray[np.float64]
 
 # Information that stands for all there is, where a likelihood has to be computed with it.
 _PERFECT = 1e9
@@ -132,11 +134,7 @@ def _shrink(view: LeastSquares, row: Array, count: float) -> float:
 
 @compiled
 def _foresee_reward(
-    stream: StreamData | None,
-    fit: LikelihoodFit | None,
-    view: LeastSquares,
-    arm: int,
-    count: float,
+    stream: StreamData | None, fit: LikelihoodFit | None, view: LeastSquares, arm: int, count: float
 ) -> None:
     """Foresee rewards; clicks and counts as what they tell near theta-hat."""
     arms = view.arms

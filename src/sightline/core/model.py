@@ -28,25 +28,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sightline.core.action_set import ActionSet, block
+from sightline.core.linalg import Array, Ints
 from sightline.validation import LARGEST, SMALLEST, action_set, finite_array, scale
-
-__all__ = [
-    "Contexts",
-    "Model",
-    "bandit_model",
-    "check_signal",
-    "common_noise",
-    "game_model",
-    "starts_of",
-    "stream_model",
-    "valid_noise_std",
-]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _FARTHEST = 1e50  # signal over noise whose powers still fit a float
 

@@ -35,29 +35,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "State",
-    "check_consistency",
-    "computed",
-    "described_fields",
-    "indices",
-    "invariant",
-    "is_computed",
-    "may_hold",
-    "migrated",
-    "migration",
-    "none_if_unknown",
-    "own_persistent_arrays",
-    "persistent_arrays",
-    "persists",
-    "positive",
-    "shares",
-    "state_version",
-    "version_of",
-    "whole",
-    "within",
-]
-
 T = TypeVar("T")
 
 

@@ -8,28 +8,7 @@
 | p*          | ``Mixture.probability``  | probability of the second arm                | number |
 
 Psi is convex in mu and some minimiser has two arms; on one pair p* is explicit (paper, lemma on
-two actions).
-
-With contexts the expectations are over contexts as well:
-
-| symbol                               | here                     | shape |
-|--------------------------------------|--------------------------|-------|
-| p_c, probability of a context        | ``probabilities``        | (C,)  |
-| Delta(c, a), I(c, a)                 | ``gaps``, ``gains``      | (k,)  |
-| Psi = (sum_c p_c Delta(mu_c))^2 / sum_c p_c I(mu_c) |           |       |
-| arm of a context, and the next one on its chain | ``arms``, ``following`` | (C,) |
-
-The reachable pairs of expected gap and expected gain form the Minkowski sum of p_c times the convex
-hull of the points of context c.  Its lower right boundary starts where every context plays its arm
-of least gap.  It consists of the edges of the hulls, ordered by slope: each edge says which context
-trades how much more gap for how much more gain.  Psi first falls along it and then rises.  On an
-edge with the increments dD and dI, Psi is least after the part
-
-    q = D / dD - 2 I / dI,    (D, I) being the start of the edge,
-
-so the walk continues while q >= 1 and ends within an edge: at most one context randomises, between
-two arms.  At the end all contexts play argmin_a 2 Delta(c, a) - lambda I(c, a) with one lambda =
-D / I.  An edge costs O(C + K), K arms in a context; few edges are walked.
+two actions).  For the ratio over contexts see :mod:`sightline.core.contextual_ratio`.
 """
 
 from __future__ import annotations
@@ -38,30 +17,8 @@ import enum
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sightline.core.persistence import persists
+from sightline.core.linalg import Array
 from sightline.jit import compiled
-
-__all__ = [
-    "SAMPLING",
-    "Marginal",
-    "Mixture",
-    "Sampling",
-    "Walk",
-    "cheapest_arm",
-    "exact_mixture",
-    "least_ratio",
-    "marginal",
-    "of_context",
-    "pair_mixture",
-    "pair_probability",
-    "walk_chains",
-]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Mixture(NamedTuple):
@@ -143,10 +100,10 @@ def cheapest_arm(gaps: Array, gains: Array, otherwise: int) -> int:
 def _price_mixture(gaps: Array, gains: Array, best: int) -> Mixture:
     """Limit of the IDS distribution as the gap of x-hat falls to zero.
 
-    Psi is then zero on x-hat alone, which would be played permanently.  But its gap is zero only
-    if its width is: it is the zero vector, and playing it changes no estimate.  As delta_s -> 0
-    the other arm of the mixture tends to the one of least gap per gain; it is played directly,
-    which skips the rounds that change nothing.
+    Psi is then zero on x-hat alone, which would be played permanently.  But x-hat has no gap only
+    if it has no width: it is the zero vector, and playing it changes no estimate.  As delta_s -> 0
+    the other arm of the mixture tends to the one of least gap per gain.  Playing that arm directly
+    skips the rounds that change nothing.
     """
     return Mixture(best, cheapest_arm(gaps, gains, best), 1.0, 0.0)
 
@@ -216,100 +173,3 @@ def single_arm(gaps: Array, gains: Array, best: int) -> Mixture:
         if candidate.ratio < result.ratio:
             result = candidate
     return result
-
-
-@persists()
-class Marginal(NamedTuple):
-    """Current edge of every context during a walk; see the table above."""
-
-    arms: Ints
-    following: Ints  # -1 at the end of a chain
-    slopes: Array  # (C,): of the edge between them
-
-
-def marginal(contexts: int) -> Marginal:
-    """Arrays for a number of contexts."""
-    arms, following = (np.zeros(contexts, dtype=np.int64) for _ in range(2))
-    return Marginal(arms, following, np.zeros(contexts))
-
-
-class Walk(NamedTuple):
-    """End of a walk.
-
-    Attributes
-    ----------
-    context : int
-        Context that randomises; -1 if none does.
-    probability : float
-        Probability with which it plays its following arm.
-    gap, gain : float
-        Expected gap and expected gain over all contexts.
-    """
-
-    context: int
-    probability: float
-    gap: float
-    gain: float
-
-
-@compiled
-def _find_edge(chain: Marginal, c: int, start: int, stop: int, gaps: Array, gains: Array) -> None:
-    """Find the next arm of a chain: the least slope to a larger gain, the farthest among equals."""
-    here = chain.arms[c]
-    chain.following[c], chain.slopes[c] = -1, math.inf
-    for x in range(start, stop):
-        if gains[x] > gains[here]:
-            slope = (gaps[x] - gaps[here]) / (gains[x] - gains[here])
-            farther = slope == chain.slopes[c] and gains[x] > gains[chain.following[c]]
-            if slope < chain.slopes[c] or farther:
-                chain.following[c], chain.slopes[c] = x, slope
-
-
-@compiled
-def walk_chains(
-    chain: Marginal, starts: Ints, probabilities: Array, gaps: Array, gains: Array
-) -> Walk:
-    """Minimise the ratio of all contexts; the arms of each are left in the chain."""
-    contexts = probabilities.shape[0]
-    gap, gain = 0.0, 0.0
-    for c in range(contexts):
-        best = starts[c]
-        for x in range(starts[c] + 1, starts[c + 1]):
-            if gaps[x] < gaps[best] or (gaps[x] == gaps[best] and gains[x] > gains[best]):
-                best = x
-        chain.arms[c] = best
-        _find_edge(chain, c, starts[c], starts[c + 1], gaps, gains)
-        gap += probabilities[c] * gaps[best]
-        gain += probabilities[c] * gains[best]
-    while True:
-        c = 0
-        for i in range(1, contexts):
-            if chain.slopes[i] < chain.slopes[c]:
-                c = i
-        if chain.following[c] < 0:
-            return Walk(-1, 0.0, gap, gain)
-        here, there = chain.arms[c], chain.following[c]
-        more_gap = probabilities[c] * (gaps[there] - gaps[here])
-        more_gain = probabilities[c] * (gains[there] - gains[here])
-        q = gap / more_gap - 2.0 * gain / more_gain if more_gap > 0.0 else 1.0
-        if gap <= 0.0:
-            # Psi is zero without any exploration, as in _price_mixture: the cheapest edge is next
-            return Walk(c, 1.0, more_gap, more_gain)
-        if q <= 0.0:
-            return Walk(-1, 0.0, gap, gain)
-        if q < 1.0:
-            return Walk(c, q, gap + q * more_gap, gain + q * more_gain)
-        chain.arms[c] = there
-        _find_edge(chain, c, starts[c], starts[c + 1], gaps, gains)
-        gap += more_gap
-        gain += more_gain
-
-
-@compiled
-def of_context(chain: Marginal, walk: Walk, context: int) -> Mixture:
-    """Distribution of one context, with the ratio over all of them."""
-    ratio = walk.gap * walk.gap / walk.gain if walk.gain > 0.0 else math.inf
-    arm = chain.arms[context]
-    if context != walk.context:
-        return Mixture(arm, arm, 0.0, ratio)
-    return Mixture(arm, chain.following[context], walk.probability, ratio)

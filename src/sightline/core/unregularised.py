@@ -17,26 +17,15 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import nth_offered, number_offered
 from sightline.core.allocation.design import SPANNER_FACTOR, barycentric_spanner, spanner
 from sightline.core.estimate import LeastSquares, weighted_table
 from sightline.core.least_squares import least_squares, refresh
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, within
 from sightline.jit import compiled
-
-__all__ = [
-    "Span",
-    "first_unplayed",
-    "forget",
-    "next_outside",
-    "note_played",
-    "span",
-    "spans",
-    "unregularised",
-]
 
 # Far below the noise beside V >= I.  Not smaller: a direction that is not played yet has the width
 # 1 / this, whose rounding errors reach all others until the next refresh.
@@ -45,7 +34,7 @@ _VANISHING = 1e-8
 _MORE = 1.0 + 1e-9
 
 
-def unregularised(model: Model, policy: str) -> tuple[LeastSquares, NDArray[np.int64]]:
+def unregularised(model: Model, policy: str) -> tuple[LeastSquares, Ints]:
     """Estimates before any data, and the members of the spanner in which arms are written."""
     weights, actions = model.needs_weights(policy), model.rewards
     k, d = actions.shape
@@ -62,7 +51,7 @@ def unregularised(model: Model, policy: str) -> tuple[LeastSquares, NDArray[np.i
 
 
 @compiled
-def first_unplayed(estimate: LeastSquares, arms: NDArray[np.int64], times: float) -> int:
+def first_unplayed(estimate: LeastSquares, arms: Ints, times: float) -> int:
     """First of some arms with fewer pulls than ``times``; -1 if there is none."""
     for i in range(arms.shape[0]):
         if estimate.arms.pulls[arms[i]] < times:
@@ -74,11 +63,11 @@ def first_unplayed(estimate: LeastSquares, arms: NDArray[np.int64], times: float
 class Span(NamedTuple):
     """The arms to be played first: members of a spanner, or what is outside the span so far."""
 
-    members: NDArray[np.int64]  # (r,) where all arms are on offer in every round, otherwise none
-    basis: NDArray[np.float64]  # (d, d): the first ``rank`` rows are orthonormal
-    rank: NDArray[np.int64]  # (1,): of the arms played so far, where contexts come as they like
+    members: Ints  # (r,) where all arms are on offer in every round, otherwise none
+    basis: Array  # (d, d): the first ``rank`` rows are orthonormal
+    rank: Ints  # (1,): of the arms played so far, where contexts come as they like
     most: int  # rank of all arms
-    residual: NDArray[np.float64]  # scratch (d,)
+    residual: Array  # scratch (d,)
 
 
 @invariant(Span)
@@ -90,7 +79,7 @@ def _check(played: Span, name: str) -> None:
         raise ValueError(f"{name}.basis must have orthonormal rows")
 
 
-def span(d: int, most: int, members: NDArray[np.int64] | None = None) -> Span:
+def span(d: int, most: int, members: Ints | None = None) -> Span:
     """Span of nothing, in d coordinates; of all arms it has the dimension ``most``.
 
     With ``members`` these are played first.
@@ -122,7 +111,7 @@ def next_outside(played: Span, estimate: LeastSquares, offer: Any) -> int:
 
 
 @compiled
-def _write_residual(played: Span, row: NDArray[np.float64]) -> float:
+def _write_residual(played: Span, row: Array) -> float:
     """Write what of an arm is outside the span; return its length."""
     residual = played.residual
     d = residual.shape[0]

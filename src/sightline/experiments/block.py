@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sightline.experiments.experiment import Cell, Experiment, arms_counted
 from sightline.experiments.sources import sources_of
 from sightline.policies.base import Policy
-from sightline.problems.catalogue import AnyProblem
+from sightline.problems.descriptions import AnyProblem
 from sightline.simulation.simulate import Stop, simulate
 
 __all__ = ["Block", "Task", "compute", "tasks"]

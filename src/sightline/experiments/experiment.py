@@ -16,8 +16,8 @@ import numpy as np
 from sightline.experiments import specification
 from sightline.files import write_atomically
 from sightline.policies.base import Policy, check_supports, started
-from sightline.problems.catalogue import AnyProblem
 from sightline.problems.delays import delay_text
+from sightline.problems.descriptions import AnyProblem
 from sightline.simulation.simulate import (
     check_lasting,
     rounds_text,

@@ -11,7 +11,7 @@ from typing import Protocol
 from sightline.experiments.block import Block, Task, tasks
 from sightline.experiments.executors import Workers
 from sightline.experiments.experiment import Experiment, Plan
-from sightline.undisturbed import undisturbed
+from sightline.signals import call_uninterrupted
 
 __all__ = ["BlockStorage", "Memory", "Watch", "execute"]
 
@@ -95,7 +95,7 @@ def execute(
     for task in missing:
         watch(task, None)
     finished = _Finished()
-    undisturbed(
+    call_uninterrupted(
         lambda: _compute(missing, storage, Workers(executor), watch, finished),
         stop=functools.partial(finished.put, None),
     )

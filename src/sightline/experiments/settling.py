@@ -12,7 +12,7 @@ from sightline.experiments.executors import cores
 from sightline.experiments.experiment import Experiment
 from sightline.problems.bandits import LinearBandit
 from sightline.sessions.settling import Settling, settle
-from sightline.undisturbed import undisturbed
+from sightline.signals import call_uninterrupted
 
 __all__ = ["settle_all"]
 
@@ -39,14 +39,14 @@ def settle_all(
         Called after every run.
     """
     stopped: list[bool] = []
-    return undisturbed(
+    return call_uninterrupted(
         lambda: _settle_all(experiment, marks, model, watch, _Stop(stopped)),
         stop=functools.partial(stopped.append, True),
     )
 
 
 class _Stop(NamedTuple):
-    """Set by a C function, as ``undisturbed`` wants it."""
+    """Set by a C function, as ``call_uninterrupted`` requires."""
 
     set_by: list[bool]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sightline.jit import parts_of
 from sightline.policies.base import Policy
-from sightline.problems.catalogue import AnyProblem
+from sightline.problems.descriptions import AnyProblem
 from sightline.problems.noise import Sampler
 from sightline.sources import hash_of, modules_named_in
 

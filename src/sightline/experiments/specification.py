@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
-from sightline.problems import catalogue as problems
+from sightline.problems import descriptions as problems
 from sightline.simulation.simulate import parse_rounds, rounds_text
 from sightline.validation import one_of, shown
 

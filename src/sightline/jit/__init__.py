@@ -1,7 +1,7 @@
-"""Compilation: one decorator for every kernel, one kind of generic function for every contract.
+"""Just-in-time compilation: decorators for kernels, and generic functions with dispatch.
 
-``cache`` compiles kernels and keeps them on disk, ``dispatch`` has the generic functions, and
-``numba_compat`` is the only file that touches what numba does not promise to keep.
+``cache`` compiles kernels and caches them on disk, ``dispatch`` has the generic functions, and
+``numba_compat`` is the only module that uses private or undocumented parts of numba.
 """
 
 from sightline.jit.cache import (

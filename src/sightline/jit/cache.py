@@ -1,11 +1,11 @@
-"""Kernels: compiled once, and kept on disk until code that they depend on has changed.
+"""Compiled kernels with a disk cache that is keyed by all code on which a kernel depends.
 
 Numba keys a cached kernel by its own source file only: when a callee in another file changes, the
-cached caller keeps giving the old numbers without a warning.  And it compiles a kernel again when
-its file has changed at all, if only in a comment.  A kernel of this package is therefore kept in a
-directory that is named by a hash of the code it depends on: of its own module, of the modules of
-its arguments' classes, of all that these import, and of what is registered by these modules for
-classes of these modules.
+cached caller keeps returning the old numbers without a warning.  It also recompiles a kernel when
+only a comment in its file changes.  A kernel of this package is therefore cached in a directory
+named by a hash of the code on which it depends: its own module, the modules of its arguments'
+classes, all modules that these import, and the modules of implementations that are registered
+between them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 
 try:
     import fcntl
-except ImportError:  # Windows has none
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 from sightline.jit.numba_compat import (
@@ -42,52 +42,29 @@ from sightline.jit.numba_compat import (
     numba_type,
     wrap_cache,
 )
+from sightline.signals import call_uninterrupted
 from sightline.sources import hash_of, modules_behind, modules_importing
-from sightline.undisturbed import undisturbed
-
-__all__ = [
-    "NotKeptError",
-    "cache_directory",
-    "cache_trouble",
-    "compiled",
-    "compiled_apart",
-    "note_registration",
-    "only_kept",
-    "uncached",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # All policies in all settings have about 200.
 _DIRECTORIES_KEPT = 1000
 _PACKAGE = __name__.split(".")[0]
-# Where kernels are kept is a setting of the whole process while one is made.
+# The cache directory is a global setting of numba while a kernel is decorated.
 _DECORATING = threading.Lock()
-
-
-#: Whether kernels are loaded from disk and none is compiled.
 _ONLY_KEPT = contextvars.ContextVar("only_kept", default=False)
 
 
 class NotKeptError(RuntimeError):
-    """A kernel is not on disk, where none may be compiled."""
+    """A kernel is not in the disk cache, and compilation is forbidden."""
 
 
 @contextlib.contextmanager
 def only_kept(value: bool = True) -> Iterator[None]:
-    """Load kernels from disk, and compile none: another process does that.
+    """Load kernels from disk and compile none; a call that needs another raises NotKeptError.
 
-    Where kernels cannot be kept, they are compiled nevertheless.
-
-    Parameters
-    ----------
-    value : bool
-        False allows within such a context what it forbids.
-
-    Raises
-    ------
-    NotKeptError
-        Out of the call that needs a kernel which is not there.
+    Where there is no writable cache, kernels are compiled nevertheless.  Within such a context,
+    ``value=False`` allows compilation again.
     """
     before = _ONLY_KEPT.set(value)
     try:
@@ -97,7 +74,7 @@ def only_kept(value: bool = True) -> Iterator[None]:
 
 
 class _Cache(NamedTuple):
-    """Where kernels are kept, what can be done there, and why it is not done."""
+    """Cache directory with its permissions, and the reason not to use it."""
 
     directory: Path
     readable: bool
@@ -106,28 +83,29 @@ class _Cache(NamedTuple):
 
 
 def modules_with_kernels() -> tuple[str, ...]:
-    """Modules of this package in which functions are compiled."""
+    """Modules of this package that define kernels."""
     return modules_importing("sightline.jit", ("compiled", "compiled_apart", "generic"))
 
 
-#: Modules of a generic function, of a class, and of what is registered for them.
+#: Modules of a generic function, of a class, and of the implementation registered for them.
 _REGISTRATIONS: set[tuple[str, str, str]] = set()
 
 
-def _is_ours(module: str) -> bool:
+def is_internal(module: str) -> bool:
+    """Whether a module is part of this package."""
     return module.split(".")[0] == _PACKAGE
 
 
 def note_registration(function: str, cls: str, implementation: str) -> None:
-    """Take note of the modules that take part in a registration."""
-    if all(map(_is_ours, (function, cls, implementation))):
+    """Record the modules of a registration."""
+    if all(map(is_internal, (function, cls, implementation))):
         _REGISTRATIONS.add((function, cls, implementation))
         _dependencies.cache_clear()
 
 
 @functools.cache
 def _dependencies(modules: frozenset[str]) -> tuple[str, ...]:
-    """Modules on which a kernel depends whose own module, and those of its arguments, are given."""
+    """All modules behind a kernel, from its own module and those of its arguments' classes."""
     while True:
         found = set(modules_behind(*modules))
         more = {
@@ -141,7 +119,7 @@ def _dependencies(modules: frozenset[str]) -> tuple[str, ...]:
 
 
 def _user_cache() -> Path:
-    """Directory for caches of this user, by the convention of the platform."""
+    """Cache directory of the user, by the convention of the platform."""
     if "NUMBA_CACHE_DIR" in os.environ:
         return Path(os.environ["NUMBA_CACHE_DIR"])
     if sys.platform == "win32":
@@ -160,12 +138,12 @@ def _cache() -> _Cache:
     if danger is not None:
         return _Cache(directory, readable=False, writable=False, danger=danger)
     writable = _mark_used(directory)
-    # A cache that came with an image is read by users who cannot write there.
+    # users can read a cache in a container image even where they cannot write
     return _Cache(directory, writable or os.access(directory, os.R_OK | os.X_OK), writable)
 
 
 def _make(directory: Path) -> None:
-    """Make a directory, which only its owner can use, as all that lead there and are made."""
+    """Make a directory and its missing parents, private to the user."""
     with contextlib.suppress(OSError):
         for path in (*reversed(directory.parents), directory):
             if not path.exists():
@@ -173,13 +151,13 @@ def _make(directory: Path) -> None:
 
 
 def _danger(root: Path, directory: Path) -> str | None:
-    """Say how others could have us run their code: what is loaded from a cache is executed.
+    """Reason why loading kernels from a directory, which executes them, is unsafe; None if safe.
 
-    Its files and all directories from the root of the cache on must be ours or the superuser's,
-    and nobody else may write there.  In a parent others may, if the system keeps them from removing
-    what is not theirs (the sticky bit).
+    Files and directories from the root of the cache on must belong to this user or the superuser,
+    and no other user may write there.  A parent may be writable if it has the sticky bit, with
+    which users can remove only their own files.
     """
-    if not hasattr(os, "getuid"):  # Windows keeps directories of users apart
+    if not hasattr(os, "getuid"):  # Windows separates the directories of users
         return None
     try:
         for path in (root, directory.parent):
@@ -187,15 +165,15 @@ def _danger(root: Path, directory: Path) -> str | None:
                 return danger
         if danger := _danger_of(directory):
             return danger
-        # numba makes what is within with the rights that the user gives to all files
+        # numba creates files with the user's umask, which does not matter in a closed directory
         is_closed = not os.stat(directory).st_mode & (stat.S_IXGRP | stat.S_IXOTH)
         for folder, folders, files in os.walk(directory):
             for name in (*folders, *files):
-                with contextlib.suppress(FileNotFoundError):  # another process saves or removes it
+                with contextlib.suppress(FileNotFoundError):  # another process is replacing it
                     if danger := _danger_of(Path(folder, name), is_closed=is_closed):
                         return danger
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None  # then nothing is loaded from there
+        return None  # then no kernel can be loaded from there
     except OSError as error:
         return f"{error.filename} cannot be examined"
     return None
@@ -224,75 +202,75 @@ def _mark_used(directory: Path) -> bool:
 
 
 def _remove_old(caches: Path) -> None:
-    """Keep the kernels used last."""
+    """Remove all but the most recently used kernels."""
     by_age = sorted(filter(Path.is_dir, caches.iterdir()), key=lambda path: path.stat().st_mtime)
     for path in by_age[:-_DIRECTORIES_KEPT]:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def cache_directory() -> Path | None:
-    """Where compiled kernels are kept, or None where nothing can be written."""
+    """Directory of compiled kernels, or None if it is not writable."""
     return _cache().directory if _cache().writable else None
 
 
 def cache_trouble() -> str | None:
-    """Sentence that says why kernels are not kept and what to do; None if they are."""
-    if _cache().writable:
+    """Explain why kernels are not cached, and what to do; None if they are."""
+    cache = _cache()
+    if cache.writable:
         return None
-    if _cache().danger is not None:
+    consequence = "kernels are compiled again at every start, which takes seconds to minutes"
+    if cache.danger is None:
         return (
-            f"the kernel cache {_cache().directory} is not used, since others could put code "
-            f"there that this process would run ({_cache().danger}): kernels are compiled anew at "
-            "every start, which takes seconds to minutes; correct that, or set the environment "
-            "variable NUMBA_CACHE_DIR to a directory that only you can write"
+            f"the kernel cache {cache.directory} cannot be written: {consequence}; set the "
+            "environment variable NUMBA_CACHE_DIR to a writable directory"
         )
     return (
-        f"the kernel cache {_cache().directory} cannot be written: kernels are compiled anew at "
-        "every start, which takes seconds to minutes; set the environment variable "
-        "NUMBA_CACHE_DIR to a directory that can be written"
+        f"the kernel cache {cache.directory} is not used, since other users could put code there "
+        f"that this process would run ({cache.danger}): {consequence}; correct that, or set the "
+        "environment variable NUMBA_CACHE_DIR to a directory that only you can write"
     )
 
 
 def compiled(function: F) -> F:
-    """Compile a kernel of this package, inline it where it is called, and keep it on disk.
+    """Compile a kernel of this package, inline it into its callers, and cache it on disk.
 
-    It counts no references, whose atomic instructions cost more than the arithmetic of a small
-    round.  Therefore it must neither allocate (numba says so) nor return an array (a test does).
+    It counts no references: their atomic instructions cost more than the arithmetic of a small
+    round.  Therefore it must not allocate (numba checks that) nor return an array (a test does).
     """
     return _compiled(function, inline=True)
 
 
 def compiled_apart(function: F) -> F:
-    """Compile a kernel that stays a function of its own: one that allocates, or called seldom."""
+    """Compile a kernel that is not inlined: one that allocates or is rarely called."""
     return _compiled(function, inline=False)
 
 
 def uncached(function: F) -> F:
-    """Compile a function for this process only: right for code whose sources we do not hash."""
+    """Compile a function for this process only, for code outside of this package."""
     return _compiled(function, inline=True, counts=True, cache=False)
 
 
 class Kernel:
-    """A compiled function with two faces, each compiled when it is first needed.
+    """A compiled function with two versions, each compiled on first use.
 
-    The one for the interpreter is kept on disk.  The one for other kernels is linked into these
-    before they are optimised as a whole.  Most kernels are called by kernels only, and compiling
-    each of them for the interpreter, with all that it calls, took twice as long.
+    The outer version is called from the interpreter and cached on disk.  The inner version is
+    linked into other kernels before these are optimised as a whole.  Most kernels are called only
+    by kernels; compiling each of them for the interpreter, with all its callees, took twice as
+    long.
 
-    From the interpreter the machine code is called without numba's own dispatch, which runs Python
-    code: a signal handler that raised in there has crashed the process.  So a kernel has run
-    to its end, or not at all.
+    Calls from the interpreter bypass numba's dispatch, which runs Python code: a signal handler
+    that raises there crashes the process.  So a kernel runs to its end, or not at all.
 
     Parameters
     ----------
     function : callable
-        Its source.
+        Source of the kernel.
     inline : bool
-        Whether it is inlined wherever another kernel calls it.
+        Whether it is inlined into other kernels.
     counts : bool
         Whether it counts references.
     cache : bool
-        Whether it is kept on disk.
+        Whether it is cached on disk.
     """
 
     def __init__(
@@ -315,24 +293,21 @@ class Kernel:
         return self.entry(arguments)(*arguments)
 
     def entry(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """Find the machine code for arguments of these types, compiling it if need be.
-
-        It may be called directly, with arguments of the very same types.
-        """
+        """Machine code for arguments of exactly these types, compiled if necessary."""
         key = _key(arguments)
         found = self._entries.get(key)
         if found is None:
             outer = self._outer_for(key)
-            here = contextvars.copy_context()  # which another thread does not have
-            found = undisturbed(lambda: here.run(entry_point, outer, arguments))
+            here = contextvars.copy_context()  # another thread has another context
+            found = call_uninterrupted(lambda: here.run(entry_point, outer, arguments))
             self._entries[key] = found
         return found
 
     def _outer_for(self, key: tuple[Any, ...]) -> Any:
-        """Find the face for the interpreter, kept where its dependencies say."""
+        """Outer version, cached in the directory of its dependencies."""
         *classes, _ = key
         modules = {self.py_func.__module__, *(cls.__module__ for cls in classes)}
-        sources = hash_of(*_dependencies(frozenset(filter(_is_ours, modules))))
+        sources = hash_of(*_dependencies(frozenset(filter(is_internal, modules))))
         if sources not in self.outers:
             self.outers[sources] = self._make_outer(sources)
         return self.outers[sources]
@@ -344,8 +319,8 @@ class Kernel:
             with contextlib.suppress(OSError):
                 directory.mkdir(mode=0o700, exist_ok=True)
                 os.utime(directory)
-        # of a file that is not ours only numba knows whether it has changed
-        mark = code_mark(function) if _is_ours(function.__module__) else None
+        # for files outside of this package numba itself checks for changes
+        mark = code_mark(function) if is_internal(function.__module__) else None
         with _DECORATING, caching_in(directory, mark):
             kernel = compile_function(
                 function,
@@ -362,7 +337,7 @@ class Kernel:
 
 
 def _key(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Key of the types of arguments: named tuples of arrays and numbers, and generators."""
+    """Key of argument types: named tuples of arrays and numbers, and generators."""
     classes: list[type] = []
     leaves: list[Any] = []
     _collect(arguments, classes, leaves, outermost=True)
@@ -377,8 +352,8 @@ def _collect(
             classes.append(value.__class__)
             _collect(value, classes, leaves)
         elif isinstance(value, np.random.Generator):
-            # numba's own way, which runs Python code, would take over one inside of a tuple
-            assert outermost, "a kernel takes generators as arguments of their own only"
+            # numba would unbox a generator inside of a tuple with Python code
+            assert outermost, "a kernel takes generators only as separate arguments"
             classes.append(np.random.Generator)
         else:
             leaves.append(value)
@@ -392,7 +367,7 @@ def _compiled(function: F, inline: bool, counts: bool | None = None, cache: bool
 
 
 def _load(load: Callable[..., Any], *arguments: Any) -> Any:
-    """Load a kernel; a damaged file only means that it is compiled again."""
+    """Load a kernel; a damaged file counts as missing."""
     try:
         found = load(*arguments)
     except Exception:  # unpickling a damaged file can raise anything
@@ -400,7 +375,7 @@ def _load(load: Callable[..., Any], *arguments: Any) -> Any:
     if found is None and not _cache().writable:
         _warn_once()
     elif found is None and _ONLY_KEPT.get():
-        raise NotKeptError("a kernel is not on disk, and none may be compiled here")
+        raise NotKeptError("a kernel is not in the disk cache, and compilation is forbidden here")
     return found
 
 
@@ -412,10 +387,10 @@ def _save(save: Callable[..., Any], *arguments: Any) -> None:
     for one policy names the machine code of another.
     """
     cache = _cache()
-    # One index has all specialisations of a kernel, and classes of a user's own in it could not be
-    # read by a process without the module that defines them.
-    ours = all(_is_ours(cls.__module__) for cls in classes_in(arguments[0]))
-    if not cache.writable or not ours:
+    # One index has all specialisations of a kernel.  A process without the module of a custom class
+    # could not read it.
+    internal = all(is_internal(cls.__module__) for cls in classes_in(arguments[0]))
+    if not cache.writable or not internal:
         return
     with contextlib.suppress(OSError), open(cache.directory / "lock", "a") as file:
         if fcntl is not None:
@@ -425,5 +400,5 @@ def _save(save: Callable[..., Any], *arguments: Any) -> None:
 
 @functools.cache
 def _warn_once() -> None:
-    """Say, when the first kernel is compiled, that others will wait for it again."""
+    """Warn when the first kernel is compiled without a cache."""
     warnings.warn(str(cache_trouble()), RuntimeWarning, stacklevel=2)

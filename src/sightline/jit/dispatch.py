@@ -1,4 +1,4 @@
-"""Generic functions: one name, an implementation per class, for interpreter and compiled code."""
+"""Generic functions with an implementation per class, for the interpreter and compiled code."""
 
 from __future__ import annotations
 
@@ -7,21 +7,8 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
-from sightline.jit.cache import Kernel, note_registration, uncached
+from sightline.jit.cache import Kernel, is_internal, note_registration, uncached
 from sightline.jit.numba_compat import class_of, counts_references, is_kernel, overload_with
-
-__all__ = [
-    "GenericFunction",
-    "Registered",
-    "callable_for",
-    "entry_for",
-    "generic",
-    "guarded",
-    "interpreted",
-    "is_ours",
-    "parts_of",
-    "registered",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -29,30 +16,28 @@ R = TypeVar("R", covariant=True)
 
 
 class Registered(NamedTuple):
-    """What was registered for a class, by any generic function."""
+    """Properties of all implementations that are registered for a class."""
 
-    compiled: bool  # all of it
-    ours: bool  # all of it is part of this package
+    compiled: bool  # all are compiled
+    ours: bool  # all are part of this package
 
 
 _REGISTERED: dict[type, Registered] = {}
 _NOTHING = Registered(True, True)
-_PACKAGE = __name__.split(".")[0]
 
-#: Makes, of an implementation and the class that it is for, one that checks what it returns.
+#: Wraps the implementation for a class in one that checks its results.
 Guard = Callable[[Callable[..., Any], type], FunctionType]
 
 
 def is_ours(function: Any) -> bool:
     """Whether a function is part of this package."""
-    module: str = function.__module__
-    return module.split(".")[0] == _PACKAGE
+    return is_internal(function.__module__)
 
 
 def guarded(implementation: Callable[..., Any], cls: type, guard: Guard) -> Callable[..., Any]:
-    """Put a guard around an implementation of a user's own, compiled if that is.
+    """Put a guard around a custom implementation, compiled if the implementation is.
 
-    The library's own are trusted, and cost nothing.
+    Built-in implementations are trusted and pay nothing.
     """
     if is_ours(implementation):
         return implementation
@@ -64,24 +49,23 @@ def guarded(implementation: Callable[..., Any], cls: type, guard: Guard) -> Call
 class GenericFunction(Generic[P, R]):
     """A function that dispatches on the class of its first argument, compiled or not.
 
-    Implementations are added with :meth:`register`.  The interpreter finds them as
-    :func:`functools.singledispatch` does, for subclasses too; compiled code finds them by the very
-    class of a ``NamedTuple``.  Registering a compiled implementation serves both.
+    The interpreter finds implementations as :func:`functools.singledispatch` does, also for
+    subclasses; compiled code finds them by the exact class of a ``NamedTuple``.  A registered
+    kernel serves both.
 
     Parameters
     ----------
     function : callable
-        What is called for a class without an implementation; by compiled code too, if it is a
-        kernel.
+        Default for a class without an implementation; also in compiled code, if it is a kernel.
     rebuild : callable, optional
-        Makes the result from what the kernel given to :meth:`returns_plainly` returns.  Needed
-        where the result is a named tuple: numba makes it by calling its class, and if a signal
-        such as Ctrl-C is pending at that moment, the interpreter crashes; and where an argument is
-        a random generator (see ``compiled``).
+        Makes the result from the tuple that the kernel of :meth:`returns_plainly` returns.  Needed
+        where the result is a named tuple or an argument is a random generator: numba makes a named
+        tuple by calling its class, and with a signal such as Ctrl-C pending the interpreter then
+        crashes.
     check : callable, optional
-        Applied to the results of implementations that are plain Python.
+        Applied to the results of implementations in plain Python.
     guard : callable, optional
-        Put around implementations that are not part of this package: see :func:`guarded`.
+        Put around implementations outside of this package; see :func:`guarded`.
     """
 
     __name__: str
@@ -104,7 +88,7 @@ class GenericFunction(Generic[P, R]):
         self._check = check
         self._guard = guard
         self._plain_kernel: Callable[..., Any] | None = None
-        # A user's own kernel may allocate, ours do not: numba takes options per overload.
+        # custom kernels may allocate, built-in ones do not; numba has options per overload
         overload_with(self, self._find_counting, counts=True)
         overload_with(self, self._find_not_counting, counts=False)
 
@@ -116,7 +100,7 @@ class GenericFunction(Generic[P, R]):
         return f"<generic function {self.__name__}>"
 
     def __reduce__(self) -> str:
-        """Pickle by name, as functions are: there is one of each in a process."""
+        """Pickle by name, as functions are."""
         return self.__name__
 
     def register(self, cls: type, /) -> Callable[[F], F]:
@@ -129,12 +113,12 @@ class GenericFunction(Generic[P, R]):
         return decorate
 
     def returns_plainly(self, kernel: F, /) -> F:
-        """Set the kernel through which the interpreter calls kernels, without named tuples."""
+        """Set the kernel that returns plain tuples to the interpreter, as a decorator."""
         self._plain_kernel = kernel
         return kernel
 
     def dispatch(self, cls: type, /) -> Callable[..., Any]:
-        """Find what the interpreter calls for a class."""
+        """Find the implementation for a class that the interpreter calls."""
         return self._find(cls)
 
     @property
@@ -143,7 +127,7 @@ class GenericFunction(Generic[P, R]):
         return self._kernels
 
     def interpret(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the implementation for the class of the first argument, without compiled code."""
+        """Call the implementation for the class of the first argument, interpreted."""
         cls = args[0].__class__
         implementation = self._table.dispatch(cls)
         kernel = self._kernels.get(cls)
@@ -168,7 +152,7 @@ class GenericFunction(Generic[P, R]):
             self._kernels[cls] = implementation
             if self._rebuild is not None:
                 called = self._call_plain_kernel
-        elif self._check is not None:
+        elif self._check is not None and not ours:
             called = functools.partial(self._call_checked, implementation)
         self._table.register(cls, called)
 
@@ -188,7 +172,7 @@ class GenericFunction(Generic[P, R]):
         return self._source_for(types[0], counts=False)
 
     def _source_for(self, numba_type: Any, counts: bool) -> Any:
-        """Find what numba compiles for the type of a first argument; None if there is nothing."""
+        """Find the source that numba compiles for the type of a first argument; None if none."""
         kernel = self._kernels.get(class_of(numba_type), self._default)
         if kernel is None or counts_references(kernel) is not counts:
             return None
@@ -202,42 +186,34 @@ def generic(
     check: Callable[[Any], Any] | None = None,
     guard: Guard | None = None,
 ) -> GenericFunction[P, R]:
-    """Make a :class:`GenericFunction`, as a decorator or by a call with options.
-
-    Parameters
-    ----------
-    function : callable
-        What is called for a class without an implementation.
-    rebuild, check, guard : callable, optional
-        See :class:`GenericFunction`.
-    """
+    """Make a :class:`GenericFunction`, as a decorator or by a call with its options."""
     return GenericFunction(function, rebuild=rebuild, check=check, guard=guard)
 
 
 def parts_of(value: Any) -> list[Any]:
     """List a state and its nested named tuples."""
     parts = [value]
-    for part in parts:  # which grows on the way
+    for part in parts:  # the list grows during the loop
         if isinstance(part, tuple):
             parts += [entry for entry in part if isinstance(entry, tuple)]
     return parts
 
 
 def registered(*values: Any) -> Registered:
-    """Sum up what was registered for the parts of these values."""
+    """Summarise the implementations registered for the parts of these values."""
     found = [_REGISTERED.get(type(part), _NOTHING) for value in values for part in parts_of(value)]
     return Registered(all(one.compiled for one in found), all(one.ours for one in found))
 
 
 def callable_for(function: Callable[..., Any], *values: Any) -> Callable[..., Any]:
-    """Find what the interpreter is to call for a state: compiled code cannot call plain parts."""
+    """Choose a kernel or its source: compiled code cannot call parts in plain Python."""
     return function if registered(*values).compiled else interpreted(function)
 
 
 def entry_for(
     kernel: Callable[..., Any], arguments: tuple[Any, ...], state: Any
 ) -> Callable[..., Any]:
-    """Find what the interpreter is to call again and again with arguments of these types."""
+    """Find a callable for repeated calls with arguments of exactly these types."""
     if not registered(state).compiled:
         return interpreted(kernel)
     return kernel.entry(arguments) if isinstance(kernel, Kernel) else kernel
@@ -245,7 +221,7 @@ def entry_for(
 
 @functools.cache
 def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Version of a function that runs in the interpreter, with every kernel that it calls.
+    """Version of a function that runs interpreted, with all kernels that it calls.
 
     For states with a part in plain Python, which compiled code cannot call.
     """
@@ -264,7 +240,7 @@ def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _interpreted_cell(cell: CellType) -> CellType:
-    """Variable of a closure, a kernel in it being one that runs in the interpreter."""
+    """Variable of a closure; a kernel in it is replaced by its interpreted version."""
     value = cell.cell_contents
     kernel = isinstance(value, GenericFunction) or is_kernel(value)
     return CellType(interpreted(value)) if kernel else cell

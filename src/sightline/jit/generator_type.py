@@ -1,8 +1,8 @@
-"""NumPy's generators as arguments of compiled code, without any Python code on the way.
+"""Unboxing of NumPy's random generators for compiled code, without running Python code.
 
-Numba's own way calls ``ctypes.cast``, which is Python, three times for every generator of every
-call.  That takes 25 us; and if a signal is pending, its handler runs there, and what it raises
-crashes the process.
+Numba calls ``ctypes.cast``, which is Python, three times for every generator of every call.  That
+takes 25 us, and if a signal is pending, its handler runs there: an exception in it crashes the
+process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from numba.core import cgutils as _numba_cgutils
 from numba.extending import NativeValue, register_model, unbox
 from numba.np.random.generator_core import NumPyRandomGeneratorTypeModel
 
-__all__ = ["GeneratorType"]
-
 ir: Any = _llvm
 cgutils: Any = _numba_cgutils
 _Base: Any = numba.types.NumPyRandomGeneratorType
@@ -25,7 +23,7 @@ _unbox: Any = unbox
 
 
 class GeneratorType(_Base):  # type: ignore[misc]
-    """Numba's type of generators, whose methods it inherits, taken over in another way."""
+    """Numba's type of generators and its methods, with another unboxing."""
 
     def __init__(self) -> None:
         super().__init__("generator")
@@ -36,9 +34,9 @@ register_model(GeneratorType)(NumPyRandomGeneratorTypeModel)
 
 
 def _bit_generator_struct(c: Any, obj: Any) -> Any:
-    """Address of NumPy's documented ``bitgen_t``, which the capsule of a bit generator holds.
+    """Address of NumPy's documented ``bitgen_t`` in the capsule of a bit generator.
 
-    All calls are of C functions.  They cannot fail, as ``obj`` is a generator.
+    All calls are C functions.  They cannot fail, since ``obj`` is a generator.
     """
     api, builder = c.pyapi, c.builder
     bit_generator = api.object_getattr_string(obj, "bit_generator")
@@ -54,11 +52,11 @@ def _bit_generator_struct(c: Any, obj: Any) -> Any:
 
 @_unbox(GeneratorType)  # type: ignore[untyped-decorator]
 def _unbox_generator(numba_type: Any, obj: Any, c: Any) -> Any:
-    """Take over a generator; the caller keeps it alive, so no reference is counted."""
+    """Unbox a generator; the caller keeps it alive, so no reference is counted."""
     builder = c.builder
     word = ir.IntType(64)
     fields = builder.bitcast(_bit_generator_struct(c, obj), word.as_pointer())
-    # of bitgen_t: state, next_uint64, next_uint32, next_double, and one that numba does not use
+    # fields of bitgen_t: state, next_uint64, next_uint32, next_double; numba uses no others
     state, uint64, uint32, double = (
         builder.load(builder.gep(fields, [ir.IntType(32)(i)])) for i in range(4)
     )

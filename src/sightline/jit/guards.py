@@ -1,7 +1,7 @@
-"""Guards: what a part of a user's own must return, so that nothing is computed from a NaN.
+"""Guards: check the numbers that custom implementations return, such as nan.
 
-A guard raises from within compiled code, where a sentence must be a constant: it says which part
-it was and what it returned, but for the number itself.
+A guard raises from compiled code, in which a message must be a constant: it names the part and
+describes the wrong value, but cannot contain the number.
 """
 
 from __future__ import annotations
@@ -11,19 +11,9 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-__all__ = ["number_between", "wrong_numbers"]
-
 
 def wrong_numbers(who: str, low: float, high: float) -> tuple[str, str, str]:
-    """Sentences for a number that is nan, too small or too large.
-
-    Parameters
-    ----------
-    who : str
-        What must be such a number.
-    low, high : float
-        Least and largest that is allowed.
-    """
+    """Messages for a number that is nan, too small or too large; ``who`` is the subject."""
     finite = "a finite number" if math.isfinite(high) else "a number"
     least = f" >= {low:g}" if math.isfinite(low) and low > -high else ""
     small = "a negative number" if low == 0.0 else f"less than {low:g}"
@@ -33,14 +23,9 @@ def wrong_numbers(who: str, low: float, high: float) -> tuple[str, str, str]:
 
 
 def number_between(what: str, low: float, high: float) -> Callable[..., FunctionType]:
-    """Guard of functions of three arguments that return a number.
+    """Guard of functions of three arguments that return a number from an interval.
 
-    Parameters
-    ----------
-    what : str
-        What the number is, in a sentence about the class that the function is registered for.
-    low, high : float
-        Least and largest that is allowed.
+    ``what`` names the number in messages about the class of the implementation.
     """
 
     def guard(function: Callable[..., float], cls: type) -> Any:

@@ -1,8 +1,7 @@
-"""What numba does not promise to keep: each piece behind one function.
+"""Private and undocumented parts of numba, each behind one function.
 
-Some of it is private (leading underscores), some is documented nowhere.  ``pyproject.toml``
-therefore bounds the version of numba from above, and ``tests/test_numba_compat.py`` says which of
-these functions to repair before the bound is raised.
+``pyproject.toml`` bounds the version of numba from above.  Before the bound is raised,
+``tests/test_numba_compat.py`` shows which of these functions need repair.
 """
 
 from __future__ import annotations
@@ -22,24 +21,6 @@ from numba.extending import overload
 
 from sightline.jit.generator_type import GeneratorType
 
-__all__ = [
-    "caching_in",
-    "class_of",
-    "classes_in",
-    "code_mark",
-    "compile_function",
-    "compile_linked",
-    "counts_references",
-    "entry_point",
-    "fingerprint",
-    "is_disabled",
-    "is_kernel",
-    "numba_type",
-    "overload_with",
-    "type_name",
-    "wrap_cache",
-]
-
 _config: Any = numba.config
 _typeof: Any = numba.typeof
 
@@ -57,9 +38,9 @@ _Compiler: Any = compiler.Compiler
 
 
 class _WithoutEnvironments:
-    """Numba's code generator, for code that is never loaded and has no environment to set.
+    """Numba's code generator, for code that is never loaded.
 
-    An environment holds the Python objects that code uses, and kernels use none.
+    An environment holds the Python objects that code uses; kernels use none.
     """
 
     def __init__(self, generator: Any) -> None:
@@ -73,11 +54,11 @@ class _WithoutEnvironments:
 
 
 class _LinkedLibrary(_Library):  # type: ignore[misc]
-    """Code that is only linked into that of its callers.
+    """Code that is only linked into its callers.
 
-    Numba optimises every function by itself, then with all that it calls, and makes machine code
-    of it.  Where kernels call kernels that call kernels, it does the last two again at every
-    level.  Here they are left to the outermost one.
+    Numba optimises every function alone, then with its callees, and generates machine code.  In a
+    chain of kernels it repeats the last two steps at every level; here only the outermost kernel
+    takes them.
     """
 
     @property
@@ -86,7 +67,7 @@ class _LinkedLibrary(_Library):  # type: ignore[misc]
         return _WithoutEnvironments(self._codegen)
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Say that there is no machine code."""
+        """Report that there is no machine code."""
         self._ensure_finalized()
         return 0
 
@@ -100,10 +81,10 @@ class _LinkedLibrary(_Library):  # type: ignore[misc]
 
 
 class _LinkedCompiler(_Compiler):  # type: ignore[misc]
-    """Numba's compiler, for functions that are called by compiled code only."""
+    """Numba's compiler, for functions that only compiled code calls."""
 
     def compile_extra(self, function: Any) -> Any:
-        """Compile a function into a library of the kind above."""
+        """Compile a function into a linked library."""
         self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), function.__qualname__)
         return super().compile_extra(function)
 
@@ -111,9 +92,9 @@ class _LinkedCompiler(_Compiler):  # type: ignore[misc]
 def _options(inline: bool, counts: bool) -> dict[str, Any]:
     """Options of the compiler, most of them undocumented.
 
-    ``forceinline`` has LLVM inline the function wherever it is called.  ``_nrt=False`` leaves out
-    numba's runtime, so that the function neither allocates nor counts references.  The wrapper
-    through which C calls a function is never used, and takes time to compile.
+    ``forceinline`` makes LLVM inline the function into all callers.  ``_nrt=False`` omits numba's
+    runtime, so that the function neither allocates nor counts references.  The wrapper for calls
+    from C is never used and takes time to compile.
     """
     return {
         "nogil": True,
@@ -136,40 +117,26 @@ def compile_linked(function: Any, *, inline: bool, counts: bool) -> Any:
 
 
 def compile_function(function: Any, *, cache: bool, inline: bool, counts: bool) -> Any:
-    """Make a kernel of a function, compiled when it is first called.
+    """Make a numba dispatcher, which compiles on the first call; or the function if disabled.
 
-    Parameters
-    ----------
-    function : callable
-        Its source.
-    cache : bool
-        Whether numba keeps it on disk, where :func:`caching_in` says.
-    inline : bool
-        Whether it is inlined wherever another kernel calls it.
-    counts : bool
-        Whether it counts references, which a kernel that allocates must.
-
-    Returns
-    -------
-    numba dispatcher
-        Or the function itself where compilation is disabled.
+    ``cache`` caches it in the directory of :func:`caching_in`, ``inline`` inlines it into kernels,
+    and ``counts`` makes it count references, as a kernel that allocates must.
     """
     return numba.njit(function, cache=cache, **_options(inline, counts))
 
 
 def overload_with(key: Any, find: Callable[..., Any], *, counts: bool) -> None:
-    """Let compiled code call ``key`` by what ``find`` returns for the types of the arguments.
+    """Compile calls of ``key`` as the function that ``find`` returns for the argument types.
 
-    The key may be any object that can be called, hashed and weakly referenced.  ``jit_options`` of
-    an overload take the undocumented options too.
+    The key may be any object that can be called, hashed and weakly referenced.
     """
-    # a user's own kernel, which counts references, may do anything: it is compiled as usual
+    # custom kernels count references and may do anything: they are compiled as usual
     options: Any = _options(True, counts) if counts else _linked_options(True, counts)
     overload(key, strict=False, jit_options=options)(find)
 
 
 def numba_type(kernel: Any) -> Any:
-    """Type under which compiled code calls a kernel; objects show theirs as ``_numba_type_``."""
+    """Type under which compiled code calls a kernel; objects expose it as ``_numba_type_``."""
     return kernel._numba_type_
 
 
@@ -184,7 +151,7 @@ def counts_references(kernel: Any) -> bool:
 
 
 def class_of(numba_type: Any) -> type:
-    """Class of the named tuples that have a type of numba; NoneType if it is another type."""
+    """Named tuple class of a numba type; NoneType for other types."""
     found: type = getattr(numba_type, "instance_class", type(None))
     return found
 
@@ -201,23 +168,16 @@ def classes_in(numba_types: Any) -> set[type]:
 
 
 def fingerprint(leaves: tuple[Any, ...]) -> bytes:
-    """Text that is the same for values of the same types, found without running Python code.
-
-    Parameters
-    ----------
-    leaves : tuple
-        Arrays and numbers: of everything else the type takes Python code to find.
-    """
+    """Fingerprint of the types of arrays and numbers, computed without running Python code."""
     found: bytes = _dispatcher.compute_fingerprint(leaves)
     return found
 
 
 def entry_point(kernel: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-    """Find the C function behind a kernel for arguments of these types, compiling it if need be.
+    """C function of a kernel for arguments of these types, compiled if necessary.
 
-    Called directly it is faster than the kernel, which finds the types of all arguments at every
-    call, and no Python code runs between interpreter and machine code.  It does not look at types
-    again: they must be the same.
+    It is faster than the dispatcher, which determines the types of all arguments at every call, and
+    no Python code runs between interpreter and machine code.  It does not check types.
     """
     types = tuple(
         GeneratorType() if isinstance(value, np.random.Generator) else _typeof(value)
@@ -230,9 +190,9 @@ def entry_point(kernel: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Keep Python from looking for garbage: a compiler makes millions of objects, most to stay.
+    """Disable garbage collection, which takes a fifth of the time of compilation.
 
-    It takes a fifth of the time in which a kernel is compiled.
+    The compiler makes millions of objects, and most of them stay.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -244,7 +204,7 @@ def _without_collections() -> Iterator[None]:
 
 
 def type_name(value: Any) -> str:
-    """Numba's type of a value as text: equal texts, same kernels."""
+    """Numba's type of a value as text; equal texts mean the same kernels."""
     return str(_typeof(value))
 
 
@@ -255,20 +215,13 @@ def is_disabled() -> bool:
 
 @contextlib.contextmanager
 def caching_in(directory: Path, mark: str | None = None) -> Iterator[None]:
-    """Have kernels that are made inside this context kept in a directory.
+    """Cache kernels that are made inside this context in a directory, which need not exist.
 
     Numba reads ``config.CACHE_DIR`` once, when a function is decorated; restoring it afterwards
-    leaves the functions of other packages alone.  It would also write a file for every function to
-    try the directory, and not even read from one that it cannot write; here it tries only when it
-    saves.
-
-    Parameters
-    ----------
-    directory : Path
-        Where; it need not exist.
-    mark : str, optional
-        What tells a function from others of its name, in place of its line, if the directory says
-        on which code it depends; numba then does not ask whether its file has changed.
+    leaves other packages alone.  Numba would also test the directory by writing a file for every
+    function, and would not read from a directory that is not writable; here it writes only when it
+    saves.  ``mark`` replaces line number and file time as the identity of a function, for
+    directories that are named by the code behind it.
     """
     previous = _config.CACHE_DIR
     _config.CACHE_DIR = str(directory)
@@ -286,7 +239,7 @@ def caching_in(directory: Path, mark: str | None = None) -> Iterator[None]:
 
 
 def code_mark(function: Any) -> str:
-    """Hash of what a function does: of its instructions, and of the names and numbers in them."""
+    """Hash of the instructions of a function, with their names and constants."""
     code = function.__code__
     constants = [value for value in code.co_consts if not isinstance(value, str | type(code))]
     content = repr((code.co_code, code.co_names, code.co_varnames, constants))
@@ -294,7 +247,7 @@ def code_mark(function: Any) -> str:
 
 
 def _do_nothing(locator: Any) -> None:
-    """Stand in for the check that a directory can be written."""
+    """Replace the check that a directory is writable."""
 
 
 def wrap_cache(
@@ -302,21 +255,13 @@ def wrap_cache(
     load: Callable[..., Any],
     save: Callable[..., Any],
 ) -> None:
-    """Put functions around those by which a kernel is loaded from disk and saved there.
+    """Wrap the functions that load a kernel from disk and save it.
 
-    Numba calls both for every specialisation of every kernel, also of one that is not cached:
-    loading then finds nothing and saving does nothing.
-
-    Parameters
-    ----------
-    kernel : numba dispatcher
-        Nothing is done to a plain function, which is what numba gives where it is disabled.
-    load : callable
-        Called with numba's function and its arguments; returns None to have it compiled.
-    save : callable
-        Called with numba's function and its arguments.
+    ``load`` and ``save`` are called with numba's function and its arguments; ``load`` returns None
+    to have the kernel compiled.  Numba calls both for every specialisation, also of kernels that
+    are not cached: loading then finds nothing, and saving does nothing.
     """
-    if not is_kernel(kernel):
+    if not is_kernel(kernel):  # compilation is disabled
         return
     cache = kernel._cache
     inner_load, inner_save = cache.load_overload, cache.save_overload

@@ -1,63 +1,51 @@
-"""Every item of the paper, in its order."""
+"""All items by name, in the order of the report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from sightline.paper import (
-    all_data,
-    dimension,
-    far_gains,
-    far_horizon,
+    comparisons,
+    far_horizons,
     figure1,
     figure2,
     figure3,
-    figure4,
-    figure5,
-    figure6,
-    figure7,
-    figure8,
-    gains_side_by_side,
+    information,
     oracle_cost,
     posterior_weights,
-    price_of_information,
-    pulls_and_allocation,
     rates,
-    regulariser,
-    solid_bonus,
-    solid_rivals,
     table1,
-    zero_best,
+    tuning,
 )
 from sightline.paper.item import Item
 
 __all__ = ["ITEMS"]
 
 ITEMS: Mapping[str, Item] = {
-    module.ITEM.name: module.ITEM
-    for module in (
-        figure1,
-        figure2,
-        figure3,
-        figure4,
-        figure5,
-        figure6,
-        figure7,
-        figure8,
-        table1,
-        far_horizon,
-        far_gains,
-        solid_bonus,
-        regulariser,
-        pulls_and_allocation,
-        gains_side_by_side,
-        rates,
-        dimension,
-        price_of_information,
-        oracle_cost,
-        posterior_weights,
-        zero_best,
-        all_data,
-        solid_rivals,
+    item.name: item
+    for item in (
+        figure1.ITEM,
+        figure2.ITEM,
+        figure3.ITEM,
+        comparisons.FIGURE_4,
+        comparisons.FIGURE_5,
+        tuning.FIGURE_6,
+        tuning.FIGURE_7,
+        comparisons.FIGURE_8,
+        table1.ITEM,
+        far_horizons.FAR_HORIZON,
+        far_horizons.FAR_GAINS,
+        comparisons.SOLID_BONUS,
+        comparisons.REGULARISER,
+        far_horizons.ALLOCATION,
+        information.ITEM,
+        rates.RATES,
+        rates.DIMENSION,
+        rates.WORST_CASE,
+        oracle_cost.ITEM,
+        posterior_weights.ITEM,
+        far_horizons.ZERO_BEST,
+        comparisons.ALL_DATA,
+        comparisons.SOLID_RIVALS,
     )
 }

@@ -1,4 +1,4 @@
-"""The report: what this is, a picture and a scoreboard, then every item with its evidence."""
+"""The HTML report: a figure and the scoreboard of claims, then every item with its evidence."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ import numpy as np
 import scipy
 
 from sightline.paper.claims import CLAIMS
-from sightline.paper.duration import duration_text
-from sightline.paper.item import Findings, Item, Outcome
-from sightline.paper.recorded import Judged, with_records
+from sightline.paper.item import Findings, Item, ItemResults
+from sightline.paper.recorded import JudgedClaim, with_records
 from sightline.paper.reproduce import write_findings
 from sightline.paper.verdict import CONFIDENCE, Part, Verdict, verdict_by_reading
 from sightline.report.page import Opening, Section, Table, Tile, write_page
@@ -26,7 +25,7 @@ from sightline.report.style import drawing
 from sightline.simulation.simulate import rounds_text
 from sightline.version import __version__
 
-__all__ = ["FIRST", "Finished", "finished", "write_report"]
+__all__ = ["FIRST", "Finished", "duration_text", "finished", "write_report"]
 
 # Colour and sign of a verdict.
 _MARKS = {
@@ -35,13 +34,13 @@ _MARKS = {
     Verdict.EQUAL: ("same", "\N{ALMOST EQUAL TO}"),
     Verdict.UNDECIDED: ("open", "?"),
 }
-FIRST = "far-horizon"  # the item whose first figure opens the page
-_RELOAD = 15  # seconds after which a browser asks again for a page that is not finished
+FIRST = "far-horizon"  # the first figure of this item opens the page
+_RELOAD = 15  # seconds after which a browser reloads an unfinished page
 _LEAD = (
-    "Whoever learns which option is best while using it pays for every choice that was not: this "
-    "regret cannot grow more slowly than c* sigma^2 log n, and information-directed sampling (IDS) "
-    "reaches that bound. "
-    "This page computes every figure and table of the paper that says so anew, and tests its "
+    "A bandit algorithm learns which option is best while using it, and every other choice costs "
+    "regret. In the long run regret is at least c* log n, and information-directed sampling (IDS) "
+    "reaches this bound. "
+    "This page recomputes every figure and table of the paper that proves it, and tests its "
     "claims one by one.",
 )
 _PAPER = (
@@ -51,16 +50,16 @@ _PAPER = (
 
 
 class Finished(NamedTuple):
-    """An item, and all that the page shows of it."""
+    """An item and everything that the page shows of it."""
 
-    outcome: Outcome
+    outcome: ItemResults
     findings: Findings
     pictures: Sequence[Picture]
     tiles: Sequence[Tile]
 
 
-def finished(item: Item, outcome: Outcome, out: Path) -> Finished:
-    """Show an item: write its figures and curves, and decide its claims."""
+def finished(item: Item, outcome: ItemResults, out: Path) -> Finished:
+    """Write the figures and curves of an item, and decide its claims."""
     with drawing():
         findings = item.show(outcome)
         pictures = write_findings(item, findings, out)
@@ -68,8 +67,8 @@ def finished(item: Item, outcome: Outcome, out: Path) -> Finished:
     return Finished(outcome, findings, pictures, tiles)
 
 
-def _tile(judged: Judged) -> Tile:
-    """Show a claim; one that the runs cannot decide has the colour of what was recorded."""
+def _tile(judged: JudgedClaim) -> Tile:
+    """Tile of a claim; if the runs cannot decide, in the colour of the recorded verdict."""
     claim, record = judged.claim, judged.record
     decided = judged.verdict if record is None else record.verdict
     kind, mark = _MARKS[decided]
@@ -86,7 +85,7 @@ def _tile(judged: Judged) -> Tile:
 
 
 def _by_reading(parts: Sequence[Part]) -> str:
-    """Say the verdicts of both readings where they differ."""
+    """Text with the verdicts of both readings, if they differ."""
     found = verdict_by_reading(parts)
     if len(set(found.values())) < 2:
         return ""
@@ -105,7 +104,7 @@ def _evidence(parts: Sequence[Part], source: str = "") -> tuple[str, ...]:
 def write_report(
     path: Path, profile: str, items: Sequence[Item], done: Mapping[str, Finished]
 ) -> None:
-    """Write the page of all items that are finished.
+    """Write the page of all finished items.
 
     Parameters
     ----------
@@ -114,9 +113,9 @@ def write_report(
     profile : str
         Which sizes were run.
     items : sequence of Item
-        All that the page is to have, in its order.
+        All items of the page, in its order.
     done : mapping
-        Those that are finished, by name.
+        Finished items, by name.
     """
     shown = [item for item in items if item.name in done]
     missing = len(items) - len(shown)
@@ -135,8 +134,8 @@ def write_report(
 
 def _note(profile: str) -> str:
     quick = (
-        " The quick profile has fewer runs than the paper. Where they cannot decide a claim, the "
-        "verdict recorded from --profile paper is shown, and marked as such."
+        " The quick profile has fewer runs than the paper. If they cannot decide a claim, the page "
+        "shows the verdict recorded from --profile paper, and marks it."
     )
     return _PAPER + (quick if profile == "quick" else "")
 
@@ -145,8 +144,8 @@ def _notice(done: int, missing: int) -> str:
     if not missing:
         return ""
     return (
-        f"{done} of {done + missing} parts are finished. The others are being computed, and "
-        "this page reloads itself until they are here."
+        f"{done} of {done + missing} parts are finished. The others are being computed; "
+        "this page reloads itself until they are finished."
     )
 
 
@@ -170,7 +169,15 @@ def _section(item: Item, profile: str, part: Finished, opening: Picture | None) 
     )
 
 
-def _size(outcome: Outcome) -> str:
+def duration_text(seconds: float) -> str:
+    """Write seconds as seconds, minutes or hours."""
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes = seconds / 60.0
+    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60.0:.1f} h"
+
+
+def _size(outcome: ItemResults) -> str:
     size = outcome.size
     if size.horizon == 1:
         return "Computed, not sampled;"
@@ -200,8 +207,8 @@ def _environment(items: Sequence[Item], profile: str, done: Mapping[str, Finishe
         text=(
             f"Claims are tested one-sided at {CONFIDENCE:.0%} confidence for each part, on "
             "differences run by run under common noise. "
-            "Durations are seconds of work summed over workers, without compilation. Results are "
-            "the same bits for any number of workers, but for the runtimes of table 1.",
+            "Durations are seconds of work summed over workers, without compilation. Results do "
+            "not depend on the number of workers, except for the runtimes of table 1.",
         ),
         tables=(
             Table("Versions", ("what", "version"), tuple(versions.items())),

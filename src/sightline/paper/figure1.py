@@ -1,4 +1,4 @@
-"""Regret on random action sets and on the end of optimism, under both readings of the paper."""
+"""Figure 1: regret on random action sets and on the end of optimism, under both readings."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sightline.experiments.experiment import Experiment
-from sightline.paper.item import Findings, Item, Outcome, Size
+from sightline.paper.item import Findings, Item, ItemResults, Size
 from sightline.paper.settings import (
     BOTH,
     EARLY,
     FREQUENTIST,
     IDS_H,
     IDS_UCB,
+    PLOTS,
     RANDOM,
     SHORT_LEVEL,
     SLOPE_2,
     SLOPE_4,
-    curve_frame,
-    log_constant,
-    marked,
+    c_star,
+    experiment,
     problems,
     regret_table,
     renamed,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONVENTIONS", "ITEM", "PUBLISHED"]
 
-# What is added to the labels of IDS, and what it means.
+# Suffix of the labels of IDS, and its meaning.
 CONVENTIONS: Mapping[str, str] = {
     "": "value gaps, delta = 1/s^2 (the text)",
     ", short": "value gaps, delta = 1/(s log s)",
@@ -78,15 +78,15 @@ def _experiments(size: Size) -> dict[str, Experiment]:
     everywhere = problems(RANDOM, SLOPE_2, SLOPE_4)
     variants = _ids(CONVENTIONS if size.every_variant else read)
     found = {
-        "regret": marked(size, everywhere, variants | rivals),
-        "many": marked(size, everywhere, _ids([""]), size.many),
-        "most": marked(size, problems(SLOPE_2), _ids([""]), 10 * size.many),
+        "regret": experiment(size, everywhere, variants | rivals),
+        "many": experiment(size, everywhere, _ids([""]), size.many),
+        "most": experiment(size, problems(SLOPE_2), _ids([""]), 10 * size.many),
     }
     if size.every_variant:  # slower policies, where regret has heavy tails
         slower = _ids(read) | {"LinUCB": FREQUENTIST["LinUCB"]}
-        found["many sets"] = marked(size, problems(RANDOM), slower, 3 * size.replications)
+        found["many sets"] = experiment(size, problems(RANDOM), slower, 3 * size.replications)
         solid = {"SOLID": FREQUENTIST["SOLID"]}  # its slope is close to twice the optimal one
-        found["slope"] = marked(size, problems(SLOPE_2, SLOPE_4), solid, 4 * size.many)
+        found["slope"] = experiment(size, problems(SLOPE_2, SLOPE_4), solid, 4 * size.many)
     return found
 
 
@@ -95,7 +95,7 @@ def _figure(results: Results, suffix: str, problem: str) -> Figure:
     names = {label: label + suffix for label in _IDS} | {label: label for label in rivals}
     rows = (RANDOM, problem)
     panels = {name: renamed(results.curves(name), names) for name in rows}
-    bounds = {name: log_constant(name, len(results.plan.seeds)) for name in rows}
+    bounds = {name: c_star(name, len(results.plan.seeds)) for name in rows}
     published = {
         name: {label: {t: at[label] for t, at in times.items() if label in at} for label in names}
         for name, times in PUBLISHED.items()
@@ -104,7 +104,7 @@ def _figure(results: Results, suffix: str, problem: str) -> Figure:
 
 
 def _comparison(results: Results) -> tuple[Table, str]:
-    """Every convention beside the published numbers, and which is closest."""
+    """Compare every convention with the published numbers, and name the closest."""
     rows, distances = [], {}
     for suffix, meaning in CONVENTIONS.items():
         if "IDS-H" + suffix not in results.policies:
@@ -135,28 +135,27 @@ def _comparison(results: Results) -> tuple[Table, str]:
     )
 
 
-def _show(outcome: Outcome) -> Findings:
+def _show(outcome: ItemResults) -> Findings:
     results = outcome.results["regret"]
-    rounds = [10**e for e in (3, 4, 5, 6)]
     comparison, remark = _comparison(results)
     return Findings(
         figures={
             "text": (
-                "As the text has it: value gaps, slope 2. Crosses: the published curves, "
-                "read off the plots.",
+                "Settings of the text: value gaps, slope 2. Crosses: published curves, read off "
+                "the plots.",
                 _figure(results, "", SLOPE_2),
             ),
             "plots": (
-                "As the plots appear to have been made: difference gaps, delta = 1/(s log s), "
-                "slope 4. Crosses: the published curves, read off the plots.",
-                _figure(results, ", difference, short", SLOPE_4),
+                "Settings that match the plots: difference gaps, delta = 1/(s log s), slope 4. "
+                "Crosses: published curves, read off the plots.",
+                _figure(results, PLOTS.suffix, SLOPE_4),
             ),
         },
         tables=(
-            *(regret_table(results, problem, rounds) for problem in results.problems),
+            *(regret_table(results, problem) for problem in results.problems),
             comparison,
         ),
-        curves={"regret": curve_frame(results)},
+        curves={"regret": results.summary("all")},
         remarks=(remark,),
     )
 
@@ -165,13 +164,12 @@ ITEM = Item(
     name="figure1",
     title="Figure 1: regret of IDS, SOLID and LinUCB",
     see="On the end of optimism the curves of IDS and SOLID bend towards the slope of the dashed "
-    "line, those of LinUCB and SOLID++ shoot up; crosses are the published curves.",
+    "line, while those of LinUCB and SOLID++ grow fast; crosses are the published curves.",
     where="Section 3, figure with all plots",
     about="Six arms uniform on the unit sphere in the plane, a new set in every repetition, and "
     "the end of optimism with epsilon = 0.01; noise variance 0.1. SOLID++ has the constraint bonus "
-    "of SOLID, as we recall its published defaults; without that bonus it is the library's own "
-    "version. The dashed line "
-    "is c* sigma^2 log n, for random sets with the average c* of the sets that were played.",
+    "of SOLID, its published default as we remember it; the library's default has no bonus. "
+    "The dashed line is c* log n, for random sets with the mean c* of the sets that were played.",
     sizes={
         "quick": Size(10**6, 24, every_variant=False, many=200),
         "paper": Size(10**6, 100, many=600),

@@ -1,4 +1,4 @@
-"""The end of optimism in two dimensions: arms, cells, and the confidence ellipsoid."""
+"""Figure 2: arms and cells of the end of optimism, and the confidence ellipsoid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.core.clock import log_round
-from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
+from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
 from sightline.paper.settings import IDS_H, SLOPE_2, problems
 from sightline.problems import end_of_optimism
 from sightline.report.page import Table
@@ -17,11 +17,11 @@ from sightline.simulation.loop import walk
 
 __all__ = ["ITEM", "constants", "first_commitment"]
 
-_EPSILON = 0.3  # the arms of epsilon = 0.01 cannot be told apart by eye
+_EPSILON = 0.3  # at epsilon = 0.01 two arms look the same
 
 
 def constants(epsilons: list[float], slopes: list[float]) -> list[list[float]]:
-    """c* at unit variance: epsilon, slope, and the certified sides of c*."""
+    """Rows of epsilon, slope, and the certified sides of c* at unit variance."""
     rows = []
     for slope in slopes:
         for epsilon in epsilons:
@@ -31,7 +31,7 @@ def constants(epsilons: list[float], slopes: list[float]) -> list[list[float]]:
 
 
 def first_commitment(seed: int, early: int) -> list[dict[str, Any]]:
-    """Estimate and V after ``early`` explorations, and when IDS first settles on an arm."""
+    """Estimate and V after ``early`` explorations, and when IDS first exploits after that."""
     problem = problems(SLOPE_2)[SLOPE_2]
     state = IDS_H.start(problem.model)
     snapshots: list[dict[str, Any]] = []
@@ -83,7 +83,7 @@ def _draw_ellipsoid(axes: Any, snapshot: dict[str, Any], level: float, **style: 
     axes.plot(*points, **style)
 
 
-def _show(outcome: Outcome) -> Findings:
+def _show(outcome: ItemResults) -> Findings:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 5.2), layout="constrained")
@@ -99,7 +99,7 @@ def _show(outcome: Outcome) -> Findings:
         label = f"$\\mathcal{{E}}_t$ before round {snapshot['t']:.0f}"
         _draw_ellipsoid(right, snapshot, level, color="k", linestyle=line, label=label)
     right.plot(1.0, 0.0, "k*", markersize=13, label=r"$\theta^*$")
-    right.set(title=r"$\epsilon$ = 0.01: one run of IDS-H, early and when it first settles")
+    right.set(title=r"$\epsilon$ = 0.01: one run of IDS-H, early and when it first exploits")
     right.legend(loc="lower right")
     rows = tuple(
         (f"{slope:g}", f"{epsilon:g}", f"{lower:.6f}", f"{upper:.6f}")
@@ -115,13 +115,13 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="figure2",
     title="Figure 2: the end of optimism, and its c*",
-    see="The best arm is settled once the ellipse of what is plausible lies inside one colour; it"
-    " has to become narrow in the direction that only the bad arm x_3 shows.",
+    see="The best arm is identified once the confidence ellipse lies inside one colour; it must"
+    " become narrow in the direction that only the bad arm x_3 reveals.",
     formula='c* = min_alpha sum_x alpha(x) Delta(x) "subject to" |nu - theta*|_{V(alpha)}^2 >= 2 '
     'sigma^2 "for all" nu "with another best arm"',
     where="Section 3, figure of the example; the constant in the text below it",
-    about="The best arm is settled when the ellipsoid lies inside the first cell. The constant "
-    "c* = min(2 slope^2, 2/epsilon) does not depend on epsilon once that is small.",
+    about="The best arm is identified when the ellipsoid lies inside the first cell. At unit "
+    "variance c* = min(2 slope^2, 2/epsilon), which does not depend on a small epsilon.",
     sizes={"quick": Size(1, 1), "paper": Size(1, 1)},
     calculations=_calculations,
     show=_show,

@@ -1,4 +1,4 @@
-"""Information gain functions on one trajectory, normalised."""
+"""Figure 3: information gain functions on one trajectory, normalised."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
-from sightline.paper.judge import NotRunError
+from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
 from sightline.paper.settings import (
     IDS_UCB,
     PLOTS,
@@ -34,7 +33,7 @@ GAINS = {
 
 
 def gains(horizon: int, seed: int, plots: bool) -> dict[str, Any]:
-    """Gains of all arms along one run of IDS-H-UCB; I^VAR from 10^4 samples of the posterior."""
+    """Gains of all arms along one run of IDS-H-UCB; I^VAR from 10^4 posterior samples."""
     reading = PLOTS if plots else TEXT
     (driver,) = as_read({"": IDS_UCB}, reading).values()
     problem = problems(reading.example)[reading.example]
@@ -61,15 +60,15 @@ def _calculations(size: Size) -> dict[str, Calculation]:
     }
 
 
-def runs_of(outcome: Outcome, reading: Reading) -> list[dict[str, Any]]:
-    """All runs under a reading."""
+def runs_of(outcome: ItemResults, reading: Reading) -> list[dict[str, Any]]:
+    """Gains along all runs under a reading."""
     runs = [value for name, value in outcome.values.items() if name.startswith(reading.name)]
     if not runs:
-        raise NotRunError(f"The reading of the {reading.name} is not run in this profile.")
+        raise reading.missing()
     return runs
 
 
-def _show(outcome: Outcome) -> Findings:
+def _show(outcome: ItemResults) -> Findings:
     from matplotlib.figure import Figure
 
     first = runs_of(outcome, TEXT)[0]
@@ -96,12 +95,12 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="figure3",
     title="Figure 3: information gain functions",
-    see="Every gain starts with the arms that look best and turns to the informative arm x_3; "
-    "what differs is when.",
+    see="Every gain first favours the arms that look best and later the informative arm x_3; "
+    "the gains differ in when.",
     where="Appendix on mutual information, first figure",
     about="All gains are evaluated on the data that IDS-H-UCB collects on the end of optimism, "
-    "slope 2, and normalised to sum one over the arms. I^VAR comes from 10^4 samples of the "
-    "posterior; where every sample agrees on the best arm it is undefined and not drawn.",
+    "slope 2, and normalised to sum to one over the arms. I^VAR comes from 10^4 posterior "
+    "samples; where all samples agree on the best arm it is undefined and not drawn.",
     sizes={"quick": Size(10**5, 12, every_variant=False), "paper": Size(10**6, 20)},
     calculations=_calculations,
     show=_show,

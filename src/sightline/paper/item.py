@@ -1,4 +1,4 @@
-"""The contract of an item: a figure or table of the paper, what it runs and how it is shown."""
+"""Items: a figure or table of the paper, what it runs and how it is shown."""
 
 from __future__ import annotations
 
@@ -14,35 +14,34 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Calculation", "Findings", "Item", "Outcome", "Size"]
+__all__ = ["Calculation", "Findings", "Item", "ItemResults", "Size"]
 
 
 class Size(NamedTuple):
-    """How large an item is made in one profile."""
+    """Size of an item in one profile."""
 
     horizon: int
     replications: int
-    samples: int = 0  # posterior samples per round, where there is a posterior
-    every_variant: bool = True  # else only those that claims are about: each has to be compiled
-    many: int = 0  # runs of policies that are cheap, where more of them decide a claim
+    samples: int = 0  # posterior samples per round
+    every_variant: bool = True  # if not, only the variants that claims are about
+    many: int = 0  # replications of cheap policies, where more of them decide a claim
 
 
 class Calculation(NamedTuple):
-    """Work that is not an experiment: a function of plain values with a plain result.
+    """Work that is not an experiment: a function from plain values to a plain result.
 
     Attributes
     ----------
     function : callable
-        At the top level of a module; its result must fit JSON.
+        Function at the top level of a module; its result must be JSON-serialisable.
     arguments : dict
         Plain values.
     sample : dict
-        Changes of the arguments that make it shorter, to find out how long it will take.
+        Changed arguments of a shorter call, from which the duration is estimated.
     share : float
-        Share of the whole that the shorter one is.
+        Duration of the shorter call as a share of the full one.
     kernels : str
-        What it compiles: of calculations by one function, those that differ in this compile other
-        kernels.
+        Key for the compiled kernels, if calls of one function compile different ones.
     """
 
     function: Callable[..., Any]
@@ -52,20 +51,20 @@ class Calculation(NamedTuple):
     kernels: str = ""
 
 
-class Outcome(NamedTuple):
-    """What the runs of an item gave."""
+class ItemResults(NamedTuple):
+    """Results of all experiments and calculations of an item, by name."""
 
     size: Size
     results: Mapping[str, Results]
     values: Mapping[str, Any]
-    seconds: float  # of work, without compilation, whenever it was done
+    seconds: float  # of work, without compilation
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What an item shows."""
+    """Figures with captions, tables, curves and remarks of an item."""
 
-    figures: Mapping[str, tuple[str, Figure]] = field(default_factory=dict)  # name: caption, figure
+    figures: Mapping[str, tuple[str, Figure]] = field(default_factory=dict)
     tables: tuple[Table, ...] = ()
     curves: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -82,25 +81,25 @@ class Item:
     Parameters
     ----------
     name : str
-        What the command line calls it.
+        Name on the command line.
     title : str
         Heading in the report.
     where : str
-        Where it stands in the paper.
+        Place in the paper.
     about : str
-        What it shows and with which settings, for the report.
+        Content and settings, for the report.
     sizes : mapping
         Size in every profile.
     show : callable
-        Makes the findings of an outcome.
+        Maps results to findings.
     experiments, calculations : callable
-        What it runs, by name.
+        Map a size to the experiments and calculations by name.
     see : str
-        The sentence that says what to see in its figures.
+        One sentence on what the figures show.
     formula : str
-        What it is about, in the plain notation of ``report/symbols.py``.
+        Formula in the plain notation of ``report/symbols.py``.
     short : str
-        Its name on the scoreboard; by default the title up to a colon.
+        Name on the scoreboard of claims; by default the title up to a colon.
     """
 
     name: str
@@ -108,7 +107,7 @@ class Item:
     where: str
     about: str
     sizes: Mapping[str, Size]
-    show: Callable[[Outcome], Findings]
+    show: Callable[[ItemResults], Findings]
     experiments: Callable[[Size], Mapping[str, Experiment]] = _nothing
     calculations: Callable[[Size], Mapping[str, Calculation]] = _nothing
     see: str = ""

@@ -1,4 +1,4 @@
-"""Strategies that know the answer: their cost against c* beta, from the paper's appendix."""
+"""Beyond the paper: cost of the oracle strategies of its appendix against c* beta."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
-from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
+from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
+from sightline.paper.settings import exponents
 from sightline.problems import end_of_optimism, unit_sphere
 from sightline.report.figures import label_ends
 from sightline.report.page import Table
@@ -22,8 +23,8 @@ _STRATEGIES = {"online convex optimisation": online_allocation, "oracle IDS": or
 def costs(most: float, spheres: int) -> dict[str, dict[str, Any]]:
     """c* and the cost of every evidence level, by problem and strategy, at unit variance.
 
-    Levels end where the cost is about ``most``: oracle IDS, which spends 1 / sqrt(t) in round t,
-    takes a quarter of its square in rounds.
+    The last level costs about ``most``.  Oracle IDS spends 1 / sqrt(t) in round t, so it needs a
+    quarter of the square of the cost in rounds.
     """
     worlds = {"end of optimism, slope 2": end_of_optimism(0.01, 2.0, 1.0)}
     for seed in range(spheres):
@@ -42,18 +43,18 @@ def costs(most: float, spheres: int) -> dict[str, dict[str, Any]]:
     return found
 
 
-def excess_exponents(outcome: Outcome) -> dict[str, float]:
-    """Growth of cost - c* beta as a power of beta, over all levels, at worst over the problems.
+def excess_exponents(outcome: ItemResults) -> dict[str, float]:
+    """Growth of cost - c* beta as a power of beta; the largest exponent over the problems.
 
-    A cost that exceeds c* beta by no more than one round's counts as no growth.
+    An excess of at most the cost of one round counts as no growth.
     """
     worst = dict.fromkeys(_STRATEGIES, -math.inf)
     for found in outcome.values["costs"].values():
         levels = np.array(found["levels"])
-        x = np.log(levels) - np.log(levels).mean()
         for strategy, cost in found["costs"].items():
             excess = np.maximum(np.array(cost) - found["constant"] * levels, 1.0)
-            worst[strategy] = max(worst[strategy], float(x @ np.log(excess) / (x @ x)))
+            power = float(exponents(np.log(levels), np.log(excess)))
+            worst[strategy] = max(worst[strategy], power)
     return worst
 
 
@@ -61,7 +62,7 @@ def _calculations(size: Size) -> dict[str, Calculation]:
     return {"costs": Calculation(costs, {"most": 3000.0, "spheres": 8}, {"most": 400.0}, 0.01)}
 
 
-def _show(outcome: Outcome) -> Findings:
+def _show(outcome: ItemResults) -> Findings:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 3.8), layout="constrained")
@@ -72,7 +73,7 @@ def _show(outcome: Outcome) -> Findings:
         cells = []
         for axes, (strategy, cost) in zip(row, found["costs"].items(), strict=True):
             ratio = np.array(cost) / (found["constant"] * np.array(found["levels"]))
-            random = name.startswith("random")  # all alike, and named once
+            random = name.startswith("random")  # one colour and one label for all
             label = "random action sets" if name == first else "_" if random else name
             axes.plot(found["levels"], ratio, color="C1" if random else "C0", label=label)
             axes.set(xscale="log", xlabel=r"evidence $\beta$", title=strategy)
@@ -93,14 +94,14 @@ def _show(outcome: Outcome) -> Findings:
 
 ITEM = Item(
     name="oracle",
-    title="Beyond: what it costs to know the answer",
+    title="Beyond: the cost of the oracle strategies",
     see="The cost over c* beta falls towards 1 as the level beta grows.",
     short="Oracle",
     where="Appendix on primal-dual methods, oracle setting",
-    about="With gaps and alternatives known, online convex optimisation and oracle IDS build an "
+    about="With known gaps and alternatives, online convex optimisation and oracle IDS build an "
     "allocation that meets every constraint at the level beta. The paper bounds their cost by c* "
-    "beta + O(sqrt(beta)). The end of optimism, where one constraint binds and hardly anything is "
-    "lost, and random sets of 8 arms in 4 dimensions, but for those with a c* above 30.",
+    "beta + O(sqrt(beta)). Problems: the end of optimism, where one constraint binds and the "
+    "excess is small, and random sets of 8 arms in 4 dimensions with c* up to 30.",
     sizes={"quick": Size(1, 1), "paper": Size(1, 1)},
     calculations=_calculations,
     show=_show,

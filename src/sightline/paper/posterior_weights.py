@@ -1,4 +1,4 @@
-"""Beyond the paper: weights q beside posterior probabilities that another arm is best."""
+"""Beyond the paper: weights q against posterior probabilities that another arm is best."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
+from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
 from sightline.paper.settings import IDS_H, VARIANCE
 from sightline.problems import unit_sphere
 from sightline.report.page import Table
@@ -18,16 +18,17 @@ from sightline.simulation.loop import walk
 __all__ = ["ITEM", "KINDS", "apart", "distances", "sectors"]
 
 Array = NDArray[np.float64]
-#: What is compared with the posterior: q with its learning rate, and with eta = 1.
+#: Weights that are compared with the posterior: q with its learning rate, and with eta = 1.
 KINDS = ("eta of the paper", "eta = 1")
 _SHOWN = (30, 300)  # exploration rounds
 
 
 def sectors(actions: Array, mean: Array, precision: Array) -> tuple[Array, Array]:
-    """Probability of every arm of the plane to be best, and squared distance to its cell.
+    """Probability that every arm of the plane is best, and squared distance to its cell.
 
-    Both under N(mean, precision^-1), the distance in the norm of the precision.  Cells are cones;
-    in polar coordinates of whitened parameters the radial integral of the density is closed.
+    Both under N(mean, precision^-1); the distance is in the norm of the precision.  Cells are
+    cones.  In polar coordinates of whitened parameters the radial integral of the density has a
+    closed form.
     """
     root = np.linalg.cholesky(precision).T
     whitened = np.linalg.solve(root.T, actions.T).T
@@ -50,14 +51,14 @@ def sectors(actions: Array, mean: Array, precision: Array) -> tuple[Array, Array
         best = int((whitened @ [math.cos(middle), math.sin(middle)]).argmax())
         probability = integrate.quad(density, low, high, epsabs=0.0, epsrel=1e-8, limit=200)[0]
         probabilities[best] += probability
-        for angle in (low, high):  # a point nearest to the mean is on a border, or is the mean
+        for angle in (low, high):  # the nearest point is on a border, or is the mean itself
             along = max(0.0, float(centre @ [math.cos(angle), math.sin(angle)]))
             distances[best] = min(distances[best], float(centre @ centre) - along**2)
     return probabilities, distances
 
 
 def apart(seed: int) -> dict[str, list[float]]:
-    """Half the L1 distance of q from the posterior given that x-hat is not best, at some rounds."""
+    """Half the L1 distance of q from the posterior given that x-hat is not best, by round."""
     problem = unit_sphere(6, 2, VARIANCE, seed)
     state = IDS_H.start(problem.model)
     found: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -83,12 +84,12 @@ def _calculations(size: Size) -> dict[str, Calculation]:
     return {f"seed{seed}": Calculation(apart, {"seed": seed}) for seed in range(size.replications)}
 
 
-def distances(outcome: Outcome, kind: str) -> Array:
+def distances(outcome: ItemResults, kind: str) -> Array:
     """Distances of all runs, shape (runs, rounds)."""
     return np.array([value[kind] for value in outcome.values.values()])
 
 
-def _show(outcome: Outcome) -> Findings:
+def _show(outcome: ItemResults) -> Findings:
     rows = []
     for kind in KINDS:
         means = distances(outcome, kind).mean(axis=0)
@@ -101,12 +102,12 @@ def _show(outcome: Outcome) -> Findings:
 ITEM = Item(
     name="weights",
     title="Beyond: weights and posterior probabilities",
-    see="Weights of IDS are near the posterior probabilities of the arms that may be best.",
+    see="The weights of IDS are close to the posterior probabilities that an arm is best.",
     short="Weights",
     where="Alternative definitions of the information gain; appendix on mutual information",
-    about="q of cells beside the probability that an arm is best, given that the empirically best "
-    "one is not, under the posterior of a normal prior: both from the cones of the plane in which "
-    "an arm is best. Half the sum of absolute differences: 0 is equal, 1 as different as can be. "
+    about="q of cells against the probability that an arm is best, given that the empirically "
+    "best one is not, under the posterior of a normal prior. The distance is half the sum of "
+    "absolute differences: 0 for equal distributions, 1 for disjoint ones. "
     "Data of IDS-H on random action sets.",
     sizes={"quick": Size(300, 10), "paper": Size(300, 40)},
     calculations=_calculations,

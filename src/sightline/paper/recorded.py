@@ -2,9 +2,9 @@
 
     python -m sightline.paper.recorded DIRECTORY [ITEM ...]
 
-runs what is missing of the paper profile in that directory, of all items or of some, decides the
-claims on them, and writes the verdicts into ``recorded.json`` beside this file, each with its date
-and sizes.  ``with_records`` puts them beside the verdicts of a run.
+runs the missing parts of the paper profile in that directory, of all items or of some, decides the
+claims, and writes the verdicts into ``recorded.json`` beside this file, with dates and sizes.
+``with_records`` puts them beside the verdicts of a run.
 """
 
 from __future__ import annotations
@@ -18,46 +18,34 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sightline.files import write_atomically
-from sightline.paper.item import Outcome
-from sightline.paper.judge import Claim, decide
+from sightline.files import write_text_atomically
+from sightline.paper.claim import Claim, decide
+from sightline.paper.item import ItemResults
 from sightline.paper.verdict import Part, Verdict
 from sightline.simulation.simulate import rounds_text
 from sightline.version import __version__
 
-__all__ = ["Judged", "Record", "record_of", "records", "with_records"]
+__all__ = ["JudgedClaim", "RecordedVerdict", "record_of", "records", "with_records"]
 
 _FILE = "recorded.json"
 
 
-class Record(NamedTuple):
-    """A verdict of the paper profile, as it was recorded.
-
-    Attributes
-    ----------
-    verdict : Verdict
-        What the runs said.
-    parts : tuple of Part
-        What was measured.
-    settings : str
-        Runs and rounds.
-    date : str
-        When, as YYYY-MM-DD.
-    """
+class RecordedVerdict(NamedTuple):
+    """A recorded verdict of the paper profile."""
 
     verdict: Verdict
     parts: tuple[Part, ...]
-    settings: str
-    date: str
+    settings: str  # runs and rounds
+    date: str  # YYYY-MM-DD
 
 
-class Judged(NamedTuple):
-    """A claim, what the runs at hand say, and what was recorded if they cannot decide."""
+class JudgedClaim(NamedTuple):
+    """A claim, its verdict, and the recorded verdict if the runs cannot decide."""
 
     claim: Claim
     verdict: Verdict
     parts: tuple[Part, ...]
-    record: Record | None
+    record: RecordedVerdict | None
 
 
 @functools.cache
@@ -67,7 +55,7 @@ def _content() -> dict[str, Any]:
     return content
 
 
-def record_of(claim: Claim) -> Record | None:
+def record_of(claim: Claim) -> RecordedVerdict | None:
     """Find the recorded verdict on a claim; None if its wording is newer than the record."""
     found = _content().get(claim.statement)
     if found is None:
@@ -75,64 +63,54 @@ def record_of(claim: Claim) -> Record | None:
     parts = tuple(
         Part(part["measured"], Verdict(part["verdict"]), part["reading"]) for part in found["parts"]
     )
-    return Record(Verdict(found["verdict"]), parts, found["settings"], found["date"])
+    return RecordedVerdict(Verdict(found["verdict"]), parts, found["settings"], found["date"])
 
 
-def with_records(claims: Iterable[Claim], outcomes: Mapping[str, Outcome]) -> list[Judged]:
-    """Decide all claims whose items were run, and add the record where it alone decides."""
+def with_records(claims: Iterable[Claim], outcomes: Mapping[str, ItemResults]) -> list[JudgedClaim]:
+    """Decide the claims of all items that were run, and add a record that alone decides."""
     found = []
     for claim in claims:
         if claim.item not in outcomes:
             continue
-        verdict, parts = decide(claim, outcomes)
+        verdict, parts = decide(claim, outcomes[claim.item])
         record = record_of(claim) if verdict is Verdict.UNDECIDED else None
         if record is not None and record.verdict is Verdict.UNDECIDED:
             record = None
-        found.append(Judged(claim, verdict, parts, record))
+        found.append(JudgedClaim(claim, verdict, parts, record))
     return found
 
 
-def records(claims: Iterable[Claim], outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Verdicts on the claims whose items were run, by wording, as plain data."""
-    found: dict[str, Any] = {}
-    for claim in claims:
-        if claim.item not in outcomes:
-            continue
-        verdict, parts = decide(claim, outcomes)
-        found[claim.statement] = {
-            "verdict": str(verdict),
-            "item": claim.item,
-            "settings": _settings(outcomes[claim.item]),
+def records(claims: Iterable[Claim], outcomes: Mapping[str, ItemResults]) -> dict[str, Any]:
+    """Verdicts on the claims of all items that were run, by wording, as plain data."""
+    return {
+        judged.claim.statement: {
+            "verdict": str(judged.verdict),
+            "item": judged.claim.item,
+            "settings": _settings(outcomes[judged.claim.item]),
             "date": time.strftime("%Y-%m-%d", time.gmtime()),
             "version": __version__,
-            "parts": [
-                {"measured": part.measured, "verdict": str(part.verdict), "reading": part.reading}
-                for part in parts
-            ],
+            "parts": [part._asdict() for part in judged.parts],
         }
-    return found
+        for judged in with_records(claims, outcomes)
+    }
 
 
-def _settings(outcome: Outcome) -> str:
-    """Say how many runs and rounds an item had."""
+def _settings(outcome: ItemResults) -> str:
+    """Describe the runs and rounds of an item."""
     size = outcome.size
-    counts = [len(results.plan.seeds) for results in outcome.results.values()]
-    counts = sorted({*counts, *([] if counts else [size.replications])})
     if size.horizon == 1:
         return "computed, not sampled"
-    runs = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    counts = {len(results.plan.seeds) for results in outcome.results.values()}
+    few, many = min(counts, default=size.replications), max(counts, default=size.replications)
+    runs = f"{few:,}" if few == many else f"{few:,} to {many:,}"
     return f"{runs} runs to n = {rounds_text(size.horizon)}"
 
 
-def _write(path: Path, text: str) -> None:
-    write_atomically(path, lambda file: file.write(text.encode()))
-
-
 def _main(directory: Path, names: list[str]) -> None:
-    """Run what is missing of items in the paper profile, and record the verdicts."""
+    """Run the missing parts of items in the paper profile, and record the verdicts."""
     from sightline.paper.catalogue import ITEMS
     from sightline.paper.claims import CLAIMS
-    from sightline.paper.compilation import compile_kernels
+    from sightline.paper.preparation import compile_kernels
     from sightline.paper.reproduce import ResultsFolder, run_item, selected
 
     (directory / "results").mkdir(parents=True, exist_ok=True)
@@ -143,9 +121,9 @@ def _main(directory: Path, names: list[str]) -> None:
         began = time.perf_counter()
         found = records(CLAIMS, {item.name: run_item(item, "paper", folder)})
         known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        order = {claim.statement: None for claim in CLAIMS}  # what is no claim any more is dropped
-        merged = {name: (known | found)[name] for name in order if name in known | found}
-        _write(path, json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
+        merged = known | found
+        kept = {c.statement: merged[c.statement] for c in CLAIMS if c.statement in merged}
+        write_text_atomically(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         print(f"{item.name}: {time.perf_counter() - began:.0f} s", flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Running items: results are kept on disk, resumed after an interruption, and never recomputed.
+"""Run items: results are stored on disk, resumed after an interruption, and never recomputed.
 
-report.html                the page
-figures/  curves/          every figure as PNG, PDF and SVG; every curve as CSV
-results/EXPERIMENT-SOURCES/    stores of the lab, shared by items that run the same
-results/calculations/          what is not an experiment, one JSON file each
+report.html                    the page
+figures/  curves/              every figure as PNG, PDF and SVG; every curve as CSV
+results/EXPERIMENT-SOURCES/    stores of experiments; items with the same experiment share one
+results/calculations/          results of calculations, one JSON file each
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from sightline.experiments.block import Task, tasks
 from sightline.experiments.experiment import Experiment
 from sightline.experiments.sources import sources_of
 from sightline.experiments.store import Store
-from sightline.files import sealed, unsealed, write_atomically
-from sightline.paper.item import Calculation, Findings, Item, Outcome
+from sightline.files import sealed, unsealed, write_text_atomically
+from sightline.paper.item import Calculation, Findings, Item, ItemResults
 from sightline.report.picture import Picture, picture_of, svg_of
 from sightline.report.results import Results
 from sightline.report.run import run
@@ -37,13 +37,13 @@ __all__ = ["ResultsFolder", "run_item", "selected", "write_findings"]
 
 @dataclass(frozen=True)
 class ResultsFolder:
-    """Directory in which results are kept, and the executor that computes them."""
+    """Directory with results, and the executor that computes them."""
 
     directory: Path
     executor: Executor | None = None
 
     def store_of(self, experiment: Experiment) -> Path:
-        """Directory of an experiment: another one whenever it or the sources have changed."""
+        """Directory of an experiment; its name changes with the experiment and the sources."""
         sources = hashlib.sha256()
         for cell in experiment.cells:
             problem, policy = experiment.problems[cell.problem], experiment.policies[cell.policy]
@@ -51,12 +51,12 @@ class ResultsFolder:
         return self.directory / f"{experiment.digest[:12]}-{sources.hexdigest()[:8]}"
 
     def missing_tasks(self, experiment: Experiment) -> list[Task]:
-        """List what is still to be run of an experiment."""
+        """Blocks of an experiment that are not in the store."""
         store = Store.create(self.store_of(experiment), experiment)
         return [task for task in tasks(experiment, store.keeps_sources) if not store.holds(task)]
 
     def holds(self, item: Item, profile: str) -> bool:
-        """Whether nothing is missing of an item."""
+        """Whether an item is complete."""
         size = item.sizes[profile]
         return not any(map(self.missing_tasks, item.experiments(size).values())) and all(
             self.file_of(f"{item.name}-{name}", calculation).exists()
@@ -64,11 +64,11 @@ class ResultsFolder:
         )
 
     def results_of(self, experiment: Experiment) -> Results:
-        """Run what is missing."""
+        """Run the missing blocks of an experiment."""
         return run(experiment, self.store_of(experiment), self.executor)
 
     def file_of(self, name: str, calculation: Calculation) -> Path:
-        """File of a calculation: another one whenever it or the sources have changed."""
+        """File of a calculation; its name changes with the arguments and the sources."""
         function = calculation.function
         text = json.dumps(
             [function.__qualname__, _sources(function.__module__), calculation.arguments],
@@ -79,7 +79,7 @@ class ResultsFolder:
         return self.directory / "calculations" / f"{safe}-{digest}.json"
 
     def value_of(self, name: str, calculation: Calculation) -> dict[str, Any]:
-        """Compute unless it is there: the value under "value", its seconds under "seconds"."""
+        """Read or compute a calculation: a dict with its "value" and "seconds"."""
         path = self.file_of(name, calculation)
         found = _read(path)
         if found is None:
@@ -88,13 +88,13 @@ class ResultsFolder:
             seconds = time.perf_counter() - began
             path.parent.mkdir(parents=True, exist_ok=True)
             content = json.dumps(sealed({"value": value, "seconds": seconds}), allow_nan=False)
-            write_atomically(path, lambda file: file.write(content.encode()))
+            write_text_atomically(path, content)
             found = unsealed(json.loads(content))
         return found
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """Read a calculation; None if it is not there or was changed, and has to be done anew."""
+    """Read a calculation; None if it is missing or damaged, and must be computed again."""
     try:
         return unsealed(json.loads(path.read_text()))
     except (FileNotFoundError, ValueError, TypeError, RecursionError):
@@ -103,10 +103,10 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 @functools.cache
 def _sources(module: str) -> str:
-    """Hash of what decides the value of a calculation besides its arguments.
+    """Hash of the sources that determine the value of a calculation.
 
-    That is the module of its function with all that it imports, such as the settings.  The item
-    that asks for it need not be among them: it decides the arguments, which are in the key.
+    These are the module of its function and all modules that it imports, such as the settings.
+    Arguments are in the key of the file.
     """
     own = Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8")
     imported = modules_named_in(own)
@@ -120,8 +120,8 @@ def run_item(
     profile: str,
     folder: ResultsFolder,
     watch: Callable[[str], None] = lambda line: None,
-) -> Outcome:
-    """Run what is missing of an item.
+) -> ItemResults:
+    """Run the missing parts of an item.
 
     Parameters
     ----------
@@ -130,9 +130,9 @@ def run_item(
     profile : str
         Which size.
     folder : ResultsFolder
-        Where results are kept.
+        Storage of results.
     watch : callable
-        Called with a line about what is run next.
+        Called with a line before each part.
     """
     size = item.sizes[profile]
     results, values, seconds = {}, {}, 0.0
@@ -145,11 +145,11 @@ def run_item(
         found = folder.value_of(f"{item.name}-{name}", calculation)
         values[name] = found["value"]
         seconds += found["seconds"]
-    return Outcome(size, results, values, seconds)
+    return ItemResults(size, results, values, seconds)
 
 
 def write_findings(item: Item, findings: Findings, out: Path) -> list[Picture]:
-    """Write figures as PNG, PDF and SVG, and curves as CSV; return the figures for a page."""
+    """Write figures as PNG, PDF and SVG, and curves as CSV; return the pictures for a page."""
     pictures = []
     for name, (caption, figure) in findings.figures.items():
         path = _made(out / "figures") / f"{item.name}-{name}"
@@ -168,7 +168,7 @@ def _made(directory: Path) -> Path:
 
 
 def selected(names: Iterable[str], items: Mapping[str, Item]) -> list[Item]:
-    """Items by name, in their order; ``all`` is every one."""
+    """Select items by name, in the order of the catalogue; ``all`` selects every item."""
     wanted = set(names)
     for name in sorted(wanted):
         one_of("item", name, ["all", *items])

@@ -1,17 +1,20 @@
-"""What several items share: the problems and policies of the paper, and small summaries."""
+"""What several items share: problems, policies and readings of the paper, tables and figures."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-import pandas as pd
+import numpy as np
+from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.core.confidence import LogDet
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import LogDet
 from sightline.experiments.experiment import Experiment
-from sightline.paper.item import Findings, Outcome, Size
+from sightline.paper.item import Findings, ItemResults, Size
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, SOLID, LinUCB
 from sightline.problems import LinearBandit, end_of_optimism, unit_spheres
@@ -34,19 +37,22 @@ __all__ = [
     "SLOPE_4",
     "SOLID_PP",
     "TEXT",
+    "NotRunError",
     "Reading",
     "as_read",
-    "curve_frame",
+    "c_star",
     "error_text",
-    "log_constant",
-    "marked",
+    "experiment",
+    "exponents",
     "marks",
     "problems",
+    "ratios",
     "regret_findings",
     "regret_table",
     "renamed",
 ]
 
+Array = NDArray[np.float64]
 VARIANCE = 0.1
 EPSILON = 0.01
 EARLY = 10**4  # last round of the linear panels, as in the paper
@@ -56,8 +62,8 @@ SLOPE_4 = "end of optimism, slope 4"
 
 IDS_H = IDS()
 IDS_UCB = IDS(information="halfspace-ucb")
-# SOLID++ with the bonus of SOLID in the constraint, which is how we recall the published defaults:
-# that paper was not at hand.  The library's own has none.
+# SOLID++ with the constraint bonus of SOLID: the published defaults as we remember them, since that
+# paper was not available.  The library's default has no bonus.
 SOLID_PP = SOLID(reset=False, constraint_bonus=2.0)
 FREQUENTIST: Mapping[str, Policy] = {
     "IDS-H": IDS_H,
@@ -68,46 +74,65 @@ FREQUENTIST: Mapping[str, Policy] = {
     "LinUCB": LinUCB(),
 }
 SHORT_LEVEL = LogDet(delta="1/(s log s)")
+_TABLE_ROUNDS = [10**e for e in (3, 4, 5, 6)]
+
+
+class NotRunError(LookupError):
+    """The runs that a figure or claim needs are not part of this profile."""
 
 
 class Reading(NamedTuple):
-    """A way to read the settings of the paper.
+    """One reading of the paper's settings.
 
     Attributes
     ----------
     name : str
-        What verdicts call it.
+        Name in verdicts.
     example : str
         The end of optimism under this reading.
     suffix : str
-        What is added to the labels of IDS.
+        Suffix of the labels of IDS.
     """
 
     name: str
     example: str
     suffix: str
 
+    def label(self, policy: str) -> str:
+        """Label of a policy under this reading; rivals of IDS do not depend on it."""
+        return policy + self.suffix if policy.startswith("IDS-") else policy
 
-#: As the text has it: value gaps, delta = 1/s^2, slope 2.
+    def missing(self) -> NotRunError:
+        """Error for runs under this reading that the profile leaves out."""
+        return NotRunError(f"The reading of the {self.name} is not run in this profile.")
+
+
+#: The settings that the text states: value gaps, delta = 1/s^2, slope 2.
 TEXT = Reading("text", SLOPE_2, "")
-#: As the plots appear to have been made: difference gaps, delta = 1/(s log s), slope 4.
+#: The settings that match the plots: difference gaps, delta = 1/(s log s), slope 4.
 PLOTS = Reading("plots", SLOPE_4, ", difference, short")
 BOTH = (TEXT, PLOTS)
+
+
+def short(rule: ConfidenceRule) -> ConfidenceRule:
+    """Replace the log-determinant coefficient by that of the plots."""
+    return SHORT_LEVEL if isinstance(rule, LogDet) else rule
 
 
 def as_read(policies: Mapping[str, IDS], reading: Reading) -> dict[str, IDS]:
     """Policies of the text under a reading, with its labels."""
     if reading is TEXT:
         return dict(policies)
-    found = {}
-    for label, policy in policies.items():
-        level = SHORT_LEVEL if policy.confidence == LogDet() else policy.confidence
-        found[label + reading.suffix] = replace(policy, gaps="difference", confidence=level)
-    return found
+    return {
+        label + reading.suffix: replace(
+            policy, gaps="difference", confidence=short(policy.confidence)
+        )
+        for label, policy in policies.items()
+    }
 
 
 def problems(*names: str) -> dict[str, LinearBandit]:
-    """Problems of the paper by their names here."""
+    """Problems of the paper by name."""
     known = {
         RANDOM: unit_spheres(6, 2, VARIANCE),
         SLOPE_2: end_of_optimism(EPSILON, 2.0, VARIANCE),
@@ -117,69 +142,76 @@ def problems(*names: str) -> dict[str, LinearBandit]:
 
 
 def marks(horizon: int) -> list[int]:
-    """Checkpoints: ten per decade, which include the powers of ten."""
+    """Checkpoints: ten per decade, including the powers of ten."""
     return log_spaced(horizon, per_decade=10)
 
 
-def marked(
+def experiment(
     size: Size,
     worlds: Mapping[str, LinearBandit],
     policies: Mapping[str, Policy],
     replications: int | None = None,
+    checkpoints: Iterable[int] | None = None,
 ) -> Experiment:
-    """Policies on problems, recorded at the checkpoints; as many runs as the size says."""
+    """Policies on problems, with the horizon and by default the replications of a size."""
     count = size.replications if replications is None else replications
-    return Experiment(worlds, policies, size.horizon, count, checkpoints=marks(size.horizon))
+    rounds = marks(size.horizon) if checkpoints is None else checkpoints
+    return Experiment(worlds, policies, size.horizon, count, checkpoints=rounds)
 
 
-def log_constant(name: str, replications: int) -> float:
-    """c* sigma^2 of a problem; of random action sets the average over those that are played."""
+def c_star(name: str, replications: int) -> float:
+    """c* of a problem; of random action sets the mean over those that are played."""
     problem = problems(name)[name]
     members = range(replications) if name == RANDOM else range(1)
     values = [lower_bound(problem.member(i), tolerance=1e-4).value for i in members]
     return float(sum(values) / len(values))
 
 
+def ratios(results: Results, problem: str, policy: str, constant: float) -> Array:
+    """R_n / (c* log n), shape (runs, checkpoints)."""
+    log_n = np.array([math.log(n) for n in results.plan.rounds])
+    return results.regret(problem, policy) / (constant * log_n)
+
+
+def exponents(x: Array, y: Array) -> Array:
+    """Least-squares slopes of the rows of y over x: exponents, if both are logarithms."""
+    centred = x - x.mean()
+    slopes: Array = y @ centred / (centred @ centred)
+    return slopes
+
+
 def renamed(curves: Mapping[str, Curve], names: Mapping[str, str]) -> dict[str, Curve]:
-    """Pick curves, under new names and in the order of these."""
+    """Select curves under new names, in the order of these."""
     return {new: curves[old] for new, old in names.items()}
 
 
-def error_text(mean: float, error: float) -> str:
-    """Mean and standard error with sensible digits."""
-    digits = 0 if abs(mean) >= 100 else 1 if abs(mean) >= 1 else 3
+def error_text(mean: float, error: float, digits: int | None = None) -> str:
+    """Mean and standard error, by default with digits that suit the mean."""
+    if digits is None:
+        digits = 0 if abs(mean) >= 100 else 1 if abs(mean) >= 1 else 3
     return f"{mean:.{digits}f} ± {error:.{digits}f}"
 
 
-def regret_table(
-    results: Results, problem: str, rounds: Iterable[int], policies: Iterable[str] | None = None
-) -> Table:
-    """Mean regret and standard error at some rounds, and the late slope in log n."""
-    times = [t for t in rounds if t in results.plan.rounds]
+def regret_table(results: Results, problem: str) -> Table:
+    """Mean regret and standard error at powers of ten, and the late slope in log n."""
+    times = [t for t in _TABLE_ROUNDS if t in results.plan.rounds]
     rows = []
     slopes = results.slopes(since=max(1, results.plan.rounds[-1] // 10)).set_index(
         ["problem", "policy"]
     )
-    for policy in policies or results.policies:
-        regret = results.regret(problem, policy)
-        cells = []
-        for t in times:
-            mean, error = mean_and_error(regret[:, results.plan.rounds.index(t)])
-            cells.append(error_text(float(mean), float(error)))
+    for policy in results.policies:
+        columns = [results.plan.rounds.index(t) for t in times]
+        means, errors = mean_and_error(results.regret(problem, policy)[:, columns])
         late = slopes.loc[(problem, policy)]
+        cells = map(error_text, means, errors)
         rows.append((policy, *cells, error_text(late.slope, late.standard_error)))
     head = ("policy", *(f"n = {rounds_text(t)}" for t in times), "slope in log n, last decade")
     count = len(results.plan.seeds)
     return Table(f"{problem}: mean regret ± standard error, {count} runs", head, tuple(rows))
 
 
-def curve_frame(results: Results) -> pd.DataFrame:
-    """All curves of an experiment as a table: mean, standard error and quantiles."""
-    return results.summary("all")
-
-
 def regret_findings(
-    outcome: Outcome,
+    outcome: ItemResults,
     caption: str,
     shown: Iterable[str] | None = None,
     remarks: tuple[str, ...] = (),
@@ -188,11 +220,10 @@ def regret_findings(
     results = outcome.results["regret"]
     labels = {label: label for label in shown or results.policies}
     panels = {name: renamed(results.curves(name), labels) for name in results.problems}
-    bounds = {name: log_constant(name, outcome.size.replications) for name in results.problems}
-    rounds = [10**e for e in (3, 4, 5, 6)]
+    bounds = {name: c_star(name, outcome.size.replications) for name in results.problems}
     return Findings(
         figures={"regret": (caption, regret_figure(panels, bounds, EARLY))},
-        tables=tuple(regret_table(results, name, rounds) for name in results.problems),
-        curves={"regret": curve_frame(results)},
+        tables=tuple(regret_table(results, name) for name in results.problems),
+        curves={"regret": results.summary("all")},
         remarks=remarks,
     )

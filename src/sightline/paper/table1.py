@@ -1,4 +1,4 @@
-"""Runtime of all methods beside the published seconds."""
+"""Table 1: runtime of all methods and the published seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sightline.paper.item import Calculation, Findings, Item, Outcome, Size
+from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
 from sightline.policies.catalogue import build
 from sightline.problems import unit_sphere
 from sightline.report.page import Table
@@ -18,8 +18,8 @@ __all__ = ["ITEM", "METHODS", "SHAPES", "seconds_of", "timings"]
 
 SHAPES = ((2, 6), (5, 50))  # d, k
 _PER_BATCH = 5
-_BAYESIAN_SHARE = 50  # in the quick profile Bayesian IDS runs so many times fewer rounds
-# Method: policy, and published mean and standard deviation for both shapes.
+_BAYESIAN_SHARE = 50  # factor by which Bayesian IDS runs fewer rounds in the quick profile
+# Method: policy, and published mean and standard deviation of the seconds for both shapes.
 METHODS: Mapping[str, tuple[dict[str, Any], tuple[tuple[float, float], ...]]] = {
     "Bayesian IDS, exact": (
         {"type": "BayesianIDS", "sampling": "exact"},
@@ -37,7 +37,7 @@ METHODS: Mapping[str, tuple[dict[str, Any], tuple[tuple[float, float], ...]]] = 
 
 
 def timings(policy: dict[str, Any], d: int, k: int, horizon: int, seeds: list[int]) -> list[float]:
-    """Seconds of runs on random action sets, one at a time, without compilation."""
+    """Time runs on random action sets, one at a time, without compilation."""
     method = build(policy)
     simulate(unit_sphere(k, d, 0.1), method, 1)
     seconds = []
@@ -71,14 +71,14 @@ def _calculations(size: Size) -> dict[str, Calculation]:
     return work
 
 
-def seconds_of(outcome: Outcome, method: str, d: int) -> Any:
+def seconds_of(outcome: ItemResults, method: str, d: int) -> Any:
     """Seconds of every run of a method in dimension d, scaled where it ran fewer rounds."""
     scale = _BAYESIAN_SHARE if _is_short(outcome.size, method) else 1
     parts = [v for name, v in outcome.values.items() if name.startswith(f"{method} d{d} ")]
     return scale * np.concatenate(parts)
 
 
-def _show(outcome: Outcome) -> Findings:
+def _show(outcome: ItemResults) -> Findings:
     rows = []
     for method, (_, published) in METHODS.items():
         cells = []

@@ -1,25 +1,29 @@
-"""Regret over a grid of confidence coefficients and learning rates: figures 6 and 7."""
+"""Figures 6 and 7: regret over a grid of confidence coefficients and learning rates."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.confidence import ConfidenceRule, FixedBeta, LogDet
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import FixedBeta, LogDet
 from sightline.experiments.experiment import Experiment
-from sightline.paper.item import Findings, Outcome, Size
-from sightline.paper.judge import NotRunError
+from sightline.paper.item import Findings, Item, ItemResults, Size
 from sightline.paper.settings import (
     BOTH,
     PLOTS,
-    SHORT_LEVEL,
+    RANDOM,
+    SLOPE_2,
+    SLOPE_4,
     TEXT,
     Reading,
-    curve_frame,
+    experiment,
     problems,
+    short,
 )
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, LinUCB
@@ -28,7 +32,7 @@ from sightline.report.symbols import as_label
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BETAS", "ETAS", "experiments", "final", "ids_label", "show", "ucb_label"]
+__all__ = ["BETAS", "ETAS", "FIGURE_6", "FIGURE_7", "final", "ids_label", "ucb_label"]
 
 _LEAST = 1e-2  # regret below this has the same colour
 
@@ -57,8 +61,15 @@ def ucb_label(beta: str) -> str:
     return f"LinUCB, beta {beta}"
 
 
-def experiments(reading: Reading, problem: str, size: Size) -> dict[str, Experiment]:
-    """Every beta with every eta under a reading, and LinUCB with every beta."""
+def _experiments(size: Size, text: str, plots: str) -> dict[str, Experiment]:
+    """IDS with every beta and eta, and LinUCB with every beta, under every reading."""
+    found = _under(TEXT, text, size)
+    if size.every_variant:
+        found |= _under(PLOTS, plots, size)
+    return found
+
+
+def _under(reading: Reading, problem: str, size: Size) -> dict[str, Experiment]:
     ids = {
         ids_label(beta, eta): IDS(confidence=rule, learning_rate=rate)
         for beta, rule in BETAS.items()
@@ -72,34 +83,26 @@ def experiments(reading: Reading, problem: str, size: Size) -> dict[str, Experim
     if reading is PLOTS:
         many = max(size.replications, size.many // 4)  # difference gaps are slower
         ids = {
-            label: replace(policy, gaps="difference", confidence=_short(policy.confidence))
+            label: replace(policy, gaps="difference", confidence=short(policy.confidence))
             for label, policy in ids.items()
         }
+    world = problems(problem)
     return {
-        f"{reading.name}, {name}": Experiment(
-            problems(problem), policies, size.horizon, count, checkpoints=decades
-        )
-        for name, policies, count in (
-            ("IDS", ids, many),
-            ("LinUCB", rivals, size.replications),
-        )
+        f"{reading.name}, IDS": experiment(size, world, ids, many, decades),
+        f"{reading.name}, LinUCB": experiment(size, world, rivals, checkpoints=decades),
     }
 
 
-def _short(rule: ConfidenceRule) -> ConfidenceRule:
-    return SHORT_LEVEL if isinstance(rule, LogDet) else rule
-
-
-def final(outcome: Outcome, reading: Reading, label: str) -> NDArray[np.float64]:
+def final(outcome: ItemResults, reading: Reading, label: str) -> NDArray[np.float64]:
     """Last regret of all runs of a policy under a reading."""
     name = f"{reading.name}, {'LinUCB' if label.startswith('LinUCB') else 'IDS'}"
     if name not in outcome.results:
-        raise NotRunError(f"The reading of the {reading.name} is not run in this profile.")
+        raise reading.missing()
     results = outcome.results[name]
     return results.regret(results.problems[0], label)[:, -1]
 
 
-def _matrix(outcome: Outcome, reading: Reading, problem: str) -> Figure:
+def _matrix(outcome: ItemResults, reading: Reading, problem: str) -> Figure:
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
@@ -123,19 +126,50 @@ def _matrix(outcome: Outcome, reading: Reading, problem: str) -> Figure:
     return figure
 
 
-def show(outcome: Outcome) -> Findings:
-    """Draw the matrix."""
+def _show(outcome: ItemResults) -> Findings:
     figures, curves = {}, {}
     for reading in BOTH:
         if f"{reading.name}, IDS" not in outcome.results:
             continue
         results = outcome.results[f"{reading.name}, IDS"]
-        figure = _matrix(outcome, reading, results.problems[0])
-        caption = "Regret for every beta and eta; beta in squared units of the reward"
-        gaps = "value" if reading is TEXT else "difference"
-        figures["matrix" if reading is TEXT else "matrix-plots"] = (
-            f"{caption}; {gaps} gaps",
-            figure,
-        )
-        curves[f"regret-{reading.name}"] = curve_frame(results)
+        gaps, name = ("value", "matrix") if reading is TEXT else ("difference", "matrix-plots")
+        caption = f"Regret for every beta and eta; beta in squared units of the reward; {gaps} gaps"
+        figures[name] = caption, _matrix(outcome, reading, results.problems[0])
+        curves[f"regret-{reading.name}"] = results.summary("all")
     return Findings(figures=figures, curves=curves)
+
+
+_ABOUT = (
+    "Mean regret after n rounds (the paper has n = {n}). beta is constant in gaps, gain and the "
+    "exploitation test, beside the log-determinant one; eta is in units of the noise variance. "
+    "A small beta can settle on a wrong arm permanently, at a cost that grows with n. IDS has "
+    "more runs than LinUCB, which is slower."
+)
+
+FIGURE_6 = Item(
+    name="figure6",
+    title="Figure 6: tuning beta and eta on random action sets",
+    see="beta determines the regret; eta hardly matters.",
+    where="Appendix on the confidence coefficient, second figure",
+    about=_ABOUT.format(n="10^4"),
+    sizes={
+        "quick": Size(10**4, 100, every_variant=False, many=150),
+        "paper": Size(10**4, 100, many=2000),
+    },
+    experiments=partial(_experiments, text=RANDOM, plots=RANDOM),
+    show=_show,
+)
+
+FIGURE_7 = Item(
+    name="figure7",
+    title="Figure 7: tuning beta and eta on the end of optimism",
+    see="As in figure 6; in nearly every row LinUCB, the last column, is darker than IDS.",
+    where="Appendix on the confidence coefficient, third figure",
+    about=_ABOUT.format(n="10^6"),
+    sizes={
+        "quick": Size(10**6, 16, every_variant=False, many=100),
+        "paper": Size(10**6, 100, many=400),
+    },
+    experiments=partial(_experiments, text=SLOPE_2, plots=SLOPE_4),
+    show=_show,
+)

@@ -1,15 +1,14 @@
-"""Verdicts from samples: at a stated confidence, three-way where an order is claimed.
+"""Verdicts from samples at a stated confidence.
 
-A test asks whether the mean of some quantity over independent runs lies below a limit, from
-one-sided Student intervals at the confidence CONFIDENCE on either side: below it with that
-confidence (confirmed), above it with that confidence (not confirmed), or neither (undecided).
+A test asks whether the mean of independent samples is below a limit.  From one-sided Student
+intervals at the level CONFIDENCE it is below (confirmed), above (not confirmed), or neither
+(undecided).  An undecided test reports how many runs would decide it.
 
-Where one policy is said to have less regret than another, a fourth verdict is possible: equal, if
-two one-sided tests at the same confidence show that the two differ by no more than EQUAL_WITHIN.
-What is undecided says how many runs would decide it, from the spread of those at hand.
+If the claim is that one policy has less regret than another, a fourth verdict is possible: equal,
+if two one-sided tests at the same level show that the two differ by at most EQUAL_WITHIN.
 
-Where the paper can be read in two ways, a claim is tested under both, and holds if it holds under
-one of them.
+Where the paper can be read in two ways, a claim is tested under both readings, and holds if it
+holds under one of them.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ __all__ = [
     "across_readings",
     "below",
     "below_by_resampling",
+    "exact",
     "resampled",
     "runs_to_decide",
     "sampled",
@@ -41,12 +41,12 @@ __all__ = [
 Array = NDArray[np.float64]
 CONFIDENCE = 0.99
 EQUAL_WITHIN = 0.05
-_POWER = 0.9  # with which the number of runs that an undecided test is told would decide it
+_POWER = 0.9  # probability with which the reported number of runs decides
 _MOST_RUNS = 10**6
 
 
 class Verdict(StrEnum):
-    """What the data say about a claim."""
+    """Result of testing a claim."""
 
     CONFIRMED = "confirmed"
     NOT_CONFIRMED = "not confirmed"
@@ -55,16 +55,16 @@ class Verdict(StrEnum):
 
 
 class Part(NamedTuple):
-    """One measured quantity and what it says.
+    """One measured quantity and its verdict.
 
     Attributes
     ----------
     measured : str
-        What was compared, with numbers.
+        The comparison, with numbers.
     verdict : Verdict
-        What they say.
+        Its result.
     reading : str
-        Reading of the paper that it belongs to, "text" or "plots"; empty where there is but one.
+        Reading of the paper that it belongs to; empty if there is only one.
     """
 
     measured: str
@@ -72,8 +72,13 @@ class Part(NamedTuple):
     reading: str = ""
 
 
+def exact(measured: str, holds: bool) -> Part:
+    """Part that is computed, not sampled, or that holds in every run."""
+    return Part(measured, Verdict.CONFIRMED if holds else Verdict.NOT_CONFIRMED)
+
+
 def _mean_and_reach(samples: Array) -> tuple[float, float]:
-    """Mean, and how far its one-sided confidence intervals reach."""
+    """Mean, and the reach of its one-sided confidence intervals."""
     count = len(samples)
     if count < 2:
         return math.nan, math.inf
@@ -82,7 +87,7 @@ def _mean_and_reach(samples: Array) -> tuple[float, float]:
 
 
 def below(samples: Array, limit: float = 0.0, margin: float = 0.0) -> Verdict:
-    """Whether the mean of independent samples is below a limit, or else within a margin of it."""
+    """Test whether the mean of independent samples is below a limit, or within a margin of it."""
     mean, reach = _mean_and_reach(samples)
     if mean + reach < limit:
         return Verdict.CONFIRMED
@@ -92,10 +97,10 @@ def below(samples: Array, limit: float = 0.0, margin: float = 0.0) -> Verdict:
 
 
 def runs_to_decide(samples: Array, limit: float = 0.0, margin: float = 0.0) -> float:
-    """Count the runs that would decide with probability 0.9, given mean and spread of the samples.
+    """Count the runs that decide with probability 0.9, given mean and spread of the samples.
 
-    The test needs the mean to be (z_0.99 + z_0.9) standard errors away from the limit, or from
-    the nearer end of the margin around it, whichever takes fewer runs.
+    The mean must be (z_0.99 + z_0.9) standard errors away from the limit, or from the nearer end
+    of the margin around it, whichever takes fewer runs.
     """
     if len(samples) < 2:
         return math.inf
@@ -104,7 +109,6 @@ def runs_to_decide(samples: Array, limit: float = 0.0, margin: float = 0.0) -> f
 
 
 def _runs_for(spread: float, distance: float) -> float:
-    """Count the runs after which a mean of runs of this spread is told from one so far away."""
     if distance <= 0.0:
         return math.inf
     quantiles = float(stats.norm.ppf(CONFIDENCE) + stats.norm.ppf(_POWER))
@@ -119,13 +123,13 @@ def sampled(
     Parameters
     ----------
     measured : str
-        What was compared.
+        The comparison.
     samples : ndarray, shape (runs,)
         Quantity whose mean should be below the limit.
     limit : float
         The limit.
     scale : float
-        What EQUAL_WITHIN is a share of; 0 where the claim is not about an order.
+        EQUAL_WITHIN is a share of this; 0 if the claim is not about an order.
     logs : bool
         Whether the samples are logarithms of ratios, so that the share is of the ratio.
     """
@@ -143,14 +147,14 @@ def sampled(
 
 def _runs_text(runs: float, have: int) -> str:
     if runs > _MOST_RUNS:
-        return f"No number of runs within reach would decide; there are {have:,}."
+        return f"No feasible number of runs would decide; there are {have:,}."
     digits = max(0, len(str(int(runs))) - 2)
     rounded = math.ceil(runs / 10**digits) * 10**digits
     return f"About {max(rounded, have + 1):,} runs would decide; there are {have:,}."
 
 
 def below_by_resampling(values: Array, limit: float) -> Verdict:
-    """Whether a statistic is below a limit, given its values on bootstrap samples."""
+    """Test whether a statistic is below a limit, given its values on bootstrap samples."""
     low, high = np.quantile(values, (1.0 - CONFIDENCE, CONFIDENCE))
     if high < limit:
         return Verdict.CONFIRMED
@@ -158,7 +162,7 @@ def below_by_resampling(values: Array, limit: float) -> Verdict:
 
 
 def resampled(measured: str, values: Array, limit: float, runs: int) -> Part:
-    """Part whose verdict comes from values of a statistic on bootstrap samples of so many runs."""
+    """Part whose verdict comes from a statistic on bootstrap samples of ``runs`` runs."""
     verdict = below_by_resampling(values, limit)
     if verdict is Verdict.UNDECIDED:
         spread = float(values.std()) * math.sqrt(runs)
@@ -169,22 +173,20 @@ def resampled(measured: str, values: Array, limit: float, runs: int) -> Part:
 
 def together(verdicts: Iterable[Verdict]) -> Verdict:
     """Verdict on a claim with several parts: all must hold, and equal is not less."""
-    given = list(verdicts)
-    if any(verdict is Verdict.NOT_CONFIRMED for verdict in given):
-        return Verdict.NOT_CONFIRMED
-    if not given or any(verdict is Verdict.UNDECIDED for verdict in given):
-        return Verdict.UNDECIDED
-    return Verdict.EQUAL if Verdict.EQUAL in given else Verdict.CONFIRMED
+    given = set(verdicts) or {Verdict.UNDECIDED}
+    ranked = (Verdict.NOT_CONFIRMED, Verdict.UNDECIDED, Verdict.EQUAL, Verdict.CONFIRMED)
+    return min(given, key=ranked.index)
 
 
 def across_readings(verdicts: Iterable[Verdict]) -> Verdict:
-    """Verdict on a claim under several readings: it is refuted only if it is under all."""
+    """Verdict on a claim under several readings: it fails only if it fails under all."""
+    given = set(verdicts) or {Verdict.UNDECIDED}
     ranked = (Verdict.CONFIRMED, Verdict.EQUAL, Verdict.UNDECIDED, Verdict.NOT_CONFIRMED)
-    return min(list(verdicts) or [Verdict.UNDECIDED], key=ranked.index)
+    return min(given, key=ranked.index)
 
 
 def verdict_by_reading(parts: Iterable[Part]) -> dict[str, Verdict]:
-    """Verdict of every reading; the parts without one belong to all."""
+    """Verdict of every reading; parts without a reading belong to all."""
     given = list(parts)
     readings = list(dict.fromkeys(part.reading for part in given if part.reading)) or [""]
     return {

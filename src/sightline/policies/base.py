@@ -1,33 +1,21 @@
-"""The contract of a policy.
+"""The contract of a policy, and the kernels that most policies share.
 
-A policy is a frozen configuration whose :meth:`Policy.start` makes a state from a model, a
-``NamedTuple`` of arrays that is mutated in place, and functions registered for the class of that
-state:
+A policy is a frozen configuration.  Its :meth:`Policy.start` makes a state from a model: a
+``NamedTuple`` of arrays that is mutated in place.  :func:`register_policy` adds the functions for
+the class of that state; ``choose`` and ``update`` are required.
 
-- ``choose(state, clock, offer, rng)`` answers with a :class:`Choice` among the arms on offer,
-- ``update(state, clock, arm, outcome)`` learns, given the clock of the decision,
-- ``inspect(state, clock, offer)``, optional, reports what is known about the best arm,
-- ``decided(state, clock, arm)``, optional, is told of an arm that was handed out while its outcome
-  is still open,
-- ``dropped(state, clock, arm)``, optional, is told that this outcome will never come,
-- ``probabilities(state, clock, offer, rng, out)``, for a policy that randomises, writes the
-  probability of every arm,
-- ``at_stake(state, clock, offer)``, optional, says what stopping now is expected to lose per round,
-  and what knowing more costs,
-- ``show(state, rows, start, stop)``, for a policy that takes streams and keeps no ``estimate``,
-  puts new arms into its table,
-- ``best_of(state, clock, offer)``, for a policy that commits and takes contexts, says what it plays
-  of an offer while it is committed.
+A :class:`Choice` says until when it holds.  If ``wake`` is the current round, the policy explores
+and learns the outcome.  If ``wake`` lies ahead, the policy commits: until then it plays its best
+arm of every action set and does not learn, so a simulation may jump there.
 
-A choice says until when it holds.  If ``wake`` is the current round, the policy explores: it
-wants to see the outcome.  If ``wake`` lies ahead, it commits to its best arm of every offer until
-then, does not learn, and need not be asked again before: whoever runs it may jump there.
+Shared kernels are for states with an ``estimate``, a ``confidence`` coefficient and
+``alternatives``: they learn by least squares, run the exploitation test of IDS and report on it.
 
-What most policies do alike: learn by least squares, and report what IDS would on their data.
-
-For states that have an ``estimate``, a ``confidence`` and ``alternatives``.
-
-Probabilities of arms that have no formula: shares in many draws.
+*Scheduled exploration* draws the round of the next exploration in one step.  While playing x-hat
+changes nothing that is known, every round has the same distribution: another arm with probability
+p.  The number of rounds before that arm is geometric.  Drawing this number once and drawing in
+every round give the same distribution.  A geometric time has no memory, so cancelling it costs
+nothing.
 """
 
 from __future__ import annotations
@@ -41,67 +29,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
-from sightline.core.action_set import first_largest_offered, withhold
+from sightline.core.action_set import ActionSet, first_largest_offered, is_offered, withhold
 from sightline.core.alternatives import Comparison, compare, restrict_alternatives
-from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    FixedBeta,
-    LogDet,
-    adapt,
-    adapt_to,
-    global_beta,
-    leave_out,
-    next_exploration,
-    ridge,
-)
+from sightline.core.clock import FAR, Clock, is_before, later, log_round, tick
+from sightline.core.confidence import ConfidenceRule, adapt, adapt_to, global_beta, next_exploration
+from sightline.core.confidence_rules import FixedBeta, LogDet, leave_out, ridge
 from sightline.core.estimate import LeastSquares, Noise, basis_of_differences
 from sightline.core.least_squares import least_squares, observe, show_arms
-from sightline.core.linalg import draw_index
+from sightline.core.linalg import Array, Ints, draw_index
 from sightline.core.model import Model
-from sightline.core.persistence import State
+from sightline.core.persistence import State, invariant, may_hold, state_version
 from sightline.core.ratio import Mixture
 from sightline.jit import compiled, compiled_apart, generic, parts_of
 from sightline.validation import flag, instance
-
-__all__ = [
-    "PROBABILITY_DRAWS",
-    "Choice",
-    "Evidence",
-    "Policy",
-    "StateWithAlternatives",
-    "StateWithConfidence",
-    "StateWithEstimate",
-    "Supports",
-    "at_stake",
-    "begin",
-    "best_of",
-    "best_on_offer",
-    "check_supports",
-    "choose",
-    "choose_among",
-    "choose_from",
-    "compare_to_best",
-    "decided",
-    "dropped",
-    "inspect",
-    "learn",
-    "put_all_on",
-    "readapt",
-    "register_policy",
-    "report",
-    "report_commitment",
-    "report_evidence",
-    "share_draws",
-    "show",
-    "spread",
-    "started",
-    "update",
-    "withhold_all",
-    "write_probabilities",
-]
 
 
 class Choice(NamedTuple):
@@ -125,10 +67,10 @@ class Evidence(NamedTuple):
     evidence : float
         m_s: half the squared distance to the nearest parameter with another best arm.
     threshold : float
-        beta/2 at the current round; the best arm is settled where ``evidence >= threshold``.
+        beta/2 in the current round; the best arm is settled where ``evidence >= threshold``.
         nan if the policy has no confidence level.
     wake : Clock
-        First round at which the policy would not play the best arm as a matter of course.
+        First round in which the policy may play another arm.
     """
 
     best: int
@@ -139,7 +81,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Supports:
-    """What a policy can play beyond a plain bandit.
+    """Kinds of problems that a policy can play beyond a plain bandit.
 
     A plain bandit has the same arms in every round and rewards with one known noise level that
     arrive at once.  Every policy plays it; every other kind of problem must be declared.
@@ -147,21 +89,22 @@ class Supports:
     Attributes
     ----------
     masks : bool
-        Only some arms are on offer: options that retire, or ``ask(available=...)``.
+        Only some arms are in the action set: options that retire, or ``ask(available=...)``.
     contexts : bool
         Each round offers the arms of one context.
     masks_in_contexts : bool
-        Only some arms of a context are on offer: ``ask(context=..., available=...)``.
+        Only some arms of a context are in the action set: ``ask(context=..., available=...)``.
     streams : bool
         Every round has new arms.
     games : bool
-        An arm shows something else than its reward; the policy learns from
+        Partial monitoring: an arm shows something else than its reward; the policy learns from
         ``model.observations``.
     noise_per_arm : bool
-        Each arm has a noise level of its own; the policy learns from ``model.observations``, in
-        units of the noise of the arm.
+        Heteroscedastic noise: each arm has its own noise level; the policy learns from
+        ``model.observations``, in units of the noise of the arm.
     likelihoods : bool
-        Rewards are clicks or counts; the policy learns by the likelihood ``model.likelihood``.
+        Rewards are clicks or counts (generalised linear bandit); the policy learns by the
+        likelihood ``model.likelihood``.
     unknown_noise : bool
         The model does not know the noise level; the policy learns it from the outcomes.
     delays : bool
@@ -189,17 +132,17 @@ class Policy(ABC):
 
     @property
     def supports(self) -> Supports:
-        """What the policy can play beyond a plain bandit; an attribute of the class will do."""
+        """Kinds of problems beyond a plain bandit; a class attribute may replace this property."""
         return Supports()
 
     @property
     def commits(self) -> bool:
-        """Whether choices can reach ahead.  If not, a run costs every round of its horizon."""
+        """Whether choices can reach ahead; if not, a run costs every round of its horizon."""
         return False
 
     @property
     def any_horizon(self) -> bool:
-        """Whether commitments carry a run beyond 2^53 rounds; else such a run would never end."""
+        """Whether a run beyond 2^53 rounds ends, carried by commitments."""
         return self.commits
 
     @property
@@ -214,14 +157,14 @@ class Policy(ABC):
 
     @property
     def probability_by_draws(self) -> bool:
-        """Whether the probability of a choice is known by drawing many more only."""
+        """Whether the probability of a choice can only be estimated, by many draws."""
         return False
 
     def with_unknown_scale(self) -> Policy:
         """Return this policy for rewards of any scale.
 
-        Defaults that assume a scale of rewards (priors, bounds on the norm of theta) are replaced
-        by values that the data tell.  A policy that cannot learn the noise level stays as it is.
+        Values learned from the data replace defaults that assume a scale of rewards (priors, bounds
+        on the norm of theta).  A policy that cannot learn the noise level is returned unchanged.
         """
         if not self.supports.unknown_noise:
             return self
@@ -238,25 +181,25 @@ class Policy(ABC):
 
     @property
     def tells_scale(self) -> bool:
-        """Whether it was given a prior, or bounds on theta, in units of the reward."""
+        """Whether the configuration has a prior or bounds on theta in units of the reward."""
         rule = getattr(self, "confidence", None)
         if isinstance(rule, FixedBeta):
             return True
-        told = [getattr(self, name, None) for name in (*_SCALES, "parameter_set")]
-        told.append(rule.norm_bound if isinstance(rule, LogDet) else None)
-        return any(value not in (None, _ASSUMED) for value in told)
+        scales = [getattr(self, name, None) for name in (*_SCALES, "parameter_set")]
+        scales.append(rule.norm_bound if isinstance(rule, LogDet) else None)
+        return any(value not in (None, _ASSUMED) for value in scales)
 
     @abstractmethod
     def start(self, model: Model) -> Any:
         """State before any data, for the arms, observations and noise of a model."""
 
 
-# Fields of policies that are in units of the reward, and their default: nobody has told it.
+# Fields of policies in units of the reward, and the default that stands for an unknown value.
 _SCALES, _ASSUMED = ("norm_bound", "prior_std"), 1.0
 
 
 def _checked(choice: Any) -> Choice:
-    """Choice of a policy in plain Python, or an error that says what is wrong with it."""
+    """Check the choice of a policy in plain Python."""
     try:
         arm, probability, wake = choice
         arm, (t, log_t) = operator.index(arm), wake
@@ -269,17 +212,14 @@ def _checked(choice: Any) -> Choice:
     return Choice(arm, probability, Clock(t, log_t))
 
 
-def _choose(state: State, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: State, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Choose an arm on offer for the current round."""
     raise TypeError(f"no policy is registered for a state of type {type(state).__name__}")
 
 
 @compiled
 def _inspect(state: State, clock: Clock, offer: Any) -> Evidence:
-    """Report on the best arm, without random numbers and without changing what is chosen next.
-
-    Optional: a policy for which nothing is registered reports no best arm (-1).
-    """
+    """Report on the best arm: without random numbers, and without effect on later choices."""
     return Evidence(-1, math.nan, math.nan, clock)
 
 
@@ -292,24 +232,24 @@ def update(state: State, clock: Clock, arm: int, outcome: Any) -> None:
 @generic
 @compiled
 def decided(state: State, clock: Clock, arm: int) -> None:
-    """Take note that an arm was handed out and its outcome is still open; optional."""
+    """Note that an arm was decided and its outcome is still open; optional."""
 
 
 @generic
 @compiled
 def dropped(state: State, clock: Clock, arm: int) -> None:
-    """Take note that the outcome of an arm that was handed out will never come; optional."""
+    """Note that the outcome of a decided arm will never come; optional."""
 
 
 @compiled
-def put_all_on(arm: int, probabilities: NDArray[np.float64]) -> None:
+def put_all_on(arm: int, probabilities: Array) -> None:
     """Put all probability on one arm."""
     for x in range(probabilities.shape[0]):
         probabilities[x] = 1.0 if x == arm else 0.0
 
 
 @compiled
-def spread(mixture: Mixture, probabilities: NDArray[np.float64]) -> None:
+def spread(mixture: Mixture, probabilities: Array) -> None:
     """Write the probabilities of a draw from two arms, which may be the same."""
     put_all_on(mixture.first, probabilities)
     probabilities[mixture.first] -= mixture.probability
@@ -319,16 +259,11 @@ def spread(mixture: Mixture, probabilities: NDArray[np.float64]) -> None:
 @generic
 @compiled
 def write_probabilities(
-    state: State,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-    probabilities: NDArray[np.float64],
+    state: State, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the probability of every arm to be chosen now.
+    """Write the action probabilities of this round; by default all on the arm that is chosen.
 
-    For a policy that does not randomise nothing need be registered.  The generator is for policies
-    whose probabilities have no formula: they draw.
+    The generator is for policies that estimate their probabilities by draws.
     """
     put_all_on(choose(state, clock, offer, rng).arm, probabilities)
 
@@ -336,30 +271,21 @@ def write_probabilities(
 @generic
 @compiled
 def at_stake(state: State, clock: Clock, offer: Any) -> tuple[float, float]:
-    """Say what is at stake; optional, nan where a policy does not know.
-
-    Returns
-    -------
-    loss : float
-        What playing the best arm from now on is expected to lose per round; with contexts, on
-        average over them.
-    price : float
-        Regret that it costs to lower this loss by the factor e: the price of a nat.
-    """
+    """Return the expected loss per round of stopping now, and the price of a nat; optional."""
     return math.nan, math.nan
 
 
 @generic
 @compiled
 def best_of(state: State, clock: Clock, offer: Any) -> int:
-    """Arm of an offer that a committed policy plays; by default what it reports as best."""
+    """Arm of an action set that a committed policy plays; by default what it reports as best."""
     return inspect(state, clock, offer).best
 
 
 @generic
 @compiled
-def show(state: Any, rows: NDArray[np.float64], start: int, stop: int) -> None:
-    """Put the first rows into a part of the table; by default, of the estimate."""
+def show(state: Any, rows: Array, start: int, stop: int) -> None:
+    """Put new arms into rows ``start`` to ``stop`` of the table; by default, of the estimate."""
     show_arms(state.estimate, rows, start, stop)
 
 
@@ -376,17 +302,7 @@ inspect = generic(_inspect, rebuild=_rebuild_evidence)
 
 
 def check_supports(policy: Policy, model: Model, *, delays: bool = False) -> None:
-    """Refuse a problem that a policy does not declare in ``supports``.
-
-    Parameters
-    ----------
-    policy : Policy
-        Its configuration.
-    model : Model
-        What it is to play.
-    delays : bool
-        Whether outcomes arrive late.
-    """
+    """Refuse a problem that a policy does not declare; ``delays`` if outcomes arrive late."""
     name, supports = type(policy).__name__, policy.supports
     instance(f"{name}.supports", supports, Supports, "a Supports such as Supports(contexts=True)")
     scaled = not model.shows_rewards and model.weights is not None
@@ -418,7 +334,7 @@ def check_supports(policy: Policy, model: Model, *, delays: bool = False) -> Non
 
 
 def started(policy: Policy, model: Model) -> Any:
-    """State of a policy before any data, or a sentence if it cannot play what a model offers.
+    """State of a policy before any data, after checking that it can play a model.
 
     A commitment holds in all contexts, so a policy that commits must say what it plays in each.
     """
@@ -440,7 +356,7 @@ _ON_BESTS: tuple[Any, ...] = (best_of, inspect)
 @choose.returns_plainly
 @compiled_apart
 def _choose_plainly(
-    state: State, clock: Clock, offer: Any, rng: np.random.Generator
+    state: State, clock: Clock, offer: Any, rng: Generator
 ) -> tuple[int, float, int, float]:
     choice = choose(state, clock, offer, rng)
     return choice.arm, choice.probability, choice.wake.t, choice.wake.log_t
@@ -455,17 +371,17 @@ def _inspect_plainly(
     return report.best, report.evidence, report.threshold, report.wake.t, report.wake.log_t
 
 
-_CONTRACT: dict[str, Any] = {
-    "choose": choose,
-    "update": update,
-    "inspect": inspect,
-    "decided": decided,
-    "dropped": dropped,
-    "probabilities": write_probabilities,
-    "at_stake": at_stake,
-    "best_of": best_of,
-    "show": show,
-}
+_CONTRACT: tuple[Any, ...] = (
+    choose,
+    update,
+    inspect,
+    decided,
+    dropped,
+    write_probabilities,
+    at_stake,
+    best_of,
+    show,
+)
 
 
 def register_policy(
@@ -493,42 +409,34 @@ def register_policy(
         ``update(state, clock, arm, outcome)`` learns from the outcome of a round in which the
         policy explored; ``clock`` is that of the decision.
     inspect : callable, optional
-        ``inspect(state, clock, offer)`` returns an :class:`Evidence`.
+        ``inspect(state, clock, offer)`` returns an :class:`Evidence`: without random numbers, and
+        without effect on later choices.  By default no best arm (-1) is reported.
     decided : callable, optional
-        ``decided(state, clock, arm)`` takes note of an arm whose outcome is still open.
+        ``decided(state, clock, arm)`` notes an arm whose outcome is still open.
     dropped : callable, optional
-        ``dropped(state, clock, arm)`` takes note that this outcome will never come.
+        ``dropped(state, clock, arm)`` notes that this outcome will never come.
     probabilities : callable, optional
         ``probabilities(state, clock, offer, rng, out)`` writes the probability of every arm; for a
-        policy that randomises, where a session is to give every option a least probability.
+        policy that randomises, where a session guarantees every option a least probability.
     at_stake : callable, optional
-        ``at_stake(state, clock, offer)`` returns the expected loss per round of stopping now, and
-        the price of a nat.
+        ``at_stake(state, clock, offer)`` returns two numbers: what playing the best arm from now on
+        is expected to lose per round (with contexts, on average over them), and the price of a nat,
+        the regret that it costs to lower this loss by the factor e.  By default both are nan.
     best_of : callable, optional
-        ``best_of(state, clock, offer)`` returns the arm that a committed policy plays of an offer;
-        by default what ``inspect`` reports as best.
+        ``best_of(state, clock, offer)`` returns the arm that a committed policy plays of an action
+        set; by default what ``inspect`` reports as best.
     show : callable, optional
         ``show(state, rows, start, stop)`` puts new arms into the table of a policy that takes
         streams; by default into ``state.estimate``.
     """
-    parts = {
-        "choose": choose,
-        "update": update,
-        "inspect": inspect,
-        "decided": decided,
-        "dropped": dropped,
-        "probabilities": probabilities,
-        "at_stake": at_stake,
-        "best_of": best_of,
-        "show": show,
-    }
-    for name, implementation in parts.items():
+    parts = (choose, update, inspect, decided, dropped, probabilities, at_stake, best_of, show)
+    for function, implementation in zip(_CONTRACT, parts, strict=True):
         if implementation is not None:
-            _CONTRACT[name].register(cls)(implementation)
+            function.register(cls)(implementation)
 
 
 @compiled
-def choose_from(mixture: Mixture, clock: Clock, rng: np.random.Generator) -> Choice:
+def choose_from(mixture: Mixture, clock: Clock, rng: Generator) -> Choice:
     """Draw one of two arms, for the current round only."""
     if rng.random() < mixture.probability:
         return Choice(mixture.second, mixture.probability, clock)
@@ -536,24 +444,22 @@ def choose_from(mixture: Mixture, clock: Clock, rng: np.random.Generator) -> Cho
 
 
 @compiled
-def choose_among(
-    probabilities: NDArray[np.float64], clock: Clock, rng: np.random.Generator
-) -> Choice:
+def choose_among(probabilities: Array, clock: Clock, rng: Generator) -> Choice:
     """Draw one of all arms, for the current round only."""
     arm = draw_index(probabilities, rng)
     return Choice(arm, probabilities[arm], clock)
 
 
 class StateWithEstimate(Protocol):
-    """A state that keeps least squares."""
+    """A state with estimates by least squares."""
 
     @property
     def estimate(self) -> LeastSquares:
-        """What the data say."""
+        """Estimates."""
 
 
 class StateWithConfidence(StateWithEstimate, Protocol):
-    """A state that keeps a confidence coefficient beside it."""
+    """A state with a confidence coefficient beside them."""
 
     @property
     def confidence(self) -> Any:
@@ -565,7 +471,7 @@ class StateWithAlternatives(StateWithConfidence, Protocol):
 
     @property
     def alternatives(self) -> Any:
-        """HalfSpaces or Projections."""
+        """Half-spaces or projections."""
 
 
 def begin(
@@ -576,10 +482,7 @@ def begin(
     reduce: bool = True,
     noise: Noise | None = None,
 ) -> tuple[LeastSquares, Any]:
-    """Estimates before any data, and the confidence coefficient that goes with them.
-
-    What they are made of is said at :func:`~sightline.core.least_squares.least_squares`.
-    """
+    """Estimates before any data (see ``least_squares``), and their confidence coefficient."""
     ridge_ = ridge(regulariser, rule, model)
     estimate = least_squares(model, ridge_, reduce=reduce, noise=noise)
     build = rule.build if estimate.noise.known else rule.build_without_noise
@@ -592,7 +495,7 @@ def begin(
 
 
 def readapt(state: Any) -> None:
-    """Let confidence coefficients follow estimates that were filled in."""
+    """Let confidence coefficients follow estimates that were loaded."""
     for part in parts_of(state):
         if hasattr(part, "estimate") and hasattr(part, "confidence"):
             adapt_to(part.confidence, part.estimate)
@@ -600,65 +503,62 @@ def readapt(state: Any) -> None:
 
 @compiled
 def learn(state: StateWithConfidence, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from every round that is told."""
+    """Learn an outcome by least squares."""
     observe(state.estimate, arm, outcome)
     adapt(state.confidence, state.estimate)
 
 
 @compiled
 def best_on_offer(state: StateWithEstimate, clock: Clock, offer: Any) -> int:
-    """Empirically best arm of an offer."""
+    """Empirically best arm of an action set."""
     return first_largest_offered(offer, state.estimate.arms.means)
 
 
 @compiled
 def compare_to_best(state: StateWithAlternatives, offer: Any) -> Comparison:
-    """Compare arms on offer with the empirically best of them."""
+    """Compare the arms of an action set with the empirically best of them."""
     best = first_largest_offered(offer, state.estimate.arms.means)
     comparison = compare(state.alternatives, state.estimate, best)
     return restrict_alternatives(offer, state.alternatives, comparison)
 
 
 @compiled
-def report(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
-    """Report m_s against beta_{s, t log t} / 2, on which the policy itself never acts."""
-    comparison = compare_to_best(state, offer)
+def settled_before(state: StateWithConfidence, comparison: Comparison, clock: Clock) -> Clock:
+    """First round >= now at which m_s < beta_{s, t log t} / 2, the exploitation test failing."""
     log_det = state.estimate.learned.log_det[0]
-    beta = global_beta(state.confidence, log_det, log_round(clock))
-    return Evidence(comparison.best, 0.5 * comparison.least, 0.5 * beta, clock)
+    return next_exploration(state.confidence, log_det, comparison.least, clock)
 
 
 @compiled
-def report_evidence(state: StateWithAlternatives, comparison: Comparison, clock: Clock) -> Evidence:
-    """Report what a comparison says, and until when x-hat is settled as things stand."""
+def evidence_of(
+    state: StateWithConfidence, comparison: Comparison, clock: Clock, wake: Clock
+) -> Evidence:
+    """m_s against beta_{s, t log t} / 2."""
     log_det = state.estimate.learned.log_det[0]
     beta = global_beta(state.confidence, log_det, log_round(clock))
-    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
     return Evidence(comparison.best, 0.5 * comparison.least, 0.5 * beta, wake)
+
+
+@compiled
+def report(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
+    """Report m_s against beta_{s, t log t} / 2, for a policy that never acts on it."""
+    return evidence_of(state, compare_to_best(state, offer), clock, clock)
 
 
 @compiled
 def report_commitment(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta_{s, t log t} / 2, and until when x-hat is settled."""
-    return report_evidence(state, compare_to_best(state, offer), clock)
+    comparison = compare_to_best(state, offer)
+    return evidence_of(state, comparison, clock, settled_before(state, comparison, clock))
 
-
-Array = NDArray[np.float64]
 
 #: Draws behind a probability: its standard error is at most 1 / (2 sqrt(4096)) = 0.008.
 PROBABILITY_DRAWS = 4096
 
 
 @compiled
-def withhold_all(probabilities: Array) -> None:
-    """Begin to count."""
-    for x in range(probabilities.shape[0]):
-        probabilities[x] = 0.0
-
-
-@compiled
 def share_draws(offer: Any, counts: Array) -> None:
-    """Make probabilities of counts, at least half a draw for every arm on offer."""
+    """Turn counts of draws into probabilities, with at least half a draw for every arm on offer."""
     for x in range(counts.shape[0]):
         counts[x] = max(counts[x], 0.5)
     withhold(offer, counts, 0.0)
@@ -667,3 +567,72 @@ def share_draws(offer: Any, counts: Array) -> None:
         total += counts[x]
     for x in range(counts.shape[0]):
         counts[x] /= total
+
+
+@state_version(2)
+@may_hold(nan=("log_t",))
+class ScheduledExploration(NamedTuple):
+    """The next exploration of a commitment; arrays of length one."""
+
+    t: Ints  # its round, 0 if none is scheduled
+    log_t: Array
+    arm: Ints  # played then, if it is on offer
+    probability: Array  # p: of an exploration in each round
+
+
+@invariant(ScheduledExploration)
+def _check(scheduled: ScheduledExploration, name: str) -> None:
+    if not 0 <= scheduled.t[0] <= FAR:
+        raise ValueError(f"{name}.t must be a round, got {scheduled.t[0]}")
+
+
+def nothing_scheduled() -> ScheduledExploration:
+    """Empty schedule."""
+    t, arm = (np.zeros(1, dtype=np.int64) for _ in range(2))
+    return ScheduledExploration(t, np.zeros(1), arm, np.zeros(1))
+
+
+@compiled
+def cancel(scheduled: ScheduledExploration) -> None:
+    """Cancel the exploration: what it was drawn from has changed."""
+    scheduled.t[0] = 0
+
+
+@compiled
+def schedule(
+    scheduled: ScheduledExploration,
+    best: int,
+    arm: int,
+    log_probability: float,
+    clock: Clock,
+    offer: ActionSet,
+    rng: Generator,
+) -> Choice:
+    """Draw the next round in which ``arm`` is played; play x-hat until then."""
+    offered = is_offered(offer, arm)
+    begin = clock if offered else tick(clock)
+    probability = min(math.exp(log_probability), 1.0)
+    waiting = -math.log1p(-rng.random())  # exponential; over -log(1 - p), it is geometric
+    # -log(1 - p) = p to the last bit where p is small, and p may be no float
+    small = probability < 1e-9 or probability == 1.0
+    log_rate = log_probability if small else math.log(-math.log1p(-probability))
+    wake = later(begin, math.log(waiting) - log_rate if waiting > 0.0 else -math.inf)
+    if offered and (probability == 1.0 or not is_before(clock, wake)):
+        return Choice(arm, probability, clock)
+    scheduled.t[0], scheduled.log_t[0] = wake.t, wake.log_t
+    scheduled.arm[0] = arm
+    scheduled.probability[0] = probability
+    return Choice(best, 1.0 - probability if offered else 1.0, wake)
+
+
+@compiled
+def play_scheduled(
+    scheduled: ScheduledExploration, best: int, clock: Clock, offer: ActionSet
+) -> Choice:
+    """Play x-hat before the scheduled round and its arm then; arm -1 if that is not on offer."""
+    wake = Clock(scheduled.t[0], scheduled.log_t[0])
+    offered = is_offered(offer, scheduled.arm[0])
+    if is_before(clock, wake):
+        return Choice(best, 1.0 - scheduled.probability[0] if offered else 1.0, wake)
+    scheduled.t[0] = 0
+    return Choice(scheduled.arm[0] if offered else -1, scheduled.probability[0], clock)

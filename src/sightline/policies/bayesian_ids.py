@@ -40,10 +40,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.clock import Clock
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import none_if_unknown, persists
 from sightline.core.posterior.cells import (
@@ -86,16 +87,6 @@ from sightline.policies.base import (
     spread,
 )
 from sightline.validation import LARGEST, affordable, integer, one_of, scale, shown
-
-__all__ = [
-    "BAYESIAN_INFORMATION",
-    "BayesianIDS",
-    "BayesianState",
-    "bayesian_mixture",
-    "current_bayesian_gains",
-]
-
-Array = NDArray[np.float64]
 
 BAYESIAN_INFORMATION = ("variance", "mutual-information")
 _SAMPLING = {name: SAMPLING[name] for name in ("pair", "exact")}
@@ -193,7 +184,7 @@ class BayesianIDS(Policy):
         return mutual_information(c, unit / model.weights)
 
 
-def _vertices(model: Model) -> NDArray[np.int64]:
+def _vertices(model: Model) -> Ints:
     """Arms that can be best, or space for those of the largest offer."""
     if model.stream:
         return np.arange(model.stream)
@@ -216,9 +207,7 @@ class BayesianState(NamedTuple):
 
 
 @compiled
-def choose_bayesian(
-    state: BayesianState, clock: Clock, offer: ActionSet, rng: np.random.Generator
-) -> Choice:
+def _choose(state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
     """Draw from the IDS distribution of the current posterior."""
     return choose_from(bayesian_mixture(state, offer), clock, rng)
 
@@ -251,13 +240,13 @@ def current_bayesian_gains(state: BayesianState, offer: ActionSet) -> None:
 
 
 @compiled
-def update_bayesian(state: BayesianState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: BayesianState, clock: Clock, arm: int, outcome: Any) -> None:
     """Posterior after one more observation."""
     absorb(state.posterior, arm, outcome)
 
 
 @compiled
-def inspect_bayesian(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
+def _inspect(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
     """Best arm of the posterior mean; the policy has no confidence level."""
     theta = state.cells.theta
     posterior_mean(state.posterior, theta)
@@ -265,28 +254,24 @@ def inspect_bayesian(state: BayesianState, clock: Clock, offer: ActionSet) -> Ev
 
 
 @compiled
-def bayesian_ids_probabilities(
-    state: BayesianState,
-    clock: Clock,
-    offer: ActionSet,
-    rng: np.random.Generator,
-    probabilities: Array,
+def _probabilities(
+    state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     spread(bayesian_mixture(state, offer), probabilities)
 
 
 @compiled
-def show_bayesian(state: BayesianState, rows: Array, start: int, stop: int) -> None:
+def _show(state: BayesianState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table."""
     show_rows(state.posterior, rows, start, stop)
 
 
 register_policy(
     BayesianState,
-    choose=choose_bayesian,
-    update=update_bayesian,
-    inspect=inspect_bayesian,
-    probabilities=bayesian_ids_probabilities,
-    show=show_bayesian,
+    choose=_choose,
+    update=_update,
+    inspect=_inspect,
+    probabilities=_probabilities,
+    show=_show,
 )

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sightline.core.confidence import FixedBeta, LogDet, LogLog
-from sightline.core.parameter_set import Polytope
+from sightline.core.confidence_rules import FixedBeta, LogDet, LogLog
 from sightline.core.persistence import described_fields
+from sightline.core.projections import Polytope
 from sightline.policies.base import Policy
 from sightline.policies.bayesian_ids import BayesianIDS as BayesianIDS
 from sightline.policies.e4 import E4 as E4

@@ -1,4 +1,4 @@
-"""IDS where the arms on offer change with a context (Hao, Lattimore, Qin, ICML 2022).
+"""Information-directed sampling with contexts (Hao, Lattimore, Qin, ICML 2022).
 
 | symbol                          | here                                      | shape |
 |---------------------------------|-------------------------------------------|-------|
@@ -10,12 +10,12 @@
 Other symbols are those of :mod:`sightline.policies.ids`.  Alternatives are indexed by context and
 arm: parameters under which another arm of that context is best.  All contexts share the estimates,
 so data from one context inform about the others.  The policy commits while the evidence against
-every alternative of every context passes the test of Algorithm 1; until then
+every alternative of every context passes the test of Algorithm 1.  Otherwise
 
 - *contextual* IDS minimises the ratio (expected gap)^2 / (expected gain) of all contexts together,
-  the gain being about the alternatives of all of them: it explores where that is cheapest
-  (:func:`sightline.core.ratio.walk_chains`);
-- *conditional* IDS minimises the ratio of the present context, the gain being about its own
+  with the gain about the alternatives of all of them: it explores where that is cheapest
+  (:func:`sightline.core.contextual_ratio.walk_chains`);
+- *conditional* IDS minimises the ratio of the present context, with the gain about its own
   alternatives.  Where these pass the test, it plays the best arm and does not learn.
 
 Guarantees: none is proved for contexts with this gain.  With one context both are the algorithm of
@@ -28,8 +28,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import (
     ActionSet,
@@ -45,7 +44,7 @@ from sightline.core.alternatives import (
     restrict_alternatives,
 )
 from sightline.core.clock import Clock, is_before, tick
-from sightline.core.confidence import local_beta, next_exploration
+from sightline.core.confidence import local_beta
 from sightline.core.context_distribution import (
     ContextDistribution,
     context_distribution,
@@ -53,29 +52,25 @@ from sightline.core.context_distribution import (
     sample_of_sets,
     show_sets,
 )
+from sightline.core.contextual_ratio import Marginal, marginal, of_context, walk_chains
 from sightline.core.estimate import LeastSquares
 from sightline.core.gains import LearningRate, Round, Workspace, check_weights, gains_on_offer
 from sightline.core.gaps import gap_estimates, optimistic_arm, upper_bound
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import state_version
-from sightline.core.ratio import (
-    Marginal,
-    Mixture,
-    least_ratio,
-    marginal,
-    of_context,
-    walk_chains,
-)
+from sightline.core.ratio import Mixture, least_ratio
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Evidence,
     best_on_offer,
     choose_from,
+    evidence_of,
     learn,
     put_all_on,
     register_policy,
-    report_evidence,
+    settled_before,
     spread,
 )
 from sightline.validation import LARGEST
@@ -83,7 +78,6 @@ from sightline.validation import LARGEST
 if TYPE_CHECKING:
     from sightline.policies.ids import IDSState
 
-__all__ = ["RATIO_OF", "ContextIDSState", "in_contexts"]
 
 #: Contexts whose information ratio is minimised: all of them together, or the present one.
 RATIO_OF = ("contextual", "conditional")
@@ -137,22 +131,13 @@ def _compare_all(state: ContextIDSState, offer: ActionSet) -> Comparison:
 
 
 @compiled
-def _next_exploration(state: ContextIDSState, comparison: Comparison, clock: Clock) -> Clock:
-    """First round at which the exploitation condition m_s >= beta_{s, t log t} / 2 fails."""
-    log_det = state.estimate.learned.log_det[0]
-    return next_exploration(state.confidence, log_det, comparison.least, clock)
-
-
-@compiled
-def choose_in_context(
-    state: ContextIDSState, clock: Clock, offer: ActionSet, rng: np.random.Generator
-) -> Choice:
+def _choose(state: ContextIDSState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
     """One round of Algorithm 1 with contexts."""
     note_action_set(state.frequencies, offer, state.estimate, rng)
     # x-hat_c of every context, and nu-hat_s(c, z)
     comparison = _compare_all(state, offer)
     # exploitation condition (E), over the alternatives of all contexts
-    wake = _next_exploration(state, comparison, clock)
+    wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     # sample x_s from mu_s
@@ -166,13 +151,13 @@ def choose_in_context(
 def ids_distribution_of(
     state: ContextIDSState, comparison: Comparison, clock: Clock, offer: ActionSet
 ) -> Mixture:
-    """mu_s of the present context; x-hat twice, with probability 1, where it is not learned."""
+    """mu_s of the present context; x-hat twice, with probability 1, where nothing is learned."""
     estimate, work, best = state.estimate, state.work, comparison.best
     weighed = estimate.arms.everything
     if state.conditional:
         weighed = offer
         comparison = restrict_alternatives(offer, state.alternatives, comparison)
-        if is_before(clock, _next_exploration(state, comparison, clock)):
+        if is_before(clock, settled_before(state, comparison, clock)):
             return Mixture(best, best, 1.0, 0.0)
     # beta_{s, s^2}, and the UCB arm
     learned = estimate.learned
@@ -212,39 +197,36 @@ def _value_gaps_by_context(state: ContextIDSState, beta: float) -> None:
 
 
 @compiled
-def contextual_ids_probabilities(
-    state: ContextIDSState,
-    clock: Clock,
-    offer: ActionSet,
-    rng: np.random.Generator,
-    probabilities: NDArray[np.float64],
+def _probabilities(
+    state: ContextIDSState, clock: Clock, offer: ActionSet, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     comparison = _compare_all(state, offer)
-    if is_before(clock, _next_exploration(state, comparison, clock)):
+    if is_before(clock, settled_before(state, comparison, clock)):
         put_all_on(comparison.best, probabilities)
     else:
         spread(ids_distribution_of(state, comparison, clock, offer), probabilities)
 
 
 @compiled
-def inspect_contexts(state: ContextIDSState, clock: Clock, offer: ActionSet) -> Evidence:
-    """Report the least evidence over all contexts, and until when all of them are settled."""
-    return report_evidence(state, _compare_all(state, offer), clock)
+def _inspect(state: ContextIDSState, clock: Clock, offer: ActionSet) -> Evidence:
+    """Report the least evidence over all contexts, and until when all are settled."""
+    comparison = _compare_all(state, offer)
+    return evidence_of(state, comparison, clock, settled_before(state, comparison, clock))
 
 
 @compiled
-def show_contexts(state: ContextIDSState, rows: NDArray[np.float64], start: int, stop: int) -> None:
-    """Put new arms into the table of a stream, and past ones beside them."""
+def _show(state: ContextIDSState, rows: Array, start: int, stop: int) -> None:
+    """Put new arms into the table of a stream, with a sample of past ones beside them."""
     show_sets(state.frequencies, state.estimate, rows, start, stop)
 
 
 register_policy(
     ContextIDSState,
-    choose=choose_in_context,
+    choose=_choose,
     update=learn,
-    inspect=inspect_contexts,
-    probabilities=contextual_ids_probabilities,
+    inspect=_inspect,
+    probabilities=_probabilities,
     best_of=best_on_offer,
-    show=show_contexts,
+    show=_show,
 )

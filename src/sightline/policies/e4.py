@@ -23,26 +23,22 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives import HalfSpaces, compare, half_spaces
 from sightline.core.clock import FAR, Clock, never
-from sightline.core.confidence import SMALLEST_HORIZON
+from sightline.core.confidence_rules import SMALLEST_HORIZON
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import best_arm, observe
-from sightline.core.linalg import equal_rows
+from sightline.core.linalg import Array, Ints, equal_rows
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, whole, within
 from sightline.core.unregularised import unregularised
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, integer, number
-
-__all__ = ["E4", "E4State"]
-
-Array = NDArray[np.float64]
 
 # Pulls are counted by the largest leverage: a rougher design costs 1 % of them, and no accuracy.
 DESIGN_TOLERANCE = 0.01
@@ -72,9 +68,9 @@ class E4State(NamedTuple):
     planned: Array  # (k,) pulls in this batch
     told: Array  # (k,) rewards told in this batch
     length: Array  # (1,) of the current design
-    batch: NDArray[np.int64]  # (1,)
-    next_arm: NDArray[np.int64]  # (1,)
-    settled: NDArray[np.int64]  # (1,): 1 if it is
+    batch: Ints  # (1,)
+    next_arm: Ints  # (1,)
+    settled: Ints  # (1,): 1 if it is
     weights: Array  # (k,) of an observation of each arm
     scales: Array  # scratch (k,)
 
@@ -115,20 +111,12 @@ class E4(Policy):
     gamma: float = 1.0
 
     supports = Supports(noise_per_arm=True, delays=True)
+    randomises = False
+    commits = True
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=SMALLEST_HORIZON)
         number("gamma", self.gamma, at_least=0, at_most=LARGEST)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do once the best arm is settled."""
-        return True
 
     @property
     def any_horizon(self) -> bool:
@@ -163,13 +151,13 @@ class E4(Policy):
 
 
 @compiled
-def choose_e4(state: E4State, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: E4State, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Next arm of the plan, or the settled one for ever."""
     return Choice(state.next_arm[0], 1.0, never() if state.settled[0] == 1 else clock)
 
 
 @compiled
-def update_e4(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn, and count towards the plan; end the batch with it."""
     if state.settled[0] == 1:
         return
@@ -184,7 +172,7 @@ def update_e4(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
 
 
 @compiled
-def inspect_e4(state: E4State, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: E4State, clock: Clock, offer: Any) -> Evidence:
     """Report what batch 2 ends with: m_s against sigma^2 (d/2 log t + log T) / 2.
 
     With nothing left but the best arm and its equals, evidence is infinite.
@@ -327,4 +315,4 @@ def _drop(state: E4State) -> None:
             state.remaining[x] = 0.0
 
 
-register_policy(E4State, choose=choose_e4, update=update_e4, inspect=inspect_e4)
+register_policy(E4State, choose=_choose, update=_update, inspect=_inspect)

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.allocation.target import Target, find_allocation, target
 from sightline.core.alternatives import HalfSpaces, compare, half_spaces
 from sightline.core.clock import Clock, never
-from sightline.core.confidence import (
+from sightline.core.confidence_rules import (
     Threshold,
     evidence_level,
     full_level,
@@ -39,15 +39,12 @@ from sightline.core.confidence import (
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm
 from sightline.core.least_squares import best_arm, observe
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, within
 from sightline.core.unregularised import first_unplayed, forget, unregularised
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
-
-__all__ = ["ExploreThenAllocate", "ExploreThenAllocateState"]
-
-Array = NDArray[np.float64]
 
 _WARM_UP, _ALLOCATION, _RECOVERY, _SETTLED = range(4)
 
@@ -60,12 +57,12 @@ class ExploreThenAllocateState(NamedTuple):
     level: Threshold
     goal: Target
     alternatives: HalfSpaces  # for reports only
-    members: NDArray[np.int64]  # (d,) arms of the warm-up
+    members: Ints  # (d,) arms of the warm-up
     times: float  # pulls of each
     means: Array  # (k,) at the end of the warm-up
     tolerance: Array  # (1,) 2 eps_n: how far means may move from these
-    phase: NDArray[np.int64]  # (1,)
-    next_arm: NDArray[np.int64]  # (1,)
+    phase: Ints  # (1,)
+    next_arm: Ints  # (1,)
 
 
 @invariant(ExploreThenAllocateState)
@@ -95,24 +92,12 @@ class ExploreThenAllocate(Policy):
     constant: float = 1.0
 
     supports = Supports(noise_per_arm=True, delays=True)
+    randomises = False
+    commits = True
+    any_horizon = False
 
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do once the allocation is met."""
-        return True
-
-    @property
-    def any_horizon(self) -> bool:
-        """Whether commitments carry a run beyond 2^53 rounds: not if it has to recover."""
-        return False
 
     def start(self, model: Model) -> ExploreThenAllocateState:
         """State before any data."""
@@ -136,17 +121,13 @@ class ExploreThenAllocate(Policy):
 
 
 @compiled
-def choose_explore_then_allocate(
-    state: ExploreThenAllocateState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: ExploreThenAllocateState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play what the last update has planned, or the settled arm for ever."""
     return Choice(state.next_arm[0], 1.0, never() if state.phase[0] == _SETTLED else clock)
 
 
 @compiled
-def update_explore_then_allocate(
-    state: ExploreThenAllocateState, clock: Clock, arm: int, outcome: Any
-) -> None:
+def _update(state: ExploreThenAllocateState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn, unless the arm is settled, and plan the next round."""
     if state.phase[0] == _SETTLED:
         return
@@ -158,9 +139,7 @@ def update_explore_then_allocate(
 
 
 @compiled
-def inspect_explore_then_allocate(
-    state: ExploreThenAllocateState, clock: Clock, offer: Any
-) -> Evidence:
+def _inspect(state: ExploreThenAllocateState, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against sigma^2 f_n / 2, which the allocation is meant to reach.
 
     The best arm is that of the warm-up while its allocation is followed; evidence is 0 where the
@@ -233,9 +212,4 @@ def _next_in_turn(state: ExploreThenAllocateState) -> None:
         state.phase[0] = _SETTLED
 
 
-register_policy(
-    ExploreThenAllocateState,
-    choose=choose_explore_then_allocate,
-    update=update_explore_then_allocate,
-    inspect=inspect_explore_then_allocate,
-)
+register_policy(ExploreThenAllocateState, choose=_choose, update=_update, inspect=_inspect)

@@ -26,13 +26,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
-from sightline.core.allocation.observers import next_of_sweep, sweeping
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round, never
 from sightline.core.confidence import global_beta, next_exploration, register_confidence
 from sightline.core.estimate import LeastSquares
+from sightline.core.linalg import Ints
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
@@ -45,9 +45,8 @@ from sightline.policies.base import (
     learn,
     register_policy,
 )
+from sightline.policies.pege import sweeping
 from sightline.validation import scale
-
-__all__ = ["GCB", "GCBState"]
 
 _LOG_2 = math.log(2.0)
 
@@ -111,7 +110,7 @@ class GCBState(NamedTuple):
 
     estimate: LeastSquares
     alternatives: HalfSpaces
-    members: NDArray[np.int64]  # arms of a sweep
+    members: Ints  # arms of a sweep
     confidence: GapLevel
     sweep_level: SweepLevel
 
@@ -134,25 +133,13 @@ class GCB(Policy):
     regulariser: float = 1e-6
 
     supports = Supports(games=True, noise_per_arm=True, delays=True)
+    commits = True
+    settles_by_committing = False
+    randomises = False
 
     def __post_init__(self) -> None:
         scale("constant", self.constant)
         scale("regulariser", self.regulariser)
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do where one of the tests holds."""
-        return True
-
-    @property
-    def settles_by_committing(self) -> bool:
-        """No: it also commits after many sweeps."""
-        return False
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> GCBState:
         """State before any data."""
@@ -165,6 +152,24 @@ class GCB(Policy):
             confidence=GapLevel((self.constant * model.noise_std) ** 2, math.log(k)),
             sweep_level=SweepLevel(math.log(k)),
         )
+
+
+@compiled
+def next_of_sweep(estimate: LeastSquares, members: Ints) -> tuple[int, float]:
+    """Find the first member that a sweep under way still lacks, and count whole sweeps.
+
+    The arm is -1 between sweeps.  Members that have been played more often than others, as where
+    outcomes come late, wait for these.
+    """
+    pulls = estimate.arms.pulls
+    most, least = 0.0, np.inf
+    for i in range(members.shape[0]):
+        most = max(most, pulls[members[i]])
+        least = min(least, pulls[members[i]])
+    for i in range(members.shape[0]):
+        if pulls[members[i]] < most:
+            return int(members[i]), least
+    return -1, most
 
 
 @compiled
@@ -194,7 +199,7 @@ def _exploits_until(state: GCBState, evidence: float, clock: Clock) -> Clock:
 
 
 @compiled
-def choose_gcb(state: GCBState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: GCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Go on with a sweep, or play x-hat for as long as one of the tests holds."""
     arm = next_of_sweep(state.estimate, state.members)[0]
     if arm < 0:
@@ -207,7 +212,7 @@ def choose_gcb(state: GCBState, clock: Clock, offer: Any, rng: np.random.Generat
 
 
 @compiled
-def inspect_gcb(state: GCBState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: GCBState, clock: Clock, offer: Any) -> Evidence:
     """Report half the squared gap over the squared width, against half the level of the test."""
     comparison = compare_to_best(state, offer)
     evidence = _gap_evidence(state)
@@ -218,4 +223,4 @@ def inspect_gcb(state: GCBState, clock: Clock, offer: Any) -> Evidence:
     return Evidence(comparison.best, 0.5 * evidence, 0.5 * level, wake)
 
 
-register_policy(GCBState, choose=choose_gcb, update=learn, inspect=inspect_gcb)
+register_policy(GCBState, choose=_choose, update=learn, inspect=_inspect)

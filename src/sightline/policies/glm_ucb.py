@@ -30,23 +30,22 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import first_largest_offered
-from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import LogDet, global_beta, valid_regulariser
-from sightline.core.estimate import LeastSquares, reward_of
-from sightline.core.least_squares import least_squares, observe, show_arms
+from sightline.core.confidence import global_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import least_squares, observe, reward_of, show_arms
 from sightline.core.likelihood import Kind, kind_of, limits_of, mean_slope, variance_of
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.jit import callable_for, compiled
 from sightline.policies.base import Choice, Policy, Supports, begin, register_policy, report
 from sightline.validation import one_of, scale
-
-__all__ = ["GLMUCB", "GLMUCBState"]
-
-Array = NDArray[np.float64]
 
 _WIDTHS = ("asymptotic", "proven")
 _HALF_RANGE = 0.5  # the sub-Gaussian parameter of rewards in [0, 1]
@@ -97,6 +96,7 @@ class GLMUCB(Policy):
         likelihoods=True,
         delays=True,
     )
+    randomises = False
 
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
@@ -105,11 +105,6 @@ class GLMUCB(Policy):
 
     def _rule(self) -> LogDet:
         return LogDet(norm_bound=float(self.norm_bound))
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> GLMUCBState:
         """State before any data."""
@@ -162,9 +157,7 @@ def _rho(width: Width, confidence: Any, design: LeastSquares, log_t: float) -> f
 
 
 @compiled
-def choose_glm_ucb(
-    state: GLMUCBState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: GLMUCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Largest upper bound on the mean reward."""
     arms, widths = state.estimate.arms, state.design.arms.squared_widths
     bounds = state.estimate.scratch.products
@@ -176,19 +169,17 @@ def choose_glm_ucb(
 
 
 @compiled
-def update_glm_ucb(state: GLMUCBState, clock: Clock, arm: int, outcome: float) -> None:
+def _update(state: GLMUCBState, clock: Clock, arm: int, outcome: float) -> None:
     """Learn from every round."""
     observe(state.estimate, arm, outcome)
     observe(state.design, arm, outcome)
 
 
 @compiled
-def show_glm_ucb(state: GLMUCBState, rows: Array, start: int, stop: int) -> None:
+def _show(state: GLMUCBState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into both tables."""
     show_arms(state.estimate, rows, start, stop)
     show_arms(state.design, rows, start, stop)
 
 
-register_policy(
-    GLMUCBState, choose=choose_glm_ucb, update=update_glm_ucb, inspect=report, show=show_glm_ucb
-)
+register_policy(GLMUCBState, choose=_choose, update=_update, inspect=report, show=_show)

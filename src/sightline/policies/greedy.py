@@ -26,13 +26,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import number_offered, withhold
-from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import ConfidenceRule, LogDet, valid_regulariser, valid_rule
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
@@ -48,10 +51,6 @@ from sightline.policies.base import (
     report,
 )
 from sightline.validation import LARGEST, number, one_of, shown
-
-__all__ = ["EpsilonGreedy", "RidgeGreedyState"]
-
-Array = NDArray[np.float64]
 
 _SCHEDULES = ("fixed", "1/t")
 
@@ -109,7 +108,6 @@ class EpsilonGreedy(Policy):
             raise ValueError(
                 f'epsilon must be at most 1, unless schedule="1/t", got {shown(self.epsilon)}'
             )
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> RidgeGreedyState:
@@ -134,21 +132,15 @@ def _epsilon(state: RidgeGreedyState, clock: Clock) -> float:
 
 
 @compiled
-def choose_greedy(
-    state: RidgeGreedyState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Draw from the probabilities that the data and the round imply."""
     _allocate(state, clock, offer)
     return choose_among(state.probabilities, clock, rng)
 
 
 @compiled
-def greedy_probabilities(
-    state: RidgeGreedyState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-    probabilities: Array,
+def _probabilities(
+    state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     _allocate(state, clock, offer)
@@ -175,9 +167,5 @@ def _allocate(state: RidgeGreedyState, clock: Clock, offer: Any) -> None:
 
 
 register_policy(
-    RidgeGreedyState,
-    choose=choose_greedy,
-    update=learn,
-    inspect=report,
-    probabilities=greedy_probabilities,
+    RidgeGreedyState, choose=_choose, update=learn, inspect=report, probabilities=_probabilities
 )

@@ -19,19 +19,19 @@ smallest gap, and c* log n + o(log n), the best possible, as n grows (Kirschner,
 Vernade, Szepesvari, COLT 2021).  The paper extends them to the gains on half-spaces and cells,
 with the optimistic term for all arms or for the UCB arm; not to the other gains.
 
-Clicks and counts: the same algorithm with divergences in place of squared distances; for normal
-rewards the two are the same.  Alternatives are nearest in log-likelihood
-(:mod:`sightline.core.alternatives`).  The gain is
+Clicks and counts (generalised linear bandits): the same algorithm with divergences in place of
+squared distances, which are equal for normal rewards.  Alternatives are nearest in log-likelihood
+(:mod:`sightline.core.likelihood_alternatives`).  The gain is
 sum_z q(z) (sqrt(2 d(x, z)) + sqrt(beta) w(x))^2 / 2, with the divergence d(x, z) of the outcomes of
 x under nu-hat(z) and the width w(x) of an outcome by the curvature at theta-hat.  Gaps are those of
-mean rewards.  The exploitation test is proven right: it compares a likelihood ratio with a
+mean rewards.  The exploitation test is proven: it compares a likelihood ratio with a
 threshold that holds in all rounds at once (:mod:`sightline.core.likelihood_fit`), given a
 bound on the norm of theta, for all links but the identity.  That regret is optimal in the limit is
 measured and not proven.
 
 Cost per exploration round: O(p (k d + d^2)) for ``"halfspace"``, where p <= k is the number of
-alternatives whose weight is not negligible, O(k d^2) for ``"halfspace-ucb"``, and k quadratic
-programs more for cells or a constrained parameter set.  A whole stretch of exploitation costs as
+alternatives with a weight that is not negligible, O(k d^2) for ``"halfspace-ucb"``, and k quadratic
+programs more for cells or a constrained parameter set.  A stretch of exploitation costs as
 much as one test, whatever its length.
 """
 
@@ -42,26 +42,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
+import sightline.core.width_gains  # noqa: F401  (it registers further gains)
 from sightline.core.action_set import ActionSet, first_largest_offered, withhold
-from sightline.core.alternatives import (
-    Comparison,
-    HalfSpaces,
-    LikelihoodHalfSpaces,
-    compare,
-    half_spaces_for,
-    restrict_alternatives,
-)
+from sightline.core.alternatives import Comparison, HalfSpaces, compare, restrict_alternatives
 from sightline.core.clock import Clock, first_after, is_before
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    local_beta,
-    next_exploration,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, adapt, local_beta, next_exploration
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.context_distribution import SETS_KEPT
 from sightline.core.estimate import LeastSquares
 from sightline.core.gains import (
@@ -75,36 +63,32 @@ from sightline.core.gains import (
     workspace,
 )
 from sightline.core.gaps import GAPS, gap_estimates, optimistic_arm
+from sightline.core.least_squares import observe
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array
 from sightline.core.model import Model
-from sightline.core.parameter_set import Polytope
-from sightline.core.projections import Projections, projections
+from sightline.core.projections import Polytope, Projections, projections
 from sightline.core.ratio import SAMPLING, Mixture, least_ratio
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Policy,
+    ScheduledExploration,
     Supports,
     begin,
     best_on_offer,
-    choose_from,
     compare_to_best,
-    learn,
+    nothing_scheduled,
+    play_scheduled,
     put_all_on,
     register_policy,
     report_commitment,
+    schedule,
+    settled_before,
     spread,
 )
 from sightline.policies.contextual_ids import RATIO_OF, in_contexts
-from sightline.policies.scheduled_exploration import (
-    ScheduledExploration,
-    cancel,
-    nothing_scheduled,
-    play_scheduled,
-    schedule,
-)
 from sightline.validation import LARGEST, one_of, shown
-
-__all__ = ["IDS", "IDSState", "ids_distribution"]
 
 _EXPLOITATION = ("discard", "keep")
 
@@ -153,12 +137,12 @@ class IDS(Policy):
         M, within which alternatives are sought; all of R^d by default.
     contexts : {"contextual", "conditional"}
         In a problem with contexts, whether the information ratio is that of all contexts together
-        or that of the present one (:mod:`sightline.policies.contextual_ids`).  On a stream, past
-        sets of arms stand for those to come.
+        or that of the present one (:mod:`sightline.policies.contextual_ids`).  In a stream, a
+        sample of past action sets stands for future ones.
     context_probabilities : {"known", "estimated"}
         How often each context comes: as the problem says, or as counted.
     exploitation : {"discard", "keep"}
-        What becomes of the data of exploitation rounds: discarded as in Algorithm 1, or kept, which
+        Whether the data of exploitation rounds are discarded, as in Algorithm 1, or kept, which
         the proofs do not cover.  s then counts all rounds, and a run costs every one of them.
     """
 
@@ -180,7 +164,7 @@ class IDS(Policy):
 
     @property
     def any_horizon(self) -> bool:
-        """Whether the configuration keeps looking for information once gaps are small.
+        """Whether the configuration still seeks information once gaps are small.
 
         Without randomisation x-hat ends up being explored in nearly every round, as by LinUCB, and
         with gaps that fall to zero in of the order of sqrt(n) rounds.
@@ -192,7 +176,6 @@ class IDS(Policy):
         one_of("information", self.information, INFORMATION)
         one_of("sampling", self.sampling, SAMPLING)
         one_of("gaps", self.gaps, ("auto", *GAPS))
-        valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
         valid_regulariser(self.regulariser, self.confidence)
         one_of("contexts", self.contexts, RATIO_OF)
@@ -205,7 +188,7 @@ class IDS(Policy):
 
     @property
     def supports(self) -> Supports:
-        """What the policy can play beyond a plain bandit."""
+        """Kinds of problems beyond a plain bandit."""
         cells = self.parameter_set is not None or INFORMATION[self.information].cells
         known = self.gaps in ("auto", "value", "thresholded")
         masks = not cells and known and self.exploitation == "discard"
@@ -226,7 +209,7 @@ class IDS(Policy):
             model.needs_fixed_arms("IDS with clicks or counts")
         if model.stream and self.contexts == "contextual":
             model = model.with_reservoir(SETS_KEPT)
-        # M is given in the coordinates of the actions, so these must stay
+        # M is given in the coordinates of the actions: do not reduce these
         reduce = self.parameter_set is None
         estimate, confidence = begin(model, self.regulariser, self.confidence, reduce=reduce)
         k, d = estimate.arms.rewards.shape
@@ -251,13 +234,12 @@ class IDS(Policy):
         )
 
     def _gaps(self, model: Model) -> str:
-        """Name of the gap estimates."""
         if self.gaps != "auto":
             return self.gaps
         return "difference" if model.weights is None else "value"
 
     def _check_contextual(self) -> None:
-        """Refuse what is not defined over several contexts."""
+        """Refuse options that are not defined over several contexts."""
         for option, allowed in _CONTEXTUAL.items():
             if getattr(self, option) not in allowed:
                 raise ValueError(
@@ -295,7 +277,7 @@ class IDSState(NamedTuple):
 
 
 @compiled
-def choose_ids(state: IDSState, clock: Clock, offer: ActionSet, rng: np.random.Generator) -> Choice:
+def _choose(state: IDSState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
     """One round t of Algorithm 1, with the estimates of exploration step s."""
     # theta-hat_s and V_s are those of the last update
     estimate, scheduled = state.estimate, state.scheduled
@@ -309,7 +291,7 @@ def choose_ids(state: IDSState, clock: Clock, offer: ActionSet, rng: np.random.G
     wake = next_exploration(state.confidence, log_det, comparison.least, clock)
     if is_before(clock, wake):
         return Choice(best, 1.0, clock if state.keeps_data else wake)
-    # while x-hat shows nothing, the next exploration is drawn in one step (see below)
+    # while x-hat shows nothing, the round of the next exploration is drawn in one step (see below)
     silent = estimate.arms.observations.silent[best] and offer.mask.shape[0] == 0
     if silent and scheduled.t[0] > 0:
         choice = play_scheduled(scheduled, best, clock, offer)
@@ -318,7 +300,9 @@ def choose_ids(state: IDSState, clock: Clock, offer: ActionSet, rng: np.random.G
     # sample x_s from mu_s
     mixture = ids_distribution(state, comparison, offer)[0]
     if not silent or mixture.first != best:
-        return choose_from(mixture, clock, rng)
+        if rng.random() < mixture.probability:
+            return Choice(mixture.second, mixture.probability, clock)
+        return Choice(mixture.first, 1.0 - mixture.probability, clock)
     # While a silent x-hat is played, nothing but the time changes.  The test of exploitation, which
     # fails now, fails at every later round as well, as the threshold grows with time; so the round
     # in which another arm is drawn from mu_s can be drawn in one step.
@@ -335,7 +319,7 @@ def ids_distribution(
 ) -> tuple[Mixture, float, int]:
     """Return mu_s, beta_{s, s^2} and the UCB arm; gaps and gains are left in the workspace.
 
-    An arm that is not on offer gets a gain of zero at a huge gap, and is not played.
+    An arm outside of the action set gets a gain of zero at a huge gap, and is not played.
     """
     estimate, work = state.estimate, state.work
     # beta_{s, s^2}, and the UCB arm: argmax_z <z, theta-hat_s> + beta^{1/2} |z|
@@ -357,24 +341,20 @@ def ids_distribution(
 
 
 @compiled
-def update_ids(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from x_s and y_s, and s <- s + 1; this cancels a scheduled exploration."""
-    learn(state, clock, arm, outcome)
-    cancel(state.scheduled)
+def _update(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from x_s and y_s, and s <- s + 1."""
+    observe(state.estimate, arm, outcome)
+    adapt(state.confidence, state.estimate)
+    state.scheduled.t[0] = 0  # a scheduled exploration was drawn from earlier estimates
 
 
 @compiled
-def ids_probabilities(
-    state: IDSState,
-    clock: Clock,
-    offer: ActionSet,
-    rng: np.random.Generator,
-    probabilities: NDArray[np.float64],
+def _probabilities(
+    state: IDSState, clock: Clock, offer: ActionSet, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     comparison = compare_to_best(state, offer)
-    log_det = state.estimate.learned.log_det[0]
-    if is_before(clock, next_exploration(state.confidence, log_det, comparison.least, clock)):
+    if is_before(clock, settled_before(state, comparison, clock)):
         put_all_on(comparison.best, probabilities)
     else:
         spread(ids_distribution(state, comparison, offer)[0], probabilities)
@@ -382,9 +362,9 @@ def ids_probabilities(
 
 register_policy(
     IDSState,
-    choose=choose_ids,
-    update=update_ids,
+    choose=_choose,
+    update=_update,
     inspect=report_commitment,
-    probabilities=ids_probabilities,
+    probabilities=_probabilities,
     best_of=best_on_offer,
 )

@@ -22,17 +22,12 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    acting_beta,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, acting_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm, upper_bound
 from sightline.core.least_squares import best_arm
@@ -40,8 +35,6 @@ from sightline.core.model import Model
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, Supports, begin, learn, register_policy, report
 from sightline.validation import integer, scale, shown
-
-__all__ = ["LinIMED", "LinIMEDState"]
 
 _VARIANTS = (1, 3)
 
@@ -79,18 +72,13 @@ class LinIMED(Policy):
     regulariser: float | str = "matched"
 
     supports = Supports(games=True, noise_per_arm=True, unknown_noise=True, delays=True)
+    randomises = False
 
     def __post_init__(self) -> None:
         if integer("variant", self.variant, at_least=1) not in _VARIANTS:
             raise ValueError(f"variant must be 1 or 3, got {shown(self.variant)}")
         scale("cap", self.cap)
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> LinIMEDState:
         """State before any data."""
@@ -105,9 +93,7 @@ class LinIMED(Policy):
 
 
 @compiled
-def choose_lin_imed(
-    state: LinIMEDState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: LinIMEDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Least index; the first one among equals."""
     estimate = state.estimate
     beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
@@ -147,4 +133,4 @@ def _log_cap(state: LinIMEDState, largest_gap: float) -> float:
     return state.log_cap - 2.0 * math.log(largest_gap)
 
 
-register_policy(LinIMEDState, choose=choose_lin_imed, update=learn, inspect=report)
+register_policy(LinIMEDState, choose=_choose, update=learn, inspect=report)

@@ -25,20 +25,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import number_offered, withhold
 from sightline.core.allocation.design import Design, design, optimal_design
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    global_beta,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, global_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import invariant, persists, within
 from sightline.jit import compiled
@@ -54,10 +50,6 @@ from sightline.policies.base import (
     report,
 )
 from sightline.validation import LARGEST, number
-
-__all__ = ["LinMED", "LinMEDState"]
-
-Array = NDArray[np.float64]
 
 # Arms with f below e^-46 = 1e-20 are left out: less than the last bit of any probability.
 LARGEST_EXPONENT = 46.0
@@ -135,7 +127,6 @@ class LinMED(Policy):
                 "empirical + design must be below 1, so that every arm has a share, "
                 f"got {self.empirical} + {self.design}"
             )
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> LinMEDState:
@@ -157,17 +148,15 @@ class LinMED(Policy):
 
 
 @compiled
-def choose_lin_med(
-    state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: LinMEDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Draw from the probabilities that the data and the round imply."""
     _allocate(state, log_round(clock), offer)
     return choose_among(state.probabilities, clock, rng)
 
 
 @compiled
-def lin_med_probabilities(
-    state: LinMEDState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+def _probabilities(
+    state: LinMEDState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     _allocate(state, log_round(clock), offer)
@@ -230,9 +219,5 @@ def _renew_design(state: LinMEDState) -> None:
 
 
 register_policy(
-    LinMEDState,
-    choose=choose_lin_med,
-    update=learn,
-    inspect=report,
-    probabilities=lin_med_probabilities,
+    LinMEDState, choose=_choose, update=learn, inspect=report, probabilities=_probabilities
 )

@@ -27,19 +27,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
-from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    acting_beta,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, acting_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant
 from sightline.jit import compiled
@@ -55,8 +52,6 @@ from sightline.policies.base import (
 )
 from sightline.validation import scale
 
-__all__ = ["LinUCB", "LinUCBState", "RareState"]
-
 
 class LinUCBState(NamedTuple):
     """Estimates from all rounds."""
@@ -71,8 +66,8 @@ class RareState(NamedTuple):
 
     always: LinUCBState
     least_growth: float  # of log det, before the arm is computed anew
-    held_arm: NDArray[np.int64]  # (1,)
-    held_log_det: NDArray[np.float64]  # (1,): when the arm was computed
+    held_arm: Ints  # (1,)
+    held_log_det: Array  # (1,): when the arm was computed
 
 
 @invariant(RareState)
@@ -103,16 +98,12 @@ class LinUCB(Policy):
     regulariser: float | str = 1.0
     switch_growth: float | None = None
 
+    randomises = False
+
     def __post_init__(self) -> None:
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
         if self.switch_growth is not None:
             scale("switch_growth", self.switch_growth)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     @property
     def supports(self) -> Supports:
@@ -134,9 +125,7 @@ class LinUCB(Policy):
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         always = LinUCBState(
-            estimate=estimate,
-            confidence=confidence,
-            alternatives=half_spaces_for(estimate),
+            estimate=estimate, confidence=confidence, alternatives=half_spaces_for(estimate)
         )
         if self.switch_growth is None:
             return always
@@ -149,9 +138,7 @@ class LinUCB(Policy):
 
 
 @compiled
-def choose_lin_ucb(
-    state: LinUCBState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: LinUCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Largest upper confidence bound."""
     estimate = state.estimate
     beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
@@ -159,7 +146,7 @@ def choose_lin_ucb(
 
 
 @compiled
-def choose_rarely(state: RareState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose_rarely(state: RareState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Arm that had the largest upper confidence bound when it was last computed.
 
     What is held is a function of the data and of when they were asked about: asking again gives
@@ -167,24 +154,24 @@ def choose_rarely(state: RareState, clock: Clock, offer: Any, rng: np.random.Gen
     """
     log_det = state.always.estimate.learned.log_det[0]
     if log_det - state.held_log_det[0] >= state.least_growth:
-        state.held_arm[0] = choose_lin_ucb(state.always, clock, offer, rng).arm
+        state.held_arm[0] = _choose(state.always, clock, offer, rng).arm
         state.held_log_det[0] = log_det
     return Choice(state.held_arm[0], 1.0, clock)
 
 
-register_policy(LinUCBState, choose=choose_lin_ucb, update=learn, inspect=report)
+register_policy(LinUCBState, choose=_choose, update=learn, inspect=report)
 
 
 @compiled
-def update_rarely(state: RareState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update_rarely(state: RareState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round."""
     learn(state.always, clock, arm, outcome)
 
 
 @compiled
-def inspect_rarely(state: RareState, clock: Clock, offer: Any) -> Evidence:
+def _inspect_rarely(state: RareState, clock: Clock, offer: Any) -> Evidence:
     """Report the same."""
     return report(state.always, clock, offer)
 
 
-register_policy(RareState, choose=choose_rarely, update=update_rarely, inspect=inspect_rarely)
+register_policy(RareState, choose=_choose_rarely, update=_update_rarely, inspect=_inspect_rarely)

@@ -25,23 +25,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    acting_beta,
-    next_exploration,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, acting_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
-from sightline.core.gains import gains_along, log_det_gains, write_widest
-from sightline.core.linalg import first_largest
+from sightline.core.gains import log_det_gains
+from sightline.core.linalg import Array, first_largest
 from sightline.core.model import Model
 from sightline.core.persistence import persists
+from sightline.core.width_gains import gains_along, write_widest
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
@@ -52,11 +47,8 @@ from sightline.policies.base import (
     learn,
     register_policy,
     report_commitment,
+    settled_before,
 )
-
-__all__ = ["MaximumInformation", "MaximumInformationState"]
-
-Array = NDArray[np.float64]
 
 # A gain after n rounds is of order 1 / n; what rounding makes of none is of order 1e-32.
 _NOTHING = 1e-20
@@ -90,20 +82,11 @@ class MaximumInformation(Policy):
     regulariser: float | str = 1.0
 
     supports = Supports(games=True, noise_per_arm=True, unknown_noise=True, delays=True)
+    commits = True
+    randomises = False
 
     def __post_init__(self) -> None:
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""
-        return True
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> MaximumInformationState:
         """State before any data."""
@@ -134,21 +117,13 @@ def _most_telling(state: MaximumInformationState, comparison: Comparison, clock:
 
 
 @compiled
-def choose_maximum_information(
-    state: MaximumInformationState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: MaximumInformationState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else learn most."""
     comparison = compare_to_best(state, offer)
-    log_det = state.estimate.learned.log_det[0]
-    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
+    wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     return Choice(_most_telling(state, comparison, clock), 1.0, clock)
 
 
-register_policy(
-    MaximumInformationState,
-    choose=choose_maximum_information,
-    update=learn,
-    inspect=report_commitment,
-)
+register_policy(MaximumInformationState, choose=_choose, update=learn, inspect=report_commitment)

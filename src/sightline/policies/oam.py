@@ -50,12 +50,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import first_largest_offered, nth_offered, number_offered
 from sightline.core.allocation.target import Target, fewest_pulls, follow, least_gap, target
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
+from sightline.core.confidence_rules import (
     Threshold,
     evidence_level,
     full_level,
@@ -65,21 +65,13 @@ from sightline.core.confidence import (
 from sightline.core.estimate import LeastSquares
 from sightline.core.gaps import optimistic_arm
 from sightline.core.least_squares import observe
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists
-from sightline.core.unregularised import (
-    Span,
-    next_outside,
-    note_played,
-    span,
-    spans,
-    unregularised,
-)
+from sightline.core.unregularised import Span, next_outside, note_played, span, spans, unregularised
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, number, one_of
-
-__all__ = ["OAM", "OAMState"]
 
 # 1 / log log t is taken at no smaller t: there it is just below 1, and before it is no rate.
 _FIRST_LOG_ROUND_OF_RATE = math.log(16)
@@ -94,9 +86,9 @@ class OAMState(NamedTuple):
     goal: Target
     played: Span  # arms of the first rounds
     forced_exploration: float  # nan for 1 / log log t
-    explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
-    explorations: NDArray[np.int64]  # (1,): exploration rounds before
-    gaps: NDArray[np.float64]  # scratch (k,)
+    explores: Ints  # (1,): 1 if the last choice explores
+    explorations: Ints  # (1,): exploration rounds before
+    gaps: Array  # scratch (k,)
 
 
 @invariant(OAMState)
@@ -134,6 +126,7 @@ class OAM(Policy):
     determinant_growth: float = 0.1
 
     supports = Supports(contexts=True, noise_per_arm=True, delays=True)
+    randomises = False
 
     def __post_init__(self) -> None:
         valid_threshold(self.horizon, self.constant)
@@ -142,11 +135,6 @@ class OAM(Policy):
         else:
             number("forced_exploration", self.forced_exploration, at_least=0, at_most=LARGEST)
         number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> OAMState:
         """State before any data."""
@@ -170,13 +158,13 @@ class OAM(Policy):
 
 
 @compiled
-def choose_oam(state: OAMState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: OAMState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the best arm, the one that lags behind its share, or the optimistic one."""
     return Choice(_plan(state, offer, log_round(clock)), 1.0, clock)
 
 
 @compiled
-def update_oam(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round, and count those that explored."""
     observe(state.estimate, arm, outcome)
     note_played(state.played, state.estimate, arm)
@@ -184,7 +172,7 @@ def update_oam(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
 
 
 @compiled
-def inspect_oam(state: OAMState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: OAMState, clock: Clock, offer: Any) -> Evidence:
     """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2.
 
     The minimum is over the arms on offer; exploitation begins when all contexts have passed.
@@ -285,4 +273,4 @@ def _rate(state: OAMState, log_t: float) -> float:
     return state.forced_exploration
 
 
-register_policy(OAMState, choose=choose_oam, update=update_oam, inspect=inspect_oam)
+register_policy(OAMState, choose=_choose, update=_update, inspect=_inspect)

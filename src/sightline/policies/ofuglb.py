@@ -7,7 +7,7 @@ theta, the set of all theta with norm at most S and
 
 holds the true one in all rounds at once, G_t being a Lipschitz constant of L_t on the ball.  The
 arm is played whose <x, theta> can be largest: a convex programme per arm
-(:mod:`sightline.core.likelihood_set`).
+(:mod:`sightline.policies.ofuglb`).
 
 Two things differ from the paper.  There delta is fixed; here it is 1/(t log t), the level of
 LinUCB.  And the ball enters by its Lagrangian: the set is that of all theta with
@@ -38,39 +38,192 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import first_largest_offered, is_offered
-from sightline.core.alternatives import HalfSpaces, LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.alternatives import HalfSpaces
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    global_beta,
-    valid_regulariser,
-    valid_rule,
+from sightline.core.confidence import ConfidenceRule, global_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
+from sightline.core.estimate import LeastSquares, LikelihoodFit
+from sightline.core.least_squares import noise_variance, reward_of
+from sightline.core.likelihood import divergence, slope
+from sightline.core.likelihood_alternatives import (
+    LikelihoodHalfSpaces,
+    expand_loss,
+    half_spaces_for,
 )
-from sightline.core.estimate import LeastSquares, LikelihoodFit, noise_variance
-from sightline.core.likelihood import slope
-from sightline.core.likelihood_set import (
-    LikelihoodSet,
-    begin_set,
-    highest_predictor,
-    likelihood_set,
-    loss_at,
+from sightline.core.linalg import (
+    Array,
+    inner_product,
+    inner_products,
+    norm,
+    solve,
+    solve_transposed,
 )
-from sightline.core.linalg import norm
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Policy, Supports, begin, learn, register_policy, report
 from sightline.validation import scale
 
-__all__ = ["OFUGLB", "OFUGLBState"]
-
-Array = NDArray[np.float64]
-
 _LOG_2 = math.log(2.0)
+_MOST_STEPS = 30
+# Of what is promised beside what is gained: the maximum is then right to six digits.
+_LAST_PROMISE = 1e-6
+_LEAST_FRACTION = 1e-3
+# The radius is met to this relative precision.
+_ON_BOUNDARY, _MOST_TRIES = 1e-7, 60
+
+
+@persists()
+class LikelihoodSet(NamedTuple):
+    """Workspace of a search; see the table above."""
+
+    rewards: Array  # (k,): mean rewards at theta-hat
+    predictors: Array  # (k,): <x, shift>
+    shift: Array
+    trial: Array  # (d,): a shift to be
+    parameter: Array  # (d,): nu
+    descent: Array  # (d,)
+    image: Array  # (d,): R^-T x
+
+
+def likelihood_set(k: int, d: int) -> LikelihoodSet:
+    """Workspace for k arms in d dimensions."""
+    return LikelihoodSet(np.zeros(k), np.zeros(k), *(np.zeros(d) for _ in range(5)))
+
+
+@compiled
+def begin_set(part: LikelihoodSet, estimate: LeastSquares) -> None:
+    """Prepare for searches at the present estimate."""
+    fit = estimate.arms.observations.fit
+    for x in range(part.rewards.shape[0]):
+        part.rewards[x] = reward_of(fit, estimate.arms.means[x])
+
+
+@compiled
+def highest_predictor(
+    fit: LikelihoodFit | None, part: LikelihoodSet, estimate: LeastSquares, arm: int, radius: float
+) -> float:
+    """Find the largest <x, nu> for one arm x, after :func:`begin_set`."""
+    if fit is not None:
+        return _highest_by_search(part, estimate, arm, radius)
+    beta = 2.0 * radius * noise_variance(estimate)
+    optimism = math.sqrt(beta * max(estimate.arms.squared_widths[arm], 0.0))
+    highest: float = estimate.arms.means[arm] + optimism
+    return highest
+
+
+@compiled
+def loss_at(
+    fit: LikelihoodFit | None, part: LikelihoodSet, estimate: LeastSquares, shift: Array
+) -> float:
+    """L at theta-hat + shift."""
+    arms, squared = estimate.arms, inner_product(shift, shift, shift.shape[0])
+    inner_products(arms.columns, shift, part.predictors)
+    if fit is not None:
+        return _along(part, estimate, squared, 1.0)[0]
+    total = 0.5 * estimate.regulariser * squared
+    for x in range(part.predictors.shape[0]):
+        total += 0.5 * arms.pulls[x] * part.predictors[x] * part.predictors[x]
+    return total / noise_variance(estimate)
+
+
+@compiled
+def _along(
+    part: LikelihoodSet, estimate: LeastSquares, squared: float, s: float
+) -> tuple[float, float]:
+    """Compute L at theta-hat + s shift, and its derivative in s."""
+    arms, likelihood = estimate.arms, estimate.arms.observations.fit.likelihood
+    fall = 0.5 * estimate.regulariser * s * s * squared
+    growth = estimate.regulariser * s * squared
+    for x in range(arms.pulls.shape[0]):
+        n = arms.pulls[x]
+        if n > 0.0:
+            u, step = arms.means[x], part.predictors[x]
+            fall += n * divergence(likelihood, u, s * step)
+            growth += n * step * slope(likelihood, part.rewards[x], u + s * step)
+    return fall, growth
+
+
+@compiled
+def _to_boundary(part: LikelihoodSet, estimate: LeastSquares, shift: Array, radius: float) -> float:
+    """Find s with L(theta-hat + s shift) = r: Newton's method on the root of L, within bounds."""
+    inner_products(estimate.arms.columns, shift, part.predictors)
+    squared = inner_product(shift, shift, shift.shape[0])
+    low, high, s = 0.0, math.inf, 1.0
+    for _ in range(_MOST_TRIES):
+        fall, growth = _along(part, estimate, squared, s)
+        if abs(fall - radius) <= _ON_BOUNDARY * radius:
+            break
+        if fall > radius:
+            high = s
+        else:
+            low = s
+        after = s - 2.0 * (fall - math.sqrt(radius * fall)) / growth if growth > 0.0 else math.inf
+        if not low < after < high:
+            after = 2.0 * s if high == math.inf else 0.5 * (low + high)
+        if after == s:
+            break
+        s = after
+    return s
+
+
+@compiled
+def _highest_by_search(
+    part: LikelihoodSet, estimate: LeastSquares, arm: int, radius: float
+) -> float:
+    arms, shift, trial, step = estimate.arms, part.shift, part.trial, part.descent
+    row, d = arms.rewards[arm], shift.shape[0]
+    mean: float = arms.means[arm]
+    if arms.squared_widths[arm] <= 0.0 or radius <= 0.0:  # nothing is left to know of it
+        return mean
+    for i in range(d):
+        shift[i] = inner_product(estimate.learned.gram_inverse[i], row, d)
+        shift[i] *= math.sqrt(2.0 * radius / arms.squared_widths[arm])
+    s = _to_boundary(part, estimate, shift, radius)
+    for i in range(d):
+        shift[i] *= s
+    value = inner_product(row, shift, d)
+    for _ in range(_MOST_STEPS):
+        if _write_step(part, estimate, row) <= _LAST_PROMISE * value:
+            break
+        fraction, reached = 1.0, value
+        while fraction > _LEAST_FRACTION:
+            for i in range(d):
+                trial[i] = shift[i] + fraction * step[i]
+            s = _to_boundary(part, estimate, trial, radius)
+            reached = s * inner_product(row, trial, d)
+            if reached > value:
+                break
+            fraction *= 0.5
+        if reached <= value:  # rounding: nothing is left to gain
+            break
+        for i in range(d):
+            shift[i] = s * trial[i]
+        value = reached
+    return mean + value
+
+
+@compiled
+def _write_step(part: LikelihoodSet, estimate: LeastSquares, row: Array) -> float:
+    """Write the step from the boundary; return what it promises."""
+    nu, step, image, d = part.parameter, part.descent, part.image, row.shape[0]
+    for i in range(d):
+        nu[i] = estimate.learned.theta[i] + part.shift[i]
+        image[i] = row[i]
+    expand_loss(estimate, part.rewards, nu, step)
+    factor = estimate.scratch.factor
+    solve_transposed(factor, image)
+    across = inner_product(image, image, d)
+    along = inner_product(step, step, d)
+    promise = math.sqrt(along * across) + inner_product(step, image, d)
+    tau = math.sqrt(along / across)
+    for i in range(d):
+        step[i] += tau * image[i]
+    solve(factor, step)
+    return promise
 
 
 class PublishedRadius(NamedTuple):
@@ -114,21 +267,17 @@ class OFUGLB(Policy):
     supports = Supports(
         masks=True, contexts=True, masks_in_contexts=True, likelihoods=True, delays=True
     )
+    randomises = False
 
     def __post_init__(self) -> None:
         scale("norm_bound", self.norm_bound)
-        if self.confidence is not None:
-            valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self._reported())
 
     def _reported(self) -> ConfidenceRule:
         """Rule of what is reported about the best arm."""
-        return self.confidence or LogDet(norm_bound=float(self.norm_bound))
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
+        if self.confidence is None:
+            return LogDet(norm_bound=float(self.norm_bound))
+        return self.confidence
 
     def start(self, model: Model) -> OFUGLBState:
         """State before any data."""
@@ -196,7 +345,7 @@ def _slope(fit: LikelihoodFit | None, estimate: LeastSquares, m: float, v: float
 
 
 @compiled
-def choose_ofuglb(state: OFUGLBState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: OFUGLBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Arm whose <x, theta> can be largest, and so its mean reward."""
     estimate, bounds = state.estimate, state.bounds
     fit = estimate.arms.observations.fit
@@ -208,4 +357,4 @@ def choose_ofuglb(state: OFUGLBState, clock: Clock, offer: Any, rng: np.random.G
     return Choice(first_largest_offered(offer, bounds), 1.0, clock)
 
 
-register_policy(OFUGLBState, choose=choose_ofuglb, update=learn, inspect=report)
+register_policy(OFUGLBState, choose=_choose, update=learn, inspect=report)

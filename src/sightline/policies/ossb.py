@@ -22,20 +22,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.allocation.target import Target, fewest_pulls, follow, target
 from sightline.core.clock import Clock, log_round
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import best_arm, observe
+from sightline.core.linalg import Ints
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant
 from sightline.core.unregularised import unregularised
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import LARGEST, number
-
-__all__ = ["OSSB", "OSSBState"]
 
 
 class OSSBState(NamedTuple):
@@ -45,8 +44,8 @@ class OSSBState(NamedTuple):
     goal: Target
     epsilon: float
     level: float  # 2 sigma^2 (1 + gamma): alpha times this and log t is what an arm needs
-    explores: NDArray[np.int64]  # (1,): 1 if the last choice explores
-    explorations: NDArray[np.int64]  # (1,): exploration rounds before
+    explores: Ints  # (1,): 1 if the last choice explores
+    explorations: Ints  # (1,): exploration rounds before
 
 
 @invariant(OSSBState)
@@ -79,16 +78,12 @@ class OSSB(Policy):
     determinant_growth: float = 0.1
 
     supports = Supports(noise_per_arm=True, delays=True)
+    randomises = False
 
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
         number("gamma", self.gamma, at_least=0, at_most=LARGEST)
         number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> OSSBState:
         """State before any data."""
@@ -104,20 +99,20 @@ class OSSB(Policy):
 
 
 @compiled
-def choose_ossb(state: OSSBState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: OSSBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the best arm, the one that lags most behind its allocation, or the one played least."""
     return Choice(_plan(state, log_round(clock)), 1.0, clock)
 
 
 @compiled
-def update_ossb(state: OSSBState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: OSSBState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round, and count those that explored."""
     observe(state.estimate, arm, outcome)
     state.explorations[0] += state.explores[0]
 
 
 @compiled
-def inspect_ossb(state: OSSBState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: OSSBState, clock: Clock, offer: Any) -> Evidence:
     """Report what OSSB tests: half of min_x N(x) / alpha(x) against (1 + gamma) sigma^2 log t."""
     estimate = state.estimate
     best = best_arm(estimate)
@@ -158,4 +153,4 @@ def _furthest(state: OSSBState, best: int) -> tuple[int, float]:
     return arm, least
 
 
-register_policy(OSSBState, choose=choose_ossb, update=update_ossb, inspect=inspect_ossb)
+register_policy(OSSBState, choose=_choose, update=_update, inspect=_inspect)

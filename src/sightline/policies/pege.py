@@ -26,23 +26,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
-from sightline.core.allocation.observers import sweeping
+from sightline.core.allocation.design import SPANNER_FACTOR, barycentric_spanner, spanner
 from sightline.core.clock import FAR, Clock, is_before, later, never, tick
 from sightline.core.estimate import LeastSquares
-from sightline.core.least_squares import best_arm, observe
+from sightline.core.least_squares import best_arm, least_squares, observe
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import Model
 from sightline.core.persistence import invariant, persists, whole, within
 from sightline.core.unregularised import first_unplayed
 from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import number, one_of, scale
-
-__all__ = ["PEGE", "PEGEState"]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: alpha and beta of every schedule.
 _POWERS = {"worst-case": (0.5, 0.0), "logarithmic": (1.0, 1.0)}
@@ -95,6 +91,9 @@ class PEGE(Policy):
     regulariser: float = 1e-6
 
     supports = Supports(games=True, noise_per_arm=True, delays=True)
+    commits = True
+    settles_by_committing = False
+    randomises = False
 
     def __post_init__(self) -> None:
         one_of("schedule", self.schedule, _POWERS)
@@ -105,24 +104,9 @@ class PEGE(Policy):
         scale("regulariser", self.regulariser)
 
     @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do while a phase exploits."""
-        return True
-
-    @property
     def any_horizon(self) -> bool:
         """Whether commitments carry a run beyond 2^53 rounds."""
         return self.schedule == "logarithmic"
-
-    @property
-    def settles_by_committing(self) -> bool:
-        """No: it commits by the clock."""
-        return False
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
 
     def start(self, model: Model) -> PEGEState:
         """State before any data."""
@@ -141,6 +125,53 @@ class PEGE(Policy):
         )
 
 
+def observer_set(observations: Array) -> Ints:
+    """Arms whose rows span what all rows span; in the order of their numbers.
+
+    Parameters
+    ----------
+    observations : ndarray, shape (k, p, d)
+        Y.
+    """
+    spanning = _spanning_rows(observations)
+    members: Ints = np.unique(spanning // observations.shape[1])
+    if observations.shape[1] > 1:  # an arm may show what was named of another
+        for arm in members.tolist():
+            others = members[members != arm]
+            if others.size and _spanning_rows(observations[others]).size == spanning.size:
+                members = others
+    return members
+
+
+def _spanning_rows(observations: Array) -> Ints:
+    """Rows of a barycentric spanner of all rows, counted through all arms."""
+    rows = np.ascontiguousarray(observations.reshape(-1, observations.shape[2]))
+    work = spanner(*rows.shape)
+    barycentric_spanner(work, rows, np.ones(len(rows)), SPANNER_FACTOR)
+    return work.members[: int(work.rank[0])]
+
+
+def sweeping(model: Model, regulariser: float, policy: str) -> tuple[LeastSquares, Ints]:
+    """Estimates before any data, and the arms of a sweep.
+
+    Parameters
+    ----------
+    model : Model
+        Arms, what they show, and the noise.
+    regulariser : float
+        lambda, in units of the largest squared row that a sweep shows: a number without units.
+    policy : str
+        Who asks, for the sentence where nothing can be seen.
+    """
+    members = observer_set(model.observations)
+    if not members.size and (model.rewards != model.rewards[0]).any():
+        raise ValueError(
+            f"{policy} needs arms that show something; in this problem all observations are zero"
+        )
+    largest = float(np.square(model.observations[members]).sum(axis=2).max(initial=0.0))
+    return least_squares(model, regulariser * (largest or 1.0)), members
+
+
 @compiled
 def _until(state: PEGEState) -> Clock:
     """End of the last exploitation."""
@@ -157,7 +188,7 @@ def _exploits_until(state: PEGEState, clock: Clock) -> Clock:
 
 
 @compiled
-def choose_pege(state: PEGEState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: PEGEState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the empirically best arm while a phase exploits, else the next arm of a sweep."""
     wake = _exploits_until(state, clock)
     if is_before(clock, wake):
@@ -177,7 +208,7 @@ def _next_arm(state: PEGEState) -> int:
 
 
 @compiled
-def update_pege(state: PEGEState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: PEGEState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from a sweep; the last one of a phase starts its exploitation."""
     observe(state.estimate, arm, outcome)
     if state.members.shape[0] == 0:
@@ -195,10 +226,10 @@ def update_pege(state: PEGEState, clock: Clock, arm: int, outcome: Any) -> None:
 
 
 @compiled
-def inspect_pege(state: PEGEState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: PEGEState, clock: Clock, offer: Any) -> Evidence:
     """Report the empirically best arm; there is no confidence level."""
     wake = _exploits_until(state, clock)
     return Evidence(best_arm(state.estimate), math.nan, math.nan, wake)
 
 
-register_policy(PEGEState, choose=choose_pege, update=update_pege, inspect=inspect_pege)
+register_policy(PEGEState, choose=_choose, update=_update, inspect=_inspect)

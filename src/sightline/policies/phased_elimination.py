@@ -21,20 +21,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.allocation.design import Design, design, largest_reward_leverage, optimal_design
 from sightline.core.clock import Clock, never
-from sightline.core.linalg import factorise, solve, solve_transposed
+from sightline.core.linalg import Array, Ints, factorise, solve, solve_transposed
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, whole, within
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 from sightline.validation import integer, scale
-
-__all__ = ["PhasedElimination", "PhasedEliminationState"]
-
-Array = NDArray[np.float64]
 
 # Any design is valid, because pulls are counted by its largest leverage: this costs 1 % of them.
 DESIGN_TOLERANCE = 0.01
@@ -71,10 +67,10 @@ class PhasedEliminationState(NamedTuple):
     sums: Array  # (k,) of their outcomes
     means: Array  # (k,) estimates of the last phase that ended; 0 before
     separation: Array  # (2,) by how much the best is ahead, and 2 eps, both of that phase
-    phase: NDArray[np.int64]  # (1,)
-    next_arm: NDArray[np.int64]  # (1,)
-    best: NDArray[np.int64]  # (1,)
-    settled: NDArray[np.int64]  # (1,): 1 if it is
+    phase: Ints  # (1,)
+    next_arm: Ints  # (1,)
+    best: Ints  # (1,)
+    settled: Ints  # (1,): 1 if it is
     weights: Array  # (k,) of an observation of each arm
     design: Design
     scales: Array  # scratch (k,)
@@ -121,20 +117,12 @@ class PhasedElimination(Policy):
     gap_bound: float = 1.0
 
     supports = Supports(noise_per_arm=True, delays=True)
+    randomises = False
+    commits = True
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=1)
         scale("gap_bound", self.gap_bound)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead: they do once the best arm is settled."""
-        return True
 
     # any_horizon is True: pulls until then grow with log n and 1 / gap^2, not with the run.  With
     # several best arms no phase settles anything, as for IDS; a phase longer than 2^53 pulls of
@@ -169,9 +157,7 @@ class PhasedElimination(Policy):
 
 
 @compiled
-def choose_phased_elimination(
-    state: PhasedEliminationState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: PhasedEliminationState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Next arm of the plan, or the settled one for ever."""
     if state.settled[0] == 1:
         return Choice(state.best[0], 1.0, never())
@@ -179,9 +165,7 @@ def choose_phased_elimination(
 
 
 @compiled
-def update_phased_elimination(
-    state: PhasedEliminationState, clock: Clock, arm: int, outcome: Any
-) -> None:
+def _update(state: PhasedEliminationState, clock: Clock, arm: int, outcome: Any) -> None:
     """Count towards the plan; end the phase with it."""
     if state.settled[0] == 1 or state.remaining[arm] == 0.0:
         return
@@ -193,7 +177,7 @@ def update_phased_elimination(
 
 
 @compiled
-def inspect_phased_elimination(state: PhasedEliminationState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: PhasedEliminationState, clock: Clock, offer: Any) -> Evidence:
     """By how much the best arm was ahead of the next in the last phase, against 2 eps_l.
 
     With nothing but equals of the best arm left, its lead is infinite.
@@ -306,9 +290,4 @@ def _estimate(state: PhasedEliminationState) -> None:
         state.means[x] = mean / state.weights[x] if state.remaining[x] > 0.0 else -math.inf
 
 
-register_policy(
-    PhasedEliminationState,
-    choose=choose_phased_elimination,
-    update=update_phased_elimination,
-    inspect=inspect_phased_elimination,
-)
+register_policy(PhasedEliminationState, choose=_choose, update=_update, inspect=_inspect)

@@ -24,19 +24,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    local_beta,
-    next_exploration,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, local_beta
+from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.gains import (
     INFORMATION,
@@ -60,10 +54,9 @@ from sightline.policies.base import (
     learn,
     register_policy,
     report_commitment,
+    settled_before,
 )
 from sightline.validation import LARGEST, one_of
-
-__all__ = ["PrimalDual", "PrimalDualState"]
 
 _GAPS = {"floored": FLOORED, "empirical": EMPIRICAL, "value": GAPS["value"]}
 _CANDIDATES = ("others", "all")
@@ -121,22 +114,13 @@ class PrimalDual(Policy):
     regulariser: float | str = 1.0
 
     supports = Supports(games=True, noise_per_arm=True, unknown_noise=True, delays=True)
-
-    @property
-    def randomises(self) -> bool:
-        """Whether choices are drawn at random given the state and the round."""
-        return False
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""
-        return True
+    randomises = False
+    commits = True
 
     def __post_init__(self) -> None:
         one_of("optimism", self.optimism, _OPTIMISM)
         one_of("gaps", self.gaps, _GAPS)
         one_of("candidates", self.candidates, _CANDIDATES)
-        valid_rule(self.confidence)
         learning_rate_rule(self.learning_rate, 2)
         valid_regulariser(self.regulariser, self.confidence)
         if self.candidates == "all" and self.gaps == "empirical":
@@ -162,15 +146,12 @@ class PrimalDual(Policy):
 
 
 @compiled
-def choose_primal_dual(
-    state: PrimalDualState, clock: Clock, offer: ActionSet, rng: np.random.Generator
-) -> Choice:
+def _choose(state: PrimalDualState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play the arm of least price."""
     # x-hat_s, nu-hat_s(z) and m_s
     comparison = compare_to_best(state, offer)
     # exploitation condition (E)
-    log_det = state.estimate.learned.log_det[0]
-    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
+    wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     return Choice(_best_response(state, comparison, offer), 1.0, clock)
@@ -196,4 +177,4 @@ def _best_response(state: PrimalDualState, comparison: Comparison, offer: Action
     return cheapest_arm(work.gaps, work.gains, comparison.best)
 
 
-register_policy(PrimalDualState, choose=choose_primal_dual, update=learn, inspect=report_commitment)
+register_policy(PrimalDualState, choose=_choose, update=learn, inspect=report_commitment)

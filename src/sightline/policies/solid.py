@@ -44,30 +44,22 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import withhold
-from sightline.core.allocation.proportions import Sampling, information_rates, sampling
-from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
+from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces, rival_of
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    global_beta,
-    local_beta,
-    needs_norm_bound,
-    valid_regulariser,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, global_beta, local_beta
+from sightline.core.confidence_rules import LogDet, needs_norm_bound, valid_regulariser
 from sightline.core.context_distribution import (
     ContextDistribution,
     context_distribution,
     log_probability,
     note_action_set,
 )
-from sightline.core.estimate import LeastSquares, noise_variance
-from sightline.core.least_squares import observe
-from sightline.core.linalg import norm
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import noise_variance, observe
+from sightline.core.linalg import Array, Ints, norm, rank_one_update, solve, solve_transposed
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, state_version, within
 from sightline.jit import compiled
@@ -84,11 +76,6 @@ from sightline.policies.base import (
     report_commitment,
 )
 from sightline.validation import LARGEST, number, one_of, scale, shown
-
-__all__ = ["SOLID", "SOLIDState", "SaddlePoint", "Steps"]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _BY_PHASE = 0.0  # in place of a step size: 1 / sqrt(p_k)
 _PRIMAL_STEP, _DUAL_STEP = 0.5, 0.1  # of SOLID++
@@ -158,7 +145,6 @@ class SOLID(Policy):
         if self.multiplier_bound is not None:
             number("multiplier_bound", self.multiplier_bound, above=0, at_least=first)
             scale("multiplier_bound", self.multiplier_bound)
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
 
     def start(self, model: Model) -> SOLIDState:
@@ -217,6 +203,94 @@ class Steps(NamedTuple):
     multiplier_bound: float  # of lambda, or of lambda / z_k
     bound_grows: bool
     first_normaliser: float
+
+
+# V_w is singular where w leaves out a direction.  Inside V_w, and only there, w has this share of
+# the uniform distribution: unlike a multiple of I, that fits every scale and basis of the arms.
+UNIFORM_SHARE = 1e-6
+# What the factor starts from, relative to the longest arm: rotations need a diagonal that is not 0.
+_FIRST_DIAGONAL = 1e-12
+
+
+@persists()
+class Sampling(NamedTuple):
+    """Workspace of one evaluation; see the table above."""
+
+    factor: Array
+    shift: Array
+    rates: Array
+    vector: Array  # (d,)
+    rows: Array  # (k, d): what an observation of each arm shows
+    longest: float  # norm of the longest of them
+
+
+def sampling(rows: Array) -> Sampling:
+    """Arrays for arms of which an observation shows these rows."""
+    k, d = rows.shape
+    longest = max(norm(row) for row in rows)
+    return Sampling(np.zeros((d, d)), np.zeros(d), np.zeros(k), np.zeros(d), rows, longest)
+
+
+@compiled
+def _factorise(weights: Array, work: Sampling) -> None:
+    """Write the factor of V_w by rotating the rows into it, which loses fewest digits: O(k d^2)."""
+    factor, vector, rows = work.factor, work.vector, work.rows
+    k, d = rows.shape
+    for i in range(d):
+        for j in range(d):
+            factor[i, j] = _FIRST_DIAGONAL * work.longest if i == j else 0.0
+    for x in range(k):
+        root = math.sqrt((1.0 - UNIFORM_SHARE) * weights[x] + UNIFORM_SHARE / k)
+        for i in range(d):
+            vector[i] = root * rows[x, i]
+        rank_one_update(factor, vector)
+
+
+@compiled
+def _difference(actions: Array, best: int, z: int, vector: Array) -> None:
+    for i in range(vector.shape[0]):
+        vector[i] = actions[best, i] - actions[z, i]
+
+
+@compiled
+def information_rates(
+    estimate: LeastSquares,
+    alternatives: Any,
+    comparison: Comparison,
+    weights: Array,
+    work: Sampling,
+) -> float:
+    """Write the rates of all arms, and return the squared distance to nu in V_w: O(k d^2).
+
+    Only where the least distance is finite: some arm is then no twin of x-hat.
+    """
+    actions, factor, vector = estimate.arms.rewards, work.factor, work.vector
+    separations, shortfalls = alternatives.separations, alternatives.shortfalls
+    k, d = actions.shape
+    _factorise(weights, work)
+    nearest, least, nearest_norm = -1, math.inf, 1.0
+    for z in range(k):
+        if separations[z] > 0.0:
+            _difference(actions, rival_of(alternatives, comparison, z), z, vector)
+            solve_transposed(factor, vector)
+            squared_norm = 0.0
+            for i in range(d):
+                squared_norm += vector[i] * vector[i]
+            distance = shortfalls[z] * shortfalls[z] / squared_norm
+            if distance < least:
+                nearest, least, nearest_norm = z, distance, squared_norm
+    _difference(actions, rival_of(alternatives, comparison, nearest), nearest, vector)
+    solve_transposed(factor, vector)
+    solve(factor, vector)
+    scale = shortfalls[nearest] / nearest_norm
+    for i in range(d):
+        work.shift[i] = -scale * vector[i]
+    for x in range(k):
+        inner = 0.0
+        for i in range(d):
+            inner += work.shift[i] * work.rows[x, i]
+        work.rates[x] = inner * inner
+    return least
 
 
 @persists("explorations", "in_phase", "phase", "multiplier", "log_weights", "weights")
@@ -296,7 +370,7 @@ def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
 
 
 @compiled
-def choose_solid(state: SOLIDState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: SOLIDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play x-hat if it is settled, else draw from w."""
     note_action_set(state.frequencies, offer, state.estimate, rng)
     if not _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
@@ -314,12 +388,8 @@ def _write_probabilities(state: SOLIDState, offer: Any, probabilities: Array) ->
 
 
 @compiled
-def solid_probabilities(
-    state: SOLIDState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-    probabilities: Array,
+def _probabilities(
+    state: SOLIDState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the distribution that ``choose`` draws from."""
     if _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
@@ -329,7 +399,7 @@ def solid_probabilities(
 
 
 @compiled
-def update_solid(state: SOLIDState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: SOLIDState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from every round; w and lambda move first, by the estimates behind the draw.
 
     They move if the policy would still explore in the round of the decision.  In simulation that
@@ -412,8 +482,8 @@ def _exponential_weights(
 
 register_policy(
     SOLIDState,
-    choose=choose_solid,
-    update=update_solid,
+    choose=_choose,
+    update=_update,
     inspect=report_commitment,
-    probabilities=solid_probabilities,
+    probabilities=_probabilities,
 )

@@ -73,18 +73,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet, first_largest_offered, is_offered
-from sightline.core.alternatives import (
-    Comparison,
-    LikelihoodHalfSpaces,
-    context_of_arm,
-    half_spaces_for,
-    rival_of,
-)
+from sightline.core.alternatives import Comparison, context_of_arm, rival_of
 from sightline.core.clock import Clock, first_after, is_before, log_round
-from sightline.core.confidence import LogDet
+from sightline.core.confidence_rules import LogDet
 from sightline.core.context_distribution import (
     SAMPLED,
     SETS_KEPT,
@@ -94,6 +88,7 @@ from sightline.core.context_distribution import (
     sample_of_sets,
     show_sets,
 )
+from sightline.core.contextual_ratio import Marginal, marginal, of_context, walk_chains
 from sightline.core.estimate import (
     LeastSquares,
     LikelihoodFit,
@@ -103,62 +98,33 @@ from sightline.core.estimate import (
 )
 from sightline.core.least_squares import update_seen_widths
 from sightline.core.likelihood import information
-from sightline.core.lookahead import (
-    Foreseen,
-    begin_now,
-    foresee,
-    foresee_gram,
-    foreseen,
-)
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array, Ints
+from sightline.core.lookahead import Foreseen, begin_now, foresee, foresee_gram, foreseen
 from sightline.core.model import Model
 from sightline.core.persistence import invariant, none_if_unknown, persists, state_version, whole
-from sightline.core.posterior.losses import (
-    ExpectedLoss,
-    Losses,
-    expected_loss,
-    loss_gains,
-    losses,
-)
-from sightline.core.ratio import (
-    Marginal,
-    Mixture,
-    marginal,
-    of_context,
-    pair_mixture,
-    walk_chains,
-)
+from sightline.core.posterior.losses import ExpectedLoss, Losses, expected_loss, loss_gains, losses
+from sightline.core.ratio import Mixture, pair_mixture
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
     Evidence,
     Policy,
+    ScheduledExploration,
     Supports,
     begin,
     best_on_offer,
+    cancel,
     choose_from,
     learn,
-    register_policy,
-    report,
-    spread,
-)
-from sightline.policies.scheduled_exploration import (
-    ScheduledExploration,
-    cancel,
     nothing_scheduled,
     play_scheduled,
+    register_policy,
+    report,
     schedule,
+    spread,
 )
 from sightline.validation import flag, number, one_of, scale
-
-__all__ = [
-    "KAPPA",
-    "Exploration",
-    "OpenDecisions",
-    "Stakes",
-    "StakesState",
-    "count_open",
-    "exploration",
-]
 
 #: Cost of exploration per round, over the expected loss of exploitation.
 KAPPA = 2.0
@@ -219,6 +185,9 @@ class Stakes(Policy):
     randomised: bool = True
     context_probabilities: str = "known"
 
+    commits = True
+    settles_by_committing = False
+
     def __post_init__(self) -> None:
         none_if_unknown(self, "norm_bound")
         if self.norm_bound is not None:
@@ -227,16 +196,6 @@ class Stakes(Policy):
         one_of("noise", self.noise, _NOISE)
         flag("randomised", self.randomised)
         one_of("context_probabilities", self.context_probabilities, ("known", "estimated"))
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead."""
-        return True
-
-    @property
-    def settles_by_committing(self) -> bool:
-        """Whether it commits only where its test says that the best arm is settled."""
-        return False
 
     @property
     def randomises(self) -> bool:
@@ -331,9 +290,9 @@ class OpenDecisions(NamedTuple):
     """
 
     stream: bool
-    pulls: NDArray[np.float64]  # (k,): open decisions of each arm
-    gram: NDArray[np.float64]  # (d, d): sum of x x^T over the open decisions of a stream
-    total: NDArray[np.int64]  # (1,): how many these are
+    pulls: Array  # (k,): open decisions of each arm
+    gram: Array  # (d, d): sum of x x^T over the open decisions of a stream
+    total: Ints  # (1,): how many these are
 
 
 @invariant(OpenDecisions)
@@ -544,11 +503,7 @@ def _commitment(
 
 @compiled
 def _choose_randomised(
-    due: ScheduledExploration,
-    state: StakesState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
+    due: ScheduledExploration, state: StakesState, clock: Clock, offer: Any, rng: Generator
 ) -> Choice:
     """Follow the commitment that was drawn, or draw."""
     if due.t[0] > 0 and offer.mask.shape[0] == 0:
@@ -621,20 +576,16 @@ def _committed_until(now: ExpectedLoss, limit: ExpectedLoss, price: float) -> fl
 
 
 @compiled
-def choose_stakes(state: StakesState, clock: Clock, offer: Any, rng: np.random.Generator) -> Choice:
+def _choose(state: StakesState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Choose by the form that is configured."""
     note_action_set(state.now.frequencies, offer, state.estimate, rng)
-    return _choose(state.due, state, clock, offer, rng)
+    return _choose_by_form(state.due, state, clock, offer, rng)
 
 
 # Of the two forms only the one in use is compiled: ``due`` tells which by its type.
 @compiled
-def _choose(
-    due: ScheduledExploration | None,
-    state: StakesState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
+def _choose_by_form(
+    due: ScheduledExploration | None, state: StakesState, clock: Clock, offer: Any, rng: Generator
 ) -> Choice:
     if due is None:
         return _choose_deterministic(state, clock, offer)
@@ -649,7 +600,7 @@ def _forget(due: ScheduledExploration | None) -> None:
 
 
 @compiled
-def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an outcome."""
     learn(state, clock, arm, outcome)
     _close(state.open_decisions, state.estimate, arm)
@@ -657,7 +608,7 @@ def update_stakes(state: StakesState, clock: Clock, arm: int, outcome: Any) -> N
 
 
 @compiled
-def show_stakes(state: StakesState, rows: NDArray[np.float64], start: int, stop: int) -> None:
+def _show(state: StakesState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table of a stream, and past ones beside them."""
     show_sets(state.now.frequencies, state.estimate, rows, start, stop)
 
@@ -666,7 +617,7 @@ def show_stakes(state: StakesState, rows: NDArray[np.float64], start: int, stop:
 
 
 @compiled
-def open_stakes(state: StakesState, clock: Clock, arm: int) -> None:
+def _decided(state: StakesState, clock: Clock, arm: int) -> None:
     """Count on the outcome of a decision."""
     decisions, estimate = state.open_decisions, state.estimate
     if decisions.stream:
@@ -678,7 +629,7 @@ def open_stakes(state: StakesState, clock: Clock, arm: int) -> None:
 
 
 @compiled
-def drop_stakes(state: StakesState, clock: Clock, arm: int) -> None:
+def _dropped(state: StakesState, clock: Clock, arm: int) -> None:
     """Stop counting on an outcome that will never come."""
     _close(state.open_decisions, state.estimate, arm)
     _forget(state.due)
@@ -700,7 +651,7 @@ def _close(decisions: OpenDecisions, estimate: LeastSquares, arm: int) -> None:
 
 
 @compiled
-def _add_square(gram: NDArray[np.float64], row: NDArray[np.float64], sign: float) -> None:
+def _add_square(gram: Array, row: Array, sign: float) -> None:
     for i in range(row.shape[0]):
         for j in range(row.shape[0]):
             gram[i, j] += sign * row[i] * row[j]
@@ -750,13 +701,13 @@ def _mean_information(fit: LikelihoodFit | None, estimate: LeastSquares) -> floa
 
 
 @compiled
-def inspect_stakes(state: StakesState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: StakesState, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta / 2, on which the policy itself does not act."""
     return report(state, clock, offer)
 
 
 @compiled
-def stakes_at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float, float]:
+def _at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float, float]:
     """L without the guard, and the least price; zeros if no other arm can be better."""
     now = loss_now(state, offer, 0.0)
     if now.log_loss == -math.inf:
@@ -766,12 +717,8 @@ def stakes_at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float
 
 
 @compiled
-def stakes_probabilities(
-    state: StakesState,
-    clock: Clock,
-    offer: Any,
-    rng: np.random.Generator,
-    probabilities: NDArray[np.float64],
+def _probabilities(
+    state: StakesState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the probability of every arm."""
     spread(_mixture(state.due, state, clock, offer), probabilities)
@@ -793,13 +740,13 @@ def _mixture(
 
 register_policy(
     StakesState,
-    choose=choose_stakes,
-    update=update_stakes,
-    inspect=inspect_stakes,
-    decided=open_stakes,
-    dropped=drop_stakes,
-    probabilities=stakes_probabilities,
-    at_stake=stakes_at_stake,
+    choose=_choose,
+    update=_update,
+    inspect=_inspect,
+    decided=_decided,
+    dropped=_dropped,
+    probabilities=_probabilities,
+    at_stake=_at_stake,
     best_of=best_on_offer,
-    show=show_stakes,
+    show=_show,
 )

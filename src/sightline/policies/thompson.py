@@ -28,17 +28,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    global_beta,
-    needs_norm_bound,
-    valid_rule,
-)
+from sightline.core.confidence import ConfidenceRule, global_beta
+from sightline.core.confidence_rules import LogDet, needs_norm_bound, valid_rule
 from sightline.core.estimate import spanning_coordinates
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import none_if_unknown, persists
 from sightline.core.posterior.gaussian import (
@@ -60,13 +56,8 @@ from sightline.policies.base import (
     Supports,
     register_policy,
     share_draws,
-    withhold_all,
 )
 from sightline.validation import one_of, scale
-
-__all__ = ["ThompsonSampling", "ThompsonState"]
-
-Array = NDArray[np.float64]
 
 _INFLATION = ("none", "agrawal-goyal", "abeille-lazaric")
 _LOG_2 = math.log(2.0)
@@ -126,6 +117,8 @@ class ThompsonSampling(Policy):
     inflation: str | float = "none"
     confidence: ConfidenceRule = field(default_factory=LogDet)
 
+    probability_by_draws = True
+
     def __post_init__(self) -> None:
         none_if_unknown(self, "prior_std")
         if self.prior_std is not None:
@@ -135,11 +128,6 @@ class ThompsonSampling(Policy):
         else:
             scale("inflation", self.inflation)
         valid_rule(self.confidence)
-
-    @property
-    def probability_by_draws(self) -> bool:
-        """Whether the probability of a choice is known by drawing many more only."""
-        return True
 
     @property
     def supports(self) -> Supports:
@@ -193,9 +181,7 @@ def _all_rows(model: Model) -> Array:
 
 
 @compiled
-def choose_thompson(
-    state: ThompsonState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: ThompsonState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Best arm of one posterior draw; its probability has no closed form."""
     theta = state.draw
     rule = state.inflation
@@ -205,13 +191,13 @@ def choose_thompson(
 
 
 @compiled
-def update_thompson(state: ThompsonState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: ThompsonState, clock: Clock, arm: int, outcome: Any) -> None:
     """Posterior after one more observation."""
     absorb(state.posterior, arm, outcome)
 
 
 @compiled
-def inspect_thompson(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
+def _inspect(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
     """Best arm of the posterior mean; a posterior draw has no confidence level."""
     theta = state.draw
     posterior_mean(state.posterior, theta)
@@ -219,30 +205,31 @@ def inspect_thompson(state: ThompsonState, clock: Clock, offer: Any) -> Evidence
 
 
 @compiled
-def thompson_probabilities(
-    state: ThompsonState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+def _probabilities(
+    state: ThompsonState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the shares of the arms in many draws, with a standard error of at most 0.008.
 
     Every arm on offer has at least half a draw: an arm that was played is not impossible.
     """
-    withhold_all(probabilities)
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = 0.0
     for _ in range(PROBABILITY_DRAWS):
-        probabilities[choose_thompson(state, clock, offer, rng).arm] += 1.0
+        probabilities[_choose(state, clock, offer, rng).arm] += 1.0
     share_draws(offer, probabilities)
 
 
 @compiled
-def show_thompson(state: ThompsonState, rows: Array, start: int, stop: int) -> None:
+def _show(state: ThompsonState, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table."""
     show_rows(state.posterior, rows, start, stop)
 
 
 register_policy(
     ThompsonState,
-    choose=choose_thompson,
-    update=update_thompson,
-    inspect=inspect_thompson,
-    probabilities=thompson_probabilities,
-    show=show_thompson,
+    choose=_choose,
+    update=_update,
+    inspect=_inspect,
+    probabilities=_probabilities,
+    show=_show,
 )

@@ -30,25 +30,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
-from sightline.core.alternatives import (
-    Comparison,
-    HalfSpaces,
-    LikelihoodHalfSpaces,
-    half_spaces_for,
-)
+from sightline.core.alternatives import Comparison, HalfSpaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import (
-    ConfidenceRule,
-    LogDet,
-    adapt,
-    next_exploration,
-    valid_regulariser,
-    valid_rule,
-)
-from sightline.core.estimate import LeastSquares, noise_variance
-from sightline.core.least_squares import observe
+from sightline.core.confidence import ConfidenceRule, adapt
+from sightline.core.confidence_rules import LogDet, valid_regulariser
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import noise_variance, observe
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import (
@@ -70,14 +61,10 @@ from sightline.policies.base import (
     put_all_on,
     register_policy,
     report_commitment,
+    settled_before,
     share_draws,
-    withhold_all,
 )
 from sightline.validation import integer, scale
-
-__all__ = ["TopTwo", "TopTwoState"]
-
-Array = NDArray[np.float64]
 
 # What a random number cannot resolve: redraws that differ less often are not made.
 _NEVER = 2.0**-53
@@ -124,11 +111,8 @@ class TopTwo(Policy):
     regulariser: float | str = "matched"
 
     supports = Supports(masks=True, noise_per_arm=True, likelihoods=True, delays=True)
-
-    @property
-    def commits(self) -> bool:
-        """Whether choices can reach ahead; they reach any horizon, as exploration is O(log n)."""
-        return True
+    commits = True
+    probability_by_draws = True
 
     def __post_init__(self) -> None:
         if scale("leader_probability", self.leader_probability) >= 1.0:
@@ -137,13 +121,7 @@ class TopTwo(Policy):
                 "alone would be explored for ever"
             )
         integer("redraws", self.redraws, at_least=1, at_most=_MOST_REDRAWS)
-        valid_rule(self.confidence)
         valid_regulariser(self.regulariser, self.confidence)
-
-    @property
-    def probability_by_draws(self) -> bool:
-        """Whether the probability of a choice is known by drawing many more only."""
-        return True
 
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
@@ -180,7 +158,7 @@ def _nearest(state: TopTwoState, comparison: Comparison) -> int:
 
 @compiled
 def _leader_or_challenger(
-    state: TopTwoState, comparison: Comparison, offer: Any, rng: np.random.Generator
+    state: TopTwoState, comparison: Comparison, offer: Any, rng: Generator
 ) -> int:
     """Play the leader or look for a challenger; all draws are made in one place, compiled once."""
     # P(another arm than x-hat is best) <= sum_z P(<x-hat - z, theta> < 0) <= k/2 exp(-least/2)
@@ -203,20 +181,17 @@ def _leader_or_challenger(
 
 
 @compiled
-def choose_top_two(
-    state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator
-) -> Choice:
+def _choose(state: TopTwoState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
     comparison = compare_to_best(state, offer)
-    log_det = state.estimate.learned.log_det[0]
-    wake = next_exploration(state.confidence, log_det, comparison.least, clock)
+    wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     return Choice(_leader_or_challenger(state, comparison, offer, rng), math.nan, clock)
 
 
 @compiled
-def update_top_two(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
+def _update(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from an exploration round; exploitation rounds are never told."""
     _observe_if_apart(state.posterior.estimate, state, arm, outcome)
     absorb(state.posterior, arm, outcome)
@@ -233,16 +208,16 @@ def _observe_if_apart(
 
 
 @compiled
-def top_two_probabilities(
-    state: TopTwoState, clock: Clock, offer: Any, rng: np.random.Generator, probabilities: Array
+def _probabilities(
+    state: TopTwoState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
     """Write the shares of the arms in many draws, as ThompsonSampling does."""
     comparison = compare_to_best(state, offer)
-    log_det = state.estimate.learned.log_det[0]
-    if is_before(clock, next_exploration(state.confidence, log_det, comparison.least, clock)):
+    if is_before(clock, settled_before(state, comparison, clock)):
         put_all_on(comparison.best, probabilities)
         return
-    withhold_all(probabilities)
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = 0.0
     for _ in range(PROBABILITY_DRAWS):
         probabilities[_leader_or_challenger(state, comparison, offer, rng)] += 1.0
     share_draws(offer, probabilities)
@@ -250,8 +225,8 @@ def top_two_probabilities(
 
 register_policy(
     TopTwoState,
-    choose=choose_top_two,
-    update=update_top_two,
+    choose=_choose,
+    update=_update,
     inspect=report_commitment,
-    probabilities=top_two_probabilities,
+    probabilities=_probabilities,
 )

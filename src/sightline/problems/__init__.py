@@ -1,12 +1,6 @@
-"""The world: linear bandits with their true parameter and noise.  Policies never import it."""
+"""Problems: linear bandits, contexts, games and streams with their true parameter and noise."""
 
 from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame
-from sightline.problems.context_instances import (
-    contextual_end_of_optimism,
-    contextual_simple,
-    product_problem,
-    spanning_contexts,
-)
 from sightline.problems.games import (
     apple_tasting,
     dueling,
@@ -24,10 +18,14 @@ from sightline.problems.games import (
 )
 from sightline.problems.instances import (
     click_rates,
+    contextual_end_of_optimism,
+    contextual_simple,
     end_of_optimism,
     end_of_optimism_family,
     large_gaps,
     product_features,
+    product_problem,
+    spanning_contexts,
     unit_sphere,
     unit_spheres,
     website,

@@ -1,10 +1,7 @@
-"""Problems whose outcomes are rewards: what bandits with and without contexts share.
+"""Linear bandits, contextual linear bandits and linear games (linear partial monitoring).
 
-A linear bandit: arms, the parameter that nobody tells the policies, and the noise.
-
-A linear bandit with contexts: which arms can be played changes from round to round.
-
-A linear game: what an arm pays and what playing it shows are two things.
+Rewards of bandits are <x, theta> + noise, homoscedastic or heteroscedastic, or follow a generalised
+linear model such as clicks and counts.  In a game, rewards and observations differ.
 """
 
 from __future__ import annotations
@@ -46,27 +43,23 @@ from sightline.problems.noise import (
 )
 from sightline.validation import action_set, entries, finite_array, scale, shown
 
-__all__ = [
-    "ContextualBandit",
-    "LinearBandit",
-    "LinearGame",
-    "NoisyRewards",
-    "blocks_of",
-    "valid_probabilities",
-]
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-9  # by which the sum of probabilities may differ from 1
+_EXACT = 1e-14  # what remains after normalisation: normalising again would change bits
 
 
 class NoisyRewards(TableProblem):
-    """Arms x with rewards <x, theta> + noise, or clicks or counts with mean mu(<x, theta>).
+    """Arms x with rewards <x, theta> + noise, or a likelihood with mean mu(<x, theta>).
 
     Attributes
     ----------
     likelihood : Likelihood or None
-        Likelihood of the rewards, if they are not <x, theta> + noise.
+        Likelihood of the rewards; None if they are <x, theta> + noise.
     noise_std : float or ndarray, shape (k,)
         Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
     unknown_noise : Gaussian or None
-        ``Gaussian(std=None)``, if policies are not told the noise level.
+        ``Gaussian(std=None)`` if policies do not know the noise level.
     """
 
     def __init__(
@@ -83,12 +76,12 @@ class NoisyRewards(TableProblem):
         self.unknown_noise: Gaussian | None = None
         if isinstance(rewards, Gaussian) and rewards.std is None:
             self.unknown_noise, rewards = rewards, None
-        said = {"noise_std": noise_std, "noise": noise, "rewards": rewards}
-        given = [what for what, value in said.items() if value is not None]
+        options = {"noise_std": noise_std, "noise": noise, "rewards": rewards}
+        given = [name for name, value in options.items() if value is not None]
         if len(given) > 1:
             raise ValueError(f"give {' or '.join(given)}, not both")
         if rewards is not None:
-            noise_std, noise = self._follow(valid_likelihood(rewards))
+            noise_std, noise = self._set_likelihood(valid_likelihood(rewards))
         if noise is None:
             self.noise_std = valid_noise_std(1.0 if noise_std is None else noise_std, self.k)
             self.noise = GaussianNoise(common_noise(self.noise_std))
@@ -96,13 +89,13 @@ class NoisyRewards(TableProblem):
             self.noise = valid_noise(noise, self.means)
             self.noise_std = float(self.noise.std)
 
-    def _follow(self, rewards: Likelihood) -> tuple[float | None, Any]:
-        """Let means follow from a law; return the noise level or the distribution around them."""
+    def _set_likelihood(self, rewards: Likelihood) -> tuple[float | None, Any]:
+        """Compute means from a likelihood; return the noise level, or the reward distribution."""
         if isinstance(rewards, Gaussian):
             return rewards.std, None
         self.likelihood, likelihood, predictors = rewards, rewards.as_tuple, self.means
-        if kind_of(likelihood) != Kind.IDENTITY:  # whose predictor is the mean, to the last bit
-            # a kernel would be compiled for this alone, whenever a problem is made
+        if kind_of(likelihood) != Kind.IDENTITY:  # there the predictor is the mean, bit for bit
+            # interpreted: compiling a kernel would take longer
             self.means = np.array([interpreted(mean_of)(likelihood, u) for u in self.means])
             self.means.setflags(write=False)
         if not np.isfinite(self.means).all():
@@ -122,14 +115,14 @@ class NoisyRewards(TableProblem):
         """Likelihood of the rewards, as kernels take it; None for <x, theta> + noise."""
         return None if self.likelihood is None else self.likelihood.as_tuple
 
-    def told(self, model: Model) -> Model:
-        """Keep the noise level from policies, where they are to learn it."""
+    def hide_noise(self, model: Model) -> Model:
+        """Hide the noise level from policies if it is unknown to them."""
         if self.unknown_noise is None:
             return model
         return model.without_noise_level(self.unknown_noise.guess)
 
     def world(self) -> World:
-        """Make what answers a policy in one run: rewards, in units of the noise of their arm."""
+        """Make the environment of one run: rewards, in units of the noise of their arm."""
         check_sampler(self.noise)
         assert self.model.weights is not None
         means = self.model.weights * self.means
@@ -140,9 +133,9 @@ class NoisyRewards(TableProblem):
 
 
 class LinearBandit(NoisyRewards):
-    """Arms x with rewards <x, theta> + noise: a value, equal to another with the same contents.
+    """A linear bandit: arms x with rewards <x, theta> + noise; compared by contents.
 
-    Clicks and counts have the mean mu(<x, theta>) instead, and no noise beside their law.
+    In a generalised linear bandit the rewards follow a likelihood with mean mu(<x, theta>) instead.
 
     Parameters
     ----------
@@ -151,21 +144,21 @@ class LinearBandit(NoisyRewards):
     theta : array_like, shape (d,)
         True parameter.
     noise_std : float or array_like, shape (k,)
-        Standard deviation of Gaussian noise, the same for all arms or one for each; not allowed
-        beside ``noise``.
+        Standard deviation of Gaussian noise: one for all arms, or one per arm (heteroscedastic
+        noise).  Excludes ``noise``.
     noise : distribution, optional
-        Another reward distribution of :mod:`sightline.problems`.
+        Another reward distribution of :mod:`sightline.problems`; a ``Sampler`` for custom noise.
     rewards : Bernoulli, Poisson or Gaussian, optional
-        Likelihood of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
-        ``Gaussian(std=None)`` is allowed beside these: policies are then told ratios of noise
-        levels at most, and a guess.
+        Likelihood of the rewards, known to policies; replaces ``noise_std`` and ``noise``.
+        ``Gaussian(std=None)`` can be combined with these: policies then know at most the ratios of
+        noise levels, and a guess.
     name : str
         How results refer to the problem.
 
     Attributes
     ----------
     means, gaps : ndarray, shape (k,)
-        Mean reward of every arm, and what it falls short of the best.
+        Mean reward and suboptimality gap of every arm.
     best : int
         Arm with the largest mean, the first one among equals.
     k, d : int
@@ -173,7 +166,7 @@ class LinearBandit(NoisyRewards):
     noise_std : float or ndarray, shape (k,)
         Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
     model : Model
-        What a policy is told: arms, observations and noise, without theta.
+        The part of the problem that a policy sees: arms, observations and noise, without theta.
     """
 
     def __init__(
@@ -190,29 +183,21 @@ class LinearBandit(NoisyRewards):
         self.best: int = int(self.means.argmax())
         self.gaps = self.means[self.best] - self.means
         self.gaps.setflags(write=False)
-        self.model = self.told(bandit_model(self.actions, self.noise_std, self.likelihood_tuple))
-
-    def member(self, replication: int) -> LinearBandit:
-        """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
-        return self
+        self.model = self.hide_noise(
+            bandit_model(self.actions, self.noise_std, self.likelihood_tuple)
+        )
 
     def __repr__(self) -> str:
         if self.likelihood is not None:
             return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, {self.likelihood})"
         noise = self.noise if isinstance(self.noise_std, float) else f"{self.k} levels"
         if self.unknown_noise is not None:
-            noise = f"{noise}, not told"
+            noise = f"{noise}, unknown"
         return f"LinearBandit({self.name!r}, k={self.k}, d={self.d}, noise={noise})"
 
 
-Array = NDArray[np.float64]
-
-_ROUNDING = 1e-9  # by which probabilities may miss a sum of 1
-_EXACT = 1e-14  # what is left after they were divided by it: doing so again would change bits
-
-
 class ContextualBandit(NoisyRewards):
-    """Contexts that are drawn independently, each with its own arms, and one parameter for all.
+    """A contextual linear bandit: i.i.d. contexts with an action set each, and one parameter.
 
     Regret compares with the best arm of the context of each round.
 
@@ -223,16 +208,12 @@ class ContextualBandit(NoisyRewards):
     theta : array_like, shape (d,)
         True parameter.
     probabilities : array_like, shape (C,), optional
-        How often each context comes; all alike by default.
+        Probability of every context; uniform by default.
     noise_std : float or array_like, shape (k,)
         Standard deviation of Gaussian noise: of all arms, or of each arm of the first context,
-        then of the second, and so on.  Not allowed beside ``noise``.
-    noise : distribution, optional
-        Another reward distribution of :mod:`sightline.problems`.
-    rewards : Bernoulli, Poisson or Gaussian, optional
-        Likelihood of the rewards, which policies are told: in place of ``noise_std`` and ``noise``.
-    name : str
-        How results refer to the problem.
+        then of the second, and so on.  Excludes ``noise``.
+    noise, rewards, name
+        As in :class:`LinearBandit`.
 
     Attributes
     ----------
@@ -241,7 +222,7 @@ class ContextualBandit(NoisyRewards):
     starts : ndarray, shape (C + 1,)
         First row of every context among them; the last entry is k.
     means, gaps : ndarray, shape (k,)
-        Mean reward of every arm, and what it falls short of the best of its context.
+        Mean reward of every arm, and its gap to the best arm of its context.
     best : ndarray, shape (C,)
         Row of the best arm of every context, the first one among equals.
     """
@@ -267,7 +248,7 @@ class ContextualBandit(NoisyRewards):
         sizes = np.diff(self.starts)
         self.gaps = np.repeat(self.means[self.best], sizes) - self.means
         self.model = dataclasses.replace(
-            self.told(bandit_model(self.actions, self.noise_std, self.likelihood_tuple)),
+            self.hide_noise(bandit_model(self.actions, self.noise_std, self.likelihood_tuple)),
             contexts=Contexts(self.starts, self.probabilities),
         )
         for array in (self.starts, self.probabilities, self.best, self.gaps):
@@ -275,11 +256,11 @@ class ContextualBandit(NoisyRewards):
 
     @property
     def action_sets(self) -> tuple[Array, ...]:
-        """The arms of every context."""
+        """Arms of every context."""
         return tuple(np.split(self.actions, self.starts[1:-1]))
 
     def arrivals(self) -> Arrivals:
-        """Make what draws contexts in one run."""
+        """Make the distribution of contexts for one run."""
         return arrivals_of(self.starts, self.probabilities)
 
     def _value(self) -> tuple[object, ...]:
@@ -293,7 +274,7 @@ class ContextualBandit(NoisyRewards):
 
 
 def blocks_of(action_sets: object) -> tuple[Array, NDArray[np.int64]]:
-    """All arms in one table, context after context, and the first row of each."""
+    """Stack the arms of all contexts; return the table and the first row of every context."""
     if isinstance(action_sets, np.ndarray):
         action_sets = list(action_sets) if action_sets.ndim else action_sets.item()
     if isinstance(action_sets, Mapping):
@@ -311,7 +292,7 @@ def blocks_of(action_sets: object) -> tuple[Array, NDArray[np.int64]]:
 
 
 def valid_probabilities(probabilities: ArrayLike | None, contexts: int) -> Array:
-    """Positive probabilities of so many contexts, which sum to 1; all alike by default."""
+    """Check positive probabilities that sum to 1; uniform by default."""
     if probabilities is None:
         return np.full(contexts, 1.0 / contexts)
     found = finite_array(
@@ -321,7 +302,7 @@ def valid_probabilities(probabilities: ArrayLike | None, contexts: int) -> Array
         context = int(np.argmax(found <= 0))
         raise ValueError(
             f"probabilities must be > 0, got {shown(float(found[context]))} for context {context}: "
-            "leave out contexts that never come"
+            "leave out contexts that never occur"
         )
     total = found.sum()
     if abs(total - 1.0) > _ROUNDING:
@@ -331,24 +312,23 @@ def valid_probabilities(probabilities: ArrayLike | None, contexts: int) -> Array
 
 
 class LinearGame(TableProblem):
-    """Arms that pay <x, theta>, which nobody sees, and show Y_x theta + noise.
+    """A game of linear partial monitoring: arms pay <x, theta> unseen, and show Y_x theta + noise.
 
-    Linear partial monitoring (Kirschner, Lattimore, Krause, 2020).  A bandit is the game in which
-    every arm shows what it pays.
+    Kirschner, Lattimore, Krause (2020).  A bandit is a game in which every arm shows its reward.
 
     Parameters
     ----------
     rewards : array_like, shape (k, d)
-        X: what every arm pays.  An arm with a row of zeros pays nothing, and may show something.
+        X: reward features.  An arm with a row of zeros pays nothing, and may show something.
     observations : array_like, shape (k, d) or (k, p, d)
-        Y: what every arm shows, one number or p.  A row of zeros shows nothing.
+        Y: observation features, of one number or p per arm.  A row of zeros shows nothing.
     theta : array_like, shape (d,)
         True parameter.
     noise_std : float or array_like, shape (k,) or (k, p)
-        Standard deviation of Gaussian noise: of all that is seen, of each arm, or of each row.
-        Not allowed beside ``noise``.
+        Standard deviation of Gaussian noise: of all observations, of each arm, or of each row.
+        Excludes ``noise``.
     noise : distribution, optional
-        Another distribution of :mod:`sightline.problems` around every mean that is seen.
+        Another distribution of :mod:`sightline.problems` of observations around their means.
     name : str
         How results refer to the game.
 
@@ -359,15 +339,15 @@ class LinearGame(TableProblem):
     observations : ndarray, shape (k, p, d)
         Y, as given.
     means, gaps : ndarray, shape (k,)
-        Mean reward of every arm, and what it falls short of the best.
+        Mean reward and suboptimality gap of every arm.
     best : int
         Arm with the largest mean, the first one among equals.
     k, p, d : int
-        Number of arms, of rows that each shows, and dimension.
+        Number of arms, of observed numbers per arm, and dimension.
     noise_std : float or ndarray, shape (k,) or (k, p)
-        Sub-Gaussian parameter of what is seen; an array if it differs.
+        Sub-Gaussian parameter of observations; an array if it differs.
     model : Model
-        What a policy is told, without theta.
+        The part of the game that a policy sees.
     """
 
     def __init__(
@@ -400,8 +380,8 @@ class LinearGame(TableProblem):
             array.setflags(write=False)
 
     def world(self) -> World:
-        """Make what answers a policy in one run, in units of the noise of each row."""
-        if self.model.shows_rewards:  # the means of the equivalent bandit, to the last bit
+        """Make the environment of one run, in units of the noise of each row."""
+        if self.model.shows_rewards:  # the means of the equivalent bandit, bit for bit
             return World(self.means[:, None].copy(), self.noise, self.arrivals())
         return super().world()
 

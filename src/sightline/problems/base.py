@@ -1,16 +1,14 @@
-"""The contract of a problem: the model that a policy sees, and the world that answers it.
+"""Base classes of problems: the model that a policy sees, and the world that it does not see.
 
-| symbol                             | here                       | shape   |
-|------------------------------------|----------------------------|---------|
-| Y_x theta*, mean outcome of arm x  | ``World.means[x]``         | (p,)    |
-| first row of context c             | ``Arrivals.starts[c]``     | (C + 1,) |
-| probability of context c           | ``Arrivals.probabilities`` | (C,)    |
+| symbol                            | here                       | shape    |
+|-----------------------------------|----------------------------|----------|
+| Y_x theta*, mean outcome of arm x | ``World.means[x]``         | (p,)     |
+| first row of context c            | ``Arrivals.starts[c]``     | (C + 1,) |
+| probability of context c          | ``Arrivals.probabilities`` | (C,)     |
 
-A bandit has one context, which is its entire table.
-
-Problems with a table of arms that stay: what bandits, contexts and games share.
-
-What named problems share: they remember how they were made, and check common parameters.
+A bandit has one context, which is its entire table of arms.  In a stream a source draws new arms
+in every round.  :func:`named` registers a named problem, which can then be described by its name
+and arguments.
 """
 
 from __future__ import annotations
@@ -29,32 +27,17 @@ from numpy.typing import ArrayLike, NDArray
 from sightline.core.model import Model
 from sightline.validation import LARGEST, finite_array, number, scale, shown, text
 
-__all__ = [
-    "Arrivals",
-    "Problem",
-    "TableProblem",
-    "World",
-    "arrivals_of",
-    "deviation",
-    "fraction",
-    "named",
-    "valid_slope",
-]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 class Arrivals(NamedTuple):
-    """Distribution of the action set of a round.
-
-    Contexts are independent and identically distributed, and each is a block of rows of the table.
-    In a stream a source draws new arms in every round.
+    """Distribution of the action set of a round: contexts are i.i.d. blocks of rows, or a source.
 
     Attributes
     ----------
     starts : ndarray, shape (C + 1,)
-        First row of every context, and the number of rows.
+        First row of every context, then the number of rows.
     cumulative, probabilities : ndarray, shape (C,)
         Distribution function and probabilities of the context.
     bests : ndarray, shape (C,)
@@ -62,7 +45,7 @@ class Arrivals(NamedTuple):
     no_mask : ndarray, shape (0,)
         Mask of an action set that has all rows of its context.
     source : named tuple or None
-        Source of new arms; None for a table of arms that stay.
+        Source of new arms; None for a fixed table of arms.
     rows : ndarray, shape (most, d) or (0, 0)
         Features of the arms of the current round; empty without a source.
     means, gaps : ndarray, shape (most + 1,) or (0,)
@@ -99,14 +82,14 @@ def arrivals_of(starts: ArrayLike, probabilities: ArrayLike = (1.0,)) -> Arrival
 
 
 class World(NamedTuple):
-    """What answers a policy in one run: an outcome has p numbers, each its mean and noise.
+    """Environment of one run: an outcome has p numbers, each a mean plus noise.
 
     Attributes
     ----------
     means : ndarray, shape (k, p)
         Means of outcomes, in units of the noise.
     noise : distribution
-        Of every number of an outcome, around its mean.
+        Distribution of every number of an outcome around its mean.
     arrivals : Arrivals
         Distribution of the action set of a round.
     """
@@ -117,24 +100,24 @@ class World(NamedTuple):
 
 
 class Problem(ABC):
-    """A world with a finite table of arms; subclasses fill in the attributes.
+    """Base class of problems; subclasses set the attributes.
 
     Attributes
     ----------
     name : str
         How results refer to the problem.
     model : Model
-        What a policy is told.
+        The part of the problem that a policy sees.
     theta : ndarray, shape (d,)
-        What it is not told.
+        True parameter, which a policy does not see.
     gaps : ndarray, shape (k,)
-        What the mean reward of every arm falls short of the best, of its context if there are any.
+        Suboptimality gap of every arm: difference to the best mean reward of its context.
     noise : distribution
-        Of every entry of an outcome, around its mean.
+        Distribution of every number of an outcome around its mean.
     origin : mapping or None
-        How a named problem was made.
+        Name and arguments of a named problem.
     source : named tuple or None
-        Where arms come from that are new in every round.
+        Source of new arms in every round.
     """
 
     name: str
@@ -147,31 +130,28 @@ class Problem(ABC):
 
     @classmethod
     def load(cls, path: str | PathLike[str], noise_std: float | ArrayLike | None = None) -> Self:
-        """Read a problem from a .json, .npz or .csv file, which also gives it its name.
+        """Read a problem from a .json, .npz or .csv file; the name of the file becomes its name.
 
-        JSON: an object with ``actions``, ``theta`` and perhaps ``noise_std``; NPZ: arrays of these
-        names; CSV: a name and d numbers per row, the row named ``theta`` being the parameter.
-
-        Clicks and counts have ``rewards`` in place of ``noise_std``, in JSON: an object such as
-        ``{"type": "Bernoulli", "link": "logistic"}``.
-
-        With contexts, JSON has ``action_sets``, a list of the arms of every context, in place of
-        ``actions``, and perhaps ``probabilities``.  NPZ has the same, ``action_sets`` being an
-        array of shape (C, k, d); or ``actions`` and ``starts``, where contexts differ in size.
-
-        A game has ``rewards``, of shape (k, d), and ``observations``, of shape (k, d) or (k, p, d),
-        in place of ``actions``, in JSON and NPZ.
-
-        A recorded stream has ``actions`` of shape (n, k, d) and ``rewards`` of shape (n, k).
+        - JSON: an object with ``actions``, ``theta`` and optionally ``noise_std``.
+        - NPZ: arrays with these names.
+        - CSV: a name and d numbers per row; the row named ``theta`` is the parameter.
+        - Clicks and counts (JSON): ``rewards`` instead of ``noise_std``, an object such as
+          ``{"type": "Bernoulli", "link": "logistic"}``.
+        - Contexts (JSON): ``action_sets``, a list of the arms of every context, instead of
+          ``actions``, and optionally ``probabilities``.  NPZ has the same, with ``action_sets`` of
+          shape (C, k, d); or ``actions`` and ``starts`` where contexts differ in size.
+        - Games (JSON, NPZ): ``rewards``, shape (k, d), and ``observations``, shape (k, d) or
+          (k, p, d), instead of ``actions``.
+        - Recorded streams: ``actions``, shape (n, k, d), and ``rewards``, shape (n, k).
 
         Parameters
         ----------
         path : path
             The file.
         noise_std : float or array_like, shape (k,) or (k, p), optional
-            Takes precedence over the file; 1 if neither says.
+            Overrides the file; 1 if neither is given.
         """
-        from sightline.problems.files import read_problem  # it imports this module
+        from sightline.problems.descriptions import read_problem  # it imports this module
 
         problem = read_problem(path, noise_std)
         if not isinstance(problem, cls):
@@ -179,29 +159,29 @@ class Problem(ABC):
             raise ValueError(f"{path} describes a {kind}: read it with {kind}.load")
         return problem
 
-    def member(self, replication: int) -> Problem:
-        """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
+    def member(self, replication: int) -> Self:
+        """Problem of one replication of an experiment: this one, unless arms are redrawn."""
         return self
 
     def world(self) -> World:
-        """Make what answers a policy in one run."""
+        """Make the environment of one run."""
         means = self.model.observations @ self.theta
         return World(means, self.noise, arrivals_of([0, len(means)]))
 
 
 class TableProblem(Problem):
-    """Arms x with mean rewards <x, theta>: a value, equal to another with the same contents.
+    """A fixed table of arms x with mean rewards <x, theta>; compared by contents.
 
     Attributes
     ----------
     actions : ndarray, shape (k, d)
-        X: one arm per row; of all contexts, if there are any.
+        X: one arm per row, of all contexts.
     means : ndarray, shape (k,)
         Mean reward of every arm.
     k, d : int
         Number of arms and dimension.
     noise_std : float or ndarray
-        Sub-Gaussian parameter sigma of what is seen; an array if it differs between arms.
+        Sub-Gaussian parameter sigma of observations; an array if it differs between arms.
     best : int or ndarray, shape (C,)
         Row of the best arm, or of the best arm of every context.
     """
@@ -224,13 +204,9 @@ class TableProblem(Problem):
         for array in (self.actions, self.theta, self.means):
             array.setflags(write=False)
 
-    def member(self, replication: int) -> TableProblem:
-        """Problem that a replication of an experiment plays: this one, unless it is redrawn."""
-        return self
-
     @property
     def starts_of_contexts(self) -> NDArray[np.int64]:
-        """First row of every context, and k; fixed arms are one context."""
+        """First row of every context, then k; fixed arms are one context."""
         contexts = self.model.contexts
         return np.array([0, self.k]) if contexts is None else contexts.starts
 
@@ -242,11 +218,11 @@ class TableProblem(Problem):
 
     @property
     def best_rows(self) -> NDArray[np.int64]:
-        """For every arm the row with which it is compared: the best of its context."""
+        """For every arm the best row of its context."""
         return np.repeat(self.best, np.diff(self.starts_of_contexts))
 
     def arrivals(self) -> Arrivals:
-        """Make what decides which arms are on offer in a round of one run."""
+        """Make the distribution of action sets for one run."""
         return arrivals_of([0, self.k])
 
     def __eq__(self, other: object) -> bool:
@@ -257,7 +233,7 @@ class TableProblem(Problem):
 
     def _value(self) -> tuple[object, ...]:
         arrays = (self.actions, self.theta, np.asarray(self.noise_std))
-        # distributions are tuples, of which Gaussian(1.0) == TwoPoint(1.0)
+        # distributions are tuples: without its type, GaussianNoise(1.0) equals TwoPoint(1.0)
         contents = (array.tobytes() for array in arrays)
         return (self.name, self.actions.shape, *contents, type(self.noise), self.noise)
 
@@ -265,9 +241,12 @@ class TableProblem(Problem):
 P = ParamSpec("P")
 T = TypeVar("T", bound=Problem)
 
+#: Functions that make named problems, by name.
+PROBLEMS: dict[str, Callable[..., Any]] = {}
+
 
 def named(make: Callable[P, T]) -> Callable[P, T]:
-    """Let the problem remember how it was made, so that a file can say it in one line."""
+    """Register a named problem, whose name and arguments describe it in one line of a file."""
     signature = inspect.signature(make)
 
     @functools.wraps(make)
@@ -278,16 +257,17 @@ def named(make: Callable[P, T]) -> Callable[P, T]:
         problem.origin = {"type": make.__name__, **arguments.arguments}
         return problem
 
+    PROBLEMS[make.__name__] = remembered
     return remembered
 
 
 def deviation(noise_variance: float) -> float:
-    """Return the standard deviation of the noise."""
+    """Compute the standard deviation of noise with a valid variance."""
     return math.sqrt(scale("noise_variance", noise_variance, power=2))
 
 
 def fraction(name: str, value: float) -> float:
-    """Return a number in (0, 1)."""
+    """Check a number in (0, 1)."""
     result = number(name, value, above=0)
     if result >= 1:
         raise ValueError(f"{name} must be below 1, got {shown(value)}")
@@ -295,5 +275,5 @@ def fraction(name: str, value: float) -> float:
 
 
 def valid_slope(value: float) -> float:
-    """Return the slope of an end of optimism."""
+    """Check the slope of an end of optimism."""
     return number("slope", value, size=LARGEST)

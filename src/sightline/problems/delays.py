@@ -23,8 +23,6 @@ from sightline.core.clock import FAR
 from sightline.jit import compiled
 from sightline.validation import integer, number, shown
 
-__all__ = ["NO_DELAY", "Delay", "DelayKind", "delay_text", "told_after", "valid_delay"]
-
 
 class DelayKind(enum.IntEnum):
     """Distribution of a delay."""
@@ -36,18 +34,10 @@ class DelayKind(enum.IntEnum):
 
 
 class Delay(NamedTuple):
-    """Delay of outcomes.
+    """Delay of outcomes."""
 
-    Attributes
-    ----------
-    kind : int
-        A value of :class:`DelayKind`, as a plain number for compiled code.
-    amount : float
-        Number of rounds, mean or size of a batch; below 2^53, so that integers are exact.
-    """
-
-    kind: int
-    amount: float
+    kind: int  # a value of :class:`DelayKind`, as a plain number for compiled code
+    amount: float  # rounds, mean or size of a batch; below 2^53, so that integers are exact
 
 
 NO_DELAY = Delay(int(DelayKind.NONE), 0.0)
@@ -66,7 +56,7 @@ def told_after(delay: Delay, t: int, rng: np.random.Generator) -> int:
 
 
 def valid_delay(delay: object) -> Delay:
-    """Read a delay: None, a number of rounds, or a text such as ``"geometric:100"``."""
+    """Parse a delay: None, a number of rounds, or a text such as ``"geometric:100"``."""
     if delay is None:
         return NO_DELAY
     if not isinstance(delay, str):
@@ -92,7 +82,7 @@ def valid_delay(delay: object) -> Delay:
 
 
 def delay_text(delay: object) -> str | None:
-    """Write a delay as the text from which :func:`valid_delay` reads it."""
+    """Text of a delay, the inverse of :func:`valid_delay`."""
     kind, amount = valid_delay(delay)
     if kind == DelayKind.NONE:
         return None

@@ -1,7 +1,4 @@
-"""Named games of options with features; see also finite_games.py.
-
-Named games of the literature on partial monitoring: a value per arm, item or outcome.
-"""
+"""Named games of the literature on linear partial monitoring, and bandits with noise per arm."""
 
 from __future__ import annotations
 
@@ -24,22 +21,6 @@ from sightline.validation import (
     shown,
 )
 
-__all__ = [
-    "apple_tasting",
-    "dueling",
-    "dynamic_pricing",
-    "full_information",
-    "graph_feedback",
-    "heteroscedastic",
-    "ice_cream",
-    "label_efficient",
-    "laser",
-    "localised_dueling",
-    "noise_example",
-    "semi_bandit",
-    "transductive",
-]
-
 Array = NDArray[np.float64]
 
 
@@ -53,10 +34,10 @@ def _random_rows(k: int, d: int, seed: int) -> Array:
 def heteroscedastic(
     k: int = 10, d: int = 3, noise_variance: float = 1.0, seed: int = 0
 ) -> LinearBandit:
-    """Random arms whose noise differs: its standard deviation is uniform on (0, sigma).
+    """Random arms with heteroscedastic noise: standard deviations are uniform on (0, sigma).
 
-    Features are standard normal, theta = e_1 (Kirschner, Krause, COLT 2018).  A quiet arm tells
-    more than a noisy one of the same features.
+    Features are standard normal, theta = e_1 (Kirschner, Krause, COLT 2018).  An arm with little
+    noise is more informative than a noisy arm with the same features.
 
     Parameters
     ----------
@@ -70,7 +51,7 @@ def heteroscedastic(
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
     actions = _random_rows(k, d, seed)
     rng = np.random.default_rng([integer("seed", seed, at_least=0), 1])
-    # (0, sigma], and no smaller than a part of it: noise zero would end a problem at once
+    # bounded from below: without noise an arm would reveal its mean at once
     levels = deviation(noise_variance) * np.maximum(1.0 - rng.random(k), 1e-3)
     return LinearBandit(actions, np.eye(d)[0], levels, name=f"heteroscedastic-{k}-{d}-seed{seed}")
 
@@ -83,20 +64,20 @@ def noise_example(
     noise_variance: float = 1.0,
     seed: int = 0,
 ) -> LinearBandit:
-    """Cheap arms are the informative ones: every corner of a cube twice, noisy or paying less.
+    """Informative arms pay less: every corner of a cube twice, with more noise or less reward.
 
-    The 2^d sign vectors over sqrt(d), whose rewards are seen with the noise sigma / information;
-    and the same times 1 - epsilon, seen with the noise (1 - epsilon) sigma.  theta is drawn from
-    the unit sphere (Kirschner, Krause, COLT 2018).
+    The 2^d sign vectors over sqrt(d) with noise sigma / information, and the same vectors times
+    1 - epsilon with noise (1 - epsilon) sigma.  theta is drawn from the unit sphere (Kirschner,
+    Krause, COLT 2018).
 
     Parameters
     ----------
     d : int
         Dimension, at most 12.
     information : float
-        Signal over noise of the arms that pay in full, in (0, 1).
+        Signal-to-noise ratio of the arms with full reward, in (0, 1).
     epsilon : float
-        What the others pay less, in (0, 1).
+        Relative loss of reward of the other arms, in (0, 1).
     noise_variance : float
         sigma^2.
     seed : int
@@ -118,10 +99,10 @@ def noise_example(
 
 @named
 def dueling(k: int = 5, d: int = 3, noise_variance: float = 1.0, seed: int = 0) -> LinearGame:
-    """Compare two of k items at a time: a pair pays both values, and shows their difference.
+    """Dueling bandit: a pair of items pays both values and shows their difference.
 
     All k^2 ordered pairs of standard normal features; theta = e_1 (Kirschner, Lattimore, Krause,
-    COLT 2020).  The value of an item is never seen.
+    COLT 2020).  Values of single items are not observed.
 
     Parameters
     ----------
@@ -147,10 +128,10 @@ def dueling(k: int = 5, d: int = 3, noise_variance: float = 1.0, seed: int = 0) 
 
 @named
 def localised_dueling(d: int = 3, gap: float = 0.1, noise_variance: float = 1.0) -> LinearGame:
-    """Items in a row of which only neighbours can be compared.
+    """Dueling bandit on a chain of items, in which only neighbours can be compared.
 
     The pair (i, i + 1) pays e_i + e_{i+1} and shows the difference; the pair (i, i) pays 2 e_i
-    and shows nothing.  theta = e_1 + (1 - gap) e_d: the two best items are the ends of the row
+    and shows nothing.  theta = e_1 + (1 - gap) e_d: the two best items are the ends of the chain
     (Kirschner, Lattimore, Krause, COLT 2020).
 
     Parameters
@@ -158,7 +139,7 @@ def localised_dueling(d: int = 3, gap: float = 0.1, noise_variance: float = 1.0)
     d : int
         Number of items, at least 2.
     gap : float
-        What the second best item falls short, in (0, 1).
+        Gap of the second best item, in (0, 1).
     noise_variance : float
         Variance of the noise of a comparison.
     """
@@ -178,18 +159,17 @@ def localised_dueling(d: int = 3, gap: float = 0.1, noise_variance: float = 1.0)
 
 @named
 def laser(indirect: bool = False, noise_variance: float = 1.0) -> LinearGame:
-    """Tune a machine by nine settings, each of which can be measured closely or put to use.
+    """Tune a machine with nine settings, each of which can be measured or used.
 
     A smooth function on the plane, 25 features exp(-|y - c|^2) with centres c on the grid
-    {-1, -.5, 0, .5, 1}^2.  Nine settings on the grid {-.5, 0, .5}^2: measured closely, one pays
-    nothing and shows the function at nine points around it; put to use, it pays their mean and
-    shows it too, or nothing.  theta has its bump at (0.5, 0.5) (Kirschner, Lattimore, Krause,
-    JMLR 2023).
+    {-1, -.5, 0, .5, 1}^2.  Nine settings on the grid {-.5, 0, .5}^2: measuring one pays nothing and
+    shows the function at nine points around it; using it pays their mean and shows that mean, or
+    nothing.  theta has its maximum at (0.5, 0.5) (Kirschner, Lattimore, Krause, JMLR 2023).
 
     Parameters
     ----------
     indirect : bool
-        Whether a setting that is put to use shows nothing.
+        Whether using a setting shows nothing.
     noise_variance : float
         Variance of the noise.
     """
@@ -215,17 +195,17 @@ def laser(indirect: bool = False, noise_variance: float = 1.0) -> LinearGame:
 def ice_cream(
     indirect: bool = True, d: int = 3, noise_variance: float = 0.1, seed: int = 0
 ) -> LinearGame:
-    """Offer one of four products, and learn from what is sold, or only from surveys.
+    """Offer one of four products, and learn from sales, or only from surveys.
 
     Directly, a product pays its rating and shows it.  Indirectly, selling pays the rating unseen,
-    and asking a customer pays nothing and shows it.  Made after the experiment of Kirschner,
-    Lattimore, Krause (JMLR 2023), whose reviews are not public: features are random and of unit
-    length, theta is random with non-negative entries of mean rating about 1/2.
+    and a survey pays nothing and shows it.  Modelled after the experiment of Kirschner, Lattimore,
+    Krause (JMLR 2023), with synthetic data since its reviews are not public: features are random
+    and of unit length, theta is random with non-negative entries and a mean rating of about 1/2.
 
     Parameters
     ----------
     indirect : bool
-        Whether ratings are seen in surveys only.
+        Whether only surveys show ratings.
     d : int
         Dimension of the features.
     noise_variance : float
@@ -255,10 +235,10 @@ def ice_cream(
 def transductive(
     k: int = 6, probes: int = 4, d: int = 3, noise_variance: float = 1.0, seed: int = 0
 ) -> LinearGame:
-    """Explore here, be judged there: probes show and pay nothing, targets pay and show nothing.
+    """Transductive bandit: probes show and pay nothing, targets pay and show nothing.
 
-    Fiez, Jain, Jamieson, Ratliff, NeurIPS 2019, as a game of regret.  Directions are uniform on
-    the unit sphere, and theta = e_1.
+    Fiez, Jain, Jamieson, Ratliff (NeurIPS 2019), here with regret.  Directions are uniform on the
+    unit sphere, and theta = e_1.
 
     Parameters
     ----------
@@ -284,15 +264,16 @@ def transductive(
 
 
 def _falling(k: int, gap: float) -> Array:
-    """Means of k arms of which the first is best by a gap, the second by as much, and so on."""
+    """Means of k arms, falling by a gap from arm to arm."""
     gap = number("gap", gap, above=0, at_most=LARGEST)
     return gap * np.arange(k - 1, -1, -1, dtype=float)
 
 
 def _star(k: int) -> Array:
-    sees = np.zeros((k, k))
-    sees[-1] = 1.0  # the centre is the worst arm, and shows all
-    return sees
+    """Arm k - 1, the worst, shows all arms, others show nothing."""
+    edges = np.zeros((k, k))
+    edges[-1] = 1.0
+    return edges
 
 
 def _cliques(k: int) -> Array:
@@ -324,7 +305,7 @@ _GRAPHS: dict[str, Callable[[int], Array]] = {
 def graph_feedback(
     graph: str = "star", k: int = 5, gap: float = 0.2, noise_variance: float = 1.0
 ) -> LinearGame:
-    """Arms with means of their own, each of which shows its neighbours in a graph.
+    """Bandit with graph feedback: an arm shows the rewards of its neighbours in a graph.
 
     Mannor, Shamir, NIPS 2011; Alon, Cesa-Bianchi, Dekel, Koren, COLT 2015.  Means fall by ``gap``
     from arm to arm.
@@ -332,8 +313,8 @@ def graph_feedback(
     Parameters
     ----------
     graph : {"star", "cliques", "loopless", "cycle"}
-        Which arms an arm shows: the last arm shows all, others nothing; arms show each other in
-        pairs; every arm shows all but itself; or itself and the next.
+        Arms that an arm shows: all for the last arm and none for others; its pair; all but itself;
+        itself and the next.
     k : int
         Number of arms, at least 2.
     gap : float
@@ -344,10 +325,10 @@ def graph_feedback(
     graph = one_of("graph", graph, _GRAPHS)
     k = integer("k", k, at_least=2)
     affordable(f"k = {shown(k)} arms that show up to {shown(k)} each", 8 * k**3)
-    sees = _GRAPHS[graph](k)
-    rows = int(sees.sum(axis=1).max())
+    edges = _GRAPHS[graph](k)
+    rows = int(edges.sum(axis=1).max())
     observations = np.zeros((k, rows, k))
-    for arm, neighbours in enumerate(sees):
+    for arm, neighbours in enumerate(edges):
         for row, other in enumerate(np.flatnonzero(neighbours)):
             observations[arm, row, other] = 1.0
     theta = _falling(k, gap)
@@ -364,7 +345,7 @@ def graph_feedback(
 def semi_bandit(
     d: int = 4, size: int = 2, gap: float = 0.2, noise_variance: float = 1.0
 ) -> LinearGame:
-    """Choose a few of d items, and see the value of each that was chosen.
+    """Combinatorial semi-bandit: choose a subset of d items and observe the value of each.
 
     Audibert, Bubeck, Lugosi, 2014.  All subsets of one size; a subset pays the sum of its values,
     which fall by ``gap`` from item to item.
@@ -372,7 +353,7 @@ def semi_bandit(
     Parameters
     ----------
     d, size : int
-        Number of items, and how many are chosen.
+        Number of items, and size of subsets.
     gap : float
         Difference of the values of an item and the next.
     noise_variance : float
@@ -394,7 +375,7 @@ def semi_bandit(
 
 @named
 def full_information(k: int = 5, gap: float = 0.2, noise_variance: float = 1.0) -> LinearGame:
-    """Whatever is played, the values of all k arms are seen: c* = 0.
+    """Full information: every arm shows the rewards of all k arms; c* = 0.
 
     Parameters
     ----------
@@ -420,18 +401,18 @@ def full_information(k: int = 5, gap: float = 0.2, noise_variance: float = 1.0) 
 def label_efficient(
     mean: float = 0.2, cost: float = 0.5, noise_variance: float = 1.0
 ) -> LinearGame:
-    """Predict a sign unseen, or pay to see it (Cesa-Bianchi, Lugosi, Stoltz, 2005).
+    """Label-efficient prediction: predict a sign unseen, or pay to observe it.
 
-    theta = (mean of the label, cost).  Predicting +1 or -1 pays the label times the prediction
-    and shows nothing; asking pays minus the cost, and shows the label and the bill.  Regret of
-    order n^(2/3) in the worst case: asking is never the best arm.
+    Cesa-Bianchi, Lugosi, Stoltz, 2005.  theta = (mean of the label, cost).  Predicting +1 or -1
+    pays the label times the prediction and shows nothing; a query pays minus the cost, and shows
+    the label and the cost.  Minimax regret is of order n^(2/3): a query is never the best arm.
 
     Parameters
     ----------
     mean : float
         Mean of the label.
     cost : float
-        What asking costs, > 0.
+        Cost of a query, > 0.
     noise_variance : float
         Variance of the noise.
     """
@@ -449,14 +430,14 @@ def label_efficient(
 
 @named
 def apple_tasting(mean: float = -0.2, noise_variance: float = 1.0) -> LinearGame:
-    """Take an apple, which shows what it is worth, or leave it, which shows nothing.
+    """Apple tasting: take an apple and observe its value, or leave it and observe nothing.
 
-    Helmbold, Littlestone, Long, 2000: a bandit with one arm whose value is known to be 0.
+    Helmbold, Littlestone, Long, 2000: a bandit in which one arm is known to pay 0.
 
     Parameters
     ----------
     mean : float
-        What an apple is worth.
+        Mean value of an apple.
     noise_variance : float
         Variance of the noise.
     """
@@ -476,12 +457,11 @@ def dynamic_pricing(
     penalty: float = 2.0,
     noise_variance: float = 0.25,
 ) -> LinearGame:
-    """Set a price, and see only whether it was accepted.
+    """Dynamic pricing: set a price, and observe only whether it is accepted.
 
     Kleinberg, Leighton, FOCS 2003; Bartok, Foster, Pal, Rakhlin, Szepesvari, 2014.  theta is the
-    distribution of what a customer would pay, on the prices 1, ..., m.  A price that is accepted
-    forgoes the difference to that, one that is refused costs the penalty; what is seen is
-    acceptance.
+    distribution of a customer's valuation, on the prices 1, ..., m.  An accepted price loses the
+    difference to the valuation, a refused one costs the penalty.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Rewards around a mean: Gaussian by default, any sub-Gaussian distribution by choice.
+"""Distributions of rewards around their mean, built in or custom (sub-Gaussian noise).
 
-Each distribution is a small tuple with its sub-Gaussian parameter ``std`` (sigma), for which
-``draw(noise, mean, rng)`` is registered; a distribution of one's own in plain Python is a
-:class:`Sampler`, and the engine then runs uncompiled.
+A distribution is a named tuple with its sub-Gaussian parameter ``std`` (sigma), for which
+``draw(noise, mean, rng)`` is registered.  :class:`Sampler` is custom noise in plain Python, with
+which simulations run interpreted; :func:`register_noise` adds compiled custom noise.
 """
 
 from __future__ import annotations
@@ -18,21 +18,6 @@ from sightline.core.likelihood import Kind, draw_reward, has_sampler, kind_of
 from sightline.jit import compiled, compiled_apart, generic, number_between
 from sightline.validation import LARGEST, number, scale, shown
 
-__all__ = [
-    "BernoulliNoise",
-    "Counts",
-    "FromLikelihood",
-    "GaussianNoise",
-    "Sampler",
-    "TwoPoint",
-    "Uniform",
-    "check_sampler",
-    "draw",
-    "noise_of_likelihood",
-    "register_noise",
-    "valid_noise",
-]
-
 
 class GaussianNoise(NamedTuple):
     """Normal noise with standard deviation ``std``."""
@@ -47,46 +32,43 @@ class Uniform(NamedTuple):
 
     @property
     def std(self) -> float:
-        """Sub-Gaussian parameter, for the uniform law equal to its standard deviation."""
+        """Sub-Gaussian parameter; the standard deviation of a uniform variable."""
         return self.half_width / math.sqrt(3.0)
 
 
 class TwoPoint(NamedTuple):
-    """Noise +std or -std with equal probability: the bounded law of largest variance."""
+    """Noise +std or -std with equal probability (Rademacher): bounded, of largest variance."""
 
     std: float = 1.0
 
 
 class BernoulliNoise(NamedTuple):
-    """Rewards 1 with probability equal to the mean, else 0; means must lie in [0, 1].
+    """Rewards 1 with probability equal to the mean, else 0; means must be in [0, 1].
 
-    The parameter is that of any variable in [0, 1].
+    ``std`` is the sub-Gaussian parameter of any variable in [0, 1].
     """
 
     std: float = 0.5
 
 
 class Counts(NamedTuple):
-    """Counts from a Poisson law with that mean; means must be >= 0.
+    """Poisson counts; means must be >= 0.
 
-    They are not sub-Gaussian.  ``std`` is what a policy is told that takes them for normal.
+    They are not sub-Gaussian: ``std`` is the noise level for policies that assume normal rewards.
     """
 
     std: float = 1.0
 
 
 class FromLikelihood(NamedTuple):
-    """Rewards from the sampler of a law of a user's own.
-
-    ``std`` is what a policy is told that takes them for normal.
-    """
+    """Rewards from the sampler of a custom likelihood; ``std`` as in :class:`Counts`."""
 
     likelihood: Any
     std: float = 1.0
 
 
 def noise_of_likelihood(likelihood: Any) -> Any:
-    """Find the reward distribution of a law, with the default ``std``."""
+    """Reward distribution of a likelihood, with the default ``std``."""
     kind = kind_of(likelihood)
     if kind in (Kind.LOGISTIC, Kind.IDENTITY):
         return BernoulliNoise()
@@ -97,14 +79,14 @@ def noise_of_likelihood(likelihood: Any) -> Any:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Rewards from a function of one's own.
+    """Custom noise from a Python function.
 
     Parameters
     ----------
     draw : callable
         ``draw(mean, rng)`` returns one reward with that mean.
     std : float
-        Sub-Gaussian parameter that the policies are told.
+        Sub-Gaussian parameter, known to policies.
     """
 
     draw: Callable[[float, np.random.Generator], float]
@@ -112,13 +94,13 @@ class Sampler:
 
 
 def register_noise(cls: type) -> Callable[[Any], Any]:
-    """Add a reward distribution, for ``LinearBandit(..., noise=cls(...))``.
+    """Register custom noise: a reward distribution for ``LinearBandit(..., noise=cls(...))``.
 
     Parameters
     ----------
     cls : type
         A ``NamedTuple`` of positive numbers with a field or property ``std``, the sub-Gaussian
-        parameter that policies are told.
+        parameter, known to policies.
 
     Returns
     -------
@@ -173,14 +155,14 @@ def _draw_bernoulli(noise: BernoulliNoise, mean: float, rng: np.random.Generator
     return 1.0 if rng.random() < mean else 0.0
 
 
-# Below this mean a count is drawn by multiplying uniform numbers, which takes as many as it counts.
+# Below this mean a count is drawn by multiplying uniform numbers, of which it needs count + 1.
 _LARGE_MEAN = 10.0
 
 
 @register_noise(Counts)
 @compiled
 def _draw_count(noise: Counts, mean: float, rng: np.random.Generator) -> float:
-    """Draw from a Poisson law; written out, as numba's own does not work in kernels like ours."""
+    """Draw a Poisson variable; numba's own sampler does not work in kernels without its runtime."""
     if mean >= _LARGE_MEAN:
         return _draw_large_count(mean, rng)
     least, product, count = math.exp(-mean), rng.random(), 0.0
@@ -224,7 +206,7 @@ def _draw_sampler(noise: Sampler, mean: float, rng: np.random.Generator) -> floa
 
 
 def check_sampler(noise: Any) -> None:
-    """Refuse to simulate a law of a user's own from which no reward can be drawn."""
+    """Refuse to simulate a custom likelihood without a sampler."""
     if isinstance(noise, FromLikelihood) and not has_sampler(noise.likelihood):
         raise ValueError(
             f"rewards of {type(noise.likelihood).__name__} cannot be simulated: "

@@ -1,4 +1,4 @@
-"""Streams: arms that are new in every round."""
+"""Stream bandits: new arms in every round, drawn from a source."""
 
 from __future__ import annotations
 
@@ -19,27 +19,17 @@ from sightline.problems.base import Problem, World, arrivals_of, deviation, name
 from sightline.problems.noise import GaussianNoise, check_sampler, noise_of_likelihood, valid_noise
 from sightline.validation import affordable, finite_array, integer, scale, shown, text
 
-__all__ = [
-    "RecordedArms",
-    "SphereArms",
-    "SphereClicks",
-    "StreamBandit",
-    "draw_arms",
-    "recorded_stream",
-    "sphere_stream",
-]
-
 Array = NDArray[np.float64]
 _PACKAGE = __name__.split(".")[0]
 
 
 def _draw_arms(source: Any, rng: np.random.Generator, rows: Array, means: Array) -> int:
-    """Write the arms of a round and their mean rewards; return how many there are."""
+    """Write the arms of a round and their mean rewards; return their number."""
     raise TypeError(f"{type(source).__name__} is no source of arms")
 
 
 def _guard_arms(function: Any, cls: type) -> Any:
-    """Check how many arms a source of a user's own has written, and that they are numbers."""
+    """Check the arms that a custom source writes, and their number."""
     count_wrong = f"{cls.__name__} must return how many arms it has written, from 1 to most"
     value_wrong = f"features and mean rewards written by {cls.__name__} must be finite numbers"
 
@@ -86,7 +76,7 @@ def _draw_from_sphere(
 
 
 class SphereClicks(NamedTuple):
-    """Arms drawn uniformly from a sphere; their mean rewards follow from a law."""
+    """Arms drawn uniformly from a sphere; their mean rewards follow from a likelihood."""
 
     theta: Array  # (d,)
     per_round: int
@@ -105,7 +95,7 @@ def _draw_by_likelihood(
 
 
 class RecordedArms(NamedTuple):
-    """Rounds of a data set in random order; once all have come, in another one."""
+    """Rounds of a data set in random order, reshuffled after every pass."""
 
     actions: Array  # (n, k, d)
     rewards: Array  # (n, k)
@@ -133,18 +123,16 @@ def _draw_recorded(
 
 
 class StreamBandit(Problem):
-    """Arms that are new in every round, drawn from a source: a value.
+    """A linear bandit with new arms in every round, drawn from a source; compared by contents.
 
-    Regret compares with the best arm of each round.  Equal to another stream with the same
-    contents.
+    Regret compares with the best arm of each round.
 
     Parameters
     ----------
     source : named tuple
-        Where arms come from: :class:`SphereArms`, :class:`RecordedArms`, or one of your own, of
-        numbers, texts and arrays, with a kernel that is registered by ``draw_arms.register``.
-        Every run has its own copy of the arrays that can be written, and begins with them as they
-        were given.
+        Source of arms: :class:`SphereArms`, :class:`RecordedArms`, or a custom tuple of numbers,
+        texts and arrays with a kernel registered by ``draw_arms.register``.  Every run starts with
+        a copy of the writable arrays.
     most : int
         Largest number of arms of a round.
     d : int
@@ -152,8 +140,8 @@ class StreamBandit(Problem):
     noise_std : float, optional
         Standard deviation of Gaussian noise; 1 by default.
     rewards : Bernoulli, Poisson or Gaussian, optional
-        Likelihood of the rewards around the means that the source says, in place of ``noise_std``.
-        Policies are told it, and take the means for those of <x, theta> under that law.
+        Likelihood of the rewards around the means of the source, in place of ``noise_std``.
+        Policies know it and assume that it has the predictor <x, theta>.
     name : str
         How results refer to the problem.
     """
@@ -177,7 +165,7 @@ class StreamBandit(Problem):
         self.name = text("name", name)
 
     def world(self) -> World:
-        """Make what answers a policy in one run."""
+        """Make the environment of one run."""
         check_sampler(self.noise)
         means = np.zeros(self.most + 1)
         arrivals = arrivals_of([0, self.most])._replace(
@@ -190,7 +178,7 @@ class StreamBandit(Problem):
 
     @functools.cached_property
     def contents(self) -> Mapping[str, Any]:
-        """The source as plain values, arrays by their checksums."""
+        """The source as plain values, with checksums of arrays."""
         cls = type(self.source)
         ours = cls.__module__.split(".")[0] == _PACKAGE
         kind = cls.__name__ if ours else f"{cls.__module__}:{cls.__qualname__}"
@@ -204,10 +192,8 @@ class StreamBandit(Problem):
         return hash(self._value())
 
     def _value(self) -> tuple[object, ...]:
-        return (
-            *(self.name, self.most, self.d, self.noise, self.likelihood),
-            *self.contents.items(),
-        )
+        settings = (self.name, self.most, self.d, self.noise, self.likelihood)
+        return (*settings, *self.contents.items())
 
     def __repr__(self) -> str:
         kind = f"noise={self.noise}" if self.likelihood is None else str(self.likelihood)
@@ -217,7 +203,7 @@ class StreamBandit(Problem):
 def _likelihood_and_noise(
     noise_std: float | None, rewards: families.Likelihood | None
 ) -> tuple[families.Likelihood | None, Any]:
-    """Return what policies are told of the rewards, None if it is noise, and what draws them."""
+    """Return the likelihood that policies know, or None, and the reward distribution."""
     if rewards is None:
         return None, GaussianNoise(scale("noise_std", 1.0 if noise_std is None else noise_std))
     if noise_std is not None:
@@ -228,19 +214,17 @@ def _likelihood_and_noise(
 
 
 def _valid_source(source: Any) -> Any:
-    """Return a source of arms, all of which can be copied and described."""
+    """Check that a source of arms can be copied and described."""
     known = draw_arms.dispatch(type(source)) is not draw_arms.dispatch(object)
     if not known or not hasattr(source, "_fields"):
         raise ValueError(
             "source must be a named tuple for which draw_arms is registered, such as "
             f"SphereArms(theta, 10), got {shown(source)}"
         )
+    plain = bool | int | float | str | np.number | np.bool_
     for name, value in zip(source._fields, source, strict=True):
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            continue
-        if is_likelihood(value):
-            continue
-        if not isinstance(value, bool | int | float | str | np.number | np.bool_):
+        numbers = isinstance(value, np.ndarray) and not value.dtype.hasobject
+        if not (numbers or is_likelihood(value) or isinstance(value, plain)):
             raise ValueError(
                 f"{name} of source must be a number, a text or an array of numbers, got "
                 f"{shown(value)}"
@@ -249,7 +233,7 @@ def _valid_source(source: Any) -> Any:
 
 
 def _copied(source: Any) -> Any:
-    """Copy the arrays of a source that can be written; the others are shared."""
+    """Copy the writable arrays of a source; share the others."""
     return source._make(
         value.copy() if isinstance(value, np.ndarray) and value.flags.writeable else value
         for value in source
@@ -258,9 +242,8 @@ def _copied(source: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return (
-            f"{value.dtype.str} {value.shape} sha256:{hashlib.sha256(value.tobytes()).hexdigest()}"
-        )
+        checksum = hashlib.sha256(value.tobytes()).hexdigest()
+        return f"{value.dtype.str} {value.shape} sha256:{checksum}"
     if is_likelihood(value):
         return {"type": type(value).__name__, **value._asdict()}
     return value.item() if isinstance(value, np.generic) else value
@@ -301,7 +284,7 @@ def recorded_stream(
     likelihood: families.Likelihood | None = None,
     name: str = "recorded",
 ) -> StreamBandit:
-    """Replay a data set: the arms of every round, and what each of them would have paid.
+    """Replay a data set with the rewards of all arms in every round.
 
     Parameters
     ----------
@@ -310,7 +293,7 @@ def recorded_stream(
     rewards : array_like, shape (n, k)
         Their mean rewards.
     noise_std : float, optional
-        Standard deviation of the noise around them, which policies are told as well; 1 by default.
+        Standard deviation of the noise around them, known to policies; 1 by default.
     likelihood : Bernoulli, Poisson or Gaussian, optional
         Likelihood of the rewards around these means, in place of ``noise_std``.
     name : str
@@ -321,7 +304,7 @@ def recorded_stream(
     paid = finite_array("rewards", rewards, (n, k), hint=", one reward per round and arm")
     if likelihood is not None:
         valid_noise(_likelihood_and_noise(noise_std, likelihood)[1], paid)
-    for array in (sets, paid):  # large, and the same for all runs
+    for array in (sets, paid):  # read-only arrays are shared by all runs
         array.setflags(write=False)
     source = RecordedArms(sets, paid, np.arange(n), np.zeros(1, dtype=np.int64))
     return StreamBandit(source, k, d, noise_std, rewards=likelihood, name=name)

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.bounds.asymptotic import LowerBound, lower_bound
 from sightline.core.clock import FAR, clock_at
-from sightline.core.confidence import ConfidenceRule, LogDet, ridge
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import LogDet, ridge
 from sightline.core.estimate import span_of
 from sightline.core.likelihood import Gaussian, Likelihood, valid_likelihood
 from sightline.core.model import Model

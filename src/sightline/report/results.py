@@ -16,7 +16,7 @@ from sightline.experiments.experiment import Cell, Experiment, Plan
 from sightline.experiments.run import BlockStorage
 from sightline.experiments.store import Store
 from sightline.problems.base import TableProblem
-from sightline.problems.catalogue import AnyProblem
+from sightline.problems.descriptions import AnyProblem
 from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
 from sightline.simulation.simulate import parse_rounds, round_array, rounds_text

@@ -34,7 +34,7 @@ from sightline.policies.bayesian_ids import BayesianIDS
 from sightline.policies.catalogue import describe
 from sightline.policies.thompson import ThompsonSampling
 from sightline.problems.bandits import LinearBandit
-from sightline.problems.suite import drawn_suite, standard_suite
+from sightline.problems.instances import drawn_suite, standard_suite
 from sightline.report.run import run
 from sightline.report.statistics import mean_and_error
 from sightline.validation import file_path, integer

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import Clock
-from sightline.core.confidence import ConfidenceRule, LogDet, ridge
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import LogDet, ridge
 from sightline.core.estimate import basis_of_differences
 from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson, mean_of
 from sightline.core.model import Model, common_noise

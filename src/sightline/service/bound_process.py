@@ -12,7 +12,7 @@ from typing import Any
 from sightline.bounds.asymptotic import lower_bound
 from sightline.bounds.certificate import ConvergenceWarning
 from sightline.problems.base import TableProblem
-from sightline.problems.catalogue import build
+from sightline.problems.descriptions import build
 from sightline.service.parent import end_with_parent
 
 __all__ = ["answer"]

@@ -22,7 +22,7 @@ from sightline.service.pages.routes import create_dashboard
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.tokens import list_tokens
-from sightline.undisturbed import undisturbed
+from sightline.signals import call_uninterrupted
 
 __all__ = ["is_loopback", "serve", "server_of"]
 
@@ -151,6 +151,6 @@ def _serve(database: str, host: str, port: int, rate: float) -> None:
         gc.set_threshold(*_COLLECTIONS)
         server_of(app, host, port, settings=settings).run()
     finally:
-        undisturbed(store.close, stop=list)  # a second signal changes nothing
+        call_uninterrupted(store.close, stop=list)  # a second signal changes nothing
         if not any(thread.name.startswith("sightline") for thread in threading.enumerate()):
             faulthandler.cancel_dump_traceback_later()  # else Python would wait for it to end

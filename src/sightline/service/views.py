@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sightline.core.clock import FAR
-from sightline.problems.catalogue import describe
+from sightline.problems.descriptions import describe
 from sightline.report.estimated import estimated_problem, regret_spent
 from sightline.report.standing import View, view_of
 from sightline.service import rows

@@ -28,8 +28,7 @@ from sightline.core.least_squares import refresh
 from sightline.core.linalg import solve_transposed
 from sightline.core.posterior.gaussian import Posterior, follow_fit
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.base import Policy, readapt
-from sightline.policies.scheduled_exploration import ScheduledExploration, cancel
+from sightline.policies.base import Policy, ScheduledExploration, cancel, readapt
 from sightline.sessions.changes import Table
 from sightline.sessions.exact_data import ExactData, Sums
 from sightline.sessions.ledger import Told

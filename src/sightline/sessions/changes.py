@@ -30,8 +30,13 @@ from sightline.core.model import (
 from sightline.core.persistence import persistent_arrays
 from sightline.core.posterior.gaussian import Posterior, follow_fit
 from sightline.jit import callable_for, interpreted, parts_of
-from sightline.policies.base import Policy, readapt, started, write_probabilities
-from sightline.policies.scheduled_exploration import ScheduledExploration
+from sightline.policies.base import (
+    Policy,
+    ScheduledExploration,
+    readapt,
+    started,
+    write_probabilities,
+)
 from sightline.policies.stakes import OpenDecisions
 from sightline.sessions.exact_data import ExactData
 from sightline.sessions.journal import Event

@@ -32,7 +32,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.clock import Clock, log_round
-from sightline.core.confidence import ConfidenceRule, LogDet, adapt_to, beta_at, global_beta, ridge
+from sightline.core.confidence import ConfidenceRule, adapt_to, global_beta
+from sightline.core.confidence_rules import LogDet, beta_at, ridge
 from sightline.core.estimate import Learned, LeastSquares, Noise, estimated_noise, known_noise
 from sightline.core.least_squares import least_squares, refresh
 from sightline.core.likelihood import Kind, kind_of

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.estimate import LeastSquares, noise_variance
+from sightline.core.estimate import LeastSquares
+from sightline.core.least_squares import noise_variance
 from sightline.core.likelihood import mean_of
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior, noise_unit

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, clock_at
-from sightline.core.confidence import ConfidenceRule, LogDet
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import LogDet
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import refresh
 from sightline.core.model import Model
@@ -26,7 +27,8 @@ from sightline.policies.lin_ucb import LinUCB
 from sightline.problems.bandits import LinearBandit
 from sightline.problems.delays import NO_DELAY
 from sightline.sessions.ellipsoid import ellipsoid_in, evidence_of
-from sightline.simulation.loop import loop_for, new_recorder, no_outcomes, raise_fault, streams
+from sightline.simulation.loop import loop_for, new_recorder, raise_fault, streams
+from sightline.simulation.pending import no_outcomes
 from sightline.simulation.simulate import Stop
 
 __all__ = ["Settling", "bound_of", "evidence_by_likelihood", "rule_of", "settle"]

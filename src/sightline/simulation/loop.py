@@ -54,57 +54,20 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import ALL_ARMS, ActionSet, is_offered, rows_offered
 from sightline.core.clock import FAR, Clock, clock_at, is_before, is_round, rounds_between, tick
-from sightline.core.linalg import first_above
+from sightline.core.linalg import Array, Ints, first_above
 from sightline.core.persistence import State
-from sightline.jit import (
-    callable_for,
-    compiled,
-    compiled_apart,
-    interpreted,
-    registered,
-    uncached,
-)
+from sightline.jit import callable_for, compiled, compiled_apart, interpreted, registered, uncached
 from sightline.policies.base import Choice, Policy, best_of, choose, decided, show, update
 from sightline.problems.base import Arrivals, Problem, World
-from sightline.problems.delays import Delay, DelayKind, told_after
+from sightline.problems.delays import DelayKind, told_after
 from sightline.problems.noise import draw
 from sightline.problems.streams import draw_arms
+from sightline.simulation.pending import Pending, add, remove_first
 from sightline.validation import integer
-
-__all__ = [
-    "Fault",
-    "Loop",
-    "Pending",
-    "Recorder",
-    "Step",
-    "add",
-    "add_regret",
-    "commit",
-    "context_stream",
-    "count_regret",
-    "delay_stream",
-    "explore",
-    "is_arm_refused",
-    "is_compiled",
-    "is_due",
-    "is_probability_refused",
-    "is_refused",
-    "loop_for",
-    "more_space",
-    "new_recorder",
-    "next_rows",
-    "no_fault",
-    "no_outcomes",
-    "raise_fault",
-    "record",
-    "remove_first",
-    "streams",
-    "walk",
-]
 
 _ARM, _BEST, _PROBABILITY, _WAKE = 1, 2, 3, 4
 # Probabilities that are sums may exceed 1 by rounding.
@@ -125,8 +88,8 @@ class Fault(NamedTuple):
         Whether the policy must state the probability of a choice.
     """
 
-    found: NDArray[np.int64]
-    probability: NDArray[np.float64]
+    found: Ints
+    probability: Array
     states_probability: bool
 
 
@@ -217,10 +180,6 @@ def raise_fault(fault: Fault, policy: object) -> None:
     )
 
 
-Ints = NDArray[np.int64]
-Array = NDArray[np.float64]
-
-
 class Recorder(NamedTuple):
     """Checkpoints, running totals and recorded totals: m checkpoints, k arms."""
 
@@ -291,57 +250,6 @@ def explore(recorder: Recorder, arm: int, clock: Clock) -> Clock:
     return clock
 
 
-class Pending(NamedTuple):
-    """Outcomes that the policy has not learned; see the table above.
-
-    ``update`` takes a number where p = 1, and an array otherwise.  This is the one difference
-    between the two that compiled code needs to know as a type, and the number of axes of
-    ``outcomes`` says it: an entry is a number or a row.
-
-    Attributes
-    ----------
-    delay : Delay
-        When the policy learns an outcome.
-    size : ndarray, shape (1,)
-        Number of outcomes.
-    """
-
-    delay: Delay
-    told: Ints
-    t: Ints
-    arm: Ints
-    numbers: Array
-    outcomes: Array
-    size: Ints
-
-
-def no_outcomes(delay: Delay, p: int, capacity: int = 64) -> Pending:
-    """Make an empty queue for outcomes of p numbers; without a delay it has one row for them."""
-    if delay.kind == DelayKind.NONE:
-        capacity = 1
-    told, t, arm = (np.zeros(capacity, dtype=np.int64) for _ in range(3))
-    numbers = np.zeros((capacity, p))
-    return Pending(
-        delay=delay,
-        told=told,
-        t=t,
-        arm=arm,
-        numbers=numbers,
-        outcomes=numbers.reshape(capacity) if p == 1 else numbers,
-        size=np.zeros(1, dtype=np.int64),
-    )
-
-
-def more_space(pending: Pending) -> Pending:
-    """Copy a queue into one of twice its capacity."""
-    capacity, p = pending.numbers.shape
-    larger = no_outcomes(pending.delay, p, 2 * capacity)
-    for name in ("told", "t", "arm", "numbers", "size"):
-        values = getattr(pending, name)
-        getattr(larger, name)[: len(values)] = values
-    return larger
-
-
 @compiled
 def is_due(pending: Pending, clock: Clock) -> bool:
     """Whether the policy learns the first outcome before it chooses in this round."""
@@ -349,53 +257,7 @@ def is_due(pending: Pending, clock: Clock) -> bool:
 
 
 @compiled
-def _precedes(pending: Pending, i: int, j: int) -> bool:
-    if pending.told[i] != pending.told[j]:
-        return bool(pending.told[i] < pending.told[j])
-    return bool(pending.t[i] < pending.t[j])
-
-
-@compiled
-def _swap(pending: Pending, i: int, j: int) -> None:
-    pending.told[i], pending.told[j] = pending.told[j], pending.told[i]
-    pending.t[i], pending.t[j] = pending.t[j], pending.t[i]
-    pending.arm[i], pending.arm[j] = pending.arm[j], pending.arm[i]
-    for n in range(pending.numbers.shape[1]):
-        first = pending.numbers[i, n]
-        pending.numbers[i, n] = pending.numbers[j, n]
-        pending.numbers[j, n] = first
-
-
-@compiled
-def add(pending: Pending, told: int, t: int, arm: int) -> None:
-    """Add the outcome in the first free row, which is row ``size``."""
-    i = pending.size[0]
-    pending.told[i], pending.t[i], pending.arm[i] = told, t, arm
-    pending.size[0] = i + 1
-    while i > 0 and _precedes(pending, i, (i - 1) // 2):
-        _swap(pending, i, (i - 1) // 2)
-        i = (i - 1) // 2
-
-
-@compiled
-def remove_first(pending: Pending) -> None:
-    """Remove the first outcome."""
-    last = pending.size[0] - 1
-    pending.size[0] = last
-    _swap(pending, 0, last)
-    i = 0
-    while 2 * i + 1 < last:
-        child = 2 * i + 1
-        if child + 1 < last and _precedes(pending, child + 1, child):
-            child += 1
-        if not _precedes(pending, child, i):
-            break
-        _swap(pending, i, child)
-        i = child
-
-
-@compiled
-def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random.Generator) -> int:
+def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: Generator) -> int:
     """Draw the arms of a round and show them to the policy; return their number.
 
     The source is an argument of its own: where it is None, numba leaves out what follows the test,
@@ -414,7 +276,7 @@ def _show_new_arms(source: Any, arrivals: Arrivals, state: State, rng: np.random
 
 
 @compiled
-def next_rows(arrivals: Arrivals, state: State, rng: np.random.Generator) -> tuple[int, int, int]:
+def next_rows(arrivals: Arrivals, state: State, rng: Generator) -> tuple[int, int, int]:
     """Draw an action set; return its first row, the row after its last, and its context.
 
     In a stream the policy is shown the new arms.  The caller makes the ``ActionSet``, since a
@@ -471,7 +333,7 @@ def _play(
     rounds: float,
     known: float,
     exact: bool,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> None:
     """Count the rounds of a commitment, of which the first ``known`` have the context of ``offer``.
 
@@ -507,7 +369,7 @@ def commit(
     offer: ActionSet,
     arm: int,
     wake: Clock,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Clock:
     """Play one arm now, and the best arm of every context until ``wake``; record checkpoints.
 
@@ -539,7 +401,7 @@ Loop = Callable[..., tuple[int, float]]
 
 
 @compiled
-def _observe(world: World, pending: Pending, arm: int, noise: np.random.Generator) -> None:
+def _observe(world: World, pending: Pending, arm: int, noise: Generator) -> None:
     """Draw the outcome of an arm into the first free row."""
     row = pending.size[0]
     for i in range(world.means.shape[1]):
@@ -552,10 +414,10 @@ def _advance(
     clock: Clock,
     recorder: Recorder,
     pending: Pending,
-    decisions: np.random.Generator,
-    noise: np.random.Generator,
-    contexts: np.random.Generator,
-    delays: np.random.Generator,
+    decisions: Generator,
+    noise: Generator,
+    contexts: Generator,
+    delays: Generator,
     questions: int,
 ) -> tuple[int, float]:
     """Ask the policy until all checkpoints are recorded, at most so many times; return the clock.
@@ -620,27 +482,27 @@ def loop_for(state: State, problem: Problem) -> Loop:
     return _CACHED if parts.ours else _UNCACHED
 
 
-def streams(seed: int | np.random.SeedSequence) -> tuple[np.random.Generator, np.random.Generator]:
+def streams(seed: int | np.random.SeedSequence) -> tuple[Generator, Generator]:
     """Independent generators for decisions and for noise, so that policies can share the noise."""
     return _stream(seed, 0), _stream(seed, 1)
 
 
-def delay_stream(seed: int | np.random.SeedSequence) -> np.random.Generator:
+def delay_stream(seed: int | np.random.SeedSequence) -> Generator:
     """Make a generator for delays: noise and decisions are the same with and without."""
     return _stream(seed, 3)  # 2 is taken, by laws that are found by drawing
 
 
-def context_stream(seed: int | np.random.SeedSequence) -> np.random.Generator:
+def context_stream(seed: int | np.random.SeedSequence) -> Generator:
     """Make a generator for contexts: policies run with one seed meet the same ones."""
     return _stream(seed, 4)
 
 
-def _stream(seed: int | np.random.SeedSequence, i: int) -> np.random.Generator:
+def _stream(seed: int | np.random.SeedSequence, i: int) -> Generator:
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(integer("seed", seed, at_least=0))
     # not seed.spawn(), which would give other streams at the second call
     child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, i))
-    return np.random.Generator(np.random.PCG64(child))
+    return Generator(np.random.PCG64(child))
 
 
 class Step(NamedTuple):

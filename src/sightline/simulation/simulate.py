@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at
+from sightline.core.linalg import Array, Ints
 from sightline.policies.base import Policy, check_supports, started
 from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
@@ -27,28 +28,12 @@ from sightline.simulation.loop import (
     delay_stream,
     is_compiled,
     loop_for,
-    more_space,
     new_recorder,
-    no_outcomes,
     raise_fault,
     streams,
 )
+from sightline.simulation.pending import more_space, no_outcomes
 from sightline.validation import entries, event, instance, integer, shown
-
-__all__ = [
-    "Run",
-    "Stop",
-    "check_lasting",
-    "is_interpreted",
-    "log_spaced",
-    "parse_rounds",
-    "power_of_ten",
-    "round_array",
-    "rounds_text",
-    "simulate",
-    "valid_checkpoints",
-    "valid_horizon",
-]
 
 _LARGEST_EXPONENT = 4000  # Python prints integers of at most 4300 digits
 
@@ -164,16 +149,16 @@ class Run:
     """
 
     t: NDArray[Any]
-    log_t: NDArray[np.float64]
-    regret: NDArray[np.float64]
-    explorations: NDArray[np.int64]
-    pulls: NDArray[np.float64]
+    log_t: Array
+    regret: Array
+    explorations: Ints
+    pulls: Array
 
 
-def _regret(pulls: NDArray[np.float64], gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+def _regret(pulls: Array, gaps: Array) -> Array:
     """Regret from pulls: no sum over rounds, so nothing is lost however many there are."""
     costly = gaps > 0  # 0 * inf is not a regret
-    regret: NDArray[np.float64] = pulls[:, costly] @ gaps[costly]
+    regret: Array = pulls[:, costly] @ gaps[costly]
     return regret
 
 
@@ -204,7 +189,7 @@ def is_interpreted(problem: Problem, policy: Policy) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _marks(rounds: tuple[int, ...]) -> tuple[tuple[Clock, ...], NDArray[np.float64]]:
+def _marks(rounds: tuple[int, ...]) -> tuple[tuple[Clock, ...], Array]:
     """Clocks and logarithms of checkpoints, which replications share."""
     return tuple(map(clock_at, rounds)), np.array([math.log(t) for t in rounds])
 

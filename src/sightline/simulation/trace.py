@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import FAR, clock_at, is_before, log_round
 from sightline.core.gains import INFORMATION
+from sightline.core.linalg import Array
 from sightline.jit import compiled
 from sightline.policies.base import compare_to_best, inspect, update
 from sightline.policies.bayesian_ids import (
@@ -30,17 +31,6 @@ from sightline.problems.bandits import LinearBandit
 from sightline.simulation.loop import Step, walk
 from sightline.simulation.simulate import round_array, valid_checkpoints
 from sightline.validation import entries, instance, integer, one_of, shown
-
-__all__ = [
-    "Frame",
-    "GainTrajectory",
-    "RatioTrajectory",
-    "information_gains",
-    "information_ratios",
-    "record_frames",
-]
-
-Array = NDArray[np.float64]
 
 MOST_FRAMES = 5000  # some megabytes of a page
 
@@ -190,7 +180,7 @@ class GainTrajectory:
 
     names: tuple[str, ...]
     t: NDArray[Any]
-    gains: NDArray[np.float64]
+    gains: Array
 
 
 def information_gains(
@@ -265,7 +255,7 @@ def _probe(name: str, driver: IDS, problem: LinearBandit, state: IDSState) -> An
     return probe._replace(estimate=state.estimate, learning_rate=rate)
 
 
-def _normalised(probe: Any) -> NDArray[np.float64]:
+def _normalised(probe: Any) -> Array:
     """Gains of all arms with sum one; nan where nothing can be learned."""
     if isinstance(probe, BayesianState):
         probe.gains[:] = 0.0
@@ -302,16 +292,16 @@ class RatioTrajectory:
         log det(V_s / lambda).
     """
 
-    log_t: NDArray[np.float64]
-    ratio: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    gap: NDArray[np.float64]
-    error: NDArray[np.float64]
-    next_gap: NDArray[np.float64]
-    other_gain: NDArray[np.float64]
-    beta: NDArray[np.float64]
-    distance: NDArray[np.float64]
-    log_det: NDArray[np.float64]
+    log_t: Array
+    ratio: Array
+    gain: Array
+    gap: Array
+    error: Array
+    next_gap: Array
+    other_gain: Array
+    beta: Array
+    distance: Array
+    log_det: Array
 
 
 @compiled

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.allocation.proportions import Sampling, information_rates, sampling
 from sightline.core.alternatives import half_spaces
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import best_arm, least_squares
 from sightline.core.model import bandit_model
+from sightline.policies.solid import Sampling, information_rates, sampling
 from tests import naive, naive_rivals_solid
 from tests.core.helpers import compare_to_best, random_fed
 from tests.naive import Array

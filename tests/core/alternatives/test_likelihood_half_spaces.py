@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from sightline.core.alternatives import LikelihoodHalfSpaces, compare, half_spaces, half_spaces_for
+from sightline.core.alternatives import compare, half_spaces
 from sightline.core.least_squares import best_arm, least_squares, observe
 from sightline.core.likelihood import POISSON
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.model import bandit_model
 from tests import naive_likelihoods
 from tests.core.estimation.test_likelihood import told

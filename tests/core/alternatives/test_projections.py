@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sightline.core.alternatives import Comparison, half_spaces, locate_alternatives
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import best_arm
-from sightline.core.parameter_set import Polytope
-from sightline.core.projections import Projections, projections
+from sightline.core.projections import Polytope, Projections, projections
 from tests import naive
 from tests.core.helpers import Fed, compare_to_best, fed, random_data, random_fed, shifts_of
 from tests.marks import without_compilation

@@ -6,15 +6,12 @@ from hypothesis import strategies as st
 
 from sightline.core.confidence import (
     ConfidenceRule,
-    FixedBeta,
-    LogDet,
     LogDetConfidence,
-    LogLog,
-    LogLogConfidence,
     global_beta,
     local_beta,
     register_confidence,
 )
+from sightline.core.confidence_rules import FixedBeta, LogDet, LogLog, LogLogConfidence
 from tests import naive
 
 rules = st.builds(

@@ -8,7 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sightline.core.clock import FAR, clock_at, is_before, log_round
-from sightline.core.confidence import FixedBeta, global_beta, next_exploration, settled_until
+from sightline.core.confidence import global_beta, next_exploration, settled_until
+from sightline.core.confidence_rules import FixedBeta
 from tests import naive
 from tests.core.confidence.helpers import build, build_own, dimensions, growing, log_dets, rules
 

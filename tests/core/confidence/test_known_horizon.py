@@ -4,12 +4,7 @@ import math
 
 import pytest
 
-from sightline.core.confidence import (
-    evidence_level,
-    full_level,
-    threshold,
-    valid_threshold,
-)
+from sightline.core.confidence_rules import evidence_level, full_level, threshold, valid_threshold
 from tests import naive_allocation_policies as truth
 
 

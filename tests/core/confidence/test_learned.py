@@ -11,17 +11,13 @@ from hypothesis import strategies as st
 from sightline.core.clock import FAR, clock_at
 from sightline.core.confidence import (
     ConfidenceRule,
-    FixedBeta,
-    LogDet,
-    LogLog,
     adapt,
     global_beta,
     local_beta,
     next_exploration,
-    ridge,
     settled_until,
-    valid_regulariser,
 )
+from sightline.core.confidence_rules import FixedBeta, LogDet, LogLog, ridge, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import least_squares, observe
 from sightline.core.model import Model, bandit_model, stream_model

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sightline.core.likelihood_set import (
+from sightline.policies.ofuglb import (
     LikelihoodSet,
     begin_set,
     highest_predictor,

@@ -8,13 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.confidence import (
-    LogDet,
-    global_beta,
-    local_beta,
-    register_confidence,
-    settled_until,
-)
+from sightline.core.confidence import global_beta, local_beta, register_confidence, settled_until
+from sightline.core.confidence_rules import LogDet
 from sightline.jit import interpreted, uncached
 from tests import naive
 from tests.core.confidence.helpers import build, build_own, dimensions, growing, log_dets, rules

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.estimate import noise_variance, table_of_arms, weighted_table
+from sightline.core.estimate import table_of_arms, weighted_table
 from sightline.core.least_squares import (
     REFRESH_AFTER_FALL,
     REFRESH_AFTER_UPDATES,
     least_squares,
+    noise_variance,
     refresh,
     update_seen_widths,
 )

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.core.linalg import (
+from sightline.core.allocation.newton_step import (
     add_gram,
     apply,
     apply_transposed,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.core.posterior.gains import bayesian_gains
-from sightline.core.posterior.joint import joint_distribution
+from sightline.core.posterior.gains import bayesian_gains, joint_distribution
 from sightline.core.posterior.samples import WIDTH, fixed_samples
 from sightline.policies.base import update
 from sightline.policies.bayesian_ids import BayesianIDS, BayesianState, bayesian_mixture

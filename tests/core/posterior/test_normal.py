@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sightline.core.posterior.normal import excess, log_density, mills_ratio
+from sightline.core.posterior.losses import excess, log_density, mills_ratio
 from tests.naive_stakes import psi
 
 

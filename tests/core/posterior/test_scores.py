@@ -9,7 +9,7 @@ from scipy.stats import norm, t
 from sightline.core.estimate import LeastSquares, estimated_noise
 from sightline.core.least_squares import least_squares, observe
 from sightline.core.model import bandit_model
-from sightline.core.posterior.normal import noise_level, score
+from sightline.core.posterior.losses import noise_level, score
 from tests.naive import Array
 
 

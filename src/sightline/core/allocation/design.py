@@ -42,23 +42,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array, Ints
 from sightline.core.persistence import indices, invariant, persists, shares, within
 from sightline.jit import compiled, compiled_apart
-
-__all__ = [
-    "Design",
-    "Spanner",
-    "barycentric_spanner",
-    "design",
-    "largest_reward_leverage",
-    "optimal_design",
-    "spanner",
-]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # What is left of an arm outside the span of others, below this fraction of the arm itself, is
 # rounding: elimination leaves some ten units in the last place, 2e-15.
@@ -195,7 +182,7 @@ class Design(NamedTuple):
     leverages: Array
     inverse: Array
     direction: Array  # workspace (d,): w = V^-1 c
-    steps: NDArray[np.int64]  # (1,) taken
+    steps: Ints  # (1,) taken
     spanner: Spanner
 
 

@@ -20,24 +20,109 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.linalg import (
-    add_gram,
-    apply,
-    apply_transposed,
-    eliminate,
-    product,
-    substitute,
-)
+from sightline.core.linalg import Array, Ints
 from sightline.jit import compiled_apart
-
-__all__ = ["Program", "direction", "newton_system", "square_vectors"]
-
-Array = NDArray[np.float64]
 
 # In games arms are often alike, and so many may carry weight together, however few dimensions.
 _ALIKE = 64
+# Rows that stay in the nearest cache while they are added to one row of a matrix after another.
+_BLOCK = 16
+
+
+@compiled_apart
+def add_gram(rows: Array, weights: Array, out: Array) -> None:
+    """Add sum_x weights[x] rows[x] rows[x]^T to a symmetric matrix."""
+    k, d = rows.shape
+    for start in range(0, k, _BLOCK):
+        for i in range(d):
+            for x in range(start, min(start + _BLOCK, k)):
+                scale = weights[x] * rows[x, i]
+                for j in range(i, d):
+                    out[i, j] += scale * rows[x, j]
+    for i in range(d):
+        for j in range(i):
+            out[i, j] = out[j, i]
+
+
+@compiled_apart
+def product(left: Array, right: Array, out: Array) -> None:
+    """Write the matrix product."""
+    for i in range(left.shape[0]):
+        for j in range(right.shape[1]):
+            out[i, j] = 0.0
+        for m in range(left.shape[1]):
+            scale = left[i, m]
+            for j in range(right.shape[1]):
+                out[i, j] += scale * right[m, j]
+
+
+@compiled_apart
+def apply(rows: Array, vector: Array, out: Array) -> None:
+    """Write the inner product of every row with the first entries of ``vector``."""
+    for x in range(rows.shape[0]):
+        total = 0.0
+        for j in range(rows.shape[1]):
+            total += rows[x, j] * vector[j]
+        out[x] = total
+
+
+@compiled_apart
+def apply_transposed(rows: Array, weights: Array, out: Array) -> None:
+    """Write sum_x weights[x] rows[x]."""
+    for j in range(out.shape[0]):
+        out[j] = 0.0
+    for x in range(rows.shape[0]):
+        scale = weights[x]
+        for j in range(out.shape[0]):
+            out[j] += scale * rows[x, j]
+
+
+@compiled_apart
+def eliminate(matrix: Array, order: Ints) -> bool:
+    """Overwrite a square matrix with its triangular factors, rows exchanged as ``order`` says.
+
+    False if it is singular, or holds what is not a number.
+    """
+    n = matrix.shape[0]
+    for c in range(n):
+        pivot = c
+        for i in range(c + 1, n):
+            if abs(matrix[i, c]) > abs(matrix[pivot, c]):
+                pivot = i
+        order[c] = pivot
+        if not abs(matrix[pivot, c]) > 0.0:
+            return False
+        if pivot != c:
+            for j in range(n):
+                swap = matrix[c, j]
+                matrix[c, j] = matrix[pivot, j]
+                matrix[pivot, j] = swap
+        inverse = 1.0 / matrix[c, c]
+        for i in range(c + 1, n):
+            factor = matrix[i, c] * inverse
+            matrix[i, c] = factor
+            if factor != 0.0:
+                for j in range(c + 1, n):
+                    matrix[i, j] -= factor * matrix[c, j]
+    return True
+
+
+@compiled_apart
+def substitute(factors: Array, order: Ints, vector: Array) -> None:
+    """Replace ``vector`` by the solution of the linear system whose matrix was eliminated."""
+    n = factors.shape[0]
+    for c in range(n):
+        swap = vector[c]
+        vector[c] = vector[order[c]]
+        vector[order[c]] = swap
+    for i in range(n):
+        for j in range(i):
+            vector[i] -= factors[i, j] * vector[j]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            vector[i] -= factors[i, j] * vector[j]
+        vector[i] /= factors[i, i]
 
 
 class Program(NamedTuple):
@@ -45,7 +130,7 @@ class Program(NamedTuple):
 
     levels: Array
     vectors: Array  # (n, d): v_z, then rows u of the arms, in coordinates in which M = I
-    starts: NDArray[np.int64]  # (k + 1,): first row of every arm in that table
+    starts: Ints  # (k + 1,): first row of every arm in that table
     shares: Array  # (2, k): a and reduced costs s
     multipliers: Array  # (2, m): y and surplus t
     change_of_shares: Array  # (2, k): direction of the step
@@ -134,7 +219,7 @@ def _add_square(vector: Array, out: Array) -> None:
 
 
 @compiled_apart
-def _kept(values: Array, slacks: Array, most: int) -> NDArray[np.int64]:
+def _kept(values: Array, slacks: Array, most: int) -> Ints:
     """Find the indices at which the value outweighs its slack: the ones not to be eliminated."""
     total = 0.0
     for x in range(values.shape[0]):
@@ -160,9 +245,9 @@ class System(NamedTuple):
     """Newton's equations, factorised."""
 
     factors: Array
-    order: NDArray[np.int64]
-    arms: NDArray[np.int64]
-    constraints: NDArray[np.int64]
+    order: Ints
+    arms: Ints
+    constraints: Ints
     shares: Array  # (k,): a/s where eliminated, else 0
     multipliers: Array  # (m,): y/t where eliminated, else 0
     by_arms: Array  # (r, r): E
@@ -171,7 +256,7 @@ class System(NamedTuple):
 
 
 @compiled_apart
-def _quotients(values: Array, slacks: Array, kept: NDArray[np.int64]) -> Array:
+def _quotients(values: Array, slacks: Array, kept: Ints) -> Array:
     """Value over slack where it is eliminated, else 0."""
     quotients = np.empty(values.shape[0])
     for x in range(values.shape[0]):

@@ -54,23 +54,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline.core.allocation.newton_step import Program, direction, newton_system, square_vectors
-from sightline.core.linalg import add_gram, factorise, solve_transposed
+from sightline.core.allocation.newton_step import (
+    Program,
+    add_gram,
+    direction,
+    newton_system,
+    square_vectors,
+)
+from sightline.core.linalg import Array, Bools, Ints, factorise, solve_transposed
 from sightline.jit import compiled_apart
-
-__all__ = [
-    "MOST_STEPS",
-    "cheapest_allocation",
-    "costly_arms",
-    "optimal_allocation",
-    "optimal_game_shares",
-    "optimal_shares",
-    "reduced_points",
-]
-
-Array = NDArray[np.float64]
 
 # Relative error of a difference of two numbers that went through a few operations.
 _ROUNDING = 1e-14
@@ -79,7 +72,7 @@ _EPS = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @compiled_apart
-def reduced_points(actions: Array, free: NDArray[np.bool_], gaps: Array) -> tuple[Array, Array]:
+def reduced_points(actions: Array, free: Bools, gaps: Array) -> tuple[Array, Array]:
     """u_x for all arms, and the functionals e in which they are expressed.
 
     A column of ``actions`` holds the values of one functional at all arms.  Elimination leaves
@@ -108,7 +101,7 @@ def reduced_points(actions: Array, free: NDArray[np.bool_], gaps: Array) -> tupl
 
 
 @compiled_apart
-def _eliminate_arm(values: Array, functionals: Array, left: NDArray[np.bool_], arm: int) -> None:
+def _eliminate_arm(values: Array, functionals: Array, left: Bools, arm: int) -> None:
     """Subtract one functional from all others such that these vanish at an arm; drop it."""
     k, d = values.shape
     pivot = -1
@@ -140,7 +133,7 @@ def _eliminate_arm(values: Array, functionals: Array, left: NDArray[np.bool_], a
 
 
 @compiled_apart
-def _orthogonalise(values: Array, functionals: Array, left: NDArray[np.bool_]) -> int:
+def _orthogonalise(values: Array, functionals: Array, left: Bools) -> int:
     """Make the columns that are left orthonormal, and move them to the front; return the rank."""
     k, d = values.shape
     rank = 0
@@ -176,7 +169,7 @@ def _column_norm(values: Array, column: int) -> float:
 
 
 @compiled_apart
-def costly_arms(points: Array) -> NDArray[np.int64]:
+def costly_arms(points: Array) -> Ints:
     """Arms that are told from the free ones by an alternative."""
     costly = np.zeros(points.shape[0], dtype=np.bool_)
     for x in range(points.shape[0]):
@@ -195,7 +188,7 @@ MOST_STEPS = 60
 
 
 @compiled_apart
-def _start(vectors: Array, starts: NDArray[np.int64], levels: Array) -> Program:
+def _start(vectors: Array, starts: Ints, levels: Array) -> Program:
     k, m, d = starts.shape[0] - 1, levels.shape[0], vectors.shape[1]
     r = d * (d + 1) // 2
     program = Program(
@@ -300,12 +293,10 @@ def _lengths(program: Program, reach: float) -> tuple[float, float]:
     shares, multipliers = program.shares, program.multipliers
     by_shares, by_multipliers = program.change_of_shares, program.change_of_multipliers
     primal = min(
-        _longest(shares[0], by_shares[0], reach),
-        _longest(multipliers[1], by_multipliers[1], reach),
+        _longest(shares[0], by_shares[0], reach), _longest(multipliers[1], by_multipliers[1], reach)
     )
     dual = min(
-        _longest(shares[1], by_shares[1], reach),
-        _longest(multipliers[0], by_multipliers[0], reach),
+        _longest(shares[1], by_shares[1], reach), _longest(multipliers[0], by_multipliers[0], reach)
     )
     return primal, dual
 
@@ -400,7 +391,7 @@ def optimal_shares(
 
 @compiled_apart
 def optimal_game_shares(
-    vectors: Array, starts: NDArray[np.int64], levels: Array, tolerance: float, steps: int
+    vectors: Array, starts: Ints, levels: Array, tolerance: float, steps: int
 ) -> tuple[Array, Array, Array, float, float]:
     """Solve the program for M = R^d.
 
@@ -455,12 +446,7 @@ def optimal_game_shares(
 
 @compiled_apart
 def optimal_allocation(
-    actions: Array,
-    best: int,
-    gaps: Array,
-    precisions: Array,
-    tolerance: float,
-    allocation: Array,
+    actions: Array, best: int, gaps: Array, precisions: Array, tolerance: float, allocation: Array
 ) -> float:
     """Write alpha for unit noise variance over 2, inf for the best arm; return its cost.
 
@@ -473,12 +459,7 @@ def optimal_allocation(
 
 @compiled_apart
 def cheapest_allocation(
-    actions: Array,
-    free: NDArray[np.bool_],
-    gaps: Array,
-    precisions: Array,
-    tolerance: float,
-    allocation: Array,
+    actions: Array, free: Bools, gaps: Array, precisions: Array, tolerance: float, allocation: Array
 ) -> float:
     """Write alpha for unit noise variance over 2, inf for free arms; return its cost.
 

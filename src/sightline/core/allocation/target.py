@@ -24,7 +24,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import (
     ActionSet,
@@ -35,22 +34,10 @@ from sightline.core.action_set import (
 )
 from sightline.core.allocation.program import cheapest_allocation
 from sightline.core.estimate import LeastSquares
-from sightline.core.linalg import equal_rows, first_largest
+from sightline.core.linalg import Array, Ints, equal_rows, first_largest
 from sightline.core.model import Contexts, starts_of
 from sightline.core.persistence import indices, invariant, may_hold, persists, within
 from sightline.jit import compiled, compiled_apart
-
-__all__ = [
-    "Target",
-    "fewest_pulls",
-    "find_allocation",
-    "follow",
-    "least_gap",
-    "target",
-]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # An allocation that costs this much too much, relatively, is as good: estimates are far rougher.
 TOLERANCE = 1e-3

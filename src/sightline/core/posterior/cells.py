@@ -48,32 +48,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import ActionSet
-from sightline.core.linalg import solve_transposed
+from sightline.core.linalg import Array, Ints, solve_transposed
 from sightline.core.persistence import persists
 from sightline.core.posterior.gaussian import Posterior, noise_unit, posterior_mean
 from sightline.jit import compiled, generic
-
-__all__ = [
-    "Angles",
-    "Cells",
-    "admit",
-    "blank_cells",
-    "hull_around",
-    "hull_vertices",
-    "is_settled",
-    "measure_cells",
-    "normal_cdf",
-    "normal_pdf",
-    "plane_angles",
-    "sector",
-    "whiten",
-]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Facets of a hull multiply with d: 0.3 s for 1000 arms on a sphere at d = 5, ten times that at 6.
 _HULL_DIMENSION = 5

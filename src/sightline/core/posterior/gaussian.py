@@ -29,42 +29,17 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from sightline.core.action_set import first_largest_offered
-from sightline.core.confidence import LogDet, ridge
-from sightline.core.estimate import (
-    WEAK_COUNT,
-    LeastSquares,
-    Noise,
-    estimated_noise,
-    known_noise,
-    note_error,
-    variance_of,
-)
-from sightline.core.least_squares import least_squares, observe, show_arms
+from sightline.core.confidence_rules import LogDet, ridge
+from sightline.core.estimate import WEAK_COUNT, LeastSquares, Noise, estimated_noise, known_noise
+from sightline.core.least_squares import least_squares, note_error, observe, show_arms, variance_of
 from sightline.core.likelihood_fit import write_factor
-from sightline.core.linalg import inner_products, rank_one_update, solve
+from sightline.core.linalg import Array, inner_products, rank_one_update, solve
 from sightline.core.model import Model, check_signal
 from sightline.core.persistence import invariant, persists, positive, within
 from sightline.jit import compiled
-
-__all__ = [
-    "Posterior",
-    "absorb",
-    "best_under",
-    "draw_parameter",
-    "follow_fit",
-    "gaussian_posterior",
-    "log_det_ratio",
-    "noise_unit",
-    "posterior_for",
-    "posterior_mean",
-    "posterior_of_fit",
-    "show_rows",
-]
-
-Array = NDArray[np.float64]
 
 _UNIT = known_noise(1.0)  # the unit is that of the rewards
 
@@ -96,11 +71,7 @@ def _check(posterior: Posterior, name: str) -> None:
 
 
 def gaussian_posterior(
-    actions: Array,
-    rows: Array,
-    noise_std: float,
-    prior_std: float,
-    noise: Noise = _UNIT,
+    actions: Array, rows: Array, noise_std: float, prior_std: float, noise: Noise = _UNIT
 ) -> Posterior:
     """Prior, before any data; ``rows``, (k, d) or (k, p, d), are what playing an arm shows.
 
@@ -244,9 +215,7 @@ def _show(
 
 
 @compiled
-def draw_parameter(
-    posterior: Posterior, scale: float, theta: Array, rng: np.random.Generator
-) -> None:
+def draw_parameter(posterior: Posterior, scale: float, theta: Array, rng: Generator) -> None:
     """Write mean + scale R^-1 eta, eta standard normal: a draw from the posterior at scale 1."""
     scale *= noise_unit(posterior.noise)
     for i in range(theta.shape[0]):

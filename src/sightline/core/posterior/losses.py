@@ -56,12 +56,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.action_set import withhold
 from sightline.core.alternatives import (
     Comparison,
-    LikelihoodHalfSpaces,
     compare,
     half_spaces,
     restrict_alternatives,
@@ -72,16 +70,71 @@ from sightline.core.context_distribution import (
     context_distribution,
     log_probability,
 )
-from sightline.core.estimate import LeastSquares, apart, quadratic_forms
-from sightline.core.linalg import inner_product
+from sightline.core.estimate import LeastSquares, Noise, quadratic_forms
+from sightline.core.least_squares import apart, noise_variance
+from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces
+from sightline.core.linalg import Array, inner_product
 from sightline.core.model import Contexts
 from sightline.core.persistence import persists
-from sightline.core.posterior.normal import excess, log_density, mills_ratio, noise_level, score
 from sightline.jit import compiled
 
-__all__ = ["ExpectedLoss", "Losses", "expected_loss", "loss_gains", "losses"]
+_LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
+_ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
+_ROOT_HALF = math.sqrt(0.5)
+# Beyond, 1 - a M(a) has lost two digits, and a few terms of its series have them all.
+_FAR_OUT = 10.0
+_TERMS = 16
 
-Array = NDArray[np.float64]
+
+@compiled
+def log_density(a: float) -> float:
+    """Logarithm of the standard normal density."""
+    return -0.5 * a * a - _LOG_ROOT_2_PI
+
+
+@compiled
+def excess(a: float) -> float:
+    """h(a): the mean of what exceeds a, over the density at a.
+
+    Far out by its series 1/a^2 - 3/a^4 + 15/a^6 - ...
+    """
+    if a < _FAR_OUT:
+        return 1.0 - a * (_ROOT_HALF_PI * math.exp(0.5 * a * a) * math.erfc(a * _ROOT_HALF))
+    step = 1.0 / (a * a)
+    term, total = step, 0.0
+    for n in range(1, _TERMS):
+        total += term
+        term *= -(2.0 * n + 1.0) * step
+    return total
+
+
+@compiled
+def mills_ratio(a: float) -> float:
+    """M(a): the probability of exceeding a, over the density at a."""
+    if a < _FAR_OUT:
+        return _ROOT_HALF_PI * math.exp(0.5 * a * a) * math.erfc(a * _ROOT_HALF)
+    return (1.0 - excess(a)) / a
+
+
+@compiled
+def noise_level(estimate: LeastSquares) -> float:
+    """sigma, or its estimate."""
+    return math.sqrt(noise_variance(estimate))
+
+
+@compiled
+def score(noise: Noise, a: float) -> tuple[float, float]:
+    """Return the score of a >= 0, and a times its derivative."""
+    if noise.known:
+        return a, a
+    nu = noise.prior_count + noise.weight[0]
+    factor = (8.0 * nu + 1.0) / (8.0 * nu + 3.0)
+    square = a * a
+    normal = factor * math.sqrt(nu * math.log1p(square / nu))  # (1)
+    if normal <= 0.0:
+        return 0.0, 0.0
+    return normal, factor * factor * square / ((1.0 + square / nu) * normal)
+
 
 _NEGLIGIBLE_WEIGHT = 1e-20  # below the last bit of any gain
 _TIED = 1e-6  # squared distance

@@ -27,14 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.linalg import norm
+from sightline.core.linalg import Array, Ints, norm
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Cells, measure_cells
 from sightline.jit import compiled
 
-__all__ = ["WIDTH", "Samples", "fixed_samples", "samples_size"]
-
-Array = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Labels = NDArray[np.int32]
 
@@ -51,11 +48,11 @@ class Samples(NamedTuple):
     samples: int
     reach: float  # largest norm
     labels: Labels
-    scored: NDArray[np.int64]  # (1,): blocks that were labelled, the others belong to x-hat
+    scored: Ints  # (1,): blocks that were labelled, the others belong to x-hat
     edges: Singles  # (c, d or d + 1), in a common unit
     lags: Singles  # (c,), in the same unit
     lengths: Array  # (c,): norms of the edges
-    active: NDArray[np.int64]  # (c,): arms tried in the current block
+    active: Ints  # (c,): arms tried in the current block
     scores: Singles  # (4, width): inner products with two edges, best of eta, best of -eta
     sums: Array  # (c, d + 1): of eta by cell, and counts; x-hat's are left out
     direction: Singles  # (d or d + 1,)
@@ -182,11 +179,7 @@ def _label(source: Samples, block: int, leader: int, count: int) -> None:
         z = source.active[n]
         y = source.active[min(n + 1, count - 1)]  # the last arm may contend with itself
         _multiply(
-            source.eta[block],
-            source.edges[z],
-            source.edges[y],
-            source.scores[0],
-            source.scores[1],
+            source.eta[block], source.edges[z], source.edges[y], source.scores[0], source.scores[1]
         )
         _contend(source, np.float32(1.0), z, y, up, labels_up)
         _contend(source, np.float32(-1.0), z, y, down, labels_down)
