@@ -35,11 +35,10 @@ from sqlalchemy import Column, Float, MetaData, Table, Text, insert, text
 from tests.service.databases import Server, new_database
 from tests.service.long_log import fill
 
-from sightline.service import rows
-from sightline.service.access import CLIENT, heart_of
-from sightline.service.app import create_app
-from sightline.service.desk import Desk
-from sightline.service.serving import server_of
+from sightline.service import events
+from sightline.service.app import CLIENT, create_app, runtime_of
+from sightline.service.experiment import ExperimentWriter
+from sightline.service.server import create_server
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.writer import Command
@@ -69,11 +68,11 @@ def floor_app(url: str) -> FastAPI:
     def one_row(connection: Any, now: float) -> None:
         connection.execute(statement, [{"id": secrets.token_hex(8), "value": now}])
 
-    rows.beat = one_row  # what a command without an experiment writes
+    events.write_heartbeat = one_row  # what a command without an experiment writes
 
-    @app.post("/floor", dependencies=CLIENT)  # whoever may ask may use it
+    @app.post("/floor", dependencies=CLIENT)  # for the same tokens as decisions
     async def floor(request: Request, body: Value) -> Response:
-        await heart_of(request).perform(Command(Desk.expire))
+        await runtime_of(request).perform(Command(ExperimentWriter.expire))
         return Response(b'{"written":true}', media_type="application/json")
 
     return app
@@ -81,7 +80,7 @@ def floor_app(url: str) -> FastAPI:
 
 def serve(url: str, port: int) -> None:
     """Run in a process of its own."""
-    server_of(floor_app(url), "127.0.0.1", port, "warning").run()
+    create_server(floor_app(url), "127.0.0.1", port, "warning").run()
 
 
 @contextlib.contextmanager
@@ -113,13 +112,13 @@ def served(url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 
 def _await(port: int) -> None:
-    """Wait until somebody listens; a client gives up after 3 s."""
+    """Wait until a service listens; a client gives up after 3 s."""
     until = time.monotonic() + 60.0
     while time.monotonic() < until:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return
         time.sleep(0.05)
-    raise OSError(f"nobody listens on port {port}")
+    raise OSError(f"no service listens on port {port}")
 
 
 def speed(seconds: float, turns: int = 10) -> None:

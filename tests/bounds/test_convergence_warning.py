@@ -16,7 +16,7 @@ import sightline as sl
 from sightline.bounds.certificate import Bracket, warn_if_wide
 from sightline.cli import app
 from sightline.problems.descriptions import describe
-from sightline.service.bound_process import answer
+from sightline.service.worker import bound_values
 
 ARMS = np.random.default_rng(1).normal(size=(12, 4))
 THETA = [1.0, 0.1, -0.3, 0.2]
@@ -117,5 +117,5 @@ def test_the_command_says_it_on_stderr() -> None:
 def test_the_process_of_the_service_is_silent() -> None:
     """It answers with both sides."""
     problem = extreme_rates()
-    found = answer(describe(problem))
+    found = bound_values(describe(problem))
     assert found["lower"] < 0.999 * found["upper"]

@@ -90,7 +90,7 @@ class Server:
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Whether a process has not ended; one that nobody has waited for has."""
+    """Whether a process is running; a zombie is not."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

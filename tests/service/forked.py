@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sightline.service.app import create_app
-from sightline.service.serving import server_of
+from sightline.service.server import create_server
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 
@@ -64,7 +64,7 @@ def begin_service(url: str) -> tuple[int, int]:
     def serve() -> None:
         settings = Settings(rate=0, sweep=0.05)
         app = create_app(Store(url), settings)
-        server_of(app, "127.0.0.1", 0, "critical").run(sockets=[listening])
+        create_server(app, "127.0.0.1", 0, "critical").run(sockets=[listening])
 
     process = fork(serve)
     port = listening.getsockname()[1]

@@ -22,12 +22,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sightline.service import rows
-from sightline.service.beginning import begin
-from sightline.service.bodies import Specification
-from sightline.service.entries import Entry
-from sightline.service.hosted import Hosted
-from sightline.service.loading import load_session, warm
+from sightline.service import events
+from sightline.service.events import Entry
+from sightline.service.experiment import Lifecycle, ServiceSession
+from sightline.service.loading import create_session, load_session, warm_up
+from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.sessions import live
@@ -47,7 +46,7 @@ class Witness:
 
     def __init__(self, url: str, experiment: str) -> None:
         self._url, self.experiment = url, experiment
-        self._twin: Hosted | None = None
+        self._twin: ServiceSession | None = None
         self._last = 0
         self._asked: dict[str, Entry] = {}
         self._keys: dict[str, Entry] = {}
@@ -58,19 +57,21 @@ class Witness:
     def look(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Compare the log with what was answered; return what is to be sent again."""
         with Store(self._url, serving=False) as store, store.reading() as connection:
-            self._read(rows.entries_after(connection, self.experiment, self._last))
+            self._read(events.entries_after(connection, self.experiment, self._last))
             loaded = load_session(connection, self.experiment)
             if self._twin is None and loaded is not None:
-                first = rows.kept(connection, self.experiment, first=True)
+                first = events.read_snapshot(connection, self.experiment, first=True)
                 assert first is not None
-                self._twin = Hosted.from_snapshot(first.content, first.notes)
-                self._twin.fold(rows.entries_after(connection, self.experiment, first.sequence))
+                self._twin = ServiceSession.from_snapshot(
+                    first.content, Lifecycle.from_json(first.lifecycle)
+                )
+                self._twin.replay(events.entries_after(connection, self.experiment, first.sequence))
         if loaded is not None:
             assert self._twin is not None
             known, found = bits(self._twin.live), bits(loaded[0].live)
             different = [name for name, value in known.items() if found[name] != value]
             assert not different, f"the log done again differs in {different}"
-            assert loaded[0].notes == self._twin.notes
+            assert loaded[0].lifecycle == self._twin.lifecycle
         return self._judge(lines)
 
     def _read(self, entries: list[Entry]) -> None:
@@ -91,7 +92,7 @@ class Witness:
                 assert entry.key not in self._keys, f"the same key twice: {entry}"
                 self._keys[entry.key] = entry
         if self._twin is not None:
-            self._twin.fold(entries)
+            self._twin.replay(entries)
 
     def _judge(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         waiting: dict[str, dict[str, Any]] = {}
@@ -161,12 +162,12 @@ def _wait_for_answer(path: str) -> None:
 
 
 def _wait(process: int) -> None:
-    """Wait for clients, which end when nobody answers."""
+    """Wait for clients, which end when no service responds."""
     deadline = time.monotonic() + 30
     while os.waitpid(process, os.WNOHANG) == (0, 0):
         if time.monotonic() > deadline:
             end(process)
-            raise AssertionError("clients wait for ever")
+            raise AssertionError("clients never end")
         time.sleep(0.002)
 
 
@@ -175,7 +176,9 @@ def survive(count: int, url: str, servers: int, seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
     live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     wanted = Specification.model_validate(SPECIFICATION)
-    warm(begin(wanted, Settings()).snapshot(), wanted)  # no service lives long enough for that
+    warm_up(
+        create_session(wanted, Settings()).snapshot(), wanted
+    )  # no service lives long enough for that
     witnesses: list[Witness] = []
     again: list[dict[str, Any]] = []
     repeated = 0
@@ -192,7 +195,7 @@ def survive(count: int, url: str, servers: int, seed: int) -> dict[str, Any]:
 def _kill_database(
     server: Server, witness: Witness, port: int, again: list[dict[str, Any]], rng: random.Random
 ) -> list[dict[str, Any]]:
-    """Let clients work for a moment, kill PostgreSQL, start it, and look."""
+    """Let clients work for a moment, kill PostgreSQL, start it, and check."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "book")
         book, seed = Book(path), rng.random()
@@ -214,7 +217,9 @@ def survive_database(
     rng = random.Random(seed)
     live.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     wanted = Specification.model_validate(SPECIFICATION)
-    warm(begin(wanted, Settings()).snapshot(), wanted)  # no service lives long enough for that
+    warm_up(
+        create_session(wanted, Settings()).snapshot(), wanted
+    )  # no service lives long enough for that
     witnesses: list[Witness] = []
     again: list[dict[str, Any]] = []
     repeated = 0

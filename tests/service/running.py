@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import uvicorn
 from fastapi import FastAPI
 
-from sightline.service.heart import Heart
 from sightline.service.pages.routes import create_dashboard
-from sightline.service.serving import server_of
+from sightline.service.runtime import Runtime
+from sightline.service.server import create_server
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 
@@ -40,10 +40,10 @@ class Service:
         self._own = threading.local()
 
     @property
-    def heart(self) -> Heart:
+    def runtime(self) -> Runtime:
         """Its parts."""
-        heart: Heart = self.app.state.heart
-        return heart
+        runtime: Runtime = self.app.state.runtime
+        return runtime
 
     def __call__(
         self,
@@ -100,7 +100,7 @@ def running(url: str, **settings: Any) -> Iterator[Service]:
         # c* costs a process
         chosen = Settings(**{"rate": 0.0, "guesses": 0.0, "bound_limit": 0.0, **settings})
         app = create_dashboard(store, chosen)
-        server = server_of(app, "127.0.0.1", 0, "critical", chosen)
+        server = create_server(app, "127.0.0.1", 0, "critical", chosen)
         thread = threading.Thread(target=server.run)
         thread.start()
         while not server.started and thread.is_alive():

@@ -1,4 +1,4 @@
-"""A stranger gets nothing, a client cannot administer, and nobody can do too much."""
+"""Access control: tokens, roles, origins, and limits of requests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from sightline.service.gate import Guesses
-from sightline.service.serving import is_loopback, serve
+from sightline.service.middleware import GuessLimiter
+from sightline.service.server import is_loopback, serve
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.tokens import LastAdminError, create_token, list_tokens, revoke_token
@@ -302,7 +302,7 @@ def test_invalid_tokens_are_refused_by_address(tmp_path: Path) -> None:
 
 
 def test_guesses_take_little_memory() -> None:
-    guesses = Guesses(Settings(guesses=1e9))
+    guesses = GuessLimiter(Settings(guesses=1e9))
     for i in range(25_000):
         guesses.count({"client": (f"10.0.{i >> 8}.{i & 255}", 1)})
         guesses.count({"client": (f"no address {i}", 1)})

@@ -1,4 +1,4 @@
-"""Databases that fail, readers that take long, kills: nothing acknowledged is lost."""
+"""Failing databases, slow readers and kills: nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -121,16 +121,16 @@ def test_a_defect_of_a_page_is_answered_and_logged(
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
 
-    for name in ("beginnings", "newest"):
-        monkeypatch.setattr(service.heart.readers, name, broken)
-    monkeypatch.setattr(service.heart.tokens, "holder", broken)
+    for name in ("first_entries", "newest"):
+        monkeypatch.setattr(service.runtime.readers, name, broken)
+    monkeypatch.setattr(service.runtime.tokens, "holder", broken)
     for path in ("/v1/experiments", "/"):
         answer = service("GET", path, headers={"Accept": "text/html"})
         assert answer.status == 500
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert b"defect" in answer.body if path == "/" else answer.body["type"][22:] == "defect"
         assert "Traceback" in caplog.text
-        monkeypatch.setattr(service.heart.tokens, "holder", lambda _: ("", Role.ADMIN))
+        monkeypatch.setattr(service.runtime.tokens, "holder", lambda _: ("", Role.ADMIN))
         caplog.clear()
     assert b'status="500"' in service("GET", "/metrics").body
 
@@ -170,12 +170,12 @@ def test_a_defect_in_one_experiment_leaves_the_others_alone(
     with running(f"sqlite:///{tmp_path}/x.db") as service:
         service("PUT", PAGE, SPECIFICATION)
         service("PUT", "/v1/experiments/other", SPECIFICATION)
-        desk = service.heart._writer._desks["page"]
+        one = service.runtime._writer._loaded["page"]
 
         def broken(*_: Any, **__: Any) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr(desk.session, "ask", broken)
+        monkeypatch.setattr(one.session, "ask", broken)
         assert service("POST", f"{PAGE}/decisions", {}).status == 500
         assert "Traceback" in caplog.text
         assert service("POST", "/v1/experiments/other/decisions", {}).status == 200
@@ -187,12 +187,12 @@ def test_health_says_when_nothing_can_be_written(
 ) -> None:
     with running(f"sqlite:///{tmp_path}/x.db") as service:
         assert service("GET", "/v1/health").status == 200
-        monkeypatch.setattr("sightline.service.heart._HEALTH_HOLDS", 0.0)
+        monkeypatch.setattr("sightline.service.runtime._HEALTH_LIFETIME", 0.0)
         with service.store.writing() as connection:
-            connection.execute(text("ALTER TABLE pulse RENAME TO gone"))
+            connection.execute(text("ALTER TABLE heartbeat RENAME TO gone"))
         assert service("GET", "/v1/health").status == 503
         with service.store.writing() as connection:
-            connection.execute(text("ALTER TABLE gone RENAME TO pulse"))
+            connection.execute(text("ALTER TABLE gone RENAME TO heartbeat"))
         assert service("GET", "/v1/health").status == 200
 
 
@@ -226,7 +226,7 @@ def test_nobody_is_told_of_locks_and_readers_block_nobody(tmp_path: Path) -> Non
             for i in range(10):
                 create_token(other, f"token-{i}", "reader")
                 if i == 0:  # or the tokens would be needed by those who decide
-                    service.heart.tokens._lifetime = 1e9
+                    service.runtime.tokens._lifetime = 1e9
                 time.sleep(0.15)
         over.set()
         for thread in threads:
@@ -252,12 +252,16 @@ def test_addresses_that_cannot_be_used(url: str) -> None:
         Store(url)
 
 
-def test_databases_of_others_and_of_later_releases_are_refused(tmp_path: Path) -> None:
+def test_databases_of_others_and_of_other_releases_are_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/x.db"
     with Store(url) as store, store.writing() as connection:
         connection.execute(text("UPDATE sightline_version SET version = 99"))
     with pytest.raises(ValueError, match=r"has version 99, later than .*: upgrade"):
         Store(url)
+    with Store(f"sqlite:///{tmp_path}/z.db") as store, store.writing() as connection:
+        connection.execute(text("UPDATE sightline_version SET version = 0"))
+    with pytest.raises(ValueError, match="has version 0; this release reads 1 only"):
+        Store(f"sqlite:///{tmp_path}/z.db")
     with Store(f"sqlite:///{tmp_path}/y.db") as store, store.writing() as connection:
         connection.execute(text("DROP TABLE sightline_version"))
     with pytest.raises(ValueError, match="a table 'events' that is not of this service"):

@@ -1,4 +1,4 @@
-"""Rewards that are amended: once, durable, and as if they had been told rightly at first."""
+"""Amended rewards: applied once, durable, and equal to correct rewards from the start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from sightline.report.audit import audit
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Answer, Service, running
-from tests.service.test_fold import states
+from tests.service.test_replay import states
 from tests.stress.actor import bits
 
 pytestmark = pytest.mark.slow
@@ -55,8 +55,8 @@ def test_the_right_reward_takes_the_place_of_another(service: Service, tmp_path:
     assert (opened.status, opened.body["amended"], kinds(service)[-1]) == (200, False, "told")
     status = service("GET", f"{PAGE}/status").body
     assert (status["told"], status["amended"], status["reward"]) == (6, 1, 3.0)
-    desk = service.heart._writer._desks["page"]
-    known = {**bits(desk.session.live), "notes": desk.session.notes, "last": desk.log.last}
+    one = service.runtime._writer._loaded["page"]
+    known = {**bits(one.session.live), "lifecycle": one.session.lifecycle, "last": one.log.last}
     assert states(service.store) == [known, known]
     (tmp_path / "x.parquet").write_bytes(service("GET", f"{PAGE}/export.parquet").body)
     found = audit(tmp_path / "x.parquet")
@@ -82,9 +82,9 @@ def test_a_key_makes_an_amendment_happen_once(service: Service) -> None:
     refused = amend(service, made, 0.25, "first")
     assert (refused.status, refused.body["type"][22:]) == (422, "other-request")
     assert service("POST", f"{PAGE}/decisions", {}, "first").status == 422
-    with service.heart.readers.following("page") as (follower, _):
-        desk = service.heart._writer._desks["page"]
-        assert bits(follower.session.live) == bits(desk.session.live)
+    with service.runtime.readers.replica("page") as (follower, _):
+        one = service.runtime._writer._loaded["page"]
+        assert bits(follower.session.live) == bits(one.session.live)
 
 
 def test_what_cannot_be_amended_is_refused_in_a_sentence(service: Service) -> None:

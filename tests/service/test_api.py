@@ -1,4 +1,4 @@
-"""What every request does, on both databases."""
+"""The HTTP API, on both databases."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_an_export_can_be_audited(service: Service, tmp_path: Path) -> None:
 
 
 def test_clicks(service: Service, tmp_path: Path) -> None:
-    """Rewards by their law; all that can be looked at can be looked at."""
+    """Bernoulli rewards; every view responds."""
     spec = {"options": SPECIFICATION["options"], "reward": {"kind": "bernoulli"}, "policy": "IDS"}
     assert service("PUT", "/v1/experiments/clicks", spec).status == 201
     path = "/v1/experiments/clicks"
@@ -352,7 +352,7 @@ def test_contexts_and_duels(service: Service) -> None:
 
 
 def test_the_type_of_the_content_is_named_if_it_is_wrong(service: Service) -> None:
-    """It was said that a text is no dictionary, which looks like one."""
+    """The message names the content type, not the text that looks like a dictionary."""
     body = b'{"count": 1}'
     for sent in ("", "text/plain", "application/x-www-form-urlencoded"):
         refused = service("POST", f"{PAGE}/decisions", body, headers={"Content-Type": sent})

@@ -1,4 +1,4 @@
-"""c* and the regret so far, at the present estimates: beside the service, and with a limit."""
+"""c* and the estimated regret, computed by a worker process with a time limit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sightline.problems.descriptions import describe
 from sightline.report.estimated import estimated_problem, regret_spent
 from sightline.report.standing import view_of
 from sightline.service import bounds
-from sightline.service.bound_process import answer
-from sightline.service.bounds import Bounds
+from sightline.service.bounds import BoundCache
+from sightline.service.worker import bound_values
 from tests.marks import without_compilation
 from tests.service.running import running
 
@@ -42,7 +42,7 @@ def told(options: Any, rounds: int = 30, **settings: Any) -> sl.Session:
 def known(session: sl.Session) -> dict[str, Any]:
     """Answer of the process, by what is sent to it."""
     view = view_of(session._live)
-    return answer(json.loads(json.dumps(describe(estimated_problem(view)))))
+    return bound_values(json.loads(json.dumps(describe(estimated_problem(view)))))
 
 
 @without_compilation
@@ -101,13 +101,13 @@ def test_noise_that_is_learned_and_duels() -> None:
 @without_compilation
 def test_what_no_decision_shows_is_said_in_a_sentence() -> None:
     silent = sl.LinearGame(np.eye(2), np.zeros((2, 2)), [1.0, 0.5])
-    assert "no decision shows" in answer(describe(silent))["reason"]
+    assert "no decision shows" in bound_values(describe(silent))["reason"]
 
 
-def wait_for(book: Bounds, done: Any) -> bounds.Bound:
+def wait_for(book: BoundCache, done: Any) -> bounds.BoundResult:
     until = time.monotonic() + 60.0
     while time.monotonic() < until:
-        found = book.of("x", 10, 6, lambda: describe(sl.LinearBandit(np.eye(2), [1.0, 0.5], 0.5)))
+        found = book.get("x", 10, 6, lambda: describe(sl.LinearBandit(np.eye(2), [1.0, 0.5], 0.5)))
         if done(found):
             return found
         time.sleep(0.02)
@@ -116,28 +116,28 @@ def wait_for(book: Bounds, done: Any) -> bounds.Bound:
 
 @without_compilation
 def test_nobody_waits_and_what_takes_too_long_is_ended() -> None:
-    book = Bounds(30.0)
-    first = book.of("x", 10, 6, lambda: describe(sl.LinearBandit(np.eye(2), [1.0, 0.5], 0.5)))
+    book = BoundCache(30.0)
+    first = book.get("x", 10, 6, lambda: describe(sl.LinearBandit(np.eye(2), [1.0, 0.5], 0.5)))
     assert first.reason == "it is being computed: ask again"
     found = wait_for(book, lambda one: one.values is not None)
     assert found.values is not None
     assert found.values["value"] == pytest.approx(2.0 * 0.25 / 0.5)
     assert (found.values["sequence"], found.again) == (10, 11)
-    short = Bounds(0.01)
+    short = BoundCache(0.01)
     slow = wait_for(short, lambda one: one.again > 0)
     assert (slow.values, slow.again) == (None, 20)  # which is not tried soon again
     assert "longer than 0.01 seconds" in str(slow.reason)
     for book_ in (book, short):
         book_.close()
-    assert "computes no bounds" in str(Bounds(0.0).of("x", 1, 1, dict).reason)
-    assert "more than" in str(book.of("x", 1, 10**6, dict).reason)
+    assert "computes no bounds" in str(BoundCache(0.0).get("x", 1, 1, dict).reason)
+    assert "more than" in str(book.get("x", 1, 10**6, dict).reason)
 
 
 PARENT = """
 import json, os, signal, sys, time
-from sightline.service.bounds import Bounds
-book = Bounds(300.0)
-book.of("x", 10, 6, lambda: json.loads(sys.argv[1]))
+from sightline.service.bounds import BoundCache
+book = BoundCache(300.0)
+book.get("x", 10, 6, lambda: json.loads(sys.argv[1]))
 while book._process is None:
     time.sleep(0.01)
 print(book._process.pid, flush=True)
@@ -171,7 +171,7 @@ def test_status_has_both(tmp_path: Path) -> None:
     with running(f"sqlite:///{tmp_path}/x.db", bound_limit=60.0) as service:
         body = {"options": {"a": [1.0, 0.0], "b": [0.0, 1.0]}, "noise_std": 0.5, "policy": "IDS"}
         service("PUT", path, body)
-        assert service("GET", f"{path}/status").body["bound_reason"] == "no reward has come yet"
+        assert service("GET", f"{path}/status").body["bound_reason"] == "no reward has arrived yet"
         for _ in range(4):
             made = service("POST", f"{path}/decisions", {}).body
             service("PUT", f"/v1/decisions/{made['id']}/reward", {"reward": made["arm"] * 0.5})

@@ -1,4 +1,4 @@
-"""The pages in a real browser: an experiment is created, watched and stopped, as people do it."""
+"""The pages in a real browser: create, watch and stop an experiment."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def tab(chromium: Browser, width: int = 1200, scripts: bool = True) -> Iterator[
 def create(page: Page, service: Service, name: str, options: str) -> None:
     page.goto(service.url)
     page.get_by_label("Name").fill(name)
-    page.get_by_label("Options, one in each line").fill(options)
+    page.get_by_label("Options, one per line").fill(options)
     page.get_by_label("Numbers with noise").check()
     page.get_by_label("Standard deviation of the noise (optional)").fill("0.1")
     page.get_by_label("Policy").select_option("IDS")
@@ -66,16 +66,16 @@ def create(page: Page, service: Service, name: str, options: str) -> None:
 def test_create_watch_and_stop(tmp_path: Path, chromium: Browser) -> None:
     with running(f"sqlite:///{tmp_path}/x.db") as service, tab(chromium) as page:
         create(page, service, "page", f"{SCRIPT}\n{LONG}")
-        expect(page.locator("#lead")).to_contain_text("Nothing is known yet")
+        expect(page.locator("#summary")).to_contain_text("No results yet")
         page.evaluate("window.isFirst = true")  # gone with the first reload
         for _ in range(5):
             made = service("POST", "/v1/experiments/page/decisions", {}).body
             service("PUT", f"/v1/decisions/{made['id']}/reward", {"reward": 0.5})
-        expect(page.locator("#lead")).to_contain_text("Not settled", timeout=PATIENCE)
-        expect(page.locator("#lead dd").first).to_have_text("5")
+        expect(page.locator("#summary")).to_contain_text("Not settled", timeout=PATIENCE)
+        expect(page.locator("#summary dd").first).to_have_text("5")
         assert page.evaluate("window.isFirst")
         page.get_by_text("Stop", exact=True).click()
-        page.get_by_role("button", name="Stop for ever").click()
+        page.get_by_role("button", name="Stop permanently").click()
         expect(page.locator("#state")).to_have_text("stopped", timeout=PATIENCE)
         assert service("POST", "/v1/experiments/page/decisions", {}).status == 409
 
@@ -92,16 +92,16 @@ def test_nothing_is_wider_than_the_screen(tmp_path: Path, chromium: Browser, wid
             assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.get_by_text("New experiment").click()
         for kind, shown in {
-            "Combinations of factors": "Factors, one in each line",
+            "Combinations of factors": "Factors, one per line",
             "Options of several contexts": "Context and option in each line",
-            "Which of two is better?": "Options, one in each line",
+            "Which of two is better?": "Options, one per line",
         }.items():
             page.get_by_label(kind).check()
             expect(page.get_by_label(shown)).to_be_visible()
         expect(page.get_by_role("group", name="Rewards")).to_be_hidden()
-        expect(page.get_by_label("Probability of settling wrongly")).to_be_hidden()
+        expect(page.get_by_label("Probability of settling on a wrong option")).to_be_hidden()
         page.get_by_label("When the best option is settled").select_option("commit")
-        expect(page.get_by_label("Probability of settling wrongly")).to_be_visible()
+        expect(page.get_by_label("Probability of settling on a wrong option")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

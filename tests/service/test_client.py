@@ -1,4 +1,4 @@
-"""``sl.Client``: the verbs of a session, once each, however bad the connection."""
+"""``sl.Client``: requests take effect once, also over a bad connection."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Flaky:
                 with socket.create_connection(("127.0.0.1", self._target)) as service:
                     service.sendall(request)
                     answer = _whole(service)
-                    if dice < 1 / 2:  # it was carried out, and nobody hears of it
+                    if dice < 1 / 2:  # it was executed, and the response is lost
                         self.lost += 1
                         continue
                     client.sendall(answer)

@@ -1,4 +1,4 @@
-"""What can be sent before anyone is known: it takes neither much memory nor a long time."""
+"""Limits of connections before authentication: memory and time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sightline.service.connections import Connection
+from sightline.service.server import LimitedConnection
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
 
@@ -24,7 +24,7 @@ PATIENCE = 20.0  # seconds, which tell a connection that is closed from one that
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that waits for nobody."""
+    """A service with short timeouts."""
     short: Any = dict.fromkeys(("header_time", "body_time", "answer_time", "idle_time"), 0.3)
     with running(f"sqlite:///{tmp_path_factory.mktemp('hasty')}/x.db", **short) as found:
         yield found
@@ -158,26 +158,26 @@ def test_half_open_requests_leave_room_for_others(tmp_path: Path) -> None:
             connection.close()
 
 
-def test_a_connection_too_many_costs_no_look_at_all_others(
+def test_a_connection_too_many_does_not_search_all_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else many that come at once keep the event loop busy for half a second."""
-    looks = 0
-    waits = vars(Connection)["waits"].fget
+    visits = 0
+    waits = vars(LimitedConnection)["waits"].fget
 
-    def counted(one: Connection) -> bool:
-        nonlocal looks
-        looks += 1
+    def counted(one: LimitedConnection) -> bool:
+        nonlocal visits
+        visits += 1
         return bool(waits(one))
 
     with running(f"sqlite:///{tmp_path}/x.db", most_connections=50) as service:
-        monkeypatch.setattr(Connection, "waits", property(counted))
+        monkeypatch.setattr(LimitedConnection, "waits", property(counted))
         held = [connected(service, GET) for _ in range(150)]
         assert service("GET", "/v1/health").status == 200
         monkeypatch.undo()
         for one in held:
             one.close()
-    assert 100 <= looks <= 1000
+    assert 100 <= visits <= 1000
 
 
 def test_connections_that_are_busy_are_not_closed_for_others(
@@ -190,7 +190,7 @@ def test_connections_that_are_busy_are_not_closed_for_others(
             begun.wait(PATIENCE)
             return go_on.wait(PATIENCE)
 
-        monkeypatch.setattr(service.heart.readers, "beginnings", slow)
+        monkeypatch.setattr(service.runtime.readers, "first_entries", slow)
         ask = b"GET /v1/experiments HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         busy = [connected(service, ask) for _ in range(2)]
         begun.wait(PATIENCE)

@@ -1,4 +1,4 @@
-"""The files of a service on SQLite: noticed when they are gone, and complete when it has ended."""
+"""The files of a SQLite database: a loss is detected, and closing completes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = "/v1/experiments/page"
 BODY = {"options": {"a": [1.0, 0.0], "b": [0.0, 1.0]}, "noise_std": 0.3, "policy": "LinUCB"}
 SERVE = """
 import sys
-from sightline.service.serving import serve
+from sightline.service.server import serve
 serve(sys.argv[1], port=0, rate=0.0)
 """
 
@@ -46,7 +46,7 @@ def test_files_that_are_gone_are_noticed(tmp_path: Path, ending: str, replaced: 
             shutil.copy(tmp_path / "elsewhere", gone)
         asked = [service("POST", f"{PAGE}/decisions", {}).status for _ in range(50)]
         assert asked == [503] * 50
-        service.heart._health = -float("inf"), True  # that a check holds for a second
+        service.runtime._health = -float("inf"), True  # that a check holds for a second
         assert service("GET", "/v1/health").status == 503
         (tmp_path / "elsewhere").replace(gone)
         assert service("POST", f"{PAGE}/decisions", {}).status == 503, "until it is started again"

@@ -1,4 +1,4 @@
-"""Clients that duplicate, reorder and retry: everything happens once, as in a sequential model."""
+"""Clients that duplicate, reorder and retry: every request takes effect once."""
 
 from __future__ import annotations
 
@@ -202,10 +202,10 @@ def test_contradicting_rewards_are_told_once(database: str) -> None:
     with running(database) as service, ThreadPoolExecutor(8) as pool:
         service("PUT", PAGE, SPECIFICATION)
         id_ = service("POST", f"{PAGE}/decisions", {}).body["id"]
-        gate = threading.Barrier(8)
+        barrier = threading.Barrier(8)
 
         def tell(reward: float) -> int:
-            gate.wait()
+            barrier.wait()
             return service("PUT", f"/v1/decisions/{id_}/reward", {"reward": reward}).status
 
         statuses = list(pool.map(tell, [i / 8 for i in range(8)]))

@@ -1,4 +1,4 @@
-"""Exports and copies of a log read it page by page."""
+"""Exports and copies read a log page by page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sightline.report.audit import audit
-from sightline.service import direct, rows
-from sightline.service.copying import copy_log
-from sightline.service.entries import Entry
+from sightline.service import events
+from sightline.service.events import Entry, copy_log
 from sightline.service.exports import export_parquet
 from sightline.service.readers import Readers
 from sightline.service.settings import Settings
@@ -59,7 +58,7 @@ def test_pages_of_any_size_make_the_same_file(
         for one in made[-4:-1]:
             service("PUT", f"/v1/decisions/{one['id']}/reward", {"reward": 0.5})
         whole = exported(service.store, tmp_path / "whole.parquet")
-        monkeypatch.setattr(rows, "PAGE_SIZE", 2)
+        monkeypatch.setattr(events, "PAGE_SIZE", 2)
         pages = exported(service.store, tmp_path / "pages.parquet")
     assert pages.equals(whole, check_metadata=True)
     assert audit(tmp_path / "pages.parquet").well
@@ -90,19 +89,19 @@ def send(readers: Readers) -> None:
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "PAGE_SIZE", 400)
+    monkeypatch.setattr(events, "PAGE_SIZE", 400)
     exports, copies = [], []
-    for events in (2_000, 10_000):
-        url = f"sqlite:///{tmp_path}/{events}.db"
+    for count in (2_000, 10_000):
+        url = f"sqlite:///{tmp_path}/{count}.db"
         with Store(url) as store, Store(f"{url}.copy", serving=False) as target:
-            fill(store, "page", ENDLESS, events)
+            fill(store, "page", ENDLESS, count)
             readers = Readers(store, Settings())
-            with readers.following("page"):
+            with readers.replica("page"):
                 pass  # the session itself is not what is measured
             exports.append(peak(functools.partial(send, readers)))
             with store.writing() as connection:
-                paused = Entry(Event(rows.last_of(connection, "page") + 1, "paused", 0.0))
-                direct.append(connection, [("page", paused)])
+                paused = Entry(Event(events.last_sequence(connection, "page") + 1, "paused", 0.0))
+                events.append(connection, [("page", paused)])
             copies.append(peak(functools.partial(copy_log, store, target, "page")))
     assert exports[1] < 1.5 * exports[0], exports
     assert copies[1] < 1.5 * copies[0], copies

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-from sightline.service.pages.gathering import Overview
-from sightline.service.readers import Readers
+from sightline.service.pages.values import ExperimentList
+from sightline.service.readers import Readers, experiments_view
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.service.views import experiments_view
 from tests.service.running import running
 from tests.service.test_exports import ENDLESS
 from tests.service.test_order import amend
@@ -45,7 +44,7 @@ def plans(store: Store, work: Any) -> list[str]:
         work()
     finally:
         event.remove(store._reading, "before_cursor_execute", listen)
-    explain = "EXPLAIN QUERY PLAN" if store.alone else "EXPLAIN"
+    explain = "EXPLAIN QUERY PLAN" if store.exclusive else "EXPLAIN"
     with store.reading() as connection:
         return [
             str(connection.exec_driver_sql(f"{explain} {statement}", values).all())
@@ -59,7 +58,7 @@ def test_no_list_reads_all_events(database: str) -> None:
     with running(database) as service:
         last = amend(service)
         lengthen(service.store, 30_000)
-        readers, overview = Readers(service.store, Settings()), Overview()
+        readers, overview = Readers(service.store, Settings()), ExperimentList()
 
         def page() -> None:
             rows, total = overview.page(readers, 1, 50)
@@ -78,7 +77,7 @@ def test_the_newest_comes_first_page_by_page(database: str) -> None:
     with running(database) as service:
         for i in range(5):
             service("PUT", f"/v1/experiments/x{i}", ENDLESS)
-        readers = service.heart.readers
+        readers = service.runtime.readers
         found = [readers.newest(after, 2) for after in (0, 2, 4, 6)]
     assert found == [(["x4", "x3"], 5), (["x2", "x1"], 5), (["x0"], 5), ([], 5)]
 
@@ -86,7 +85,7 @@ def test_the_newest_comes_first_page_by_page(database: str) -> None:
 def test_the_list_knows_the_last_decision(database: str) -> None:
     """Also of decisions that were made after it was first shown, or after a snapshot."""
     with running(database) as service:
-        readers, overview = service.heart.readers, Overview()
+        readers, overview = service.runtime.readers, ExperimentList()
 
         def shown() -> Any:
             return overview.page(readers, 1, 50)[0][0]["asked"]
@@ -102,14 +101,6 @@ def test_the_list_knows_the_last_decision(database: str) -> None:
                 if one["kind"] == "asked" and one["decision"] == made["id"]
             )
             assert shown() == asked
-        readers._followers.clear()
+        readers._replicas.clear()
         overview._known.clear()
         assert shown() == asked
-
-
-def test_a_database_of_the_first_version_gets_the_index(database: str) -> None:
-    with Store(database) as store, store.writing() as connection:
-        connection.execute(text("DROP INDEX events_first"))
-        connection.execute(text("UPDATE sightline_version SET version = 1"))
-    with Store(database) as store, store.writing() as connection:
-        connection.execute(text("DROP INDEX events_first"))

@@ -1,4 +1,4 @@
-"""What is answered does not depend on where rows are in the database."""
+"""Responses do not depend on the physical order of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, text
 
 from sightline.report.audit import audit
-from sightline.service.copying import copy_log
+from sightline.service.events import copy_log
 from sightline.service.exports import export_parquet
 from sightline.service.readers import Readers
 from sightline.service.settings import Settings
@@ -24,7 +24,7 @@ VIEWS = ("", "/status", "/history", "/estimates", "/effects", "/pending", "/even
 
 def shuffle(store: Store) -> None:
     """Let rows come in another order wherever none is asked for."""
-    if store.alone:
+    if store.exclusive:
         for engine in (store._reading, store._writing):
             event.listen(
                 engine,
@@ -34,7 +34,7 @@ def shuffle(store: Store) -> None:
             engine.dispose()
         return
     with store.writing() as connection:
-        for table in ("events", "snapshots", "looks", "tokens"):
+        for table in ("events", "snapshots", "history", "tokens"):
             for statement in (
                 f"CREATE TEMPORARY TABLE moved AS SELECT * FROM {table}",
                 f"DELETE FROM {table}",
@@ -46,8 +46,8 @@ def shuffle(store: Store) -> None:
 
 
 def seen(service: Service) -> list[Any]:
-    """All that readers are told, read anew."""
-    service.heart.readers._followers.clear()
+    """Everything that readers get, loaded again."""
+    service.runtime.readers._replicas.clear()
     paths = ["/v1/experiments", *(PAGE + view for view in VIEWS)]
     answers = [service("GET", path).body for path in paths]
     answers[paths.index(f"{PAGE}/history")]["points"].pop()  # which is of now

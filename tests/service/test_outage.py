@@ -1,4 +1,4 @@
-"""A database that is away: nobody waits for it, and everything goes on when it is back."""
+"""An unavailable database: no request waits for it, and requests succeed when it is back."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from sightline.service import rows
-from sightline.service.outage import DatabaseAwayError, Outage
+from sightline.service import events
+from sightline.service.errors import CircuitOpenError
+from sightline.service.store import CircuitBreaker
 from tests.service.databases import OWN, Server, new_database
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
-from tests.service.test_fold import states
+from tests.service.test_replay import states
 
 PAGE = "/v1/experiments/page"
 
@@ -32,38 +33,38 @@ class Clock:
 
 def test_pauses_double_up_to_a_limit() -> None:
     clock = Clock()
-    outage = Outage(first=0.1, longest=1.0, clock=clock)
+    outage = CircuitBreaker(first=0.1, longest=1.0, clock=clock)
     pauses = []
     for _ in range(6):
         outage.failed(outage.begin(), "gone")
-        pauses.append(round(outage.left, 6))
-        with pytest.raises(DatabaseAwayError):
+        pauses.append(round(outage.seconds_left, 6))
+        with pytest.raises(CircuitOpenError):
             outage.begin()
-        clock.now += outage.left
+        clock.now += outage.seconds_left
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
     outage.begin()
-    outage.over()
-    assert outage.left == 0.0
+    outage.succeeded()
+    assert outage.seconds_left == 0.0
     outage.failed(outage.begin(), "gone again")
-    assert outage.left == pytest.approx(0.1)
+    assert outage.seconds_left == pytest.approx(0.1)
 
 
 def test_one_attempt_is_made_at_a_time() -> None:
     clock = Clock()
-    outage = Outage(first=0.1, longest=2.0, attempt=10.0, clock=clock)
+    outage = CircuitBreaker(first=0.1, longest=2.0, attempt=10.0, clock=clock)
     early = [outage.begin() for _ in range(5)]
     for attempt in early:  # all find the same
         outage.failed(attempt, "gone")
-    assert outage.left == pytest.approx(0.1)
+    assert outage.seconds_left == pytest.approx(0.1)
     clock.now = 0.2
     outage.begin()
-    with pytest.raises(DatabaseAwayError) as refused:
+    with pytest.raises(CircuitOpenError) as refused:
         outage.begin()
     assert refused.value.seconds == pytest.approx(2.0)
     clock.now = 10.1
-    with pytest.raises(DatabaseAwayError):
+    with pytest.raises(CircuitOpenError):
         outage.begin()
-    clock.now = 10.3  # nobody knows what has become of the first
+    clock.now = 10.3  # the outcome of the first is unknown
     outage.begin()
 
 
@@ -163,7 +164,7 @@ def check_log(service: Service, visitors: list[Visitor]) -> None:
     assert len(refused) > 10
     assert max(took for *_, took in refused) < 2.0
     with service.store.reading() as connection:
-        entries = rows.entries_after(connection, "page")
+        entries = events.entries_after(connection, "page")
     assert [entry.event.sequence for entry in entries] == list(range(1, len(entries) + 1))
     asked = [entry for entry in entries if entry.event.kind == "asked"]
     answers = {key: made for visitor in visitors for key, made in visitor.answers.items()}

@@ -1,4 +1,4 @@
-"""Pages: what they show, what they escape, and who may press which button."""
+"""Pages: content, escaping, forms and roles."""
 
 from __future__ import annotations
 
@@ -104,11 +104,11 @@ def test_an_experiment_from_its_first_decision_until_it_is_settled(service: Serv
         reward_deadline="2 hours",
         early_rewards=True,
     )
-    assert "Nothing is known yet: no reward has come." in shown(service, "page")
+    assert "No results yet: no reward has arrived." in shown(service, "page")
     service("POST", "/v1/experiments/page/decisions", {})
     assert "Window ends" in shown(service, "page")
     play(service, "page", 1)
-    assert "too few rewards have come to test that" in shown(service, "page")
+    assert "too few rewards have arrived for a test" in shown(service, "page")
     play(service, "page", 60)
     settled = shown(service, "page")
     assert re.search(r"<bdi>b</bdi> is best. That is settled: evidence \d+\.\d of \d+\.\d", settled)
@@ -126,7 +126,7 @@ def test_an_experiment_from_its_first_decision_until_it_is_settled(service: Serv
             {"context": "desk"},
             ("Best so far in every context", "phone: a"),
         ),
-        ({"duel": {"a": [1, 0], "b": [0, 1]}}, {}, ("2 P(it wins)",)),
+        ({"duel": {"a": [1, 0], "b": [0, 1]}}, {}, ("2 P(win)",)),
         (
             {"factors": {"picture": ["large", "small"], "text": ["short", "long"]}},
             {},
@@ -203,14 +203,14 @@ def test_one_experiment_that_cannot_be_read_hides_no_other(
 ) -> None:
     for name in ("well", "ill"):
         begin(service, name, options={"a": [1.0, 0.0], "b": [0.0, 1.0]})
-    read = Readers.following
+    read = Readers.replica
 
     def failing(readers: Readers, experiment: str) -> Any:
         if experiment == "ill":
             raise ValueError("the log says otherwise")
         return read(readers, experiment)
 
-    monkeypatch.setattr(Readers, "following", failing)
+    monkeypatch.setattr(Readers, "replica", failing)
     text = text_of(service("GET", "/"))
     assert '<span class="state unreadable">unreadable</span>' in text
     assert '<span class="state running">running</span>' in text
@@ -252,7 +252,7 @@ def test_pages_that_wait_delay_no_decision(service: Service) -> None:
     begin(service, "x", options={"a": [1.0, 0.0], "b": [0.0, 1.0]})
     shown(service, "x")
     with ThreadPoolExecutor(8) as pool:
-        with service.heart.readers.following("x"):
+        with service.runtime.readers.replica("x"):
             waiting = [pool.submit(shown, service, "x") for _ in range(8)]
             play(service, "x", 5)
             assert not any(page.done() for page in waiting)
@@ -278,7 +278,7 @@ def test_the_form_creates_experiments(service: Service) -> None:
 
 
 def test_the_form_knows_every_kind_of_experiment() -> None:
-    """Policy, contexts, duels, laws of rewards, control and stop: as the API would be told."""
+    """Policy, contexts, duels, kinds of rewards, control and stop rule, as in the API."""
     forms: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
         "contexts": (
             {
@@ -333,10 +333,13 @@ def test_the_form_knows_every_kind_of_experiment() -> None:
         ({"name": "x", "options": "a: 1\nb"}, "either all options have features or none"),
         ({"name": "x", "kind": "factors", "factors": "a"}, "a factor is a name"),
         ({"name": "x", "options": "a\nb", "reward": "numbers", "std": "-1"}, "greater than 0"),
-        ({"name": "x", "options": "a\nb", "reward": "bounded"}, "least reward must be a number"),
+        ({"name": "x", "options": "a\nb", "reward": "bounded"}, "smallest reward must be a number"),
         ({"name": "x", "options": "a\nb", "window": "soon"}, "reward_window"),
         ({"name": "x", "options": "a\nb", "seed": SCRIPT}, "seed"),
-        ({"name": "x", "options": "a\nb", "kind": SCRIPT}, "there is no such choice"),
+        (
+            {"name": "x", "options": "a\nb", "kind": SCRIPT},
+            "kind must be options, factors, contexts or duel",
+        ),
         ({"name": "x", "options": "a\nb", "policy": SCRIPT}, "type must be one of"),
         (
             {"name": "x", "options": "a\nb", "control": "c"},
@@ -411,7 +414,7 @@ def test_sign_in_and_what_each_role_may_do(tmp_path: Path) -> None:
             cookie = signed_in(service, tokens[role])
             text = text_of(service("GET", "/experiments/x", headers={"Cookie": cookie}))
             allowed = role in ("experimenter", "admin")
-            assert ("Stop for ever" in text) == allowed
+            assert ("Stop permanently" in text) == allowed
             assert "Sign out" in text
             done = send(service, "/experiments/x/pause", {"Cookie": cookie})
             assert done.status == (303 if allowed else 403)
@@ -424,7 +427,7 @@ def test_sign_in_and_what_each_role_may_do(tmp_path: Path) -> None:
 
 
 def signed_in(service: Service, token: str) -> str:
-    """Sign in, look at the cookie, and return it."""
+    """Sign in, check the cookie, and return it."""
     answer = send(service, "/sign-in", token=token, back="/experiments/x")
     assert (answer.status, answer.headers["location"]) == (303, "/experiments/x")
     cookie = answer.headers["set-cookie"]

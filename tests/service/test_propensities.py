@@ -1,4 +1,4 @@
-"""Probabilities are those of the draws, and an audit notices any that is not."""
+"""Logged probabilities are those of the draws, and an audit detects any that is not."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_an_audit_notices_other_probabilities(export: Path, tmp_path: Path) -> N
     """Those of options that were not chosen as well."""
 
     def other_law(frame: Any) -> Any:
-        distributions = [list(law) for law in frame.probabilities]
+        distributions = [list(row) for row in frame.probabilities]
         distributions[700][0], distributions[700][2] = (
             distributions[700][0] - 0.01,
             distributions[700][2] + 0.01,

@@ -1,4 +1,4 @@
-"""The OpenAPI document is true, and no request whatever is answered with 500."""
+"""The OpenAPI document is correct, and no request gets a 500."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several services on one PostgreSQL: none keeps from the others what they need."""
+"""Several services on one PostgreSQL do not block each other."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from sightline.service import direct, rows, store
-from sightline.service.direct import Need
+from sightline.service import events, store
+from sightline.service.events import Lookup
 from sightline.service.store import Store
 from tests.service.databases import OWN, Server, new_database
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
-from tests.service.test_direct import take_after_the_end
+from tests.service.test_lookup import take_after_the_end
 from tests.service.test_outage import healthy
 
 PAGE, OTHER = "/v1/experiments/page", "/v1/experiments/other"
@@ -27,9 +27,9 @@ PAGE, OTHER = "/v1/experiments/page", "/v1/experiments/other"
 
 @contextlib.contextmanager
 def with_setting(server: Server, name: str, value: int) -> Iterator[None]:
-    """Change a setting of a server that must be started anew for it."""
+    """Change a setting of the server that needs a restart."""
     if OWN:
-        pytest.skip("it must be started anew, and is not ours")
+        pytest.skip("it needs a restart, and the server is not ours")
 
     def restart(statement: str) -> None:
         with psycopg.connect(server.url, autocommit=True) as connection:
@@ -70,7 +70,7 @@ def backends(server: Server) -> int:
 
 
 def load(service: Service, over: threading.Event) -> None:
-    """Decide and look, whatever is answered."""
+    """Ask for decisions and views, and ignore the responses."""
     while not over.is_set():
         service("POST", f"{PAGE}/decisions", {})
         service("GET", f"{PAGE}/status")
@@ -118,7 +118,7 @@ def test_an_outage_releases_all_connections(postgresql: Server) -> None:
         before = backends(postgresql)
         with pytest.raises(DBAPIError):
             take_after_the_end(found)
-        assert found.outage.is_on
+        assert found.breaker.is_open
         deadline = time.monotonic() + 5.0  # PostgreSQL ends them a moment later
         while backends(postgresql) > before - 3:
             assert time.monotonic() < deadline, "connections are kept"
@@ -156,8 +156,8 @@ def test_too_few_connections_are_refused(
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_LOCKED", 0.5)
-    monkeypatch.setattr(store, "_HALTED", 3.0)
+    monkeypatch.setattr(store, "_LOCK_TIMEOUT", 0.5)
+    monkeypatch.setattr(store, "_IDLE_TIMEOUT", 3.0)
 
 
 def timed(service: Service, path: str) -> tuple[int, float]:
@@ -177,13 +177,13 @@ def test_a_process_that_was_halted_stops_only_what_it_changes(
             assert timed(service, path)[0] == 200
         with pytest.raises(DBAPIError), halted.writing() as connection:
             watch_others(connection, service)
-        assert not service.heart._writer._contested
+        assert not service.runtime._writer._contested
 
 
 def watch_others(connection: Connection, service: Service) -> None:
     """Change an experiment, and do nothing for as long as that is possible."""
-    direct.take(connection, [Need("page", 0, [], [])])
-    rows.beat(connection, 0.0)
+    events.lock_and_look_up(connection, [Lookup("page", 0, [], [])])
+    events.write_heartbeat(connection, 0.0)
     began = time.monotonic()
     answers: list[tuple[int, float]] = []
     waiting = threading.Thread(target=lambda: answers.append(timed(service, PAGE)))

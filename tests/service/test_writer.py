@@ -1,4 +1,4 @@
-"""Requests that are carried out in one transaction, in turns, and as a whole or not at all."""
+"""The writer: many requests per transaction, in fair order, all or nothing."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ from sqlalchemy import select
 
 from sightline.jit import NotKeptError
 from sightline.report import standing
-from sightline.service import answers, desk, writer
-from sightline.service.bodies import Specification
+from sightline.service import experiment, responses, writer
 from sightline.service.client import Client
-from sightline.service.desk import Desk
-from sightline.service.heart import Heart
-from sightline.service.hosted import Hosted
-from sightline.service.loading import load_desk
+from sightline.service.errors import ApiError
+from sightline.service.experiment import ExperimentWriter, ServiceSession
+from sightline.service.loading import load_experiment
 from sightline.service.metrics import Metrics
-from sightline.service.problems import Problem
+from sightline.service.runtime import Runtime
 from sightline.service.schema import SNAPSHOTS
+from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.service.turns import Turns
-from sightline.service.writer import Command, Writer
+from sightline.service.writer import Command, FairQueue, Writer
 from tests.service.running import Service, running
 from tests.stress.program import ROOT
 
@@ -50,7 +48,7 @@ def idle(tmp_path: Path) -> Iterator[Writer]:
 
 def submit(one: Writer, count: int) -> None:
     for _ in range(count):
-        one.submit(Command(Desk.described))
+        one.submit(Command(ExperimentWriter.describe))
 
 
 def test_as_many_requests_as_last_time_are_waited_for(
@@ -88,7 +86,7 @@ def test_a_transaction_has_a_size(idle: Writer) -> None:
 
 
 def test_who_has_had_little_comes_first() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
 
     def cost(name: str | None) -> float:
         return 0.03 if name == "dear" else 0.0
@@ -107,7 +105,7 @@ def test_who_has_had_little_comes_first() -> None:
 
 
 def test_nobody_saves_up_turns() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
     for i in range(100):
         turns.add("busy", f"busy {i}")
         turns.take(1, 1.0, lambda _: 0.01)
@@ -123,7 +121,7 @@ def test_nobody_saves_up_turns() -> None:
 
 
 def test_turns_that_nobody_waits_for_are_forgotten() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
     for i in range(100):
         turns.add(f"{i}", "")
         turns.take(1, 1.0, lambda _: 0.01)
@@ -136,15 +134,15 @@ def test_the_writer_computes_nothing_of_a_new_experiment(
 ) -> None:
     """A decomposition of 10,000 options, or their snapshot, would keep all others waiting."""
     with Store(f"sqlite:///{tmp_path}/x.db") as store:
-        heart = Heart(store, Settings())
-        make = heart._make("page", Specification.model_validate(SMALL))
+        runtime = Runtime(store, Settings())
+        make = runtime._build("page", Specification.model_validate(SMALL))
         monkeypatch.setattr(standing, "basis_of_differences", None)
-        monkeypatch.setattr(Hosted, "snapshot", None)
-        heart._writer._carry_out([command := Command(Desk.expire, "page", make=make)])
+        monkeypatch.setattr(ServiceSession, "snapshot", None)
+        runtime._writer._execute([command := Command(ExperimentWriter.expire, "page", make=make)])
         assert isinstance(command.answer, tuple)
         monkeypatch.undo()
         with store.reading() as connection:
-            loaded = load_desk(connection, "page", Settings(), lambda: 0.0)
+            loaded = load_experiment(connection, "page", Settings(), lambda: 0.0)
             kept = connection.execute(select(SNAPSHOTS.c.content)).scalar_one()
     assert loaded is not None
     assert loaded.wanted == Specification.model_validate(SMALL)
@@ -159,13 +157,13 @@ def test_a_queue_of_one_experiment_delays_no_other(
     done = []
     begun = threading.Event()
 
-    def dear(_: Desk) -> dict[str, Any]:
+    def dear(_: ExperimentWriter) -> dict[str, Any]:
         begun.set()
         time.sleep(0.03)
         done.append("dear")
         return {}
 
-    one = service.heart._writer
+    one = service.runtime._writer
     for _ in range(100):
         one.submit(Command(dear, "page"))
     begun.wait(10.0)
@@ -185,7 +183,7 @@ def test_a_refusal_after_writing_leaves_nothing_behind(
         def out_of_range(seconds: float) -> str:
             raise ValueError(f"{seconds} is out of range")
 
-        monkeypatch.setattr(answers, "moment", out_of_range)
+        monkeypatch.setattr(responses, "timestamp", out_of_range)
         refused = service("POST", f"{PAGE}/decisions", {"count": 3}, "key")
         assert (refused.status, refused.body["type"][22:]) == (500, "defect")
         assert "is out of range" in caplog.text
@@ -203,12 +201,12 @@ def test_a_refusal_after_writing_leaves_nothing_behind(
 def test_many_windows_end_in_several_transactions(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "_MOST_CLOSED", 7)
+    monkeypatch.setattr(experiment, "_MAX_CLOSED", 7)
     sizes: list[int] = []
     write = Writer._write
 
-    def counted(self: Writer, connection: Any, desks: dict[str, Desk]) -> int:
-        sizes.append(sum(len(one.log.waiting) for one in desks.values()))
+    def counted(self: Writer, connection: Any, desks: dict[str, ExperimentWriter]) -> int:
+        sizes.append(sum(len(one.log.uncommitted) for one in desks.values()))
         return write(self, connection, desks)
 
     with running(database, sweep=0.0) as service:
@@ -226,10 +224,10 @@ def test_many_windows_end_in_several_transactions(
 def test_what_is_not_in_memory_is_read_by_others(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if it was forgotten after somebody has made sure that it is there."""
+    """Also if it was dropped after a request has found it in memory."""
     service("PUT", PAGE, SMALL)
     made = service("POST", f"{PAGE}/decisions", {}).body
-    one = service.heart._writer
+    one = service.runtime._writer
     one._forget("page")
     threads = []
     prepare = Writer.prepare
@@ -239,7 +237,7 @@ def test_what_is_not_in_memory_is_read_by_others(
         prepare(self, experiment)
 
     monkeypatch.setattr(Writer, "prepare", noted)
-    one._where.clear()  # so that only the writer finds out which experiment it is
+    one._experiments.clear()  # so that only the writer finds out which experiment it is
     told = service("PUT", f"/v1/decisions/{made['id']}/reward", {"reward": 1.0})
     assert told.status == 200
     assert [name.rpartition("_")[0] for name in threads] == ["sightline-loader"]
@@ -251,29 +249,29 @@ def test_code_is_compiled_elsewhere(service: Service, monkeypatch: pytest.Monkey
         service("PUT", page, SMALL)
     compiling, compiled = threading.Event(), threading.Event()
 
-    def compile_apart(wanted: Specification, everything: bool, started: Any) -> None:
+    def compile_in_process(wanted: Specification, everything: bool, started: Any) -> None:
         assert everything
         assert wanted.policy == "LinUCB"
         compiling.set()
         compiled.wait(10.0)
 
-    ask = Desk.ask
+    ask = ExperimentWriter.ask
 
-    def needs_kernel(self: Desk, *arguments: Any) -> dict[str, Any]:
+    def needs_kernel(self: ExperimentWriter, *arguments: Any) -> dict[str, Any]:
         answer = ask(self, *arguments)  # it may be needed in the middle
-        if self.experiment == "page" and not compiled.is_set():
+        if self.id == "page" and not compiled.is_set():
             raise NotKeptError
         return answer
 
-    monkeypatch.setattr("sightline.service.heart.compile_apart", compile_apart)
-    monkeypatch.setattr(Desk, "ask", needs_kernel)
+    monkeypatch.setattr("sightline.service.runtime.compile_in_process", compile_in_process)
+    monkeypatch.setattr(ExperimentWriter, "ask", needs_kernel)
     refused = service.once("POST", f"{PAGE}/decisions", {})
     assert (refused.status, refused.body["type"][22:]) == (503, "compiling")
     assert int(refused.headers["retry-after"]) >= 1
     assert compiling.wait(10.0)
     assert service.once("POST", f"{OTHER}/decisions", {}).status == 200
     assert service.once("POST", f"{PAGE}/decisions", {}).status == 503
-    assert "page" not in service.heart._writer.compiles
+    assert "page" not in service.runtime._writer.compiles
     compiled.set()
     assert service("POST", f"{PAGE}/decisions", {}).body["round"] == 1
 
@@ -281,19 +279,19 @@ def test_code_is_compiled_elsewhere(service: Service, monkeypatch: pytest.Monkey
 def test_all_who_wait_for_code_are_told_so(tmp_path: Path) -> None:
     """Also those whose request was carried out beside one that has found it missing."""
 
-    def needs_kernel(_: Desk) -> dict[str, Any]:
+    def needs_kernel(_: ExperimentWriter) -> dict[str, Any]:
         raise NotKeptError
 
     with Store(f"sqlite:///{tmp_path}/x.db") as store:
-        heart = Heart(store, Settings())
-        writer = heart._writer
-        make = heart._make("page", Specification.model_validate(SMALL))
-        writer._carry_out([Command(Desk.expire, "page", make=make)])
-        verbs = (Desk.expire, needs_kernel, Desk.expire)
+        runtime = Runtime(store, Settings())
+        writer = runtime._writer
+        make = runtime._build("page", Specification.model_validate(SMALL))
+        writer._execute([Command(ExperimentWriter.expire, "page", make=make)])
+        verbs = (ExperimentWriter.expire, needs_kernel, ExperimentWriter.expire)
         commands = [Command(verb, "page") for verb in verbs]
-        writer._carry_out(commands)
+        writer._execute(commands)
     answers = [command.answer for command in commands]
-    assert [one.kind for one in answers if isinstance(one, Problem)] == ["compiling"] * 3
+    assert [one.kind for one in answers if isinstance(one, ApiError)] == ["compiling"] * 3
 
 
 def test_an_experiment_is_begun_when_its_code_is_compiled(
@@ -301,7 +299,7 @@ def test_an_experiment_is_begun_when_its_code_is_compiled(
 ) -> None:
     compiled = []
 
-    def compile_apart(wanted: Specification, everything: bool, started: Any) -> None:
+    def compile_in_process(wanted: Specification, everything: bool, started: Any) -> None:
         assert not everything
         compiled.append(wanted)
 
@@ -309,8 +307,8 @@ def test_an_experiment_is_begun_when_its_code_is_compiled(
         if not compiled:
             raise NotKeptError
 
-    monkeypatch.setattr("sightline.service.heart.compile_apart", compile_apart)
-    monkeypatch.setattr("sightline.service.heart.warm", needs_kernel)
+    monkeypatch.setattr("sightline.service.runtime.compile_in_process", compile_in_process)
+    monkeypatch.setattr("sightline.service.runtime.warm_up", needs_kernel)
     assert service("PUT", PAGE, SMALL).status == 201
     assert len(compiled) == 1
 
@@ -318,10 +316,10 @@ def test_an_experiment_is_begun_when_its_code_is_compiled(
 #: A service in which a decision takes a minute.
 SLOW = """
 import sys, time
-from sightline.service.desk import Desk
-from sightline.service.heart import Heart
-from sightline.service.serving import serve
-Desk.ask = lambda *_: time.sleep(60.0)
+from sightline.service.experiment import ExperimentWriter
+from sightline.service.runtime import Runtime
+from sightline.service.server import serve
+ExperimentWriter.ask = lambda *_: time.sleep(60.0)
 serve(sys.argv[1], port=int(sys.argv[2]))
 """
 

@@ -13,11 +13,11 @@ __all__ = ["audit"]
 
 
 def audit(
-    path: Annotated[Path, typer.Argument(help="Parquet file of an export.")],
+    path: Annotated[Path, typer.Argument(help="Exported Parquet file.")],
 ) -> None:
     """Recompute every probability of an exported experiment from its log.
 
-    Exit code 0 if all come out the same, to the last bit; 1 if not.
+    The exit code is 0 if all are equal to the last bit, else 1.
 
     Example: sightline audit export.parquet
     """

@@ -1,4 +1,4 @@
-"""``sightline serve``."""
+"""``sightline serve``, and what all commands of the service share."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ Database = Annotated[
     str,
     typer.Option(
         envvar="SIGHTLINE_DATABASE",
-        help="sqlite:///experiments.db, or postgresql://user@host/name; by default the "
-        "environment variable SIGHTLINE_DATABASE.",
+        help="sqlite:///experiments.db or postgresql://user@host/name.",
     ),
 ]
 
 
 def needs_service() -> None:
-    """Say what is missing, where the service was not installed."""
+    """Raise ImportError with the command to run if the service is not installed."""
     try:
         import sightline.service.app  # noqa: F401
     except ModuleNotFoundError as error:
@@ -34,14 +33,14 @@ def needs_service() -> None:
 def serve(
     database: Database = DATABASE,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; another than this machine's needs a token.")
+        str, typer.Option(help="Address to listen on; any but the loopback needs a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
     rate: Annotated[
-        float, typer.Option(min=0, help="Requests per second and token; 0: no limit.")
+        float, typer.Option(min=0, help="Limit of requests per second and token; 0: no limit.")
     ] = 1000.0,
 ) -> None:
-    """Serve experiments over HTTP: durable decisions and rewards for other programs.
+    """Serve experiments over HTTP, with durable decisions and rewards.
 
     Example: sightline serve --database sqlite:///experiments.db --port 8000
     """
@@ -49,7 +48,7 @@ def serve(
         needs_service()
         import logging
 
-        from sightline.service.serving import serve as run
+        from sightline.service.server import serve as run
 
         logging.basicConfig(format="%(levelname)s %(name)s %(message)s", level=logging.INFO)
         run(database, host, port, rate)

@@ -12,7 +12,7 @@ from sightline.cli.serve import DATABASE, Database, needs_service
 __all__ = ["tokens"]
 
 tokens = typer.Typer(
-    name="token", help="Tokens of a service: who may do what.", no_args_is_help=True
+    name="token", help="Manage the access tokens of a service.", no_args_is_help=True
 )
 
 
@@ -21,11 +21,11 @@ def create(
     name: Annotated[str, typer.Argument(help="Name of the token, such as website.")],
     role: Annotated[
         str,
-        typer.Option(help="admin, experimenter, client or reader; each may do what the next may."),
+        typer.Option(help="admin, experimenter, client or reader; each role includes the next."),
     ] = "client",
     database: Database = DATABASE,
 ) -> None:
-    """Make a token and print it, once: the database has its hash only.
+    """Create a token and print it; the database stores only its hash.
 
     Example: sightline token create website --role client
     """
@@ -40,7 +40,7 @@ def create(
 
 @tokens.command("list")
 def list_all(database: Database = DATABASE) -> None:
-    """List all tokens by name and role, those that were revoked as well.
+    """List all tokens by name and role, including revoked ones.
 
     Example: sightline token list --database sqlite:///experiments.db
     """
@@ -54,8 +54,8 @@ def list_all(database: Database = DATABASE) -> None:
             found = list_tokens(store)
         for token in found:
             end = "" if token.revoked is None else f"  revoked {date_of(token.revoked)}"
-            made = date_of(token.created)
-            typer.echo(f"{token.name:24} {token.role.name.lower():14} made {made}{end}")
+            created = date_of(token.created)
+            typer.echo(f"{token.name:24} {token.role.name.lower():14} created {created}{end}")
 
 
 @tokens.command()
@@ -63,7 +63,7 @@ def revoke(
     name: Annotated[str, typer.Argument(help="Name of the token.")],
     database: Database = DATABASE,
 ) -> None:
-    """Make a token useless, within two seconds in a service that runs.
+    """Revoke a token; a running service notices within two seconds.
 
     Example: sightline token revoke website
     """

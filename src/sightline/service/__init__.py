@@ -1,4 +1,4 @@
 """The service: experiments over HTTP, kept in a database; it needs ``sightline[service]``.
 
-The client needs nothing but the standard library.
+The client needs the standard library only.
 """

@@ -1,106 +1,103 @@
-"""The HTTP side: every address, who may use it, and which call it makes."""
+"""The HTTP API: every route, the role it needs, and the call it makes."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection
-from typing import Annotated, Any
+import json
+from collections.abc import AsyncIterator, Callable, Collection
+from typing import Annotated, Any, TypeVar
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
+from prometheus_client import generate_latest
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
-from sightline.service import changing, exports, views
-from sightline.service.access import (
-    CLIENT,
-    EXPERIMENTER,
-    READER,
-    Decision,
-    Experiment,
-    Json,
-    Key,
-    heart_of,
+from sightline.service import exports, readers
+from sightline.service.errors import MEDIA_TYPE, ApiError, api_error_of, invalid, unknown
+from sightline.service.events import request_digest
+from sightline.service.experiment import ExperimentWriter
+from sightline.service.middleware import AccessMiddleware, GuessLimiter
+from sightline.service.responses import timestamp
+from sightline.service.runtime import Runtime
+from sightline.service.schemas import (
+    DecisionRequest,
+    NewOption,
+    NewToken,
+    RewardReport,
+    Specification,
+    location_of,
 )
-from sightline.service.bodies import Addition, Outcome, Question, Specification, place_of
-from sightline.service.entries import request_digest
-from sightline.service.gate import Gate, Guesses
-from sightline.service.heart import Heart
-from sightline.service.problems import MEDIA_TYPE, Problem
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.service.token_routes import add_tokens
+from sightline.service.tokens import (
+    LastAdminError,
+    Role,
+    Token,
+    TokenExistsError,
+    create_token,
+    list_tokens,
+    revoke_token,
+)
 from sightline.service.writer import Command
 from sightline.validation import shown
 from sightline.version import __version__
 
-__all__ = ["create_app"]
+R = TypeVar("R")
 
+ExperimentId = Annotated[
+    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Id of the experiment.")
+]
+DecisionId = Annotated[
+    str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$", description="Id of the decision.")
+]
+TokenName = Annotated[str, Path(max_length=100, description="Name of the token.")]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=r"^[!-~]{1,200}$",
+        description="The same request under the same key gets the same response.",
+    ),
+]
 Delta = Annotated[
-    float, Query(gt=0, lt=1, description="Probability with which any interval may ever miss.")
+    float, Query(gt=0, lt=1, description="Probability that any interval ever misses.")
 ]
 
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # created once
 
-def create_app(
-    store: Store, settings: Settings | None = None, open_paths: Collection[str] = ()
-) -> FastAPI:
-    """Make the application.
 
-    Parameters
-    ----------
-    store : Store
-        The database.
-    settings : Settings, optional
-        Limits.
-    open_paths : collection of str
-        Addresses that need no token, beside that of the check of health.
+class Json(JSONResponse):
+    """Compact JSON response; its numbers are finite or None."""
 
-    Returns
-    -------
-    FastAPI
-        With the :class:`Heart` as ``app.state.heart``; pages can be added to it.
-    """
-    heart = Heart(store, settings or Settings())
+    def render(self, content: Any) -> bytes:
+        """Encode the body."""
+        return _encode(content).encode()
 
-    @contextlib.asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await heart.start()
-        yield
-        await heart.stop()
 
-    app = FastAPI(
-        title="Sightline",
-        version=__version__,
-        description="Adaptive experiments: ask which option to show, tell what came of it.",
-        lifespan=lifespan,
-        docs_url=None,  # pages that would fetch scripts from elsewhere
-        redoc_url=None,
-        redirect_slashes=False,
-        default_response_class=Json,
-        responses={
-            "default": {"description": "A refusal.", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
-        },
-    )
-    app.state.heart = heart
-    app.state.guesses = Guesses(heart.settings)
-    app.add_middleware(
-        Gate,
-        tokens=heart.tokens,
-        settings=heart.settings,
-        metrics=heart.metrics,
-        guesses=app.state.guesses,
-        open_paths=("/v1/health", *open_paths),
-    )
-    app.add_exception_handler(Problem, _problem)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    _add_experiments(app)
-    _add_decisions(app)
-    _add_views(app)
-    _add_operation(app)
-    add_tokens(app)
-    return app
+def runtime_of(request: Request) -> Runtime:
+    """Return the service that has received a request."""
+    runtime: Runtime = request.app.state.runtime
+    return runtime
 
+
+def _needs(role: Role) -> Any:
+    """Return the dependency of routes that need a role."""
+
+    async def check(request: Request) -> None:
+        held = request.scope.get("state", {}).get("role")
+        if held is None or held < role:
+            raise ApiError(
+                403, "forbidden", f"this needs a token with the role {role.name.lower()} or higher"
+            )
+
+    return [Depends(check)]
+
+
+READER, CLIENT = _needs(Role.READER), _needs(Role.CLIENT)
+EXPERIMENTER, ADMIN = _needs(Role.EXPERIMENTER), _needs(Role.ADMIN)
 
 _PROBLEM = {
     "type": "object",
@@ -114,202 +111,321 @@ _PROBLEM = {
 }
 
 
-def _refusal(problem: Problem) -> Response:
-    return Json(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
+def create_app(
+    store: Store, settings: Settings | None = None, open_paths: Collection[str] = ()
+) -> FastAPI:
+    """Create the application, with the :class:`Runtime` as ``app.state.runtime``.
+
+    Open paths need no token, like the health check.
+    """
+    runtime = Runtime(store, settings or Settings())
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await runtime.start()
+        yield
+        await runtime.stop()
+
+    app = FastAPI(
+        title="Sightline",
+        version=__version__,
+        description="Adaptive experiments: ask which option to show, then report the reward.",
+        lifespan=lifespan,
+        docs_url=None,  # these pages would load scripts from other sites
+        redoc_url=None,
+        redirect_slashes=False,
+        default_response_class=Json,
+        responses={
+            "default": {"description": "An error.", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
+        },
+    )
+    app.state.runtime = runtime
+    app.state.guesses = GuessLimiter(runtime.settings)
+    app.add_middleware(
+        AccessMiddleware,
+        tokens=runtime.tokens,
+        settings=runtime.settings,
+        metrics=runtime.metrics,
+        guesses=app.state.guesses,
+        open_paths=("/v1/health", *open_paths),
+    )
+    app.add_exception_handler(ApiError, _api_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    _add_experiments(app)
+    _add_decisions(app)
+    _add_views(app)
+    _add_operation(app)
+    _add_tokens(app)
+    return app
 
 
-async def _problem(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return _refusal(error)
+def _error_response(error: ApiError) -> Response:
+    return Json(error.body(), error.status, error.headers, MEDIA_TYPE)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _api_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return _error_response(error)
+
+
+async def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    got = shown(first.get("input"))
-    detail = f"{place_of(first)}: {first['msg']}, got {got}"
+    detail = f"{location_of(first)}: {first['msg']}, got {shown(first.get('input'))}"
     sent = request.headers.get("content-type", "")
-    if first["loc"] == ("body",) and "json" not in sent:  # which is then read as text
+    if first["loc"] == ("body",) and "json" not in sent:  # the body was parsed as text
         detail = f"Content-Type must be application/json, got {shown(sent) if sent else 'none'}"
-    return _refusal(Problem(422, "invalid", detail))
+    return _error_response(invalid(detail))
 
 
-async def _http(_: Request, error: Exception) -> Response:
+async def _http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
-    return _refusal(Problem(error.status_code, "http", str(error.detail), headers))
+    return _error_response(ApiError(error.status_code, "http", str(error.detail), headers))
+
+
+async def _perform(request: Request, command: Command) -> Response:
+    status, body = await runtime_of(request).perform(command)
+    return Json(body, status)
+
+
+async def _read(request: Request, view: Callable[..., dict[str, Any]], *arguments: Any) -> Response:
+    return Json(await runtime_of(request).read(view, *arguments))
 
 
 def _add_experiments(app: FastAPI) -> None:
     @app.put("/v1/experiments/{experiment}", status_code=201, dependencies=EXPERIMENTER)
-    async def create(request: Request, experiment: Experiment, body: Specification) -> Response:
-        """Begin an experiment; the same body again gets 200, another one 409."""
-        status, answer = await heart_of(request).create(experiment, body)
+    async def create(request: Request, experiment: ExperimentId, body: Specification) -> Response:
+        """Create an experiment; the same body again gets 200, another one 409."""
+        status, answer = await runtime_of(request).create(experiment, body)
         return Json(answer, status)
 
     @app.post("/v1/experiments/{experiment}/options", dependencies=EXPERIMENTER)
-    async def add(request: Request, experiment: Experiment, body: Addition) -> Response:
-        """Add an option; what was learned of the others tells something about it, too."""
-        return await _change(request, experiment, lambda desk: changing.add(desk, body))
+    async def add(request: Request, experiment: ExperimentId, body: NewOption) -> Response:
+        """Add an option; what was learned about the others applies to its features, too."""
+        return await _perform(request, Command(lambda one: one.add(body), experiment))
 
     @app.post("/v1/experiments/{experiment}/options/{option}:retire", dependencies=EXPERIMENTER)
-    async def retire(request: Request, experiment: Experiment, option: str) -> Response:
+    async def retire(request: Request, experiment: ExperimentId, option: str) -> Response:
         """Stop choosing an option; what was learned from it stays."""
-        return await _change(request, experiment, lambda desk: changing.retire(desk, option))
+        return await _perform(request, Command(lambda one: one.retire(option), experiment))
 
     for verb, phase, text in (
-        ("pause", "paused", "Make no more decisions until it is resumed; rewards are taken."),
-        ("resume", "running", "Go on."),
-        ("stop", "stopped", "Make no more decisions, for ever; rewards are taken."),
+        ("pause", "paused", "Make no decisions until the experiment is resumed; accept rewards."),
+        ("resume", "running", "Make decisions again."),
+        ("stop", "stopped", "Make no more decisions, permanently; accept rewards."),
     ):
         app.post(
             f"/v1/experiments/{{experiment}}/{verb}",
             dependencies=EXPERIMENTER,
             name=verb,
             description=text,
-        )(_phase_changer(phase))
+        )(_phase_route(phase))
 
 
-def _phase_changer(phase: str) -> Any:
-    async def change(request: Request, experiment: Experiment) -> Response:
-        return await _change(request, experiment, lambda desk: changing.change_phase(desk, phase))
+def _phase_route(phase: str) -> Any:
+    async def change(request: Request, experiment: ExperimentId) -> Response:
+        return await _perform(request, Command(lambda one: one.change_phase(phase), experiment))
 
     return change
-
-
-async def _change(request: Request, experiment: str, verb: Any) -> Response:
-    status, answer = await heart_of(request).perform(Command(verb, experiment))
-    return Json(answer, status)
 
 
 def _add_decisions(app: FastAPI) -> None:
     @app.post("/v1/experiments/{experiment}/decisions", dependencies=CLIENT)
     async def ask(
-        request: Request, experiment: Experiment, body: Question, key: Key = None
+        request: Request, experiment: ExperimentId, body: DecisionRequest, key: Key = None
     ) -> Response:
-        """Decide which option to show; on disk when this is answered."""
+        """Decide which option to show; the decision is durable when this responds."""
         if (charge := getattr(request.state, "charge", None)) is not None:
-            most = heart_of(request).settings.most_decisions  # more are refused
+            most = runtime_of(request).settings.most_decisions  # more are refused
             charge(min(body.count or 1, most) - 1.0)  # every decision counts as a request
-        asked = body.model_dump()
-        if asked["actions"] is None:  # as digests were before there were any
-            del asked["actions"]
-        digest = request_digest(asked)
-        status, answer = await heart_of(request).perform(
-            Command(lambda desk: desk.ask(body, key, digest), experiment, None, key, body.unit)
-        )
-        return Json(answer, status)
+        digest = request_digest(body.model_dump())
+        command = Command(lambda one: one.ask(body, key, digest), experiment)
+        command.key, command.unit = key, body.unit
+        return await _perform(request, command)
 
     @app.put("/v1/decisions/{decision}/reward", dependencies=CLIENT)
     async def tell(
-        request: Request, decision: Decision, body: Outcome, amend: bool = False, key: Key = None
+        request: Request,
+        decision: DecisionId,
+        body: RewardReport,
+        amend: bool = False,
+        key: Key = None,
     ) -> Response:
-        """Tell the reward of a decision: the same again is accepted, another one refused (409).
+        """Report the reward of a decision: the same again is accepted, another one refused (409).
 
-        After the end of its reward window it is refused (410).  With amend=1 another reward takes
-        the place of the one that was told; decisions stay as they are.
+        After the end of its reward window it is refused (410).  With amend=1 the reward replaces
+        the one that was reported; decisions stay as they are.
         """
-        if not amend:
-            return await _settle(request, decision, lambda desk: desk.tell(decision, body.reward))
-        return await _settle(
-            request, decision, lambda desk: desk.amend(decision, body.reward, key), key
-        )
+
+        def change(one: ExperimentWriter) -> dict[str, Any]:
+            if amend:
+                return one.amend(decision, body.reward, key)
+            return one.tell(decision, body.reward)
+
+        command = Command(change, decision=decision, key=key if amend else None)
+        return await _perform(request, command)
 
     @app.put("/v1/decisions/{decision}/activation", dependencies=CLIENT)
-    async def activate(request: Request, decision: Decision) -> Response:
-        """Say that a decision is used, which was asked for with activate: false."""
-        return await _settle(request, decision, lambda desk: desk.activate(decision))
+    async def activate(request: Request, decision: DecisionId) -> Response:
+        """Report that a decision is used, which was requested with activate: false."""
+        return await _perform(
+            request, Command(lambda one: one.activate(decision), decision=decision)
+        )
 
     @app.put("/v1/decisions/{decision}/missing", dependencies=CLIENT)
-    async def missing(request: Request, decision: Decision) -> Response:
-        """Say that no reward will come; nothing is learned in its place."""
-        return await _settle(request, decision, lambda desk: desk.missing(decision))
-
-
-async def _settle(request: Request, decision: str, verb: Any, key: str | None = None) -> Response:
-    command = Command(verb, decision=decision, key=key)
-    status, answer = await heart_of(request).perform(command)
-    return Json(answer, status)
+    async def missing(request: Request, decision: DecisionId) -> Response:
+        """Report that no reward will come; nothing is learned."""
+        return await _perform(
+            request, Command(lambda one: one.missing(decision), decision=decision)
+        )
 
 
 def _add_views(app: FastAPI) -> None:
     @app.get("/v1/experiments", dependencies=READER)
     async def experiments(request: Request) -> Response:
         """List all experiments."""
-        return Json(await heart_of(request).read(views.experiments_view))
+        return await _read(request, readers.experiments_view)
 
     @app.get("/v1/experiments/{experiment}", dependencies=READER)
-    async def experiment(request: Request, experiment: Experiment) -> Response:
-        """Say what an experiment is."""
-        return Json(await heart_of(request).read(views.experiment_view, experiment))
+    async def experiment(request: Request, experiment: ExperimentId) -> Response:
+        """Return the specification of an experiment and its options."""
+        return await _read(request, readers.experiment_view, experiment)
 
-    for name in ("status", "history"):
-        view = getattr(views, f"{name}_view")
-        app.get(
-            f"/v1/experiments/{{experiment}}/{name}",
-            dependencies=READER,
-            name=name,
-            description=view.__doc__,
-        )(_viewer(view))
+    @app.get("/v1/experiments/{experiment}/status", dependencies=READER)
+    async def status(request: Request, experiment: ExperimentId) -> Response:
+        """Return the status of an experiment."""
+        return await _read(request, readers.status_view, experiment)
+
+    @app.get("/v1/experiments/{experiment}/history", dependencies=READER)
+    async def history(request: Request, experiment: ExperimentId) -> Response:
+        """Return evidence, reward and traffic over time."""
+        return await _read(request, readers.history_view, experiment)
 
     @app.get("/v1/experiments/{experiment}/estimates", dependencies=READER)
-    async def estimates(request: Request, experiment: Experiment, delta: Delta = 0.05) -> Response:
-        """Estimates of all options; with a control, their differences to it, with intervals."""
-        return Json(await heart_of(request).read(views.estimates_view, experiment, delta))
+    async def estimates(
+        request: Request, experiment: ExperimentId, delta: Delta = 0.05
+    ) -> Response:
+        """Estimate all options; with a control, also their differences to it, with intervals."""
+        return await _read(request, readers.estimates_view, experiment, delta)
 
     @app.get("/v1/experiments/{experiment}/effects", dependencies=READER)
-    async def effects(request: Request, experiment: Experiment, delta: Delta = 0.05) -> Response:
-        """Effects with intervals that hold at all rounds at once, with probability 1 - delta."""
-        return Json(await heart_of(request).read(views.effects_view, experiment, delta))
+    async def effects(request: Request, experiment: ExperimentId, delta: Delta = 0.05) -> Response:
+        """Estimate all effects; their intervals hold at all rounds at once."""
+        return await _read(request, readers.effects_view, experiment, delta)
 
     @app.get("/v1/experiments/{experiment}/pending", dependencies=READER)
     async def pending(
-        request: Request, experiment: Experiment, most: Annotated[int, Query(ge=1, le=1000)] = 100
+        request: Request, experiment: ExperimentId, most: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> Response:
         """List decisions that wait for their rewards, the oldest first."""
-        return Json(await heart_of(request).read(views.pending_view, experiment, most))
-
-
-def _viewer(view: Any) -> Any:
-    async def show(request: Request, experiment: Experiment) -> Response:
-        return Json(await heart_of(request).read(view, experiment))
-
-    return show
+        return await _read(request, readers.pending_view, experiment, most)
 
 
 def _add_operation(app: FastAPI) -> None:
     @app.get("/v1/experiments/{experiment}/events", dependencies=READER)
     async def events(
         request: Request,
-        experiment: Experiment,
+        experiment: ExperimentId,
         after: Annotated[int, Query(ge=0, le=2**62)] = 0,
         most: Annotated[int, Query(ge=1)] = 1000,
     ) -> Response:
-        """List what has happened, in its order; ask again with after=next for more."""
-        heart = heart_of(request)
-        limit = min(most, heart.settings.most_events)
-        return Json(await heart.read(exports.events_view, experiment, after, limit))
+        """List events in their order; ask again with after=next for more."""
+        limit = min(most, runtime_of(request).settings.most_events)
+        return await _read(request, exports.events_view, experiment, after, limit)
 
     @app.get("/v1/experiments/{experiment}/export.parquet", dependencies=READER)
-    async def export(request: Request, experiment: Experiment) -> Response:
+    async def export(request: Request, experiment: ExperimentId) -> Response:
         """All decisions, one row each, for off-policy evaluation and for `sightline audit`."""
-        heart = heart_of(request)
-        pieces = await heart.read(exports.export_parquet, experiment)
-        return StreamingResponse(heart.export(pieces), media_type="application/vnd.apache.parquet")
+        runtime = runtime_of(request)
+        pieces = await runtime.read(exports.export_parquet, experiment)
+        media_type = "application/vnd.apache.parquet"
+        return StreamingResponse(runtime.export(pieces), media_type=media_type)
 
     @app.get("/v1/health")
     async def health(request: Request) -> Response:
-        """Whether anything can be written; 503 if not."""
-        well = await heart_of(request).is_healthy()
-        if not well:
-            raise Problem(
-                503, "unavailable", "the database cannot be written now", {"Retry-After": "1"}
+        """Check whether the database accepts writes; 503 if not."""
+        if not await runtime_of(request).is_healthy():
+            raise ApiError(
+                503, "unavailable", "the database does not accept writes", {"Retry-After": "1"}
             )
         return Json({"status": "ok"})
 
     @app.get("/metrics", dependencies=READER)
     async def metrics(request: Request) -> Response:
-        """Counters, in the format of Prometheus."""
-        heart = heart_of(request)
-        heart.gauges()
-        return Response(heart.metrics.written(), media_type="text/plain; version=0.0.4")
+        """Metrics in the format of Prometheus."""
+        runtime = runtime_of(request)
+        runtime.update_gauges()
+        content = generate_latest(runtime.metrics.registry)
+        return Response(content, media_type="text/plain; version=0.0.4")
+
+
+def _add_tokens(app: FastAPI) -> None:
+    @app.get("/v1/tokens", dependencies=ADMIN)
+    async def tokens(request: Request) -> Response:
+        """List all tokens, including revoked ones, without their secrets."""
+        found = await _with_tokens(request, list_tokens)
+        return Json({"tokens": [_token_body(one) for one in found]})
+
+    @app.post("/v1/tokens", status_code=201, dependencies=ADMIN)
+    async def create(request: Request, body: NewToken) -> Response:
+        """Create a token.  Only this response has its secret."""
+        try:
+            secret = await _with_tokens(request, create_token, body.name, body.role)
+        except TokenExistsError as error:
+            raise ApiError(409, "token-exists", str(error)) from None
+        except ValueError as error:
+            raise invalid(str(error)) from None
+        return Json({"name": body.name, "role": body.role, "token": secret}, 201)
+
+    @app.delete("/v1/tokens/{name}", dependencies=ADMIN)
+    async def revoke(request: Request, name: TokenName) -> Response:
+        """Revoke a token; doing so again changes nothing.
+
+        The last token of an admin is refused (409): without it, none could be created over HTTP.
+        """
+        one = await _token(request, name)
+        if one.revoked is None:
+            try:
+                await _with_tokens(
+                    request, lambda store: revoke_token(store, name, keep_admin=True)
+                )
+            except LastAdminError as error:
+                raise ApiError(409, "last-admin", str(error)) from None
+            except ValueError:
+                pass  # it was revoked meanwhile
+            one = await _token(request, name)
+        return Json(_token_body(one))
+
+
+async def _with_tokens(request: Request, function: Callable[..., R], *arguments: Any) -> R:
+    """Call a function of the store in another thread, then refresh the tokens in memory."""
+    runtime = runtime_of(request)
+
+    def call() -> R:
+        result = function(runtime.store, *arguments)
+        if function is not list_tokens:
+            runtime.tokens.refresh()
+        return result
+
+    try:
+        return await asyncio.get_running_loop().run_in_executor(None, call)
+    except SQLAlchemyError as error:
+        raise api_error_of(error) or error from None
+
+
+async def _token(request: Request, name: str) -> Token:
+    for one in await _with_tokens(request, list_tokens):
+        if one.name == name:
+            return one
+    raise unknown("token", name)
+
+
+def _token_body(token: Token) -> dict[str, Any]:
+    return {
+        "name": token.name,
+        "role": token.role.name.lower(),
+        "created_at": timestamp(token.created),
+        "revoked_at": None if token.revoked is None else timestamp(token.revoked),
+    }

@@ -1,7 +1,7 @@
-"""c* at the present estimates: found beside the service, in a process that nobody waits for.
+"""Lower bounds c* at the present estimates, computed in a worker process.
 
-Whoever asks gets what is known, which may be a little older than the log; a new computation begins
-if the log has grown by 2 % since.  There is one at a time, and it is ended after a while.
+A request gets the last result, which may be a little older than the log.  A new computation begins
+if the log has grown by 2 % since.  One runs at a time, with a time limit.
 """
 
 from __future__ import annotations
@@ -10,78 +10,54 @@ import contextlib
 import json
 import logging
 import subprocess
-import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sightline.service.looks import next_look
-
-__all__ = ["Bound", "Bounds"]
+from sightline.service.experiment import next_history_point
+from sightline.service.worker import command_of
 
 _log = logging.getLogger("sightline.service")
-_MOST = 200_000  # features of all options: with more, describing them would take time of decisions
-_KEPT = 1000  # experiments
+_MAX_SIZE = 200_000  # features of all options: to describe more would delay decisions
+_MAX_RESULTS = 1000
 
 
-class Bound(NamedTuple):
-    """What is known of c* of an experiment.
-
-    Attributes
-    ----------
-    values : dict or None
-        ``value``, ``lower``, ``upper``, and ``sequence``, the entry after which it was estimated.
-    reason : str or None
-        Why there is none.
-    again : int
-        Number of the entry from which on it is computed anew.
-    """
+class BoundResult(NamedTuple):
+    """Lower bound of an experiment: value and bracket after some entry, or why there is none."""
 
     values: dict[str, Any] | None
     reason: str | None
-    again: int = 0
+    again: int = 0  # number of the entry from which on it is computed again
 
 
-class Bounds:
-    """What is known of all experiments.
-
-    Parameters
-    ----------
-    limit : float
-        Seconds after which a computation is given up; 0: nothing is computed.
-    """
+class BoundCache:
+    """Lower bounds of all experiments, each computed in ``limit`` seconds; 0: none is computed."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._known: OrderedDict[str, Bound] = OrderedDict()
+        self._results: OrderedDict[str, BoundResult] = OrderedDict()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._is_busy = self._is_closed = False
 
-    def of(
+    def get(
         self, experiment: str, sequence: int, size: int, describe: Callable[[], dict[str, Any]]
-    ) -> Bound:
-        """Say what is known, and see to it that more is known later.
+    ) -> BoundResult:
+        """Return the last result, and start a new computation if it is outdated.
 
-        Parameters
-        ----------
-        experiment : str
-            Which.
-        sequence : int
-            Number of its last entry.
-        size : int
-            Number of features of all its options.
-        describe : callable
-            Describes the estimated problem; it may raise ValueError.
+        ``sequence`` is the number of the last entry, ``size`` that of the features of all options;
+        ``describe`` describes the estimated problem, or raises ValueError.
         """
         if self._limit <= 0.0:
-            return Bound(None, "this service computes no bounds")
-        if size > _MOST:
-            return Bound(None, f"there are more than {_MOST:,} features of all options together")
+            return BoundResult(None, "this service computes no bounds")
+        if size > _MAX_SIZE:
+            return BoundResult(None, f"the options have more than {_MAX_SIZE:,} features together")
         with self._lock:
-            known = self._known.get(experiment, Bound(None, "it is being computed: ask again"))
+            known = self._results.get(experiment)
+            if known is None:
+                known = BoundResult(None, "it is being computed: ask again")
             begins = sequence >= known.again and not self._is_busy and not self._is_closed
             self._is_busy |= begins
         if begins:
@@ -92,32 +68,31 @@ class Bounds:
         self, experiment: str, sequence: int, describe: Callable[[], dict[str, Any]]
     ) -> None:
         try:
-            written = json.dumps(describe())
+            description = json.dumps(describe())
         except ValueError as error:
-            self._keep(experiment, Bound(None, str(error), next_look(sequence)))
+            self._keep(experiment, BoundResult(None, str(error), next_history_point(sequence)))
             return
-        arguments = (experiment, sequence, written)
+        arguments = (experiment, sequence, description)
         threading.Thread(target=self._compute, args=arguments, daemon=True).start()
 
-    def _compute(self, experiment: str, sequence: int, written: str) -> None:
-        found = Bound(None, "it could not be computed", 2 * sequence)
+    def _compute(self, experiment: str, sequence: int, description: str) -> None:
+        found = BoundResult(None, "it could not be computed", 2 * sequence)
         try:
-            found = self._ask(sequence, written)
+            found = self._ask_worker(sequence, description)
         except subprocess.TimeoutExpired:
             reason = f"it takes longer than {self._limit:g} seconds"
-            found = Bound(None, reason, 2 * sequence)  # which is not tried soon again
+            found = BoundResult(None, reason, 2 * sequence)  # not tried again soon
         except Exception:
             _log.exception("the bound of experiment %s could not be computed", experiment)
         finally:
             self._keep(experiment, found)
 
-    def _ask(self, sequence: int, written: str) -> Bound:
-        """Let a process compute; it is killed if it takes too long."""
-        pipe = subprocess.PIPE
-        command = [sys.executable, "-m", "sightline.service.bound_process"]
+    def _ask_worker(self, sequence: int, description: str) -> BoundResult:
+        """Compute in a worker, which is killed at the time limit."""
+        pipe, command = subprocess.PIPE, command_of("bound")
         with self._lock:
             if self._is_closed:
-                return Bound(None, "the service ends")
+                return BoundResult(None, "the service is stopping")
             process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
             self._process = process
         until = time.monotonic() + self._limit
@@ -126,10 +101,10 @@ class Bounds:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            with contextlib.suppress(BrokenPipeError):  # of one that was killed
-                process.stdin.write(f"{written}\n")
+            with contextlib.suppress(BrokenPipeError):  # the process was killed
+                process.stdin.write(f"{description}\n")
                 process.stdin.flush()
-            said = process.stdout.readline()  # its input stays open: it ends with us
+            line = process.stdout.readline()  # its input stays open meanwhile
         finally:
             limit.cancel()
             process.kill()
@@ -137,23 +112,24 @@ class Bounds:
             for stream in (process.stdin, process.stdout):
                 with contextlib.suppress(OSError):
                     stream.close()
-        if not said and time.monotonic() >= until:
+        if not line and time.monotonic() >= until:
             raise subprocess.TimeoutExpired(command, self._limit)
-        answer = json.loads(said)
-        if "reason" in answer:
-            return Bound(None, answer["reason"], next_look(sequence))
-        return Bound({**answer, "sequence": sequence}, None, next_look(sequence))
+        values = json.loads(line)
+        again = next_history_point(sequence)
+        if "reason" in values:
+            return BoundResult(None, values["reason"], again)
+        return BoundResult({**values, "sequence": sequence}, None, again)
 
-    def _keep(self, experiment: str, found: Bound) -> None:
+    def _keep(self, experiment: str, found: BoundResult) -> None:
         with self._lock:
-            self._known[experiment] = found
-            self._known.move_to_end(experiment)
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+            self._results[experiment] = found
+            self._results.move_to_end(experiment)
+            while len(self._results) > _MAX_RESULTS:
+                self._results.popitem(last=False)
             self._is_busy = False
 
     def close(self) -> None:
-        """End what is under way."""
+        """Abort the computation."""
         with self._lock:
             self._is_closed = True
             if self._process is not None:

@@ -1,66 +1,92 @@
-"""``sl.Client``: the verbs of a session, for experiments of a service; with nothing to install.
+"""``sl.Client``: a session's methods for experiments of a service, without further dependencies.
 
-A request that gets no answer is sent again, with the same key: the service carries it out once.
+A request without a response is sent again, under the same key: the service executes it once.
 """
 
 from __future__ import annotations
 
+import http.client
+import json
+import os
+import random
+import ssl
+import threading
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
+from socket import gaierror
 from typing import Any, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
-from sightline.service.transport import ServiceError, Transport
+from sightline.version import __version__
 
-__all__ = ["Client", "RemoteDecision", "ServiceError"]
+_COMPILATION = 300.0  # seconds in which a service compiles any policy
+_RETRIED = (429, 502, 503, 504)  # statuses after which a request is sent again
+_MAX_PAUSE = 5.0
+_ECHO = "Sightline-Request"  # header that the service returns
+_FIRST_CONTACT = 2.0  # seconds that an address which was never reached gets to respond
 
-_COMPILATION = 300.0  # seconds in which a service has compiled any policy
+
+class ServiceError(RuntimeError):
+    """The service has refused a request, or does not respond.
+
+    Attributes
+    ----------
+    status : int
+        HTTP status; 0 without a response.
+    kind : str
+        Kind of the error, in one word.
+    """
+
+    def __init__(self, message: str, status: int = 0, kind: str = "no-answer") -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
 
 
 @dataclass(frozen=True)
 class RemoteDecision:
-    """Answer to one question, as of a :class:`Session`; times are texts, in UTC.
+    """A decision of a service; times are texts, in UTC.
 
     Attributes
     ----------
     id : str
-        Under which to tell the reward.
+        Id under which to report the reward.
     experiment : str
-        Of which experiment.
+        Id of the experiment.
     option : str
-        What to show.
+        Option to show.
     arm : int
-        Its row.
+        Row of the option.
     levels : mapping or None
-        Its level of every factor.
+        Level of every factor.
     pair : list of str or None
-        The two to be compared, in a duel.
+        The two items to compare, in a duel.
     context : str or None
-        Its context.
+        Context.
     unit : str or None
-        Who it is for.
+        Unit of the experiment.
     probability : float or None
-        With which it was drawn; None if unknown.
+        Probability with which the option was drawn; None if unknown.
     exploring : bool
-        Whether the policy will learn from the reward.
+        Whether the policy learns from the reward.
     round : int
-        Number of the question.
+        Number of the round.
     sequence : int
-        Number of its entry in the log.
+        Number of the entry in the log.
     model_version : int
         Changes when options are added or retired.
     activated : bool
         Whether it was in use when it was made.
     asked_at : str
-        When.
+        Time of the decision.
     expires_at : str or None
         End of its reward window, if that is a time.
     expires_after_round : int or None
-        End of its reward window, if that is counted in rounds.
+        End of its reward window, if that is a round.
     probabilities : mapping of str to float, or None
-        Of all options that it could have been, by name; None if unknown.
+        Probabilities of all options that could have been chosen, by name; None if unknown.
     """
 
     id: str
@@ -87,20 +113,20 @@ _KNOWN = frozenset(field.name for field in fields(RemoteDecision))
 
 
 class Client:
-    """A service of experiments, from anywhere.
+    """Client of a service of experiments.
 
-    It may be used by several threads: each has a connection of its own.
+    Several threads may use it: each has a separate connection.
 
     Parameters
     ----------
     url : str
         Address of the service, such as ``"http://127.0.0.1:8000"``.
     token : str, optional
-        As ``sightline token create`` has printed it; none for a service without tokens.
+        Token that ``sightline token create`` has printed; none for a service without tokens.
     patience : float
-        Seconds for which a request is sent again if the service does not answer.
+        Seconds for which a request is sent again if the service does not respond.
     timeout : float
-        Seconds after which a single try is given up.
+        Seconds after which a single attempt is given up.
 
     Examples
     --------
@@ -114,26 +140,26 @@ class Client:
     def __init__(
         self, url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 30.0
     ) -> None:
-        self._transport = Transport(url, token, patience, timeout)
+        self._transport = _Transport(url, token, patience, timeout)
         self._json = self._transport.json
 
     def __repr__(self) -> str:
         return f"Client({self._transport.url!r})"
 
     def create(self, experiment: str, **specification: Any) -> dict[str, Any]:
-        """Begin an experiment; the same again changes nothing.
+        """Create an experiment; doing so again changes nothing.
 
         Parameters
         ----------
         experiment : str
-            Its id: letters, digits, ``.``, ``_`` and ``-``.
+            Id: letters, digits, ``.``, ``_`` and ``-``.
         **specification
             ``factors``, ``options``, ``contexts``, ``duel`` or ``stream``; ``noise_std`` or
             ``reward``, ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``,
             ``early_rewards``, ``floor``, ``control``, ``stop``, ``description``.
         """
         patience = max(self._transport.patience, _COMPILATION)
-        return self._json("PUT", self._path(experiment), specification, patience=patience)
+        return self._json("PUT", _path(experiment), specification, patience=patience)
 
     def ask(
         self,
@@ -147,26 +173,26 @@ class Client:
         activate: bool = True,
         key: str | None = None,
     ) -> Any:
-        """Ask for a decision, or for several; durable when this returns.
+        """Ask for one decision or several; they are durable when this returns.
 
         Parameters
         ----------
         experiment : str
             Id of the experiment.
         count : int, optional
-            How many decisions to make at once.
+            Number of decisions.
         unit : str, optional
-            Who it is for: the same unit always gets the same decision.
+            Unit of the experiment: the same unit always gets the same decision.
         available : iterable of str or int, optional
             Options that may be chosen this time.
         context : str or int, optional
-            The present context.
+            Present context.
         actions : array_like, shape (k, d), optional
-            Features of the options on offer, where they are new in every round.
+            Features of the options on offer, if they are new in every round.
         activate : bool
-            Whether the decision is used at once; if not, :meth:`activate` says so later.
+            Whether the decision is used at once; if not, call :meth:`activate` later.
         key : str, optional
-            The same key gets the same answer, also from another process; a new one by default.
+            The same key gets the same response, also from another process; random by default.
 
         Returns
         -------
@@ -183,21 +209,19 @@ class Client:
         body = {name: value for name, value in body.items() if value is not None}
         if not activate:
             body["activate"] = False
-        path = self._path(experiment, "decisions")
-        headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
-        answer = self._json("POST", path, body, headers)
+        answer = self._json("POST", _path(experiment, "decisions"), body, _key_header(key))
         if count is None:
             return _decision(answer)
         return [_decision(one) for one in answer["decisions"]]
 
     def tell(self, decision: RemoteDecision | str, reward: Any) -> dict[str, Any]:
-        """Tell the reward of a decision; the same again changes nothing."""
-        return self._json("PUT", _of(decision, "reward"), {"reward": reward})
+        """Report the reward of a decision; the same again changes nothing."""
+        return self._json("PUT", _decision_path(decision, "reward"), {"reward": reward})
 
     def tell_many(
         self, rewards: Mapping[str, Any] | Iterable[tuple[RemoteDecision | str, Any]]
     ) -> None:
-        """Tell the rewards of several decisions, one request each.
+        """Report the rewards of several decisions, one request each.
 
         Parameters
         ----------
@@ -207,8 +231,8 @@ class Client:
         Raises
         ------
         RefusedRewardsError
-            If some were refused, after all others were told: ``refused`` has the reason of each,
-            by the id of its decision.
+            If some were refused, after all others were reported; ``refused`` maps the ids of their
+            decisions to the errors.
         """
         from sightline.sessions.decisions import DecisionError, RefusedRewardsError
 
@@ -225,78 +249,77 @@ class Client:
     def amend(
         self, decision: RemoteDecision | str, reward: Any, *, key: str | None = None
     ) -> dict[str, Any]:
-        """Correct the reward of a decision; one that is still open is told.
+        """Correct the reward of a decision; an open decision gets its first one.
 
         Parameters
         ----------
         decision : RemoteDecision or str
             The decision, or its id.
         reward : float or str
-            What is right.
+            Correct reward.
         key : str, optional
-            The same key gets the same answer, also after later corrections; a new one by default.
+            The same key gets the same response, also after later corrections; random by default.
         """
-        path = f"{_of(decision, 'reward')}?amend=1"
-        headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
-        return self._json("PUT", path, {"reward": reward}, headers)
+        path = f"{_decision_path(decision, 'reward')}?amend=1"
+        return self._json("PUT", path, {"reward": reward}, _key_header(key))
 
     def missing(self, decision: RemoteDecision | str) -> dict[str, Any]:
-        """Say that no reward will come."""
-        return self._json("PUT", _of(decision, "missing"))
+        """Report that no reward will come."""
+        return self._json("PUT", _decision_path(decision, "missing"))
 
     def activate(self, decision: RemoteDecision | str) -> dict[str, Any]:
-        """Say that a decision is used, which was asked for with ``activate=False``."""
-        return self._json("PUT", _of(decision, "activation"))
+        """Report that a decision is used, which was requested with ``activate=False``."""
+        return self._json("PUT", _decision_path(decision, "activation"))
 
     def add(self, experiment: str, option: str, **values: Any) -> dict[str, Any]:
         """Add an option, with its ``features`` or ``levels``."""
-        return self._json("POST", self._path(experiment, "options"), {"name": option, **values})
+        return self._json("POST", _path(experiment, "options"), {"name": option, **values})
 
     def retire(self, experiment: str, option: str) -> dict[str, Any]:
         """Stop choosing an option."""
-        path = self._path(experiment, "options")
-        return self._json("POST", f"{path}/{quote(option, safe='')}:retire")
+        path = f"{_path(experiment, 'options')}/{quote(option, safe='')}:retire"
+        return self._json("POST", path)
 
     def pause(self, experiment: str) -> dict[str, Any]:
-        """Make no more decisions until :meth:`resume`."""
-        return self._json("POST", self._path(experiment, "pause"))
+        """Make no decisions until :meth:`resume`."""
+        return self._json("POST", _path(experiment, "pause"))
 
     def resume(self, experiment: str) -> dict[str, Any]:
-        """Go on."""
-        return self._json("POST", self._path(experiment, "resume"))
+        """Make decisions again."""
+        return self._json("POST", _path(experiment, "resume"))
 
     def stop(self, experiment: str) -> dict[str, Any]:
-        """Make no more decisions, for ever."""
-        return self._json("POST", self._path(experiment, "stop"))
+        """Make no more decisions, permanently."""
+        return self._json("POST", _path(experiment, "stop"))
 
     def experiments(self) -> list[dict[str, Any]]:
         """List all experiments."""
         return list(self._json("GET", "/v1/experiments")["experiments"])
 
     def status(self, experiment: str) -> dict[str, Any]:
-        """Say where an experiment stands."""
-        return self._json("GET", self._path(experiment, "status"))
+        """Return the status of an experiment."""
+        return self._json("GET", _path(experiment, "status"))
 
     def estimates(self, experiment: str, delta: float = 0.05) -> list[dict[str, Any]]:
-        """Estimate every option; with a control its difference to that, with an interval."""
-        path = f"{self._path(experiment, 'estimates')}?{urlencode({'delta': delta})}"
+        """Estimate every option; with a control also its difference to that, with an interval."""
+        path = f"{_path(experiment, 'estimates')}?{urlencode({'delta': delta})}"
         return list(self._json("GET", path)["estimates"])
 
     def effects(self, experiment: str, delta: float = 0.05) -> list[dict[str, Any]]:
         """Estimate every effect, with intervals that hold at all rounds at once."""
-        path = f"{self._path(experiment, 'effects')}?{urlencode({'delta': delta})}"
+        path = f"{_path(experiment, 'effects')}?{urlencode({'delta': delta})}"
         return list(self._json("GET", path)["effects"])
 
     def pending(self, experiment: str) -> list[RemoteDecision]:
         """List decisions that wait for their rewards, the oldest first, 1000 at most."""
-        answer = self._json("GET", f"{self._path(experiment, 'pending')}?most=1000")
+        answer = self._json("GET", f"{_path(experiment, 'pending')}?most=1000")
         return [_decision(one) for one in answer["decisions"]]
 
     def events(self, experiment: str, after: int = 0) -> Iterator[dict[str, Any]]:
-        """Go through what has happened, in its order."""
+        """Iterate over the events of an experiment."""
         while True:
             query = urlencode({"after": after})
-            page = self._json("GET", f"{self._path(experiment, 'events')}?{query}")
+            page = self._json("GET", f"{_path(experiment, 'events')}?{query}")
             if not page["events"]:
                 return
             yield from page["events"]
@@ -304,7 +327,7 @@ class Client:
 
     def export(self, experiment: str, path: str | PathLike[str]) -> None:
         """Write all decisions to a Parquet file."""
-        content = self._transport.send("GET", self._path(experiment, "export.parquet"))
+        content = self._transport.send("GET", _path(experiment, "export.parquet"))
         with open(path, "wb") as file:
             file.write(content)
 
@@ -313,14 +336,14 @@ class Client:
         return list(self._json("GET", "/v1/tokens")["tokens"])
 
     def create_token(self, name: str, role: str) -> str:
-        """Make a token, and return it: nobody can read it again; for admins.
+        """Create a token and return its secret, which is not stored; for admins.
 
-        An answer that is lost on the way loses the token: revoke it, and make another one.
+        A lost response loses the token: revoke it, and create another one.
         """
         return str(self._json("POST", "/v1/tokens", {"name": name, "role": role})["token"])
 
     def revoke_token(self, name: str) -> dict[str, Any]:
-        """Make a token useless; for admins."""
+        """Revoke a token; for admins."""
         return self._json("DELETE", f"/v1/tokens/{quote(name, safe='')}")
 
     def __enter__(self) -> Self:
@@ -333,15 +356,170 @@ class Client:
         """Close the connection of this thread."""
         self._transport.close()
 
-    def _path(self, experiment: str, *parts: str) -> str:
-        return "/".join(["/v1/experiments", quote(experiment, safe=""), *parts])
+
+def _path(experiment: str, *parts: str) -> str:
+    return "/".join(["/v1/experiments", quote(experiment, safe=""), *parts])
 
 
-def _of(decision: RemoteDecision | str, verb: str) -> str:
+def _decision_path(decision: RemoteDecision | str, part: str) -> str:
     id_ = decision if isinstance(decision, str) else decision.id
-    return f"/v1/decisions/{quote(id_, safe='')}/{verb}"
+    return f"/v1/decisions/{quote(id_, safe='')}/{part}"
+
+
+def _key_header(key: str | None) -> dict[str, str]:
+    return {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
 
 
 def _decision(answer: Mapping[str, Any]) -> RemoteDecision:
-    """Read a decision; a later service may tell more of it."""
+    """Read a decision; a later service may add fields."""
     return RemoteDecision(**{name: value for name, value in answer.items() if name in _KNOWN})
+
+
+class _OtherResponseError(http.client.HTTPException):
+    """The response belongs to another request."""
+
+
+class _Transport:
+    """Connections to a service, one per thread and process.
+
+    Two processes on one connection would read each other's responses.  A forked process therefore
+    closes what it has inherited, and every response must name its request.
+    """
+
+    def __init__(self, url: str, token: str | None, patience: float, timeout: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url must be such as http://127.0.0.1:8000, got {url!r}")
+        self._address = parts
+        self._token, self._timeout = token, float(timeout)
+        self.patience = float(patience)
+        self._own = threading.local()
+        self._reached = False
+
+    @property
+    def url(self) -> str:
+        return self._address.geturl()
+
+    def close(self) -> None:
+        """Close the connection of this thread."""
+        connection = getattr(self._own, "connection", None)
+        if connection is not None:
+            connection.close()  # the service notices once no process has it open
+            self._own.connection = None
+
+    def json(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
+    ) -> dict[str, Any]:
+        """Send a request, and parse the response."""
+        answer: dict[str, Any] = json.loads(self.send(method, path, body, headers, patience))
+        return answer
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
+    ) -> bytes:
+        """Send a request until there is a response, or patience ends; requests are idempotent."""
+        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        began = time.monotonic()
+        deadline = began + (self.patience if patience is None else patience)
+        pause = 0.02
+        while True:
+            wait = pause * random.uniform(0.5, 1.5)
+            trouble: Exception
+            try:
+                status, answer, retry_after = self._try(method, path, content, headers or {})
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                trouble = ServiceError(f"{self.url} does not answer: {error!r}")
+                if isinstance(error, _OtherResponseError):
+                    trouble = ServiceError(f"{self.url} does not answer this request: {error}")
+                if not self._reached and isinstance(error, ConnectionRefusedError | gaierror):
+                    # probably a wrong address, not a service that restarts
+                    deadline = min(deadline, began + _FIRST_CONTACT)
+                    trouble = ServiceError(
+                        f"no service listens at {self.url} ({error.strerror}): start one with "
+                        "sightline serve, or correct the address"
+                    )
+            else:
+                self._reached = True
+                if status < 400:
+                    return answer
+                trouble = _error_of(status, answer)
+                if status not in _RETRIED:
+                    raise trouble
+                wait = max(wait, min(retry_after, _MAX_PAUSE))
+            if time.monotonic() + wait > deadline:
+                raise trouble
+            time.sleep(wait)
+            pause = min(2.0 * pause, _MAX_PAUSE)
+
+    def _try(
+        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes, float]:
+        """Send a request once; return status, body and Retry-After."""
+        request = uuid.uuid4().hex
+        sent = {"User-Agent": f"sightline/{__version__}", _ECHO: request, **headers}
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token}"
+        try:
+            connection = self._connection()
+            connection.request(method, self._address.path.rstrip("/") + path, content, sent)
+            response = connection.getresponse()
+            answer = response.read()
+        except BaseException:  # also an interrupt: the next response would be the one to this
+            self.close()
+            raise
+        echo = response.getheader(_ECHO)
+        if echo != request and not (echo is None and response.status >= 400):  # None: of a proxy
+            self.close()
+            raise _OtherResponseError(f"it must name the request in {_ECHO}, got {echo!r}")
+        later = response.getheader("Retry-After") or "0"
+        return response.status, answer, float(later) if later.isdigit() else 0.0
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if getattr(self._own, "process", None) != os.getpid():
+            self.close()
+            self._own.process = os.getpid()
+        found: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if found is None:
+            host, port = self._address.hostname or "", self._address.port
+            if self._address.scheme == "https":
+                trusted = ssl.create_default_context()
+                found = http.client.HTTPSConnection(
+                    host, port, timeout=self._timeout, context=trusted
+                )
+            else:
+                found = http.client.HTTPConnection(host, port, timeout=self._timeout)
+            self._own.connection = found
+        return found
+
+
+def _error_of(status: int, answer: bytes) -> Exception:
+    """Return the error that a session would have raised."""
+    try:
+        problem = json.loads(answer)
+        detail, kind = str(problem["detail"]), str(problem["type"]).rpartition(":")[2]
+    except (ValueError, KeyError, TypeError):  # the response of a proxy
+        return ServiceError(f"the service responds with status {status}", status, "http")
+    if kind in ("unknown-decision", "closed-decision", "expired-decision"):
+        from sightline.sessions import decisions  # imports NumPy, which no other response needs
+
+        names = {404: "UnknownDecisionError", 409: "ClosedDecisionError"}
+        error: Exception = getattr(decisions, names.get(status, "ExpiredDecisionError"))(detail)
+        return error
+    if status in (401, 403):
+        return PermissionError(detail)
+    if status == 422:
+        return ValueError(detail)
+    return ServiceError(detail, status, kind)

@@ -1,11 +1,11 @@
-"""The log of an experiment for other programs: page by page, or as a file."""
+"""The log of an experiment for other programs: by pages, or as a Parquet file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-# here, and not where they are needed: importing them takes a second, in which nothing is decided
+# at module level: importing them takes a second, which no request should wait for
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -14,47 +14,43 @@ import pyarrow.parquet
 from sightline.report.decision_frame import ENDINGS, decision_frame, parquet_pieces, times
 from sightline.report.offers import Offers
 from sightline.report.standing import Record, View, view_of
-from sightline.service import rows
-from sightline.service.answers import moment
-from sightline.service.entries import ENGINE_KINDS, Entry
+from sightline.service import events
+from sightline.service.events import SESSION_KINDS, Entry
 from sightline.service.readers import Readers
+from sightline.service.responses import timestamp
 from sightline.sessions.journal import Event
 from sightline.sessions.live import CHANGES
 
-__all__ = ["events_view", "export_parquet"]
-
 _FIELDS = ("decision", "round", "arm", "probability", "exploring", "reward", "context", "body")
-_TEXT = pd.ArrowDtype(pa.string())  # also where no decision of a page has any
-_LATER = (*ENDINGS, "received", "amended", "activated")  # what becomes of a decision
+_TEXT = pd.ArrowDtype(pa.string())  # also if no decision of a page has a text
+_OUTCOMES = (*ENDINGS, "received", "amended", "activated")
 
 
-def events_view(readers: Readers, experiment: str, after: int, most: int) -> dict[str, Any]:
-    """Entries with higher numbers, and the number after which to go on."""
-    found = readers.page(experiment, after, most)
+def events_view(readers: Readers, experiment: str, after: int, limit: int) -> dict[str, Any]:
+    """Return entries with higher numbers, and the number after which the next page begins."""
+    found = readers.page(experiment, after, limit)
     last = found[-1].event.sequence if found else after
-    return {"id": experiment, "events": [_plain(entry) for entry in found], "next": last}
+    return {"id": experiment, "events": [_fields(entry) for entry in found], "next": last}
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _fields(entry: Entry) -> dict[str, Any]:
     event = entry.event
-    fields = {name: getattr(event, name) for name in _FIELDS}
+    fields = {name: getattr(event, name) for name in _FIELDS} | {"unit": entry.unit}
     known = {name: value for name, value in fields.items() if value is not None}
-    if entry.unit is not None:
-        known["unit"] = entry.unit
-    return {"sequence": event.sequence, "kind": event.kind, "at": moment(event.time), **known}
+    return {"sequence": event.sequence, "kind": event.kind, "at": timestamp(event.time), **known}
 
 
 def export_parquet(readers: Readers, experiment: str) -> Iterator[bytes]:
-    """All decisions as a Parquet file: that of a session, and what the service knows beyond.
+    """Yield a Parquet file with all decisions, piece by piece.
 
-    Returns its bytes piece by piece; some thousand entries are in memory at once, and no
-    transaction lasts longer than a page: entries up to the last one never change.
+    It has the columns of a session and those of the service.  One page of entries is in memory at a
+    time, and no transaction lasts longer than a page: entries never change.
     """
-    with readers.following(experiment) as (follower, connection):
-        view, last = view_of(follower.session.live), follower.last
-        first = rows.kept(connection, experiment, first=True)
+    with readers.replica(experiment) as (replica, connection):
+        view, last = view_of(replica.session.live), replica.last
+        first = events.read_snapshot(connection, experiment, first=True)
         assert first is not None
-        changes = rows.entries_of_kinds(connection, experiment, tuple(CHANGES), last)
+        changes = events.entries_of_kinds(connection, experiment, tuple(CHANGES), last)
     record = Record(first.content, [entry.event for entry in changes])
     return parquet_pieces(_frames(readers, experiment, view, record, last), record)
 
@@ -62,19 +58,19 @@ def export_parquet(readers: Readers, experiment: str) -> Iterator[bytes]:
 def _frames(
     readers: Readers, experiment: str, view: View, record: Record, last: int
 ) -> Iterator[pd.DataFrame]:
-    """Decisions of one page of the log after another; an empty frame only if there is none."""
+    """Yield the decisions of one page of the log after another; at least one frame."""
     offers = Offers(len(view.options), record.events, view.options.contexts)
     after, empty = 0, True
     while after < last:
         with readers.reading() as connection:
-            page = rows.entries_after(connection, experiment, after, rows.PAGE_SIZE)
+            page = events.entries_after(connection, experiment, after, events.PAGE_SIZE)
             entries = [entry for entry in page if entry.event.sequence <= last]
             after = entries[-1].event.sequence
             asked = [entry for entry in entries if entry.event.kind == "asked"]
             later: list[Entry] = []
             if asked:
                 ends = (asked[0].event.sequence, after)
-                later = rows.entries_about(connection, experiment, ends, _LATER, last)
+                later = events.entries_about(connection, experiment, ends, _OUTCOMES, last)
         if asked:
             empty = False
             yield _frame(entries, asked, [entry.event for entry in later], view, offers)
@@ -88,12 +84,12 @@ def _frames(
 def _frame(
     entries: list[Entry], asked: list[Entry], later: list[Event], view: View, offers: Offers
 ) -> pd.DataFrame:
-    used = {event.decision: event.time for event in later if event.kind == "activated"}
-    events = [entry.event for entry in entries if entry.event.kind in ENGINE_KINDS]
+    activated = {event.decision: event.time for event in later if event.kind == "activated"}
+    session_events = [entry.event for entry in entries if entry.event.kind in SESSION_KINDS]
     supports = [one.support for one in asked]
-    frame = decision_frame(events, view, supports, offers, later)
+    frame = decision_frame(session_events, view, supports, offers, later)
     used_at = [
-        used.get(one.event.decision) if one.extra.get("active") is False else one.event.time
+        activated.get(one.event.decision) if one.extra.get("active") is False else one.event.time
         for one in asked
     ]
     frame["unit"] = pd.Series([one.unit for one in asked], dtype=_TEXT)

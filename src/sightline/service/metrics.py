@@ -1,18 +1,16 @@
-"""What is counted, in the format of Prometheus."""
+"""Metrics of a service, for Prometheus."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-
-__all__ = ["Metrics"]
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
 
 class Metrics:
-    """Counters of one service."""
+    """Counters, gauges and histograms of one service."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -35,13 +33,3 @@ class Metrics:
         self.events = Counter("sightline_events", "Events written.", **kept)
         self.failures = Counter("sightline_transactions_failed", "Transactions failed.", **kept)
         self.loaded = Gauge("sightline_experiments_loaded", "Experiments in memory.", **kept)
-
-    def transaction(self, requests: int, events: int, seconds: float) -> None:
-        """Count a transaction that was committed."""
-        self.batches.observe(requests)
-        self.commits.observe(seconds)
-        self.events.inc(events)
-
-    def written(self) -> bytes:
-        """Write all for Prometheus."""
-        return generate_latest(self.registry)

@@ -1,12 +1,12 @@
-"""Tables of the database, and how each version of them is made of the one before.
+"""Tables of the database.
 
-| table     | holds                                                                   |
-|-----------|-------------------------------------------------------------------------|
-| events    | the truth: every change of every experiment, numbered from 1 in each    |
-| snapshots | states after some events, to save time; the first is kept for ever      |
-| looks     | what was known at some moments, for figures over time; can be left out  |
-| tokens    | hashes of tokens, with roles                                            |
-| pulse     | one row that is written to find out whether anything can be written     |
+| table     | contents                                                                     |
+|-----------|------------------------------------------------------------------------------|
+| events    | every change of every experiment, numbered from 1 in each: the source of truth |
+| snapshots | states after some events, to load quickly; the first one is kept permanently |
+| history   | evidence and rewards at some moments, for figures over time; may be lost     |
+| tokens    | hashes of tokens, with roles                                                 |
+| heartbeat | one row, written to check whether the database accepts writes                |
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
-    Float,
+    Double,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -25,17 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = [
-    "EVENTS",
-    "LOOKS",
-    "PULSE",
-    "SNAPSHOTS",
-    "TOKENS",
-    "VERSION",
-    "migrate",
-    "refuse_foreign",
-]
-
+VERSION = 1
 _METADATA = MetaData()
 
 EVENTS = Table(
@@ -43,115 +34,84 @@ EVENTS = Table(
     _METADATA,
     Column("experiment", Text, primary_key=True),
     Column("sequence", BigInteger, primary_key=True),
-    Column("kind", Text),
+    Column("kind", Text, nullable=False),
     Column("decision", Text),
     Column("key", Text),
     Column("unit", Text),
-    Column("payload", Text),
-    Column("created", Float(53)),
+    Column("payload", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    sqlite_with_rowid=False,
 )
 SNAPSHOTS = Table(
     "snapshots",
     _METADATA,
     Column("experiment", Text, primary_key=True),
     Column("sequence", BigInteger, primary_key=True),
-    Column("content", LargeBinary),
-    Column("notes", Text),
+    Column("content", LargeBinary, nullable=False),
+    Column("lifecycle", Text, nullable=False),
 )
-LOOKS = Table(
-    "looks",
+HISTORY = Table(
+    "history",
     _METADATA,
     Column("experiment", Text, primary_key=True),
     Column("sequence", BigInteger, primary_key=True),
-    Column("content", Text),
+    Column("content", Text, nullable=False),
 )
 TOKENS = Table(
     "tokens",
     _METADATA,
     Column("name", Text, primary_key=True),
-    Column("hash", Text),
-    Column("role", Text),
-    Column("created", Float(53)),
-    Column("revoked", Float(53)),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("role", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("revoked", Double),
 )
-PULSE = Table(
-    "pulse", _METADATA, Column("id", Integer, primary_key=True), Column("beat", Float(53))
+HEARTBEAT = Table(
+    "heartbeat",
+    _METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("beat", Double, nullable=False),
 )
+_VERSIONS = Table("sightline_version", _METADATA, Column("version", Integer, nullable=False))
 
-#: Statements that lead to each version; what stands here once has been used, and never changes.
-#: Numbers are of 8 bytes in both databases under these names.
-_MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE events (
-            experiment TEXT NOT NULL,
-            sequence BIGINT NOT NULL,
-            kind TEXT NOT NULL,
-            decision TEXT,
-            key TEXT,
-            unit TEXT,
-            payload TEXT NOT NULL,
-            created DOUBLE PRECISION NOT NULL,
-            PRIMARY KEY (experiment, sequence)
-        ) {clustered}""",
-        "CREATE UNIQUE INDEX events_by_key ON events (experiment, key) WHERE key IS NOT NULL",
-        "CREATE UNIQUE INDEX events_by_unit ON events (experiment, unit) WHERE unit IS NOT NULL",
-        "CREATE INDEX events_by_decision ON events (decision) WHERE decision IS NOT NULL",
-        """CREATE TABLE snapshots (
-            experiment TEXT NOT NULL,
-            sequence BIGINT NOT NULL,
-            content {bytes} NOT NULL,
-            notes TEXT NOT NULL,
-            PRIMARY KEY (experiment, sequence)
-        )""",
-        """CREATE TABLE looks (
-            experiment TEXT NOT NULL,
-            sequence BIGINT NOT NULL,
-            content TEXT NOT NULL,
-            PRIMARY KEY (experiment, sequence)
-        )""",
-        """CREATE TABLE tokens (
-            name TEXT PRIMARY KEY,
-            hash TEXT NOT NULL UNIQUE,
-            role TEXT NOT NULL,
-            created DOUBLE PRECISION NOT NULL,
-            revoked DOUBLE PRECISION
-        )""",
-        "CREATE TABLE pulse (id INTEGER PRIMARY KEY, beat DOUBLE PRECISION NOT NULL)",
-        "INSERT INTO pulse VALUES (1, 0)",
-    ),
-    # lists of experiments would read all events otherwise
-    ("CREATE INDEX events_first ON events (created, experiment) WHERE sequence = 1",),
-)
-VERSION = len(_MIGRATIONS)
-_NAMES = {
-    "sqlite": {"bytes": "BLOB", "clustered": "WITHOUT ROWID"},
-    "postgresql": {"bytes": "BYTEA", "clustered": ""},
-}
+
+def _index(name: str, columns: tuple[str, ...], where: str, *, unique: bool = False) -> None:
+    """Add an index over some rows of the events."""
+    fields = (EVENTS.c[column] for column in columns)
+    Index(name, *fields, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+
+
+_index("events_by_key", ("experiment", "key"), "key IS NOT NULL", unique=True)
+_index("events_by_unit", ("experiment", "unit"), "unit IS NOT NULL", unique=True)
+_index("events_by_decision", ("decision",), "decision IS NOT NULL")
+# without it, a list of experiments would read all events
+_index("events_first", ("created", "experiment"), "sequence = 1")
 
 
 def refuse_foreign(tables: set[str]) -> None:
-    """Refuse a database with these tables if it is that of something else."""
+    """Raise ValueError if these are the tables of another program."""
     if "events" in tables and "sightline_version" not in tables:
         raise ValueError(
             "the database has a table 'events' that is not of this service: name another one"
         )
 
 
-def migrate(connection: Connection) -> None:
-    """Bring the tables to the present version, within a transaction that nobody else is in."""
-    names = _NAMES[connection.dialect.name]
+def create_tables(connection: Connection) -> None:
+    """Create the tables, or check their version, within an exclusive transaction.
+
+    ValueError if the database belongs to another program or has another version.
+    """
     tables = set(inspect(connection).get_table_names())
     refuse_foreign(tables)
     if "sightline_version" not in tables:
-        connection.execute(text("CREATE TABLE sightline_version (version INTEGER NOT NULL)"))
-        connection.execute(text("INSERT INTO sightline_version VALUES (0)"))
-    found = int(connection.execute(text("SELECT version FROM sightline_version")).scalar_one())
+        _METADATA.create_all(connection)
+        connection.execute(_VERSIONS.insert().values(version=VERSION))
+        connection.execute(HEARTBEAT.insert().values(id=1, beat=0.0))
+        return
+    found = int(connection.execute(_VERSIONS.select()).scalar_one())
     if found > VERSION:
         raise ValueError(
             f"the database has version {found}, later than {VERSION}: upgrade sightline"
         )
-    for statements in _MIGRATIONS[found:]:
-        for statement in statements:
-            connection.execute(text(statement.format(**names)))
     if found < VERSION:
-        connection.execute(text(f"UPDATE sightline_version SET version = {VERSION}"))
+        raise ValueError(f"the database has version {found}; this release reads {VERSION} only")

@@ -1,7 +1,7 @@
-"""Who may do what: tokens with roles, of which the database has hashes only.
+"""Access tokens with roles.
 
-A token is 32 random bytes, so that a plain SHA-256 of it tells nobody anything: there is no list of
-likely ones to try.
+A token is 32 random bytes, so that its plain SHA-256 hash, which the database stores, reveals
+nothing: there is no list of likely tokens to try.
 """
 
 from __future__ import annotations
@@ -20,23 +20,12 @@ from sightline.service.schema import TOKENS
 from sightline.service.store import Store
 from sightline.validation import one_of, shown
 
-__all__ = [
-    "LastAdminError",
-    "Role",
-    "TakenError",
-    "Token",
-    "Tokens",
-    "create_token",
-    "list_tokens",
-    "revoke_token",
-]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_PREFIX = "sl_"  # by which people, and programs that look for leaked ones, know a token
+_PREFIX = "sl_"  # people and secret scanners recognise a token by it
 
 
 class Role(IntEnum):
-    """What a token allows; each role may do all that those before it may."""
+    """Role of a token; each role includes those before it."""
 
     READER = 1
     CLIENT = 2
@@ -45,7 +34,7 @@ class Role(IntEnum):
 
 
 class Token(NamedTuple):
-    """A token as the database knows it; times are seconds since 1970."""
+    """A token as the database stores it; times are seconds since 1970."""
 
     name: str
     role: Role
@@ -53,12 +42,12 @@ class Token(NamedTuple):
     revoked: float | None
 
 
-class TakenError(ValueError):
-    """There is a token with this name, or was."""
+class TokenExistsError(ValueError):
+    """A token with this name exists, or existed."""
 
 
 class LastAdminError(ValueError):
-    """Nobody could make another token over HTTP."""
+    """Without this token, no other one could be created over HTTP."""
 
 
 def _hash(secret: str) -> str:
@@ -66,14 +55,9 @@ def _hash(secret: str) -> str:
 
 
 def create_token(store: Store, name: str, role: str) -> str:
-    """Make a token, and return it: nobody can read it again.
+    """Create a token and return its secret, which is not stored.
 
-    Raises
-    ------
-    TakenError
-        If the name is taken.
-    ValueError
-        If it cannot be a name, or there is no such role.
+    TokenExistsError if the name is taken, ValueError if it or the role is not valid.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(
@@ -87,63 +71,45 @@ def create_token(store: Store, name: str, role: str) -> str:
         with store.writing() as connection:
             connection.execute(insert(TOKENS).values(created=time.time(), **values))
     except IntegrityError:
-        raise TakenError(
+        raise TokenExistsError(
             f"there is a token {name!r} already: name another, since revoked ones stay listed"
         ) from None
     return secret
 
 
 def list_tokens(store: Store) -> list[Token]:
-    """List all tokens, those that were revoked as well."""
+    """List all tokens, including revoked ones."""
     with store.reading() as connection:
         found = connection.execute(select(TOKENS).order_by(TOKENS.c.created, TOKENS.c.name)).all()
     return [Token(row.name, Role[row.role.upper()], row.created, row.revoked) for row in found]
 
 
 def revoke_token(store: Store, name: str, *, keep_admin: bool = False) -> None:
-    """Make a token useless, within the seconds of ``Settings.token_refresh``; it stays listed.
+    """Revoke a token; a running service notices within ``Settings.token_refresh`` seconds.
 
-    Parameters
-    ----------
-    store : Store
-        Where it is.
-    name : str
-        Its name.
-    keep_admin : bool
-        Whether to refuse the last token of an admin.
-
-    Raises
-    ------
-    LastAdminError
-        If it is the last one of an admin, which is to be kept.
-    ValueError
-        If there is no such token.
+    ValueError if there is no such token; LastAdminError if it is the last one of an admin, and
+    ``keep_admin`` is true.
     """
     valid = TOKENS.c.revoked.is_(None)
     admin = TOKENS.c.role == Role.ADMIN.name.lower()
     with store.writing() as connection:
-        # locked, and in one order: of two that revoke each other, the second sees what the first
-        # has done (SQLite has one that writes at a time)
+        # locked, and in one order: of two admins that revoke each other, the second one sees what
+        # the first one has done (SQLite has one writer at a time)
         held = select(TOKENS.c.name).where(valid & admin).order_by(TOKENS.c.name).with_for_update()
         if keep_admin and connection.scalars(held).all() == [name]:
-            raise LastAdminError(f"{name} is the last admin: sightline token revoke does that")
+            raise LastAdminError(
+                f"{name} is the last admin: revoke it with sightline token revoke {name}"
+            )
         unused = valid & (TOKENS.c.name == name)
         done = connection.execute(update(TOKENS).where(unused).values(revoked=time.time()))
         if done.rowcount == 0:
             raise ValueError(f"there is no token {shown(name)} that could be revoked")
 
 
-class Tokens:
-    """Tokens in memory, read again when they are old.
+class TokenCache:
+    """Valid tokens in memory, read again after some seconds.
 
-    Parameters
-    ----------
-    store : Store
-        Where they are.
-    loopback : bool
-        Whether only this machine can connect: without any token, everybody is then an admin.
-    lifetime : float
-        Seconds after which they are read again.
+    If only this machine can connect (``loopback``), every caller is an admin until a token exists.
     """
 
     def __init__(self, store: Store, loopback: bool, lifetime: float) -> None:
@@ -154,14 +120,14 @@ class Tokens:
 
     @property
     def is_old(self) -> bool:
-        """Whether they should be read again."""
+        """Whether the tokens should be read again."""
         return time.monotonic() - self._read > self._lifetime
 
     def refresh(self) -> None:
-        """Read them."""
+        """Read the tokens."""
         with self._store.reading() as connection:
             found = connection.execute(select(TOKENS)).all()
-        # revoked ones count: a service that was closed once does not open by itself again
+        # revoked ones count: a service with tokens never becomes open by revoking them
         self.needed = bool(found) or not self._loopback
         self._roles = {
             row.hash: (row.name, Role[row.role.upper()]) for row in found if row.revoked is None
@@ -169,7 +135,7 @@ class Tokens:
         self._read = time.monotonic()
 
     def holder(self, secret: str | None) -> tuple[str, Role] | None:
-        """Name and role of whoever has a token; None if it is not valid."""
+        """Return name and role of a token; None if it is not valid."""
         if not self.needed:
             return "", Role.ADMIN
         return None if secret is None else self._roles.get(_hash(secret))

@@ -1,56 +1,56 @@
-"""One thread that changes experiments, many requests in one transaction.
+"""The writer: one thread that changes experiments, many requests per transaction.
 
-All wait for this thread: it reads no experiment, compiles nothing, and a transaction ends after
-some milliseconds, though requests are left.  Experiments take turns.
+All requests wait for this thread.  It therefore loads no experiment and compiles nothing, and a
+transaction ends after some milliseconds, even if requests are left.  Experiments share its time
+fairly.
 
-While a transaction is being made durable, requests gather; the next one takes them all.  So a
-request costs little more than its share of a write to disk.  Clients that were answered together
-ask again one after another: as many requests as last time are waited for, a millisecond at most,
-since one transaction of eight takes far less than one of one and one of seven.
+While a transaction is being made durable, requests gather, and the next transaction takes them all:
+a request costs little more than its share of a write to disk.  Clients that were answered together
+send their next requests one after another.  The writer waits for as many requests as last time, for
+a millisecond at most, because one transaction of eight takes far less time than one of one and one
+of seven.
 
-Nothing is answered before its transaction is committed; if that fails, all states that it has
-changed are thrown away.
+No request is answered before its transaction is committed.  If the commit fails, all states that
+the transaction has changed are discarded.
 """
 
 from __future__ import annotations
 
 import contextlib
+import heapq
+import json
 import logging
 import math
 import queue
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from sightline.jit import NotKeptError, only_kept
-from sightline.service import direct, rows
-from sightline.service.costs import size_held
-from sightline.service.desk import Desk
-from sightline.service.direct import Need
-from sightline.service.entries import Entry
-from sightline.service.loading import load_desk, reading_log
-from sightline.service.metrics import Metrics
-from sightline.service.outage import DatabaseAwayError
-from sightline.service.problems import (
-    Problem,
-    being_compiled,
-    defect,
-    is_away,
-    problem_of,
+from sightline.service import events
+from sightline.service.errors import (
+    ApiError,
+    CircuitOpenError,
+    api_error_of,
+    compiling,
+    internal_error,
+    is_outage,
     unavailable,
+    unknown,
 )
-from sightline.service.rows import Kept
+from sightline.service.events import Entry, Lookup, StoredSnapshot
+from sightline.service.experiment import ExperimentWriter
+from sightline.service.limits import memory_of
+from sightline.service.loading import load_experiment, reading_log
+from sightline.service.metrics import Metrics
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.service.turns import Turns
-
-__all__ = ["Command", "Writer"]
 
 _log = logging.getLogger("sightline.service")
 
@@ -58,73 +58,105 @@ _log = logging.getLogger("sightline.service")
 _PATIENCE = 0.001
 #: Seconds after which a transaction takes no more requests.
 _SHARE = 0.02
-#: Seconds that it takes to fold what other services have written, for an entry and at most, and
-#: entries that are always folded at once.
-_FOLD, _LONGEST_FOLD, _FEW_LATER = 5e-5, 0.05, 2
+#: Seconds to replay an entry of another process, at least; seconds that may take in all; and the
+#: number of entries that are always replayed at once.
+_REPLAY, _MAX_REPLAY, _FEW_ENTRIES = 5e-5, 0.05, 2
 #: Decisions whose experiment is remembered, so that the database need not be asked.
 _REMEMBERED = 50_000
 
+T = TypeVar("T")
 Answer = tuple[int, dict[str, Any]]
-Verb = Callable[[Desk], dict[str, Any]]
+Change = Callable[[ExperimentWriter], dict[str, Any]]
+
+
+class FairQueue(Generic[T]):
+    """Requests that wait, in one line per experiment; the one that has used least time is next.
+
+    An experiment with few requests never waits for the line of another one.  Within an experiment
+    requests keep their order.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[str | None, deque[T]] = {}
+        self._used: dict[str | None, float] = {}  # seconds, since the queue was last empty
+        self._level = 0.0  # time used by the experiment that was served last
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, name: str | None, request: T) -> None:
+        """Append a request to the line of its experiment."""
+        line = self._lines.get(name)
+        if line is None:
+            line = self._lines[name] = deque()
+            # an idle experiment saves up no time
+            self._used[name] = max(self._used.get(name, 0.0), self._level)
+        line.append(request)
+        self._count += 1
+
+    def put_back(self, requests: Iterable[tuple[str | None, T]]) -> None:
+        """Return requests that were taken and not executed to the front of their lines."""
+        for name, request in reversed(list(requests)):
+            if name not in self._lines:
+                self.add(name, request)
+            else:
+                self._lines[name].appendleft(request)
+                self._count += 1
+
+    def take(self, limit: int, seconds: float, cost: Callable[[str | None], float]) -> list[T]:
+        """Take the next requests: at least one, and no more than fit into a time.
+
+        ``cost`` returns the seconds that a request of an experiment takes.
+        """
+        taken: list[T] = []
+        heap = [(self._used[name], i, name) for i, name in enumerate(self._lines)]
+        heapq.heapify(heap)
+        while heap and len(taken) < limit and seconds > 0.0:
+            used, i, name = heapq.heappop(heap)
+            line, price = self._lines[name], cost(name)
+            if taken and price > seconds:  # those before it do not wait for it
+                break
+            self._level = max(self._level, used)
+            taken.append(line.popleft())
+            seconds -= price
+            if line:
+                heapq.heappush(heap, (used + price, i, name))
+            else:
+                del self._lines[name]
+        self._count -= len(taken)
+        if not self._lines:  # no experiment waits, and the past does not matter
+            self._used, self._level = {}, 0.0
+        return taken
+
+    def spend(self, name: str | None, seconds: float) -> None:
+        """Record time that an experiment has used."""
+        self._used[name] = max(self._used.get(name, 0.0), self._level) + seconds
 
 
 @dataclass(eq=False, slots=True)
 class Command:
-    """Something to be done to an experiment.
+    """A request to change an experiment, or the experiment of a decision.
 
-    Attributes
-    ----------
-    verb : callable
-        What to do, given the desk of the experiment.
-    experiment : str or None
-        Which; None where it is that of a decision.  Without either, something is written only to
-        find out whether that is possible.
-    decision : str or None
-        Decision that it is about.
-    key, unit : str or None
-        Under which the same request may have come before.
-    make : callable, optional
-        Makes the desk of a new experiment, whose log has its first entry.
-    future : Any
-        What waits for the answer; the writer does not look at it.
-    answer : tuple, Problem or None
-        Status and body, or a refusal, once it is known.
-    unread : bool
-        Whether there is no answer, since its experiment must be read: :meth:`Writer.prepare`.
+    Without either, the command only writes the heartbeat.
     """
 
-    verb: Verb
+    change: Change
     experiment: str | None = None
     decision: str | None = None
-    key: str | None = None
-    unit: str | None = None
-    make: Callable[[], Desk] | None = None
-    future: Any = field(default=None)
-    answer: Answer | Problem | None = None
-    unread: bool = False
+    key: str | None = None  # the same request may have come before under this key,
+    unit: str | None = None  # or for this unit
+    #: Creates a new experiment, with the first entry of its log.
+    make: Callable[[], ExperimentWriter] | None = None
+    future: Any = None  # of the caller; the writer ignores it
+    answer: Answer | ApiError | None = None  # once it is done
+    must_load: bool = False  # it was not executed: the experiment must be prepared first
 
 
 class Writer:
-    """The thread that writes; see the module.
+    """The thread that changes experiments; see the module.
 
-    Parameters
-    ----------
-    store : Store
-        Where to.
-    settings : Settings
-        Limits.
-    metrics : Metrics
-        What is counted.
-    deliver : callable
-        Called with commands that have their answers, when these are durable.
-    now : callable
-        Clock in seconds since 1970.
-
-    Attributes
-    ----------
-    compiles : set of str
-        Experiments for which kernels may be compiled, though others wait: what could be foreseen
-        was compiled elsewhere.
+    It calls ``deliver`` with commands once their answers are durable.
     """
 
     def __init__(
@@ -137,276 +169,279 @@ class Writer:
     ) -> None:
         self._store, self._settings, self._metrics = store, settings, metrics
         self._deliver, self._now = deliver, now
-        self._queue: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
-        self._turns: Turns[Command] = Turns()
+        self._submitted: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._queue: FairQueue[Command] = FairQueue()
+        #: Experiments whose kernels may be compiled here: a worker has compiled what it could.
         self.compiles: set[str] = set()
-        self._ends = math.inf  # when what is left is refused, by the monotonic clock
+        self._deadline = math.inf  # monotonic time after which the rest is refused
         self._moment = now()
-        self._desks: OrderedDict[str, Desk] = OrderedDict()
-        self._held = 0  # bytes of all desks
-        self._ready: dict[str, Desk] = {}  # loaded by other threads
-        self._behind: dict[str, Desk] = {}  # to be brought up to date by other threads
-        self._where: OrderedDict[str, str] = OrderedDict()
-        self._contested: set[str] = set()  # experiments of a transaction that waited for another
+        self._loaded: OrderedDict[str, ExperimentWriter] = OrderedDict()
+        self._memory = 0  # bytes of all loaded experiments
+        self._prepared: dict[str, ExperimentWriter] = {}  # by other threads
+        self._outdated: dict[str, ExperimentWriter] = {}  # for other threads to catch up
+        self._experiments: OrderedDict[str, str] = OrderedDict()  # by decision
+        self._contested: set[str] = set()  # experiments whose lock could not be taken
         self._expected = 1  # requests
         self._thread = threading.Thread(target=self._run, name="sightline-writer", daemon=True)
 
     def start(self) -> None:
-        """Begin to take commands."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, patience: float = 1.0) -> None:
-        """Carry out what was submitted, refuse what is left after some seconds, and end."""
-        self._ends = time.monotonic() + patience
-        self._queue.put(None)
+        """Execute submitted commands, refuse what is left after some seconds, and end."""
+        self._deadline = time.monotonic() + patience
+        self._submitted.put(None)
         if self._thread.is_alive():
             self._thread.join(2.0 * patience)
 
     def moment(self) -> float:
-        """Time of the present command, in seconds since 1970: one for all that it does."""
+        """Return the time of the present command, in seconds since 1970."""
         return self._moment
 
     def submit(self, command: Command) -> None:
-        """Have a command carried out."""
-        self._queue.put(command)
+        """Queue a command."""
+        self._submitted.put(command)
 
     def has(self, experiment: str) -> bool:
         """Whether an experiment is in memory."""
-        return experiment in self._desks or experiment in self._ready
+        return experiment in self._loaded or experiment in self._prepared
 
     def prepare(self, experiment: str) -> None:
-        """Read an experiment in the calling thread, so that the writing one need not."""
-        if self.has(experiment):  # somebody else has asked for it meanwhile
+        """Load an experiment in the calling thread, so that the writer need not."""
+        if self.has(experiment):  # another request has prepared it meanwhile
             return
-        desk = self._behind.pop(experiment, None)
+        found = self._outdated.pop(experiment, None)
         with self._store.reading() as connection, reading_log(experiment):
-            if desk is None:
-                desk = load_desk(connection, experiment, self._settings, self.moment)
+            if found is None:
+                found = load_experiment(connection, experiment, self._settings, self.moment)
             else:
-                desk.catch_up(rows.later_entries(connection, experiment, desk.log.last))
-        if desk is not None:
-            self._ready[experiment] = desk
+                found.catch_up(events.later_entries(connection, experiment, found.log.last))
+        if found is not None:
+            self._prepared[experiment] = found
 
     def loaded(self) -> list[str]:
-        """Experiments in memory."""
-        return list(self._desks)
+        """Return the experiments in memory."""
+        return list(self._loaded)
 
     def with_windows(self) -> list[str]:
-        """Experiments in memory in which a reward window may end with time."""
-        found = []
-        for name, desk in list(self._desks.items()):
-            if desk.session.limits.seconds is not None and desk.session.live.ledger.open:
-                found.append(name)
-        return found
+        """Return the experiments in memory in which reward windows end by time."""
+        return [
+            name
+            for name, one in list(self._loaded.items())
+            if one.session.limits.seconds is not None and one.session.live.ledger.open
+        ]
 
     def _run(self) -> None:
         with only_kept():
             while commands := self._next_batch():
                 try:
-                    self._carry_out(commands)
-                except BaseException:  # a defect of ours; all others go on
+                    self._execute(commands)
+                except BaseException:  # a defect; other commands are still executed
                     _log.exception("the writer failed")
-                    self._fail(commands, defect)
+                    self._fail(commands, internal_error)
                 self._deliver(commands)
 
     def _next_batch(self) -> list[Command]:
         """Take the next commands; none at the end."""
         with contextlib.suppress(queue.Empty):
-            if not self._turns and self._ends == math.inf:
-                self._enter(self._queue.get())
+            if not self._queue and self._deadline == math.inf:
+                self._enqueue(self._submitted.get())
                 until = time.monotonic() + _PATIENCE
-                while len(self._turns) < self._expected and self._ends == math.inf:
-                    self._enter(self._queue.get(timeout=max(until - time.monotonic(), 0.0)))
+                while len(self._queue) < self._expected and self._deadline == math.inf:
+                    self._enqueue(self._submitted.get(timeout=max(until - time.monotonic(), 0.0)))
             while True:
-                self._enter(self._queue.get_nowait())
-        if time.monotonic() > self._ends:
-            left = self._turns.take(len(self._turns), math.inf, self._cost)
+                self._enqueue(self._submitted.get_nowait())
+        if time.monotonic() > self._deadline:
+            left = self._queue.take(len(self._queue), math.inf, self._cost)
             self._fail(left)
             self._deliver(left)
-        taken = self._turns.take(self._settings.batch, _SHARE, self._cost)
+        taken = self._queue.take(self._settings.batch, _SHARE, self._cost)
         self._expected = len(taken)
         return taken
 
-    def _enter(self, command: Command | None) -> None:
-        """Let a command wait for its turn; None: there are no more."""
+    def _enqueue(self, command: Command | None) -> None:
+        """Enqueue a command; None marks the end."""
         if command is not None:
             if command.experiment is None and command.decision is not None:
-                command.experiment = self._where.get(command.decision)
-            self._turns.add(command.experiment, command)
+                command.experiment = self._experiments.get(command.decision)
+            self._queue.add(command.experiment, command)
 
     def _cost(self, experiment: str | None) -> float:
-        """Seconds that a command of an experiment takes, about."""
-        desk = self._desks.get(experiment or "")
-        return 0.0 if desk is None else desk.cost
+        """Return the average seconds of a command of an experiment."""
+        found = self._loaded.get(experiment or "")
+        return 0.0 if found is None else found.cost
 
-    def _carry_out(self, commands: list[Command]) -> None:
-        """Carry out commands in one transaction."""
-        desks: dict[str, Desk] = {}
+    def _execute(self, commands: list[Command]) -> None:
+        """Execute commands in one transaction."""
+        taken: dict[str, ExperimentWriter] = {}
         began = time.perf_counter()
         try:
             with self._store.writing() as connection:
                 self._locate(connection, commands)
-                self._leave_contested(connection, commands)
-                self._take(connection, commands, desks)
-                broken, culprits = self._perform_all(connection, commands, desks)
-                events = self._write(connection, desks)
-        except DatabaseAwayError as error:  # before anything was done
+                self._refuse_contested(connection, commands)
+                self._take(connection, commands, taken)
+                broken, failures = self._apply_all(connection, commands, taken)
+                count = self._write(connection, taken)
+        except CircuitOpenError as error:  # nothing was done
             for command in commands:
                 command.answer = unavailable(error.seconds)
             return
         except Exception as error:
             names = {command.experiment for command in commands if command.experiment is not None}
-            if direct.was_locked(error) and not names <= self._contested:
-                self._contested |= names  # of which all that can be is done next, without waiting
+            if events.was_locked(error) and not names <= self._contested:
+                self._contested |= names  # the next transaction does not wait for their locks
                 for command in commands:
-                    command.unread = False
-                self._turns.put_back((command.experiment, command) for command in commands)
+                    command.must_load = False
+                self._queue.put_back((command.experiment, command) for command in commands)
                 commands.clear()
-            elif is_away(error):
+            elif is_outage(error):
                 _log.warning("a transaction failed: %s", type(error).__name__)
                 self._fail(commands)
             else:
                 _log.exception("a transaction failed")
-                self._fail(commands, defect)
-            for name in desks:  # of commands that wait again, too
+                self._fail(commands, internal_error)
+            for name in taken:  # also those of commands that wait again
                 self._forget(name)
             self._metrics.failures.inc()
             return
         finally:
-            for desk in desks.values():
-                desk.log.close()
+            for one in taken.values():
+                one.log.close()
         self._fail(command for command in commands if command.experiment in broken)
-        compiling = {one.experiment for one, why in culprits if why.kind == "compiling"}
-        for command in commands:
-            if command.experiment in compiling:  # so that nobody looks for an outage
-                command.answer = being_compiled(command.experiment or "")
-        for command, answer in culprits:
-            command.answer = answer
-        for desk in desks.values():
-            self._keep(desk)
+        for failed, answer in failures:
+            if answer.kind == "compiling":  # the other commands wait for that, not for an outage
+                for command in commands:
+                    if command.experiment == failed.experiment:
+                        command.answer = compiling(failed.experiment or "")
+        for failed, answer in failures:
+            failed.answer = answer
+        for one in taken.values():
+            self._keep(one)
         self._contested.difference_update(command.experiment or "" for command in commands)
-        self._metrics.transaction(len(commands), events, time.perf_counter() - began)
+        self._metrics.batches.observe(len(commands))
+        self._metrics.commits.observe(time.perf_counter() - began)
+        self._metrics.events.inc(count)
 
     def _fail(
-        self, commands: Iterable[Command], problem: Callable[[], Problem] | None = None
+        self, commands: Iterable[Command], error: Callable[[], ApiError] | None = None
     ) -> None:
-        """Answer why nothing was done, by default an outage, and forget what was.
+        """Answer with an error, by default an outage, and discard the states of the experiments.
 
-        Refusals as well: they may be due to what was not done after all.
+        This replaces refusals as well: they may follow from what was not written after all.
         """
         for command in commands:
             if command.experiment is not None:
                 self._forget(command.experiment)
-            command.answer = problem() if problem else unavailable(self._store.outage.left)
-            command.unread = False
+            command.answer = error() if error else unavailable(self._store.breaker.seconds_left)
+            command.must_load = False
 
     def _forget(self, experiment: str) -> None:
-        """Take a desk out of memory."""
-        desk = self._desks.pop(experiment, None)
-        if desk is not None:
-            self._held -= desk.size
+        """Remove an experiment from memory."""
+        found = self._loaded.pop(experiment, None)
+        if found is not None:
+            self._memory -= found.size
 
-    def _keep(self, desk: Desk) -> None:
-        for entry in desk.log.waiting:
+    def _keep(self, one: ExperimentWriter) -> None:
+        """Keep an experiment in memory after a commit, and drop the least recently used ones."""
+        for entry in one.log.uncommitted:
             if entry.event.kind == "asked":
-                self._where[entry.event.decision or ""] = desk.experiment
-        while len(self._where) > _REMEMBERED:
-            self._where.popitem(last=False)
-        desk.committed()
-        self._forget(desk.experiment)
-        desk.size = size_held(desk.session.live)
-        self._held += desk.size
-        self._desks[desk.experiment] = desk
-        while len(self._desks) > self._settings.loaded or (
-            self._held > self._settings.memory and len(self._desks) > 1
+                self._experiments[entry.event.decision or ""] = one.id
+        while len(self._experiments) > _REMEMBERED:
+            self._experiments.popitem(last=False)
+        one.committed()
+        self._forget(one.id)
+        one.size = memory_of(one.session.live)
+        self._memory += one.size
+        self._loaded[one.id] = one
+        while len(self._loaded) > self._settings.loaded or (
+            self._memory > self._settings.memory and len(self._loaded) > 1
         ):
-            self._forget(next(iter(self._desks)))
+            self._forget(next(iter(self._loaded)))
 
     def _locate(self, connection: Connection, commands: list[Command]) -> None:
         """Find the experiments of decisions."""
-        unknown = []
-        for command in commands:
-            if command.experiment is None and command.decision is not None:
-                unknown.append(command)
-        ids = sorted({command.decision for command in unknown if command.decision is not None})
-        found = rows.experiments_of(connection, ids)
-        for command in unknown:
+        lost = [one for one in commands if one.experiment is None and one.decision is not None]
+        ids = sorted({one.decision for one in lost if one.decision is not None})
+        found = events.experiments_of(connection, ids)
+        for command in lost:
             command.experiment = found.get(command.decision or "")
 
-    def _leave_contested(self, connection: Connection, commands: list[Command]) -> None:
-        """Refuse commands of experiments that another process, halted perhaps, does not release.
+    def _refuse_contested(self, connection: Connection, commands: list[Command]) -> None:
+        """Refuse commands of experiments that another, perhaps suspended process keeps locked.
 
-        They are taken out of the list: all others would wait for it.
+        They leave the list: all others would wait for the lock.
         """
         names = sorted(self._contested & {command.experiment or "" for command in commands})
-        if names and (held := direct.held_elsewhere(connection, names)):
+        if names and (held := events.locked_elsewhere(connection, names)):
             refused = [command for command in commands if command.experiment in held]
             commands[:] = [command for command in commands if command.experiment not in held]
             self._fail(refused)
             self._deliver(refused)
 
     def _take(
-        self, connection: Connection, commands: list[Command], desks: dict[str, Desk]
+        self, connection: Connection, commands: list[Command], taken: dict[str, ExperimentWriter]
     ) -> None:
-        """Take the desks of experiments, up to date and nobody else's until the commit.
+        """Lock the experiments until the commit, and bring their states up to date.
 
-        They are told of requests that came before under the same keys, or for the same units.
+        They also get the first entries of requests with the same keys and units.
         """
         by_name: dict[str, list[Command]] = {}
         for command in commands:
             if command.experiment is not None:
                 by_name.setdefault(command.experiment, []).append(command)
         names = sorted(by_name)  # in one order, so that no two processes wait for each other
-        needs = [self._need(name, by_name[name]) for name in names]
-        for need, found in zip(needs, direct.take(connection, needs), strict=True):
-            desk = self._desk(connection, need, found.later)
-            if desk is not None:
-                desk.log.connection = connection
-                desks[need.experiment] = desk
-                for entry in found.known:
-                    desk.remember(entry)
+        lookups = [self._lookup(name, by_name[name]) for name in names]
+        results = events.lock_and_look_up(connection, lookups)
+        for name, result in zip(names, results, strict=True):
+            one = self._caught_up(name, result.later)
+            if one is not None:
+                one.log.connection = connection
+                taken[name] = one
+                for entry in result.known:
+                    one.remember(entry)
 
-    def _need(self, name: str, commands: list[Command]) -> Need:
-        """Say what must be known of an experiment beyond what is in memory."""
-        desk, ready = self._desks.get(name), self._ready.pop(name, None)
-        behind = not self._store.alone
-        if desk is None and ready is not None:
-            desk = self._desks[name] = ready
-            behind = True
-        keys = {one.key for one in commands if one.key}
-        units = {one.unit for one in commands if one.unit}
-        if desk is not None:
-            keys = {key for key in keys if not desk.knows("key", key)}
-            units = {unit for unit in units if not desk.knows("unit", unit)}
-        after = desk.log.last if desk is not None and behind else None
-        return Need(name, after, sorted(keys), sorted(units))
+    def _lookup(self, name: str, commands: list[Command]) -> Lookup:
+        """Return what must be known of an experiment beyond what is in memory."""
+        one, prepared = self._loaded.get(name), self._prepared.pop(name, None)
+        may_be_behind = not self._store.exclusive
+        if one is None and prepared is not None:
+            one = self._loaded[name] = prepared
+            may_be_behind = True
+        keys = {command.key for command in commands if command.key}
+        units = {command.unit for command in commands if command.unit}
+        if one is not None:
+            keys = {key for key in keys if not one.knows("key", key)}
+            units = {unit for unit in units if not one.knows("unit", unit)}
+        after = one.log.last if one is not None and may_be_behind else None
+        return Lookup(name, after, sorted(keys), sorted(units))
 
-    def _desk(self, connection: Connection, need: Need, later: list[Entry]) -> Desk | None:
-        desk = self._desks.get(need.experiment)
-        if desk is None or not later:
-            return desk
-        if len(later) > _FEW_LATER and len(later) * max(desk.cost, _FOLD) > _LONGEST_FOLD:
-            self._forget(need.experiment)
-            self._behind[need.experiment] = desk  # of which another thread takes care
+    def _caught_up(self, name: str, later: list[Entry]) -> ExperimentWriter | None:
+        one = self._loaded.get(name)
+        if one is None or not later:
+            return one
+        if len(later) > _FEW_ENTRIES and len(later) * max(one.cost, _REPLAY) > _MAX_REPLAY:
+            self._forget(name)
+            self._outdated[name] = one  # another thread catches up
             return None
         try:
-            desk.catch_up(later)
-        except Exception:  # which concerns nobody else: read it again, elsewhere
-            _log.exception("experiment %s could not be followed", need.experiment)
-            self._forget(need.experiment)
+            one.catch_up(later)
+        except Exception:  # concerns this experiment only; another thread loads it again
+            _log.exception("experiment %s could not be replayed", name)
+            self._forget(name)
             return None
-        return desk
+        return one
 
-    def _perform_all(
-        self, connection: Connection, commands: list[Command], desks: dict[str, Desk]
-    ) -> tuple[set[str | None], list[tuple[Command, Problem]]]:
-        """Carry out commands in their order, as many as there is time for.
+    def _apply_all(
+        self, connection: Connection, commands: list[Command], taken: dict[str, ExperimentWriter]
+    ) -> tuple[set[str | None], list[tuple[Command, ApiError]]]:
+        """Apply commands in their order, as many as there is time for.
 
-        Others wait again, and are taken out of the list.  Names experiments that were spoilt, of
-        which nothing is written, and which commands have done that, with their answers.
+        The others leave the list and wait again.  Returns the experiments with a corrupted state,
+        of which nothing is written, and the commands that have caused that, with their answers.
         """
         broken: set[str | None] = set()
-        culprits: list[tuple[Command, Problem]] = []
+        failures: list[tuple[Command, ApiError]] = []
         later: dict[Command, None] = {}
         held_up: set[str | None] = set()
         began = then = time.perf_counter()
@@ -419,96 +454,98 @@ class Writer:
                 continue
             try:
                 with only_kept(name not in self.compiles):
-                    is_done = self._perform(connection, command, desks)
+                    is_done = self._apply(connection, command, taken)
                 if not is_done:
                     later[command] = None
                     held_up.add(name)
-            except SQLAlchemyError:  # of the transaction, which is lost for all
+            except SQLAlchemyError:  # the transaction is lost for all commands
                 raise
             except Exception as error:
                 broken.add(name)
-                culprits.append((command, _answer_to(error, name)))
+                failures.append((command, _failure_of(error, name)))
             last, then = then, time.perf_counter()
-            self._turns.spend(name, then - last)
-            desk = desks.get(name or "")
-            if desk is not None:
-                desk.cost += 0.2 * (then - last - desk.cost)
+            self._queue.spend(name, then - last)
+            one = taken.get(name or "")
+            if one is not None:
+                one.cost += 0.2 * (then - last - one.cost)
             if name in broken:
-                desks.pop(name or "", None)
+                taken.pop(name or "", None)
         if later:
             commands[:] = [command for command in commands if command not in later]
-            self._turns.put_back((command.experiment, command) for command in later)
-        return broken, culprits
+            self._queue.put_back((command.experiment, command) for command in later)
+        return broken, failures
 
-    def _perform(self, connection: Connection, command: Command, desks: dict[str, Desk]) -> bool:
-        """Carry out a command; return False if there is something to be done before.
+    def _apply(
+        self, connection: Connection, command: Command, taken: dict[str, ExperimentWriter]
+    ) -> bool:
+        """Apply a command; False if more reward windows must end first.
 
-        Raises
-        ------
-        Exception
-            If its experiment is spoilt.
+        An exception means that the state of its experiment is corrupted.
         """
         self._moment = self._now()
         if command.experiment is command.decision is None:
-            rows.beat(connection, self._moment)
+            events.write_heartbeat(connection, self._moment)
             command.answer = 200, {}
             return True
-        desk = desks.get(command.experiment or "")
-        if desk is None:
-            self._begin(connection, command, desks)
+        one = taken.get(command.experiment or "")
+        if one is None:
+            self._create(connection, command, taken)
             return True
-        desk.expire()
-        if desk.is_behind:
-            desk.settle()
+        one.expire()
+        if one.is_behind:
+            one.finish_request()
             return False
-        before = len(desk.log.waiting)
+        before = len(one.log.uncommitted)
         try:
-            command.answer = 200, command.verb(desk)
-            desk.settle()
-            return True
+            command.answer = 200, command.change(one)
         except SQLAlchemyError:
             raise
         except Exception as error:
-            refused = problem_of(error)
-            # a refusal changes nothing, but for the count of rewards that come too late
-            if refused is None or any(e.event.kind != "late" for e in desk.log.waiting[before:]):
+            refused = api_error_of(error)
+            # a refusal changes nothing, except for the count of late rewards
+            added = one.log.uncommitted[before:]
+            if refused is None or any(entry.event.kind != "late" for entry in added):
                 raise
             command.answer = refused
-        desk.settle()
+        one.finish_request()
         return True
 
-    def _begin(self, connection: Connection, command: Command, desks: dict[str, Desk]) -> None:
-        """Begin an experiment, or say that it must be read first, or that there is none."""
+    def _create(
+        self, connection: Connection, command: Command, taken: dict[str, ExperimentWriter]
+    ) -> None:
+        """Create an experiment, or answer that it must be loaded first, or does not exist."""
         name = command.experiment
-        command.unread = name is not None and rows.last_of(connection, name) > 0
-        if command.unread:
+        command.must_load = name is not None and events.last_sequence(connection, name) > 0
+        if command.must_load:
             return
         if name is not None and command.make is not None:
-            desk = desks[name] = command.make()
-            desk.log.connection = connection
-            command.answer = 201, desk.described()
-            desk.settle()
-            return
-        what = "decision" if name is None else "experiment"
-        named = command.decision if name is None else name
-        command.answer = Problem(404, f"unknown-{what}", f"there is no {what} {named!r}")
+            one = taken[name] = command.make()
+            one.log.connection = connection
+            command.answer = 201, one.describe()
+            one.finish_request()
+        elif name is not None:
+            command.answer = unknown("experiment", name)
+        else:
+            command.answer = unknown("decision", command.decision)
 
-    def _write(self, connection: Connection, desks: dict[str, Desk]) -> int:
-        entries = [(name, entry) for name, desk in desks.items() for entry in desk.log.waiting]
-        count = direct.append(connection, entries)
-        for name, desk in desks.items():
-            if desk.log.content is not None:
-                notes = desk.session.notes.written()
-                kept = Kept(desk.log.kept, desk.log.content, notes)
-                rows.write_snapshot(connection, name, kept)
-            if desk.look is not None:
-                rows.write_look(connection, name, desk.log.last, desk.look)
+    def _write(self, connection: Connection, taken: dict[str, ExperimentWriter]) -> int:
+        """Write all entries, snapshots and points of the history; return the number of entries."""
+        entries = [(name, entry) for name, one in taken.items() for entry in one.log.uncommitted]
+        count = events.append(connection, entries)
+        for name, one in taken.items():
+            if one.log.new_snapshot is not None:
+                lifecycle = one.session.lifecycle.to_json()
+                snapshot = StoredSnapshot(one.log.kept, one.log.new_snapshot, lifecycle)
+                events.write_snapshot(connection, name, snapshot)
+            if one.history is not None:
+                content = json.dumps(one.history)
+                events.write_history(connection, name, one.log.last, content)
         return count
 
 
-def _answer_to(error: Exception, experiment: str | None) -> Problem:
-    """Answer to a request that has spoilt its experiment, of which nothing is written then."""
+def _failure_of(error: Exception, experiment: str | None) -> ApiError:
+    """Return the answer to a command that has corrupted the state of its experiment."""
     if isinstance(error, NotKeptError):
-        return being_compiled(experiment or "")
+        return compiling(experiment or "")
     _log.error("a request to experiment %s failed", experiment, exc_info=error)
-    return defect()
+    return internal_error()

@@ -1,1 +1,1 @@
-"""Pages of the service: made by the server, escaped, and whole without scripts."""
+"""Dashboard pages, rendered on the server: escaped, and complete without scripts."""

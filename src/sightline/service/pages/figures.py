@@ -1,30 +1,179 @@
-"""Figures of an experiment over time: traffic, evidence, and reward against an equal split."""
+"""Figures of an experiment as SVG, drawn on the server.
+
+Drawings contain numbers only, so that no name can inject markup.  Colours and line widths come from
+the style sheet, by class: the content security policy allows no inline styles.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
-from sightline.service.pages.drawing import Line, lines, stacks
-
-__all__ = ["Traffic", "evidence_figure", "reward_figure", "traffic_figure"]
-
+# In units of the drawing, which scales with the page.
+_WIDTH, _HEIGHT = 440.0, 220.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 10.0, 10.0, 38.0
+_TINY = (160.0, 16.0)
+#: Larger values are drawn as this one, so that differences fit a float.
+_LARGEST = 1e300
 _BINS = 40
-_COLOURS = 6  # options with a colour of their own; all others share one
+_COLOURS = 6  # of the most frequent options; all others share one
+
+
+def _axis(low: float, high: float) -> tuple[float, float]:
+    """Return the ends of an axis, far enough apart for floats."""
+    low, high = _drawable(low), _drawable(high)
+    size = max(abs(low), abs(high))
+    if high - low > 1e-12 * max(size, 1e-280):
+        return low, high
+    return low - max(1.0, 0.01 * size), high + max(1.0, 0.01 * size)
+
+
+def _drawable(value: float) -> float:
+    return min(max(value, -_LARGEST), _LARGEST)
+
+
+class Line(NamedTuple):
+    """A line through points, with gaps where values are missing."""
+
+    kind: str
+    values: Sequence[float | None]
+
+
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """Return about ``count`` round numbers from low to high."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / count
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * m for m in (1.0, 2.0, 2.5, 5.0, 10.0) if size * m >= rough * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+class _Frame:
+    """Axes of a figure."""
+
+    def __init__(self, x: tuple[float, float], y: tuple[float, float]) -> None:
+        self._x = x if x[1] > x[0] else (x[0], x[0] + 1.0)
+        self._y = _axis(*y)
+
+    def x_of(self, x: float) -> float:
+        low, high = self._x
+        return _LEFT + (x - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT)
+
+    def y_of(self, y: float) -> float:
+        low, high = self._y
+        return _HEIGHT - _BOTTOM - (y - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+
+    def draw(self, label: str, inside: str, percent: bool = False) -> Markup:
+        """Return the figure with axes and its content."""
+        grid = []
+        for y in ticks(*self._y):
+            where = self.y_of(y)
+            text = f"{100 * y:.0f} %" if percent else _number(y)
+            kind = "zero" if y == 0.0 else "grid"
+            grid.append(
+                f'<path class="{kind}" d="M{_LEFT:.0f} {where:.1f}H{_WIDTH - _RIGHT:.0f}"/>'
+                f'<text x="{_LEFT - 6:.0f}" y="{where + 4:.1f}" text-anchor="end">{text}</text>'
+            )
+        for x in ticks(*self._x, 4):
+            where = min(self.x_of(x), _WIDTH - _RIGHT - 8.0)
+            grid.append(
+                f'<text x="{where:.1f}" y="{_HEIGHT - _BOTTOM + 16:.0f}" text-anchor="middle">'
+                f"{_number(x)}</text>"
+            )
+        middle = 0.5 * (_LEFT + _WIDTH - _RIGHT)
+        grid.append(
+            f'<text x="{middle:.0f}" y="{_HEIGHT - 5:.0f}" text-anchor="middle">decisions</text>'
+        )
+        axes = Markup("".join(grid))
+        return Markup(
+            '<svg class="figure" viewBox="0 0 {w:.0f} {h:.0f}" role="img" aria-label="{label}">'
+            "{axes}{inside}</svg>"
+        ).format(w=_WIDTH, h=_HEIGHT, label=label, axes=axes, inside=Markup(inside))
+
+
+def _number(value: float) -> str:
+    if value == 0.0:
+        return "0"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size <= abs(value) < 1e13:
+            return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"
+    return f"{value:.4g}"
+
+
+def lines(label: str, x: Sequence[float], curves: Sequence[Line]) -> Markup:
+    """Draw lines over common axes; the vertical one includes zero."""
+    values = [_drawable(value) for line in curves for value in line.values if value is not None]
+    low, high = min([0.0, *values]), max([0.0, *values])
+    frame = _Frame((0.0, max(x)), (low, high * 1.05))
+    paths = []
+    for line in curves:
+        steps, pen = [], "M"
+        for where, value in zip(x, line.values, strict=True):
+            if value is None:
+                pen = "M"
+                continue
+            steps.append(f"{pen}{frame.x_of(where):.1f} {frame.y_of(_drawable(value)):.1f}")
+            pen = "L"
+        paths.append(f'<path class="line {line.kind}" d="{"".join(steps)}"/>')
+    return frame.draw(label, "".join(paths))
+
+
+def stacks(label: str, edges: Sequence[float], shares: Sequence[Sequence[float]]) -> Markup:
+    """Draw stacked shares from edge to edge, with one colour per option."""
+    frame = _Frame((edges[0], edges[-1]), (0.0, 1.0))
+    paths: list[list[str]] = [[] for _ in shares[0]]
+    for i, stack in enumerate(shares):
+        left, right = frame.x_of(edges[i]), frame.x_of(edges[i + 1])
+        under = 0.0
+        for place, share in enumerate(stack):
+            if share > 0.0:
+                top, foot = frame.y_of(under + share), frame.y_of(under)
+                paths[place].append(f"M{left:.1f} {top:.1f}H{right:.1f}V{foot:.1f}H{left:.1f}Z")
+            under += share
+    inside = "".join(
+        f'<path class="c{place}" d="{"".join(parts)}"/>' for place, parts in enumerate(paths)
+    )
+    return frame.draw(label, inside, percent=True)
+
+
+def interval(
+    value: float | None, ends: tuple[float | None, float | None], axis: tuple[float, float]
+) -> Markup:
+    """Draw an estimate and its interval as a dot on a line, cut off at the ends of the axis."""
+    width, height = _TINY
+    low, high = _axis(*axis)
+
+    def place(x: float) -> float:
+        return 6.0 + min(max((_drawable(x) - low) / (high - low), 0.0), 1.0) * (width - 12.0)
+
+    left = place(low if ends[0] is None else ends[0])
+    right = place(high if ends[1] is None else ends[1])
+    parts = ""
+    if low < 0.0 < high:
+        parts += f'<path class="zero" d="M{place(0.0):.1f} 0V{height:.0f}"/>'
+    parts += f'<path class="reach" d="M{left:.1f} {height / 2:.0f}H{right:.1f}"/>'
+    if value is not None:
+        parts += f'<circle class="dot" cx="{place(value):.1f}" cy="{height / 2:.0f}" r="4"/>'
+    return Markup(
+        '<svg class="interval" viewBox="0 0 {w:.0f} {h:.0f}" aria-hidden="true">{inside}</svg>'
+    ).format(w=width, h=height, inside=Markup(parts))
 
 
 class Traffic(NamedTuple):
-    """Who was chosen when: a figure, and for its legend names with the number of their colour."""
+    """Shares of the options over time: a figure, and a legend of colour numbers and names."""
 
     figure: Markup
     legend: list[tuple[int, str]]
 
 
 def traffic_figure(history: dict[str, Any]) -> Traffic | None:
-    """Draw shares of decisions; None if there are none, or too many options to have been noted."""
+    """Draw the shares of the options; None without decisions, or with too many options."""
     names, points = history["options"], history["points"]
     last = points[-1]["round"]
     if last < 1 or all(point["traffic"] is None for point in points):
@@ -43,12 +192,12 @@ def traffic_figure(history: dict[str, Any]) -> Traffic | None:
     stacked = np.column_stack(columns)
     total = stacked.sum(axis=1, keepdims=True)
     shares = np.divide(stacked, total, where=total > 0.0, out=np.zeros_like(stacked))
-    label = "Share of decisions of every option, over time"
+    label = "Share of every option in the decisions, over time"
     return Traffic(stacks(label, edges.tolist(), shares.tolist()), legend)
 
 
 def _counts(points: Sequence[dict[str, Any]], k: int, edges: Any) -> Any:
-    """Spread the decisions between two looks evenly over what lies between them."""
+    """Spread the decisions between two points of the history evenly over the bins between."""
     counts = np.zeros((len(edges) - 1, k))
     before = 0.0
     for point in points:
@@ -62,12 +211,12 @@ def _counts(points: Sequence[dict[str, Any]], k: int, edges: Any) -> Any:
 
 
 def evidence_figure(history: dict[str, Any]) -> Markup | None:
-    """Draw evidence and its threshold; None where there is no test."""
+    """Draw evidence and threshold; None without a test."""
     points = [p for p in history["points"] if p["threshold"] is not None and p["told"] > 0]
     if len(points) < 2:
         return None
     return lines(
-        "Evidence for the best option, and the threshold from which it is settled, over time",
+        "Evidence for the best option and its threshold, over time",
         [point["round"] for point in points],
         [
             Line("threshold", [point["threshold"] for point in points]),
@@ -77,14 +226,14 @@ def evidence_figure(history: dict[str, Any]) -> Markup | None:
 
 
 def reward_figure(history: dict[str, Any]) -> Markup | None:
-    """Draw what was won above an equal split; None where that cannot be estimated."""
+    """Draw the reward above that of an equal split; None if it cannot be estimated."""
     points = [
         p for p in history["points"] if p["reward"] is not None and p["fixed_split"] is not None
     ]
     if len(points) < 2 or points[-1]["told"] == 0:
         return None
     return lines(
-        "Reward above that of an equal split, as estimated, over time",
+        "Estimated reward above an equal split, over time",
         [point["round"] for point in points],
         [Line("gain", [point["reward"] - point["fixed_split"] for point in points])],
     )

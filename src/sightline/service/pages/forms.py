@@ -1,4 +1,4 @@
-"""From the fields of the form to an experiment."""
+"""The form that creates an experiment: its fields, and its conversion to a specification."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sightline.service.bodies import Specification, place_of
-from sightline.service.problems import Problem
+from sightline.service.errors import invalid
+from sightline.service.schemas import Specification, location_of
 from sightline.validation import shown
 
-__all__ = ["CHOICES", "EMPTY", "specification_of", "valid_name"]
-
-#: Fields of the form, and what stands in them at first.
+#: Fields of the form and their initial values.
 EMPTY = {
     "name": "",
     "description": "",
@@ -36,7 +34,7 @@ EMPTY = {
     "window": "",
     "timeout": "ignore",
 }
-#: What can be chosen, with the words for it.
+#: Choices and their labels.
 CHOICES = {
     "kinds": (
         ("options", "Options"),
@@ -46,49 +44,39 @@ CHOICES = {
     ),
     "policies": (
         ("", "Stakes (default)"),
-        ("IDS", "IDS: a proven answer"),
+        ("IDS", "IDS: proven regret"),
         ("ThompsonSampling", "Thompson sampling"),
         ("LinUCB", "LinUCB"),
         ("EpsilonGreedy", "Epsilon-greedy"),
     ),
     "stops": (
-        ("", "go on"),
-        ("notify", "go on, and say so"),
-        ("commit", "play it from then on"),
+        ("", "continue"),
+        ("notify", "continue, and report it"),
+        ("commit", "choose it from then on"),
     ),
 }
-#: What a name stands for, if for more than itself.
+#: Policies with parameters, by the value of their choice.
 _POLICIES = {"IDS": {"type": "IDS", "regulariser": "matched"}}
 _KINDS = {"clicks": "bernoulli", "counts": "poisson"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-def _refused(detail: str) -> Problem:
-    return Problem(422, "invalid", detail)
-
-
 def valid_name(fields: Mapping[str, str]) -> str:
-    """Name of the experiment, which is part of addresses."""
+    """Return the name of the experiment, which is part of addresses."""
     name = fields["name"].strip()
     if not _NAME.fullmatch(name):
-        raise _refused(
+        raise invalid(
             f"the name must have letters, digits, '.', '_' and '-', 100 at most, got {shown(name)}"
         )
     return name
 
 
 def specification_of(fields: Mapping[str, str]) -> Specification:
-    """Read the form.
-
-    Raises
-    ------
-    Problem
-        If something is missing, or cannot be read.
-    """
+    """Convert the form; ApiError if a field is missing or not valid."""
     body: dict[str, Any] = {"description": fields["description"], **_choice(fields)}
-    if fields["kind"] != "duel":  # which shows who has won
+    if fields["kind"] != "duel":  # a duel reports the winner
         body["reward"] = _reward(fields)
-    body |= _ways(fields)
+    body |= _policy_and_stop(fields)
     if fields["seed"].strip():
         body["seed"] = fields["seed"].strip()
     window = fields["window"].strip()
@@ -101,13 +89,13 @@ def specification_of(fields: Mapping[str, str]) -> Specification:
         return Specification.model_validate(body)
     except ValidationError as error:
         first = error.errors()[0]
-        raise _refused(
-            f"{place_of(first)}: {first['msg']}, got {shown(first.get('input'))}"
+        raise invalid(
+            f"{location_of(first)}: {first['msg']}, got {shown(first.get('input'))}"
         ) from None
 
 
 def _choice(fields: Mapping[str, str]) -> dict[str, Any]:
-    """Read what to choose from, and the control among it."""
+    """Convert the options and the control."""
     kind, control = fields["kind"], fields["control"].strip()
     found: dict[str, Any]
     if kind == "factors":
@@ -121,27 +109,27 @@ def _choice(fields: Mapping[str, str]) -> dict[str, Any]:
     elif kind in ("options", "duel"):
         found = {kind: _options(fields["options"])}
     else:
-        raise _refused(f"there is no such choice: {shown(kind)}")
+        raise invalid(f"kind must be options, factors, contexts or duel, got {shown(kind)}")
     return found | ({"control": control} if control else {})
 
 
 def _levels(text: str, factors: Mapping[str, list[str]]) -> dict[str, str]:
-    """Read a level of every factor, in their order."""
+    """Convert a level of every factor, in their order."""
     levels = [level.strip() for level in text.split(",")]
     if len(levels) != len(factors):
-        raise _refused(f"the control must have a level of each of {len(factors)} factors")
+        raise invalid(f"the control must have a level of each of {len(factors)} factors")
     return dict(zip(factors, levels, strict=True))
 
 
-def _ways(fields: Mapping[str, str]) -> dict[str, Any]:
-    """Read how to choose, and when to end."""
+def _policy_and_stop(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Convert the policy and the stop rule."""
     found: dict[str, Any] = {}
     if fields["policy"]:
         found["policy"] = _POLICIES.get(fields["policy"], fields["policy"])
     if fields["floor"].strip():
-        found["floor"] = _number("least probability", fields["floor"])
+        found["floor"] = _number("smallest probability", fields["floor"])
     if fields["stop"]:
-        level = _number("probability of settling wrongly", fields["delta"])
+        level = _number("probability of settling on a wrong option", fields["delta"])
         found["stop"] = {"action": fields["stop"], "delta": level}
     return found
 
@@ -150,9 +138,12 @@ def _reward(fields: Mapping[str, str]) -> dict[str, Any]:
     if fields["reward"] in _KINDS:
         return {"kind": _KINDS[fields["reward"]]}
     if fields["reward"] == "bounded":
-        low, high = _number("least reward", fields["low"]), _number("largest", fields["high"])
+        low, high = (
+            _number("smallest reward", fields["low"]),
+            _number("largest reward", fields["high"]),
+        )
         return {"kind": "bounded", "low": low, "high": high}
-    if not fields["std"].strip():  # it is learned
+    if not fields["std"].strip():
         return {"kind": "gaussian"}
     return {"kind": "gaussian", "std": _number("standard deviation", fields["std"])}
 
@@ -161,43 +152,43 @@ def _number(name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise _refused(f"{name} must be a number, got {shown(text)}") from None
+        raise invalid(f"{name} must be a number, got {shown(text)}") from None
 
 
 def _lines(name: str, text: str) -> list[str]:
     found = [line.strip() for line in text.splitlines() if line.strip()]
     if len(found) < 2 and name == "option":
-        raise _refused("at least two options are needed, one in each line")
+        raise invalid("at least two options are needed, one per line")
     if not found:
-        raise _refused(f"at least one {name} is needed, one in each line")
+        raise invalid(f"at least one {name} is needed, one per line")
     return found
 
 
 def _options(text: str) -> dict[str, list[float]] | list[str]:
-    """Read one option per line, with features after a colon, or names only."""
+    """Parse one option per line, with features after a colon, or names only."""
     found: dict[str, list[float] | None] = {}
     for line in _lines("option", text):
         label, row = _named_row(line)
         if label in found:
-            raise _refused(f"two options have the name {shown(label)}")
+            raise invalid(f"two options have the name {shown(label)}")
         found[label] = row
     return _rows_or_names(found)
 
 
 def _contexts(text: str) -> dict[str, dict[str, list[float]] | list[str]]:
-    """Read one option of a context per line: context, slash, option, and features as of options."""
+    """Parse one option per line: context, slash, option, and optional features."""
     found: dict[str, list[float] | None] = {}
     places: dict[str, tuple[str, str]] = {}
     for line in _lines("option", text):
         label, row = _named_row(line)
         context, slash, option = (part.strip() for part in label.partition("/"))
         if not (context and slash and option):
-            raise _refused(f"an option of a context is context / option, got {shown(line)}")
+            raise invalid(f"an option of a context is context / option, got {shown(line)}")
         place = f"{context} / {option}"
         if place in found:
-            raise _refused(f"two options have the name {shown(place)}")
+            raise invalid(f"two options have the name {shown(place)}")
         found[place], places[place] = row, (context, option)
-    _rows_or_names(found)  # the same in all contexts
+    _rows_or_names(found)  # either all options have features or none, across contexts
     contexts: dict[str, dict[str, list[float] | None]] = {}
     for place, (context, option) in places.items():
         contexts.setdefault(context, {})[option] = found[place]
@@ -205,7 +196,7 @@ def _contexts(text: str) -> dict[str, dict[str, list[float]] | list[str]]:
 
 
 def _named_row(line: str) -> tuple[str, list[float] | None]:
-    """Name and features of a line; None if it has no features."""
+    """Return name and features of a line; None without features."""
     name, colon, tail = line.rpartition(":")
     row = _row(tail) if colon else None
     return (line, None) if row is None else (name.strip(), row)
@@ -214,17 +205,17 @@ def _named_row(line: str) -> tuple[str, list[float] | None]:
 def _rows_or_names(
     found: Mapping[str, list[float] | None],
 ) -> dict[str, list[float]] | list[str]:
-    """Features by name, or the names alone where no option has any."""
+    """Return features by name, or the names if no option has features."""
     bare = [label for label, row in found.items() if row is None]
     if not bare:
         return {label: row for label, row in found.items() if row is not None}
     if len(bare) < len(found):
-        raise _refused(f"either all options have features or none, {shown(bare[0])} has none")
+        raise invalid(f"either all options have features or none, {shown(bare[0])} has none")
     return bare
 
 
 def _row(text: str) -> list[float] | None:
-    """Read numbers; None if they are none: then the colon belongs to the name."""
+    """Parse numbers; None if the text has others: the colon then belongs to the name."""
     try:
         return [float(part) for part in text.replace(",", " ").split()] or None
     except ValueError:
@@ -238,8 +229,8 @@ def _factors(text: str) -> dict[str, list[str]]:
         levels = [level.strip() for level in tail.split(",") if level.strip()]
         label = name.strip()
         if not colon or len(levels) < 2 or not label:
-            raise _refused(f"a factor is a name, a colon and two levels or more, got {shown(line)}")
+            raise invalid(f"a factor is a name, a colon and two levels or more, got {shown(line)}")
         if label in found:
-            raise _refused(f"two factors have the name {shown(label)}")
+            raise invalid(f"two factors have the name {shown(label)}")
         found[label] = levels
     return found

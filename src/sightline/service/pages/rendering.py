@@ -1,4 +1,4 @@
-"""Templates and files of the pages, and the headers that every page has."""
+"""Templates and static files of the pages, and the headers of every page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from starlette.responses import HTMLResponse, Response
 
 from sightline.service.tokens import Role
 
-__all__ = ["ASSETS", "HEADERS", "LONG", "Asset", "Visitor", "page", "rendered", "tag_of"]
-
-#: Numbers from which on not all digits are written.
+#: Larger numbers are shown with four digits.
 LONG = 1e15
-#: Of every page.  Nothing within a page is executed, and no address but our own is used.  Forms
-#: say where they come from, which they would not under the policy of the API: no-referrer.
+#: Headers of every page: no inline code runs, and no other site is contacted.  The referrer policy
+#: of the API, no-referrer, would hide the origin of forms.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; "
@@ -30,49 +28,39 @@ HEADERS = {
 
 
 class Asset(NamedTuple):
-    """A file of the package that browsers ask for."""
+    """A static file."""
 
     content: bytes
     media_type: str
 
 
 class Visitor(NamedTuple):
-    """Who looks at a page.
-
-    Attributes
-    ----------
-    may_change : bool
-        Whether forms are shown.
-    signed_in : bool
-        Whether there is a token to forget.
-    """
+    """The user of a page: whether forms are shown, and whether there is a token to sign out."""
 
     may_change: bool
     signed_in: bool
 
     @classmethod
     def of(cls, role: Role | None, tokens_needed: bool) -> Visitor:
-        """Describe whoever has a role."""
+        """Return the visitor with a role."""
         known = role is not None
         return cls(role is not None and role >= Role.EXPERIMENTER, known and tokens_needed)
 
 
 _FILES = files("sightline.service.pages")
-
-
-def _asset(name: str, media_type: str) -> Asset:
-    return Asset(_FILES.joinpath("static", name).read_bytes(), media_type)
-
-
+_MEDIA_TYPES = {
+    "style.css": "text/css; charset=utf-8",
+    "script.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
 ASSETS = {
-    "style.css": _asset("style.css", "text/css; charset=utf-8"),
-    "script.js": _asset("script.js", "text/javascript; charset=utf-8"),
-    "icon.svg": _asset("icon.svg", "image/svg+xml"),
+    name: Asset(_FILES.joinpath("static", name).read_bytes(), media_type)
+    for name, media_type in _MEDIA_TYPES.items()
 }
 
 
 def _moment(text: str | None) -> str:
-    """Write a moment of the API for people; pages say that it is UTC."""
+    """Format a time of the API; pages say that it is UTC."""
     if text is None:
         return "never"
     return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S}"
@@ -96,7 +84,7 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters |= {"moment": _moment, "number": _number, "count": _count}
-#: Of templates and files: with it browsers ask anew after an upgrade.
+#: Hash of templates and static files, so that browsers load them again after an upgrade.
 _STAMP = hashlib.sha256(
     b"".join(
         path.read_bytes()
@@ -107,19 +95,19 @@ _STAMP = hashlib.sha256(
 _ENVIRONMENT.globals["stamp"] = _STAMP
 
 
-def rendered(template: str, values: Mapping[str, Any]) -> str:
-    """Fill in a template; everything that is not marked as safe is escaped."""
+def render(template: str, values: Mapping[str, Any]) -> str:
+    """Render a template; everything that is not marked as safe is escaped."""
     return _ENVIRONMENT.get_template(template).render(values)
 
 
 def page(template: str, values: Mapping[str, Any], status: int = 200, tag: str = "") -> Response:
-    """Answer with a page; the tag changes whenever it does."""
+    """Return a page; its ETag comes from a text that changes whenever the page does."""
     headers = dict(HEADERS)
     if tag:
-        headers["ETag"] = tag_of(tag)
-    return HTMLResponse(rendered(template, values), status, headers)
+        headers["ETag"] = etag_of(tag)
+    return HTMLResponse(render(template, values), status, headers)
 
 
-def tag_of(text: str) -> str:
-    """Make a tag for what a page is made of."""
+def etag_of(text: str) -> str:
+    """Return the ETag for a text."""
     return f'"{hashlib.sha256(f"{_STAMP} {text}".encode()).hexdigest()[:20]}"'

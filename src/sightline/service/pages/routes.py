@@ -1,7 +1,8 @@
-"""Addresses of the pages, and what their forms do."""
+"""Routes of the pages, their forms, and error pages for browsers."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -10,89 +11,92 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, FastAPI, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from sightline.service.access import EXPERIMENTER, READER, Experiment, heart_of
-from sightline.service.app import create_app
-from sightline.service.changing import change_phase
-from sightline.service.gate import COOKIE
-from sightline.service.pages.experiment import experiment_values
+from sightline.service.app import EXPERIMENTER, READER, ExperimentId, create_app, runtime_of
+from sightline.service.errors import MEDIA_TYPE, ApiError, invalid
+from sightline.service.middleware import COOKIE, Application, Message, Receive, Scope, Send
 from sightline.service.pages.forms import CHOICES, EMPTY, specification_of, valid_name
-from sightline.service.pages.gathering import Overview, gather, last_entry
-from sightline.service.pages.refusals import Refusals
-from sightline.service.pages.rendering import ASSETS, HEADERS, Visitor, page, tag_of
-from sightline.service.problems import Problem
+from sightline.service.pages.rendering import ASSETS, HEADERS, Visitor, etag_of, page, render
+from sightline.service.pages.values import (
+    ExperimentList,
+    experiment_values,
+    last_entry,
+    read_page,
+)
 from sightline.service.settings import Settings
 from sightline.service.store import Store
 from sightline.service.writer import Command
 
-__all__ = ["create_dashboard"]
-
-_SIZE = 50  # experiments of one page
+_SIZE = 50  # experiments per page
 _PHASES = {"pause": "paused", "resume": "running", "stop": "stopped"}
 _YEAR = "public, max-age=31536000, immutable"  # addresses of files change with their content
-Number = Annotated[int, Query(alias="page", ge=1, le=10**6)]
+_STRANGER = Visitor(False, False)
+_FOR_PROGRAMS = ("/v1/", "/metrics", "/openapi.json")
+_REPLACED = (b"content-type", b"content-length", *(name.lower().encode() for name in HEADERS))
+
+PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
 
 
 def create_dashboard(store: Store, settings: Settings | None = None) -> FastAPI:
-    """Make the application with pages; see :func:`sightline.service.app.create_app`."""
+    """Create the application with pages; see :func:`sightline.service.app.create_app`."""
     app = create_app(store, settings, ("/sign-in", *(f"/pages/{name}" for name in ASSETS)))
     router = APIRouter(include_in_schema=False)
     _add_pages(router)
     _add_forms(router)
     _add_sign_in(router)
     for name, asset in ASSETS.items():
-        answer = Response(asset.content, media_type=asset.media_type)
-        answer.headers["Cache-Control"] = _YEAR
-        router.get(f"/pages/{name}")(_always(answer))
+        response = Response(asset.content, media_type=asset.media_type)
+        response.headers["Cache-Control"] = _YEAR
+        router.get(f"/pages/{name}")(_constant(response))
     app.include_router(router)
-    app.state.overview = Overview()
-    app.add_middleware(Refusals)
+    app.state.experiment_list = ExperimentList()
+    app.add_middleware(_ErrorPages)
     return app
 
 
-def _always(answer: Response) -> Callable[[], Any]:
+def _constant(response: Response) -> Callable[[], Any]:
     async def give() -> Response:
-        return answer
+        return response
 
     return give
 
 
 def _visitor(request: Request) -> Visitor:
     role = request.scope.get("state", {}).get("role")
-    return Visitor.of(role, heart_of(request).tokens.needed)
+    return Visitor.of(role, runtime_of(request).tokens.needed)
 
 
 def _is_known(request: Request, tag: str) -> bool:
-    return request.headers.get("if-none-match") == tag_of(tag)
+    return request.headers.get("if-none-match") == etag_of(tag)
 
 
-def _unchanged(tag: str) -> Response:
-    return Response(status_code=304, headers={**HEADERS, "ETag": tag_of(tag)})
+def _not_modified(tag: str) -> Response:
+    return Response(status_code=304, headers={**HEADERS, "ETag": etag_of(tag)})
 
 
 def _add_pages(router: APIRouter) -> None:
     @router.get("/", dependencies=READER)
-    async def experiments(request: Request, number: Number = 1) -> Response:
-        return await _list(request, number)
+    async def experiments(request: Request, number: PageNumber = 1) -> Response:
+        return await _list_page(request, number)
 
     @router.get("/experiments/{experiment}", dependencies=READER)
-    async def experiment(request: Request, experiment: Experiment) -> Response:
-        heart, visitor = heart_of(request), _visitor(request)
-        tag = f"{await heart.read(last_entry, experiment)} {visitor}"
+    async def experiment(request: Request, experiment: ExperimentId) -> Response:
+        runtime, visitor = runtime_of(request), _visitor(request)
+        tag = f"{await runtime.read(last_entry, experiment)} {visitor}"
         if _is_known(request, tag):
-            return _unchanged(tag)
-        found = await heart.read(gather, experiment)
-        values = await heart.read(lambda _: experiment_values(found))
+            return _not_modified(tag)
+        data = await runtime.read(read_page, experiment)
+        values = await runtime.read(lambda _: experiment_values(data))
         return page("experiment.html", {"visitor": visitor, **values}, tag=tag)
 
 
-async def _list(
-    request: Request, number: int, fields: dict[str, str] | None = None, refusal: str = ""
+async def _list_page(
+    request: Request, number: int, fields: dict[str, str] | None = None, error: str = ""
 ) -> Response:
-    heart, visitor = heart_of(request), _visitor(request)
-    rows, total = await heart.read(request.app.state.overview.page, number, _SIZE)
+    runtime, visitor = runtime_of(request), _visitor(request)
+    rows, total = await runtime.read(request.app.state.experiment_list.page, number, _SIZE)
     tag = f"{[(row['id'], row['sequence']) for row in rows]} {total} {visitor}"
     if _is_known(request, tag):
-        return _unchanged(tag)
+        return _not_modified(tag)
     values = {
         "visitor": visitor,
         "rows": rows,
@@ -101,87 +105,142 @@ async def _list(
         "pages": max(math.ceil(total / _SIZE), 1),
         "fields": {**EMPTY, **(fields or {})},
         **CHOICES,
-        "refusal": refusal,
+        "error": error,
     }
-    return page("experiments.html", values, 422 if refusal else 200, tag)
+    return page("experiments.html", values, 422 if error else 200, tag)
 
 
-async def _fields(request: Request) -> dict[str, str]:
-    """Read a form that one of our own pages has sent.
+async def _form_fields(request: Request) -> dict[str, str]:
+    """Parse a form of one of our pages.
 
-    The gate refuses those that say they come from elsewhere; here one must say where it comes from.
+    The middleware refuses requests that name another origin; a form must name its origin.
     """
     same = request.headers.get("sec-fetch-site") == "same-origin"
     if not same and "origin" not in request.headers:
-        raise Problem(403, "other-site", "a form must come from a page of this service")
+        raise ApiError(403, "other-site", "a form must come from a page of this service")
     try:
         text = (await request.body()).decode()
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=50))
     except ValueError:
-        raise Problem(422, "invalid", "the form cannot be read") from None
+        raise invalid("the form cannot be read") from None
 
 
 def _add_forms(router: APIRouter) -> None:
     @router.post("/experiments", dependencies=EXPERIMENTER)
     async def create(request: Request) -> Response:
-        sent = await _fields(request)
+        sent = await _form_fields(request)
         fields = {name: sent.get(name, first) for name, first in EMPTY.items()}
         try:
             name = valid_name(fields)
-            await heart_of(request).create(name, specification_of(fields))
-        except Problem as problem:
-            if problem.status not in (409, 422):
+            await runtime_of(request).create(name, specification_of(fields))
+        except ApiError as error:
+            if error.status not in (409, 422):
                 raise
-            return await _list(request, 1, fields, problem.detail)
+            return await _list_page(request, 1, fields, error.detail)
         return RedirectResponse(f"/experiments/{name}", 303)
 
     @router.post("/experiments/{experiment}/{verb}", dependencies=EXPERIMENTER)
-    async def change(request: Request, experiment: Experiment, verb: str) -> Response:
-        await _fields(request)
+    async def change(request: Request, experiment: ExperimentId, verb: str) -> Response:
+        await _form_fields(request)
         phase = _PHASES.get(verb)
         if phase is None:
-            raise Problem(404, "http", "Not Found")
-        await heart_of(request).perform(Command(lambda desk: change_phase(desk, phase), experiment))
+            raise ApiError(404, "http", "Not Found")
+        command = Command(lambda one: one.change_phase(phase), experiment)
+        await runtime_of(request).perform(command)
         return RedirectResponse(f"/experiments/{experiment}", 303)
 
 
 def _add_sign_in(router: APIRouter) -> None:
     @router.get("/sign-in")
     async def ask(request: Request) -> Response:
-        if not heart_of(request).tokens.needed:
+        if not runtime_of(request).tokens.needed:
             return RedirectResponse("/", 303)
-        return page("sign_in.html", {"visitor": Visitor(False, False), "back": "/", "wrong": False})
+        return page("sign_in.html", {"visitor": _STRANGER, "back": "/", "wrong": False})
 
     @router.post("/sign-in")
     async def sign_in(request: Request) -> Response:
-        fields = await _fields(request)
+        fields = await _form_fields(request)
+        tokens = runtime_of(request).tokens
         secret, back = fields.get("token", "").strip(), _local(fields.get("back", "/"))
-        if heart_of(request).tokens.holder(secret) is None:
+        if tokens.holder(secret) is None:
             request.app.state.guesses.count(request.scope)
-            values = {"visitor": Visitor(False, False), "back": back, "wrong": True}
+            values = {"visitor": _STRANGER, "back": back, "wrong": True}
             return page("sign_in.html", values, 401)
-        answer = RedirectResponse(back, 303)
-        if heart_of(request).tokens.needed:
-            answer.set_cookie(
+        response = RedirectResponse(back, 303)
+        if tokens.needed:
+            response.set_cookie(
                 COOKIE, secret, httponly=True, samesite="strict", secure=_is_secure(request)
             )
-        return answer
+        return response
 
     @router.post("/sign-out", dependencies=READER)
     async def sign_out(request: Request) -> Response:
-        await _fields(request)
-        answer = RedirectResponse("/sign-in", 303)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=_is_secure(request))
-        return answer
+        await _form_fields(request)
+        response = RedirectResponse("/sign-in", 303)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=_is_secure(request))
+        return response
 
 
 def _is_secure(request: Request) -> bool:
-    """Whether the browser came by TLS; a proxy may have ended that, but the browser says it."""
+    """Whether the browser uses TLS, which a proxy may terminate."""
     by_page = request.headers.get("origin", "").startswith("https://")
     return by_page or request.url.scheme == "https"
 
 
 def _local(address: str) -> str:
-    """Return an address of ours, and no other."""
+    """Return a path of this service; "/" for any other address."""
     plain = address.isascii() and address.isprintable() and "\\" not in address
     return address if plain and address.startswith("/") and address[1:2] != "/" else "/"
+
+
+class _ErrorPages:
+    """Outermost ASGI middleware: browsers get errors as pages instead of JSON."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _is_for_people(scope):
+            await self._application(scope, receive, send)
+            return
+        held: Message | None = None
+        parts: list[bytes] = []
+
+        async def respond(message: Message) -> None:
+            nonlocal held
+            if message["type"] == "http.response.start" and _is_error(message):
+                held = message
+            elif held is None:
+                await send(message)
+            else:
+                parts.append(message.get("body", b""))
+                if not message.get("more_body", False):
+                    await _send_page(scope, held, json.loads(b"".join(parts)), send)
+
+        await self._application(scope, receive, respond)
+
+
+def _is_for_people(scope: Scope) -> bool:
+    accepted = dict(scope["headers"]).get(b"accept", b"")
+    return b"text/html" in accepted and not scope["path"].startswith(_FOR_PROGRAMS)
+
+
+def _is_error(start: Message) -> bool:
+    kind: bytes = dict(start.get("headers", ())).get(b"content-type", b"")
+    return kind.startswith(MEDIA_TYPE.encode())
+
+
+async def _send_page(scope: Scope, start: Message, problem: dict[str, Any], send: Send) -> None:
+    status = start["status"]
+    values: dict[str, Any] = {"visitor": _STRANGER, "problem": problem}
+    if status == 401:
+        back = scope["path"] if scope["method"] == "GET" else "/"
+        content = render("sign_in.html", {**values, "back": back, "wrong": False})
+    else:
+        content = render("error.html", values)
+    body = content.encode()
+    kept = [pair for pair in start["headers"] if pair[0].lower() not in _REPLACED]
+    headers = {"content-type": "text/html; charset=utf-8", "content-length": str(len(body))}
+    new = [(k.lower().encode(), v.encode()) for k, v in {**headers, **HEADERS}.items()]
+    await send({"type": "http.response.start", "status": status, "headers": [*kept, *new]})
+    await send({"type": "http.response.body", "body": body})

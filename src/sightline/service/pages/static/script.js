@@ -1,11 +1,11 @@
-// Keeps a page up to date: asks for it again, and replaces the parts that have changed.
+// Updates a page: loads it again and replaces the parts that have changed.
 "use strict";
 
 const PERIOD = 3000; // milliseconds
 const note = document.getElementById("connection");
 let tag = "";
 
-// A part stays as it is while somebody uses it.
+// A part stays as it is while the user interacts with it.
 const isUsed = (part) => part.contains(document.activeElement) || part.querySelector("details[open]");
 
 function replace(part, fresh) {
@@ -25,7 +25,7 @@ async function refresh() {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const parts = [...document.querySelectorAll("[data-live]")];
     parts.forEach((part) => replace(part, fresh.getElementById(part.id)));
-    // what was in use is looked at again the next time
+    // parts in use are compared again the next time
     tag = parts.some(isUsed) ? "" : answer.headers.get("ETag") || "";
   }
   note.textContent = "";
@@ -33,12 +33,12 @@ async function refresh() {
 
 async function loop() {
   if (!document.hidden) {
-    try { await refresh(); } catch { note.textContent = "The service does not answer; trying again."; }
+    try { await refresh(); } catch { note.textContent = "The service does not respond; retrying."; }
   }
   setTimeout(loop, PERIOD);
 }
 
-// Of the form, only what belongs to the present choices is shown.
+// Shows only the fields of the form that belong to the present choices.
 function choose(form) {
   for (const part of form.querySelectorAll("[data-for]")) {
     const [name, values] = part.dataset.for.split("=");

@@ -1,4 +1,4 @@
-"""What one experiment or request may cost the others."""
+"""Limits on what one experiment or request costs others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from sightline.policies.catalogue import build
-from sightline.service.beginning import begin
-from sightline.service.bodies import Question, Specification
-from sightline.service.costs import Shape, shape_of, work_of
-from sightline.service.problems import Problem
+from sightline.service.errors import ApiError
+from sightline.service.limits import Shape, shape_of, work_of
+from sightline.service.loading import create_session
+from sightline.service.schemas import DecisionRequest, Specification
 from sightline.service.settings import Settings
 from tests.service.running import Service, running
 
@@ -52,8 +52,8 @@ def test_what_is_too_large_is_refused_before_it_is_made(body: dict[str, Any]) ->
     wanted = Specification.model_validate(body)
     tracemalloc.start()
     try:
-        with pytest.raises(Problem, match=r"\d.* (at most|allows [\d,]+:)") as found:
-            begin(wanted, Settings())
+        with pytest.raises(ApiError, match=r"\d.* (at most|allows [\d,]+:)") as found:
+            create_session(wanted, Settings())
         assert found.value.status == 422
         assert tracemalloc.get_traced_memory()[1] < 10e6
     finally:
@@ -85,7 +85,7 @@ def test_only_the_first_mistakes_of_a_body_are_listed(body: dict[str, Any]) -> N
 )
 def test_only_the_first_mistakes_of_a_question_are_listed(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as found:
-        Question.model_validate(body)
+        DecisionRequest.model_validate(body)
     assert found.value.error_count() <= 2
 
 
@@ -105,7 +105,7 @@ def test_only_the_first_mistakes_of_a_question_are_listed(body: dict[str, Any]) 
 )
 def test_the_shape_is_known_beforehand(body: dict[str, Any]) -> None:
     wanted = Specification.model_validate(body)
-    options = begin(wanted, Settings()).options
+    options = create_session(wanted, Settings()).options
     k, d = options.features.shape
     assert shape_of(wanted) == Shape(k, d, options.stream)
 
@@ -175,8 +175,8 @@ def test_memory_is_shared_by_all_experiments(tmp_path: Path) -> None:
         for name in ("a", "b", "c"):
             service("PUT", f"/v1/experiments/{name}", SMALL)
             service("GET", f"/v1/experiments/{name}/status")
-        assert service.heart._writer.loaded() == ["c"]
-        assert list(service.heart.readers._followers) == ["c"]
+        assert service.runtime._writer.loaded() == ["c"]
+        assert list(service.runtime.readers._replicas) == ["c"]
         for name in ("a", "b", "c"):  # and all can be used
             made = service("POST", f"/v1/experiments/{name}/decisions", {})
             assert (made.status, made.body["round"]) == (200, 1)
@@ -192,7 +192,7 @@ def test_every_decision_of_a_batch_counts_for_the_rate(tmp_path: Path) -> None:
 def test_experiments_are_begun_a_few_at_a_time(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.service.heart._MOST_CREATIONS", 0)
+    monkeypatch.setattr("sightline.service.runtime._MAX_CREATIONS", 0)
     refused = service("PUT", PAGE, SMALL)
     assert (refused.status, refused.headers["retry-after"]) == (503, "2")
     monkeypatch.undo()

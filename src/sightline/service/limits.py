@@ -1,7 +1,7 @@
-"""What an experiment may cost the others: sizes and work by arithmetic, before anything is built.
+"""Limits on the size and the work of an experiment, checked by arithmetic before it is built.
 
-Memory is in bytes.  Work is in operations, of which a core does about 10^9 per second; the factors
-below were measured.
+Memory is in bytes.  Work is in operations, of which a core executes about 10^9 per second; the
+factors below are measured.
 """
 
 from __future__ import annotations
@@ -11,46 +11,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sightline.policies.base import PROBABILITY_DRAWS, Policy
-from sightline.service.bodies import Specification
-from sightline.service.problems import Problem
+from sightline.service.errors import ApiError, invalid
+from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
 from sightline.sessions.live import LiveState
 from sightline.validation import shown, size_text
 
-__all__ = [
-    "Shape",
-    "Work",
-    "check_count",
-    "check_open",
-    "check_shape",
-    "shape_of",
-    "size_held",
-    "state_size",
-    "work_of",
-]
-
-#: Bytes of an open decision, and of each of its features, where these are kept.
+#: Bytes of an open decision, and of each of its features if they are kept.
 _OPEN, _OPEN_FEATURE = 600, 32
-#: Bytes of the names of an option, and of what is kept of it beside its features.
+#: Bytes of an option beside its features: its names and statistics.
 _OPTION = 1000
-#: Tables of all features, and square ones, that a state holds or needs while it is made.
+#: Matrices of all features, and square ones, that a state holds or needs while it is built.
 _TABLES, _SQUARES = 16, 40
-#: The same for options that are new in every round: sets that have come are kept.
+#: Matrices of all features if options are new in every round: earlier sets are kept.
 _STREAM_TABLES = 160
-#: Decisions that have been made and have no reward yet, which a batch takes into account.
-_MOST_OPEN = 1000
-#: Operations of a decision beside what its policy computes.
+#: Open decisions that a batch takes into account.
+_MAX_OPEN = 1000
+#: Operations of a decision beside those of its policy.
 _DECISION = 40_000
-#: Operations for every option that an answer and its entry in the log name with a probability.
+#: Operations per option with a probability, in a response and in the log.
 _NAMED = 1000
-#: Operations for every sample of a posterior, beside those for its options and features.
+#: Operations per posterior sample, beside those for options and features.
 _SAMPLE = 15
-#: Policies that solve a program for their allocation by Newton's method: times k d^4.
+#: Policies that solve their allocation program by Newton's method: multiples of k d^4.
 _PROGRAMS = {"E4": 8, "ExploreThenAllocate": 8, "OAM": 8, "OSSB": 8}
 
 
 class Shape(NamedTuple):
-    """How many options there are, with how many features each, and whether they are new."""
+    """Numbers of options and features, and whether options are new in every round."""
 
     options: int
     features: int
@@ -58,14 +46,14 @@ class Shape(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Operations of a request that makes decisions: once, and for each of them."""
+    """Operations of a request: once, and per decision."""
 
     once: int
     each: int
 
 
 def shape_of(wanted: Specification) -> Shape:
-    """Find the shape of an experiment without making its options."""
+    """Compute the shape of an experiment without building its options."""
     if wanted.factors is not None:
         return _shape_of_factors(wanted.factors, wanted.interactions)
     if wanted.contexts is not None:
@@ -82,7 +70,7 @@ def shape_of(wanted: Specification) -> Shape:
 
 
 def _features(options: Mapping[str, Sequence[float]] | Sequence[str]) -> int:
-    """Features of an option; those with names only have one for each of them."""
+    """Features per option; options without features get an indicator each."""
     if isinstance(options, Mapping):
         return max(map(len, options.values()), default=0)
     return len(options)
@@ -103,23 +91,31 @@ def _shape_of_factors(factors: Mapping[str, Sequence[Any]], interactions: Any) -
 
 
 def state_size(shape: Shape, policy: Policy) -> int:
-    """Bytes that an experiment takes in memory while it is made, about."""
+    """Approximate bytes of memory of an experiment while it is built."""
     k, d, stream = shape
     tables = _STREAM_TABLES if stream else _TABLES
     size = 8 * (tables * k * d + _SQUARES * d * d) + _OPTION * k
     return size + 8 * int(getattr(policy, "samples", 0)) * d
 
 
-def size_held(live: LiveState) -> int:
-    """Bytes that an experiment takes in memory, about."""
+def _shape(live: LiveState) -> Shape:
     k, d = live.options.features.shape
-    stream = live.options.stream
-    each = _OPEN + (_OPEN_FEATURE * int(d) if stream else 0)
-    return state_size(Shape(k, d, stream), live.policy) + each * len(live.ledger.open)
+    return Shape(k, d, live.options.stream)
+
+
+def _open_size(shape: Shape) -> int:
+    """Bytes of an open decision; it keeps features only if options are new in every round."""
+    return _OPEN + (_OPEN_FEATURE * shape.features if shape.stream else 0)
+
+
+def memory_of(live: LiveState) -> int:
+    """Approximate bytes of memory of an experiment."""
+    shape = _shape(live)
+    return state_size(shape, live.policy) + _open_size(shape) * len(live.ledger.open)
 
 
 def work_of(shape: Shape, policy: Policy, floor: float = 0.0) -> Work:
-    """Operations of decisions, about."""
+    """Approximate operations of decisions."""
     k, d, _ = shape
     name = type(policy).__name__
     each = _DECISION + (k + d) * d * d + _PROGRAMS.get(name, 0) * k * d**4
@@ -137,76 +133,53 @@ def work_of(shape: Shape, policy: Policy, floor: float = 0.0) -> Work:
     return Work(once, each)
 
 
-def check_shape(shape: Shape, policy: Policy, floor: float, settings: Settings) -> None:
-    """Refuse an experiment that is too large for this service.
+def _too_large(detail: str) -> ApiError:
+    return ApiError(422, "too-large", detail)
 
-    Raises
-    ------
-    Problem
-        With the numbers, and what is allowed.
-    """
+
+def check_shape(shape: Shape, policy: Policy, floor: float, settings: Settings) -> None:
+    """Refuse an experiment that is too large: ApiError with the numbers and the limit."""
     k, d, _ = shape
     if k > settings.most_options:
-        raise Problem(
-            422, "invalid", f"there may be {settings.most_options} options at most, got {shown(k)}"
-        )
+        raise invalid(f"there may be {settings.most_options} options at most, got {shown(k)}")
     what = f"{k} options with {d} features each and {type(policy).__name__}"
     size = state_size(shape, policy)
     if size > settings.experiment_memory:
-        raise Problem(
-            422,
-            "too-large",
+        raise _too_large(
             f"{what} would take {size_text(size)} of memory, an experiment may take "
-            f"{size_text(settings.experiment_memory)} at most",
+            f"{size_text(settings.experiment_memory)} at most"
         )
     work = sum(work_of(shape, policy, floor))
     if work > settings.most_work:
-        raise Problem(
-            422,
-            "too-large",
-            f"{what} would take {work:,} operations for a decision, this service allows "
-            f"{settings.most_work:,}: fewer options, fewer features or another policy take less",
+        raise _too_large(
+            f"{what} would take {work:,} operations per decision, this service allows "
+            f"{settings.most_work:,}: fewer options, fewer features or another policy take less"
         )
 
 
 def check_count(live: LiveState, count: int, settings: Settings) -> None:
-    """Refuse more decisions in one request than may keep others waiting.
-
-    Raises
-    ------
-    Problem
-        With the largest count that is allowed.
-    """
-    k, d = live.options.features.shape
-    once, each = work_of(Shape(k, d, live.options.stream), live.policy, live.floor)
+    """Refuse more decisions in one request than others can wait for: ApiError with the limit."""
+    shape = _shape(live)
+    once, each = work_of(shape, live.policy, live.floor)
     if count > 1 and not live.policy.randomises and live.floor == 0.0:
-        # a batch begins with the decisions that are open
-        once += each * min(len(live.ledger.open), _MOST_OPEN)
+        # a batch starts from the open decisions
+        once += each * min(len(live.ledger.open), _MAX_OPEN)
     work = once + count * each
     if count > 1 and work > settings.most_work:
         most = max((settings.most_work - once) // each, 1)
-        raise Problem(
-            422,
-            "too-large",
-            f"count={count} among {k} options with {d} features each takes {work:,} operations, "
-            f"one request may take {settings.most_work:,}: count must be {most} at most",
+        raise _too_large(
+            f"count={count} among {shape.options} options with {shape.features} features each "
+            f"takes {work:,} operations, one request may take {settings.most_work:,}: count must "
+            f"be {most} at most"
         )
 
 
 def check_open(live: LiveState, count: int, settings: Settings) -> None:
-    """Refuse decisions while too many wait for their rewards.
-
-    Raises
-    ------
-    Problem
-        429: rewards, or the end of their windows, make room.
-    """
-    kept = live.options.features.shape[1] if live.options.stream else 0
-    fitting = settings.experiment_memory // (_OPEN + _OPEN_FEATURE * kept)
-    most = min(settings.most_open, fitting)
+    """Refuse decisions while too many wait for their rewards: ApiError 429."""
+    most = min(settings.most_open, settings.experiment_memory // _open_size(_shape(live)))
     waiting = len(live.ledger.open)
     if waiting + count > most:
-        raise Problem(
+        raise ApiError(
             429,
             "too-many-open",
             f"{waiting} decisions of this experiment wait for their rewards and {count} more are "

@@ -1,4 +1,4 @@
-"""Live = the log done again, bit for bit, on both databases; and on another one after a move."""
+"""A live experiment equals its replayed log, bit for bit, on both databases and after a copy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from sightline.service import rows
-from sightline.service.copying import copy_log
-from sightline.service.entries import Entry
-from sightline.service.hosted import Notes
+from sightline.service import events
+from sightline.service.events import Entry, copy_log
+from sightline.service.experiment import Lifecycle
 from sightline.service.loading import load_session
 from sightline.service.store import Store
 from sightline.sessions import live
@@ -62,7 +61,7 @@ def states(store: Store) -> list[dict[str, Any]]:
             loaded = load_session(connection, "page", first=first)
             assert loaded is not None
             session, last, _ = loaded
-            found.append({**bits(session.live), "notes": session.notes, "last": last})
+            found.append({**bits(session.live), "lifecycle": session.lifecycle, "last": last})
     return found
 
 
@@ -72,15 +71,19 @@ def test_live_is_the_log_done_again(database: str, monkeypatch: pytest.MonkeyPat
         limits = {"reward_deadline": "10 rounds", "on_timeout": 0.1, "early_rewards": False}
         service("PUT", PAGE, {**SPECIFICATION, **limits})
         busy(service, 1)
-        desk = service.heart._writer._desks["page"]
-        known = {**bits(desk.session.live), "notes": desk.session.notes, "last": desk.log.last}
+        one = service.runtime._writer._loaded["page"]
+        known = {
+            **bits(one.session.live),
+            "lifecycle": one.session.lifecycle,
+            "last": one.log.last,
+        }
         assert known["last"] > 50
-        assert known["notes"].amended > 0
+        assert known["lifecycle"].amended > 0
         assert states(service.store) == [known, known]
-        with service.heart.readers.following("page") as (follower, _):
-            assert bits(follower.session.live) == bits(desk.session.live)
+        with service.runtime.readers.replica("page") as (follower, _):
+            assert bits(follower.session.live) == bits(one.session.live)
         with service.store.reading() as connection:
-            kept = rows.kept(connection, "page")
+            kept = events.read_snapshot(connection, "page")
             assert kept is not None
             assert 1 < kept.sequence < known["last"]
     with running(database) as service:  # and after a restart
@@ -100,15 +103,14 @@ def test_notes_that_are_ahead_of_a_snapshot_are_the_same_in_the_end() -> None:
         Entry(Event(6, "committed", 6.0, body=body)),
         Entry(Event(7, "paused", 7.0)),
     ]
-    notes = Notes()
+    notes = Lifecycle()
     for entry in entries:
-        notes.follow(entry)
+        notes.apply(entry)
     assert (notes.amended, notes.settled, notes.settled_at) == (2, (1,), 6.0)
-    again = Notes.read(notes.written())
+    again = Lifecycle.from_json(notes.to_json())
     for entry in entries[2:]:
-        again.follow(entry)
+        again.apply(entry)
     assert again == notes
-    assert Notes.read('["paused", 3, ["x"]]') == Notes("paused", 3, {"x"})  # of an earlier release
 
 
 def test_workers_take_turns(postgresql: Server) -> None:

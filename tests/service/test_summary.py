@@ -1,4 +1,4 @@
-"""What pages foresee, and what they do not; drawings without names."""
+"""Summaries, forecasts and drawings of the pages."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from sightline.service.pages.drawing import Line, lines, ticks
-from sightline.service.pages.figures import traffic_figure
-from sightline.service.pages.outlook import forecast, lead, span_words
+from sightline.service.pages.figures import Line, lines, ticks, traffic_figure
+from sightline.service.pages.summary import duration_text, forecast, summary
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def points(evidence: list[float], threshold: float = 10.0) -> list[dict[str, Any]]:
-    """Looks after every 10 decisions, an hour apart."""
+    """Points of the history after every 10 decisions, an hour apart."""
     return [
         {
             "round": 10 * (i + 1),
@@ -51,26 +50,26 @@ def test_a_steady_rise_is_continued() -> None:
 )
 def test_nothing_is_foreseen_where_the_data_do_not_say(evidence: list[float]) -> None:
     assert forecast(points(evidence)) is None
-    words = lead(status(), points(evidence))
+    words = summary(status(), points(evidence))
     assert words.startswith("Not settled: evidence ")
     assert words.endswith("; <bdi>&lt;b&gt;</bdi> is ahead.")
 
 
 def test_what_stands_in_one_sentence() -> None:
     rising = points([0.25 * i for i in range(20)])
-    assert lead(status(), rising) == (
+    assert summary(status(), rising) == (
         "<bdi>&lt;b&gt;</bdi> is ahead; about 21 hours more at this traffic until settled: "
         "evidence 4.8 of 10.0."
     )
-    assert "more at this traffic" not in lead(status(phase="paused"), rising)
-    assert "no reward has come" in lead(status(told=0), rising)
-    assert "is best. That is settled: evidence 12.0 of 10.0." in lead(status(), points([12.0]))
-    assert lead(status(bests={"a": "b"}, settled=True), rising) == "Settled in every context."
+    assert "more at this traffic" not in summary(status(phase="paused"), rising)
+    assert "no reward has arrived" in summary(status(told=0), rising)
+    assert "is best. That is settled: evidence 12.0 of 10.0." in summary(status(), points([12.0]))
+    assert summary(status(bests={"a": "b"}, settled=True), rising) == "Settled in every context."
 
 
 def test_spans_as_people_say_them() -> None:
     spans = {10.0: "a minute", 150.0: "2 minutes", 3600.0: "60 minutes", 3e5: "3 days"}
-    assert {span: span_words(span) for span in spans} == spans
+    assert {span: duration_text(span) for span in spans} == spans
 
 
 def test_axes_have_round_numbers() -> None:
@@ -83,11 +82,11 @@ def test_axes_have_round_numbers() -> None:
 def test_traffic_adds_up_and_few_options_have_colours() -> None:
     names = [f"<{i}>" for i in range(9)]
     shares = [[1 / 9] * 9, None, [1.0, *[0.0] * 8]]
-    looks = [
+    history = [
         {"round": round_, "traffic": share}
         for round_, share in zip((9, 9, 20), shares, strict=True)
     ]
-    drawn = traffic_figure({"options": names, "points": looks})
+    drawn = traffic_figure({"options": names, "points": history})
     assert drawn is not None
     assert drawn.legend == [*((i, names[i]) for i in range(6)), (6, "3 others")]
     assert "<0>" not in drawn.figure

@@ -1,4 +1,4 @@
-"""Large bodies beside small ones, and threads that compute beside those that wait."""
+"""Large bodies and computing threads do not delay small requests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from typing import Any
 
 import pytest
 
-from sightline.service import serving
-from sightline.service.gate import Gate, Guesses, Message, Receive, Scope, Send
+from sightline.service import server
 from sightline.service.metrics import Metrics
+from sightline.service.middleware import (
+    AccessMiddleware,
+    GuessLimiter,
+    Message,
+    Receive,
+    Scope,
+    Send,
+)
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.service.tokens import Tokens
+from sightline.service.tokens import TokenCache
 
 
 def test_large_bodies_leave_half_of_the_time_to_others(tmp_path: Path) -> None:
@@ -38,7 +45,7 @@ def test_large_bodies_leave_half_of_the_time_to_others(tmp_path: Path) -> None:
 
         headers = [(b"host", b"localhost")]
         scope = {"type": "http", "method": "PUT", "path": path, "headers": headers}
-        return gate(scope, receive, send)
+        return middleware(scope, receive, send)
 
     async def all_at_once() -> None:
         large = [request("/large", b"x" * 1_000_000) for _ in range(4)]
@@ -46,9 +53,11 @@ def test_large_bodies_leave_half_of_the_time_to_others(tmp_path: Path) -> None:
 
     settings = Settings()
     with Store(f"sqlite:///{tmp_path}/x.db") as store:
-        tokens = Tokens(store, True, 60.0)
+        tokens = TokenCache(store, True, 60.0)
         tokens.refresh()
-        gate = Gate(application, tokens, settings, Metrics(), Guesses(settings), ())
+        middleware = AccessMiddleware(
+            application, tokens, settings, Metrics(), GuessLimiter(settings), ()
+        )
         asyncio.run(all_at_once())
     assert sorted(path for path, *_ in begun) == ["/large"] * 4 + ["/small"]
     assert [path for path, *_ in begun].index("/small") <= 1
@@ -66,10 +75,10 @@ def test_neither_threads_nor_collections_keep_others_waiting(
         def run(self) -> None:
             found.append((sys.getswitchinterval(), gc.get_freeze_count(), gc.get_threshold()))
 
-    monkeypatch.setattr(serving, "server_of", lambda *_, **__: Server())
+    monkeypatch.setattr(server, "create_server", lambda *_, **__: Server())
     before, thresholds = sys.getswitchinterval(), gc.get_threshold()
     try:
-        serving.serve(f"sqlite:///{tmp_path}/x.db")
+        server.serve(f"sqlite:///{tmp_path}/x.db")
     finally:
         sys.setswitchinterval(before)
         gc.unfreeze()

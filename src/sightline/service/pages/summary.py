@@ -1,4 +1,4 @@
-"""What stands now, in one sentence; and when it will be settled, if the data say so."""
+"""The summary of an experiment in one sentence, with a forecast of when it is settled."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from markupsafe import Markup
 
 from sightline.service.pages.rendering import LONG
 
-__all__ = ["Forecast", "forecast", "lead", "span_words"]
-
-_FEWEST = 8  # looks from which anything is foreseen
-_FURTHEST = 5.0  # times the decisions made so far: beyond, nothing is foreseen
+_MIN_POINTS = 8  # points of the history that a forecast needs
+_MAX_FACTOR = 5.0  # of the decisions so far; no forecast looks further ahead
 _AGREE = 2.0  # factor within which the pace of the last half and the last quarter must agree
 _UNITS = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 
@@ -26,60 +24,48 @@ class Forecast(NamedTuple):
     seconds: float
 
 
-def lead(status: dict[str, Any], points: Sequence[dict[str, Any]]) -> Markup:
-    """Say what stands now.
-
-    Parameters
-    ----------
-    status : dict
-        As the API answers.
-    points : sequence of dict
-        History as the API answers; its last point is now.
-    """
+def summary(status: dict[str, Any], points: Sequence[dict[str, Any]]) -> Markup:
+    """Summarise an experiment in one sentence, from its status and its history up to now."""
     evidence, threshold = points[-1]["evidence"], points[-1]["threshold"]
-    best = status["best"]
+    best, stop = status["best"], status.get("stop")
     if status["told"] == 0:
-        return Markup("Nothing is known yet: no reward has come.")
-    stop = status.get("stop")
+        return Markup("No results yet: no reward has arrived.")
     if stop is not None and stop["settled"]:
         return _settled(stop)
     if status["bests"]:
-        return Markup(
-            "Settled in every context." if status["settled"] else "Not settled in every context"
-        ) + (Markup("") if status["settled"] else _amounts(evidence, threshold))
+        if status["settled"]:
+            return Markup("Settled in every context.")
+        return Markup("Not settled in every context") + _amounts(evidence, threshold)
     if best is None:
-        return Markup("What is best depends on what is on offer: see the effects.")
-    if threshold is None and evidence is not None:  # an infinite one
-        why = status["advice"] or "too few rewards have come to test that"
+        return Markup("The best option depends on the options on offer: see the effects.")
+    if threshold is None and evidence is not None:  # an infinite threshold
+        why = status["advice"] or "too few rewards have arrived for a test"
         return Markup("Not settled; <bdi>{}</bdi> is ahead: {}").format(best, why.rstrip(".") + ".")
     if evidence is None and not status["settled"]:
-        return Markup("<bdi>{}</bdi> is ahead; its policy has no test of that.").format(best)
+        return Markup("<bdi>{}</bdi> is ahead; the policy has no test of it.").format(best)
     if evidence is None or evidence >= threshold:
-        return Markup("<bdi>{}</bdi> is best. That is settled").format(best) + _amounts(
-            evidence, threshold
-        )
-    seen = forecast(points) if status["phase"] == "running" else None
-    if seen is None:
-        return (
-            Markup("Not settled")
-            + _amounts(evidence, threshold)[:-1]
-            + Markup("; <bdi>{}</bdi> is ahead.").format(best)
-        )
+        settled = Markup("<bdi>{}</bdi> is best. That is settled").format(best)
+        return settled + _amounts(evidence, threshold)
+    found = forecast(points) if status["phase"] == "running" else None
+    if found is None:
+        amounts = _amounts(evidence, threshold)[:-1]
+        ahead = Markup("; <bdi>{}</bdi> is ahead.").format(best)
+        return Markup("Not settled") + amounts + ahead
     return Markup("<bdi>{}</bdi> is ahead; about {} more at this traffic until settled").format(
-        best, span_words(seen.seconds)
+        best, duration_text(found.seconds)
     ) + _amounts(evidence, threshold)
 
 
 def _settled(stop: dict[str, Any]) -> Markup:
-    """Say what was found to be best at the level that the experiment was begun with."""
+    """Name the options that are settled at the level of the stop rule."""
     best, level = stop["best"], f"{stop['delta']:g}"
     if not isinstance(best, dict):
         return Markup("<bdi>{}</bdi> is best. That is settled at level {}.").format(best, level)
-    said = Markup(", ").join(
+    names = Markup(", ").join(
         Markup("<bdi>{}</bdi> in <bdi>{}</bdi>").format(name, context)
         for context, name in best.items()
     )
-    return said + Markup(": that is best, and settled at level {}.").format(level)
+    return Markup("Settled at level {}; best are {}.").format(level, names)
 
 
 def _amounts(evidence: float | None, threshold: float | None) -> Markup:
@@ -93,13 +79,13 @@ def _amount(value: float) -> str:
 
 
 def forecast(points: Sequence[dict[str, Any]]) -> Forecast | None:
-    """Foresee when the evidence reaches its threshold; None if the data do not say.
+    """Extrapolate when the evidence reaches its threshold; None if the data do not tell.
 
     The distance between both must shrink, at about the same pace in the last half and in the last
-    quarter of all decisions; and the end must not be far beyond what has been seen.
+    quarter of all decisions; and the end must not be far beyond the decisions so far.
     """
     known = [p for p in points if p["evidence"] is not None and p["threshold"] is not None]
-    if len(known) < _FEWEST:
+    if len(known) < _MIN_POINTS:
         return None
     rounds = np.array([p["round"] for p in known], dtype=np.float64)
     missing = np.array([p["threshold"] - p["evidence"] for p in known])
@@ -110,18 +96,18 @@ def forecast(points: Sequence[dict[str, Any]]) -> Forecast | None:
         return None
     left = missing[-1] / slow
     pace = _seconds_per_round(known)
-    if pace is None or not 0.0 < left <= _FURTHEST * rounds[-1]:
+    if pace is None or not 0.0 < left <= _MAX_FACTOR * rounds[-1]:
         return None
     return Forecast(round(left), float(left * pace))
 
 
 def _slope(rounds: Any, missing: Any, chosen: Any) -> float:
-    """Return how much less is missing after each further decision."""
+    """Return by how much the distance shrinks per decision (least squares)."""
     if chosen.sum() < 3 or np.ptp(rounds[chosen]) <= 0.0:
         return 0.0
     x, y = rounds[chosen], missing[chosen]
-    away = x - x.mean()
-    return -float(away @ (y - y[-1]) / (away @ away))
+    centred = x - x.mean()
+    return -float(centred @ (y - y[-1]) / (centred @ centred))
 
 
 def _seconds_per_round(points: Sequence[dict[str, Any]]) -> float | None:
@@ -132,8 +118,8 @@ def _seconds_per_round(points: Sequence[dict[str, Any]]) -> float | None:
     return seconds / made if made > 0 and seconds > 0.0 else None
 
 
-def span_words(seconds: float) -> str:
-    """Write a span of time as people say it."""
+def duration_text(seconds: float) -> str:
+    """Return a duration in its largest suitable unit."""
     for size, word in _UNITS:
         if seconds >= 1.5 * size:
             return f"{seconds / size:,.0f} {word}s"

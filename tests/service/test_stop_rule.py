@@ -1,4 +1,4 @@
-"""An experiment that is settled at its level says so, or plays the winner from then on."""
+"""Experiments with a stop rule report that they are settled, or commit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from sightline.report.audit import audit
 from tests.service.running import Service, running
-from tests.service.test_fold import states
+from tests.service.test_replay import states
 from tests.stress.actor import bits
 
 pytestmark = pytest.mark.slow
@@ -71,10 +71,10 @@ def test_commit_plays_the_winner_for_ever(service: Service, tmp_path: Path) -> N
     other = service("POST", f"{PAGE}/decisions", {"available": ["a"]}).body
     assert other["option"] == "a"
     status = service("GET", f"{PAGE}/status").body
-    assert status["next"]["text"] == "B is played from now on: the experiment is settled."
+    assert status["next"]["text"] == "B is chosen from now on: the experiment is settled."
     assert (status["next_exploration"], status["stop"]["best"]) == (None, "b")
-    desk = service.heart._writer._desks["page"]
-    known = {**bits(desk.session.live), "notes": desk.session.notes, "last": desk.log.last}
+    one = service.runtime._writer._loaded["page"]
+    known = {**bits(one.session.live), "lifecycle": one.session.lifecycle, "last": one.log.last}
     assert states(service.store) == [known, known]
     (tmp_path / "x.parquet").write_bytes(service("GET", f"{PAGE}/export.parquet").body)
     found = audit(tmp_path / "x.parquet")

@@ -1,0 +1,267 @@
+"""Values of the pages, read through the views of the API and formatted for the templates."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any, NamedTuple
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from sightline.report.standing import view_of
+from sightline.service.pages.figures import (
+    evidence_figure,
+    interval,
+    reward_figure,
+    traffic_figure,
+)
+from sightline.service.pages.rendering import LONG
+from sightline.service.pages.summary import summary
+from sightline.service.readers import (
+    Readers,
+    effects_view,
+    estimates_view,
+    experiment_view,
+    history_view,
+    pending_view,
+    status_view,
+)
+from sightline.service.responses import finite, timestamp
+
+_log = logging.getLogger("sightline.service")
+
+#: Probability that any interval on any page ever misses.
+_DELTA = 0.05
+_MAX_ROWS = 50  # of a table
+_MAX_PENDING = 10  # decisions listed of those that wait
+_ENDS = ("mean", "lower", "upper")
+#: Scale of effects by kind of reward, if it is not that of the rewards.
+_SCALES = {"bernoulli": "log odds", "poisson": "logarithms of means"}
+_UNREADABLE = {
+    "description": "",
+    "state": "unreadable",
+    "settled": False,
+    "decisions": 0,
+    "rewards": 0,
+    "best": None,
+    "contexts": 0,
+    "asked": None,
+    "sequence": 0,
+}
+
+
+class PageData(NamedTuple):
+    """Data of the page of an experiment: responses of the API, and rows with intervals."""
+
+    experiment: dict[str, Any]
+    status: dict[str, Any]
+    history: dict[str, Any]
+    pending: dict[str, Any]
+    options: list[dict[str, Any]]
+    effects: list[dict[str, Any]]
+
+
+def last_entry(readers: Readers, experiment: str) -> int:
+    """Return the number of the last entry of an experiment; the page changes only with it."""
+    with readers.replica(experiment) as (replica, _):
+        return replica.last
+
+
+def read_page(readers: Readers, experiment: str) -> PageData:
+    """Read the data of a page; no part is older than the status."""
+    status = status_view(readers, experiment)
+    return PageData(
+        experiment_view(readers, experiment),
+        status,
+        history_view(readers, experiment),
+        pending_view(readers, experiment, _MAX_PENDING),
+        _options(readers, experiment),
+        effects_view(readers, experiment, _DELTA)["effects"],
+    )
+
+
+def _options(readers: Readers, experiment: str) -> list[dict[str, Any]]:
+    """Return estimates with intervals, if the options have them."""
+    found = estimates_view(readers, experiment, _DELTA)["estimates"]
+    with readers.replica(experiment) as (replica, _):
+        view = view_of(replica.session.live)
+    if view.options.stream:
+        return [{**one, "lower": None, "upper": None} for one in found]
+    return [
+        {**one, **{name: finite(float(end)) for name, end in zip(_ENDS, ends, strict=True)}}
+        for one, *ends in zip(found, *view.intervals(_DELTA), strict=False)
+    ]
+
+
+class ExperimentList:
+    """Rows of the list of experiments, computed again only when their logs have grown."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, dict[str, Any]]] = {}
+
+    def page(self, readers: Readers, number: int, size: int) -> tuple[list[dict[str, Any]], int]:
+        """Return the rows of a page, the newest experiment first, and the number of all."""
+        names, total = readers.newest((number - 1) * size, size)
+        return [self._readable_row(readers, name) for name in names], total
+
+    def _readable_row(self, readers: Readers, experiment: str) -> dict[str, Any]:
+        """Return a row; an experiment that cannot be read must not hide all others."""
+        try:
+            return self._row(readers, experiment)
+        except SQLAlchemyError:  # none can be read
+            raise
+        except Exception:
+            _log.exception("experiment %s cannot be read", experiment)
+            return {**_UNREADABLE, "id": experiment}
+
+    def _row(self, readers: Readers, experiment: str) -> dict[str, Any]:
+        last = last_entry(readers, experiment)
+        known = self._known.get(experiment)
+        if known is not None and known[0] == last:
+            return known[1]
+        row = _row_values(readers, experiment)
+        self._known[experiment] = row["sequence"], row
+        return row
+
+
+def _row_values(readers: Readers, experiment: str) -> dict[str, Any]:
+    with readers.replica(experiment) as (replica, _):
+        session = replica.session
+        status, options = session.status(), session.options
+        best = status.best if status.told else None
+        settled = bool(session.lifecycle.settled)
+        if not options.stream:
+            report = view_of(session.live).evidence
+            has_test = not math.isnan(report.threshold)
+            settled = settled or (has_test and report.evidence >= report.threshold)
+        phase = session.lifecycle.phase
+        return {
+            "id": experiment,
+            "description": replica.wanted.description,
+            "state": "settled" if phase == "running" and settled else phase,
+            "settled": settled,
+            "decisions": status.round - 1,
+            "rewards": status.told,
+            "best": None if best is None else options.labels[options.index(best)],
+            "contexts": len(status.bests),
+            "asked": None if replica.asked is None else timestamp(replica.asked),
+            "sequence": replica.last,
+        }
+
+
+def experiment_values(data: PageData) -> dict[str, Any]:
+    """Select, order and format what the page of an experiment shows."""
+    points, specification = data.history["points"], data.experiment["specification"]
+    is_stream, is_duel = specification["stream"] is not None, specification["duel"] is not None
+    options = sorted(data.options, key=_rank)
+    effects = [] if _are_indicators(data.experiment["features"]) else data.effects
+    effect_rows = [{**one, "mean": one["effect"]} for one in effects[:_MAX_ROWS]]
+    return {
+        "id": data.experiment["id"],
+        "description": specification["description"],
+        "experiment": data.experiment,
+        "status": data.status,
+        "state": _state(data),
+        "summary": summary(data.status, points),
+        "stop": data.status["stop"],
+        "is_stream": is_stream,
+        "bound": _bound(data.status),
+        "options": _with_differences(_with_intervals(options[:_MAX_ROWS])),
+        "more_options": max(len(options) - _MAX_ROWS, 0),
+        "offers_counts": bool(options) and "asked" in options[0],
+        "mean_name": "Mean outcome" if is_duel else "Mean reward",
+        "has_control": data.status["control"] is not None,
+        "effects": _with_intervals(effect_rows),
+        "more_effects": max(len(effects) - _MAX_ROWS, 0),
+        "has_levels": any(one["level"] for one in effects),
+        # rows of options that are new in every round have no meaning
+        "traffic": None if is_stream else traffic_figure(data.history),
+        "evidence": evidence_figure(data.history),
+        "reward": reward_figure(data.history),
+        "now": points[-1],
+        "pending": data.pending,
+        "scale": _scale(specification["reward"]),
+        "percent": f"{100 * (1 - _DELTA):g} %",
+        "is_duel": is_duel,
+    }
+
+
+def _scale(rewards: dict[str, Any] | None) -> str | None:
+    """Return the scale of effects; None if it is that of the rewards."""
+    if rewards is None or rewards.get("link") == "identity":
+        return None
+    return _SCALES.get(rewards["kind"])
+
+
+def _state(data: PageData) -> str:
+    now = data.history["points"][-1]
+    evidence, threshold = now["evidence"], now["threshold"]
+    passed = evidence is not None and threshold is not None and evidence >= threshold
+    phase, stop = str(data.status["phase"]), data.status["stop"]
+    settled = passed or data.status["settled"] or (stop is not None and stop["settled"])
+    return "settled" if phase == "running" and settled else phase
+
+
+def _bound(status: dict[str, Any]) -> float | None:
+    """Return c* log n, the asymptotic lower bound on the regret."""
+    if status["bound"] is None or status["round"] < 3:
+        return None
+    return float(status["bound"]["value"] * math.log(status["round"] - 1))
+
+
+def _rank(one: dict[str, Any]) -> tuple[bool, float]:
+    """Order the best options first, and retired ones last."""
+    mean = one["mean"]
+    return not one.get("offered", True), math.inf if mean is None else -mean
+
+
+def _are_indicators(features: list[list[float]] | None) -> bool:
+    """Whether each option has an indicator feature, so that effects are the means of options."""
+    return features is not None and all(
+        row == [float(i == j) for j in range(len(features))] for i, row in enumerate(features)
+    )
+
+
+def _with_intervals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Draw all intervals of a table over one axis, and format their numbers alike."""
+    ends = [one[end] for one in rows for end in ("lower", "upper") if one[end] is not None]
+    means = [one["mean"] for one in rows if one["mean"] is not None]
+    axis = min([*ends, *means], default=0.0), max([*ends, *means], default=1.0)
+    places = _places(rows)
+    found = []
+    for one in rows:
+        lower, upper = one["lower"], one["upper"]
+        text = ""
+        if lower is not None and upper is not None:
+            text = f"{_number(lower, places)} to {_number(upper, places)}"
+        mean = "unknown" if one["mean"] is None else _number(one["mean"], places)
+        drawn = interval(one["mean"], (lower, upper), axis)
+        found.append({**one, "drawn": drawn, "mean": mean, "range": text})
+    return found
+
+
+def _with_differences(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Draw the differences to a control over a separate axis."""
+    if not rows or "difference" not in rows[0]:
+        return rows
+    found = [{**one["difference"], "mean": one["difference"]["estimate"]} for one in rows]
+    drawn = _with_intervals(found)
+    return [{**one, "difference": two} for one, two in zip(rows, drawn, strict=True)]
+
+
+def _places(rows: list[dict[str, Any]]) -> int:
+    """Return decimal places that show two digits of the shortest interval."""
+    widths = [
+        one["upper"] - one["lower"]
+        for one in rows
+        if one["lower"] is not None and one["upper"] is not None and one["upper"] > one["lower"]
+    ]
+    least = min(widths, default=0.01)
+    return min(max(1 - math.floor(math.log10(least)), 0), 12) if math.isfinite(least) else 0
+
+
+def _number(value: float, places: int) -> str:
+    if abs(value) >= LONG:
+        return f"{value:.4g}".replace("-", "\u2212")
+    text = f"{value:,.{places}f}"
+    return text.replace("-", "\u2212") if float(text.replace(",", "")) else text.lstrip("-")
