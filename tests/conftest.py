@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from tests.marks import thorough, without_compilation
 from tests.scheduling import ByKernels, place_of
+from tests.selection import PATTERNS, is_thorough
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: the tests of
 # interruption would then wait for ever.
@@ -22,22 +23,25 @@ settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
-# Formulas, which hold compiled if they hold interpreted: tests/test_recorded_runs.py ties the two.
-FORMULAS = ("tests/contracts/", "tests/core/", "tests/policies/")
 # What the run without compilation ignores (Makefile).
 COMPILED_ONLY = ("tests/attacks/", "tests/experiments/")
 
 
 # before marks are selected by -m
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse tests that would never run; begin with those that take longest."""
+    if not config.option.file_or_dir:  # all tests were collected
+        names = [item.nodeid for item in items]
+        for pattern in PATTERNS:
+            if not any(name.startswith(pattern) for name in names):
+                raise pytest.UsageError(f"tests/selection.py: no test begins with {pattern}")
     for item in items:
         is_slow = item.get_closest_marker("slow")
         is_compiled_only = is_slow or item.nodeid.startswith(COMPILED_ONLY)
         if is_compiled_only and without_compilation.mark in item.iter_markers():
             raise pytest.UsageError(f"{item.nodeid} is left out with compilation and without")
-        if not is_slow and item.nodeid.startswith(FORMULAS):
+        if is_thorough(item.nodeid, is_slow is not None):
             item.add_marker(thorough)
     items.sort(key=lambda item: place_of(item.nodeid))
 

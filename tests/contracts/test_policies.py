@@ -20,6 +20,7 @@ from sightline.policies.base import choose, inspect, update
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.simulation.loop import streams
 from tests.marks import without_compilation
+from tests.selection import standing_in
 
 # those that need no horizon, which has no default
 ANYTIME = [cls for cls in POLICIES.values() if "horizon" not in cls.__annotations__]
@@ -125,7 +126,7 @@ def test_every_round_is_played_on_every_kind_of_problem(policy: sl.Policy, name:
         assert (run.explorations == run.t).all()
 
 
-@every_policy
+@pytest.mark.parametrize("policy", standing_in((one, one) for one in CONFIGURATIONS))
 @pytest.mark.slow
 def test_regret_is_sublinear(policy: sl.Policy) -> None:
     """The last 90 % of the rounds cost less per round than the first 10 %, on average."""

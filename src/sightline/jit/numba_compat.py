@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba import _dispatcher
-from numba.core import caching, codegen, compiler
+from numba.core import caching, codegen, compiler, types
 from numba.extending import overload
 
 from sightline.jit.generator_type import GeneratorType
@@ -113,7 +113,19 @@ def _linked_options(inline: bool, counts: bool) -> dict[str, Any]:
 
 def compile_linked(function: Any, *, inline: bool, counts: bool) -> Any:
     """Make a kernel that only compiled code can call; parameters as of ``compile_function``."""
-    return numba.njit(function, **_linked_options(inline, counts))
+    kernel = numba.njit(function, **_linked_options(inline, counts))
+    if is_kernel(kernel):
+        find = kernel.get_call_template
+        kernel.get_call_template = lambda given, named: find(*_without_literals(given, named))
+    return kernel
+
+
+def _without_literals(given: Any, named: Any) -> tuple[Any, Any]:
+    """Types of arguments, constants as their types: else each constant compiles to a copy."""
+    return (
+        tuple(types.unliteral(one) for one in given),
+        {name: types.unliteral(one) for name, one in named.items()},
+    )
 
 
 def compile_function(function: Any, *, cache: bool, inline: bool, counts: bool) -> Any:

@@ -381,20 +381,19 @@ def commit(
     elif not _find_bests(arrivals, recorder, state, clock, offer, arm):
         return clock
     known = 1.0
-    while recorder.next_checkpoint[0] < recorder.checkpoint_t.shape[0]:
-        i = recorder.next_checkpoint[0]
-        mark = Clock(recorder.checkpoint_t[i], recorder.checkpoint_log_t[i])
-        if not is_before(mark, wake):
-            break
-        after = tick(mark)
+    while True:  # one call of _play, since each call compiles to a copy of it
+        i, after, is_recorded = recorder.next_checkpoint[0], wake, False
+        if i < recorder.checkpoint_t.shape[0]:
+            mark = Clock(recorder.checkpoint_t[i], recorder.checkpoint_log_t[i])
+            is_recorded = is_before(mark, wake)
+            if is_recorded:
+                after = tick(mark)
         rounds = rounds_between(clock, after)
         _play(arrivals, recorder, offer, arm, rounds, known, after.t < FAR, rng)
-        known = 0.0
-        clock = after
+        if not is_recorded:
+            return wake
         record(recorder)
-    rounds = rounds_between(clock, wake)
-    _play(arrivals, recorder, offer, arm, rounds, known, wake.t < FAR, rng)
-    return wake
+        known, clock = 0.0, after
 
 
 Loop = Callable[..., tuple[int, float]]
