@@ -151,8 +151,8 @@ def paragraphs(cls: type[Policy]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Escape stars and angle brackets outside of code."""
-    parts = re.split(r"(`[^`]*`)", text)
+    """Escape stars and angle brackets outside of code; keep emphasis, as in ``*Contexts.*``."""
+    parts = re.split(r"(`[^`]*`|\*\*\w[^*`]*\*\*|(?<!\w)\*\w[^*`]*\.\*)", text)
     parts[::2] = [part.replace("*", r"\*").replace("<", "&lt;") for part in parts[::2]]
     return "".join(parts)
 

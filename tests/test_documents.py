@@ -113,3 +113,9 @@ def test_terms_of_the_literature_are_in_the_glossary() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_use_standard_terms(page: Path) -> None:
     assert not re.findall(REPLACED, page.read_text(), re.IGNORECASE)
+
+
+def test_the_citation_has_the_version_of_the_package() -> None:
+    version = sightline.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"version = {{{version}}}" in (ROOT / "docs" / "cite.md").read_text()

@@ -49,6 +49,9 @@ def test_every_policy_has_a_section_with_its_defaults() -> None:
 
 def test_text_of_docstrings_is_escaped() -> None:
     assert hooks.escape("c* of `a*b <c>` <x, y>") == r"c\* of `a*b <c>` &lt;x, y>"
+    assert hooks.escape("*Contexts.*  c* and x* are **two** stars.") == (
+        r"*Contexts.*  c\* and x\* are **two** stars."
+    )
 
 
 def test_inner_products_are_not_tags() -> None:
