@@ -30,6 +30,7 @@ _value: Any = NativeValue
 _unbox: Any = unbox
 _config: Any = numba.config
 _typeof: Any = numba.typeof
+_unliteral: Any = numba.types.unliteral
 
 # Older versions of numba write the name with an underscore.
 _caching: Any = caching
@@ -130,8 +131,8 @@ def compile_linked(function: Any, *, inline: bool, counts: bool) -> Any:
 def _without_literals(given: Any, named: Any) -> tuple[Any, Any]:
     """Types of arguments, constants as their types: else each constant compiles to a copy."""
     return (
-        tuple(numba.types.unliteral(one) for one in given),
-        {name: numba.types.unliteral(one) for name, one in named.items()},
+        tuple(_unliteral(one) for one in given),
+        {name: _unliteral(one) for name, one in named.items()},
     )
 
 
