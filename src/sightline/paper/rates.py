@@ -39,10 +39,9 @@ def _bandit(actions: object, theta: object, name: str) -> LinearBandit:
     return LinearBandit(np.array(actions), np.array(theta), math.sqrt(VARIANCE), name=name)
 
 
-def _bootstrap(count: int) -> Array:
+def _bootstrap(count: int) -> NDArray[np.int64]:
     """Draw indices of runs for bootstrap samples, shape (resamples, count)."""
-    indices: Array = np.random.default_rng(0).integers(count, size=(_RESAMPLES, count))
-    return indices
+    return np.random.default_rng(0).integers(count, size=(_RESAMPLES, count))
 
 
 # --- worst-case and gap-dependent rates -----------------------------------------------------------
@@ -67,7 +66,7 @@ def _resampled(results: Results) -> Array:
 
 
 def _log_rounds(results: Results) -> Array:
-    return np.log(np.array(results.plan.rounds, dtype=float))
+    return np.log(np.array(results.plan.rounds, dtype=np.float64))
 
 
 def worst_exponents(results: Results) -> Array:
