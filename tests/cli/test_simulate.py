@@ -191,7 +191,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_resume(tmp_path: Path) -> Non
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert output == ""
-    assert errors.startswith("stopped; what is finished is kept.  Resume with: ")
+    assert errors.startswith("stopped; finished runs are kept.  Resume with: ")
     assert "Traceback" not in errors
     left = sl.Results.load(store)
     assert not left.complete
