@@ -17,8 +17,6 @@ from sightline.policies.base import Policy
 from sightline.problems.descriptions import AnyProblem
 from sightline.simulation.simulate import Stop, simulate
 
-__all__ = ["Block", "Task", "compute", "tasks"]
-
 # A cell is split into so many blocks, to keep many workers busy to the end; but a block has at
 # least so many rounds of work, or writing it would take as long, and at most so many: about a
 # second of work, which a crash loses.

@@ -23,8 +23,6 @@ from sightline.problems import end_of_optimism
 from sightline.sessions.session import Session
 from sightline.simulation.simulate import simulate
 
-__all__ = ["Job", "compile_in_processes", "default_policies", "exercise"]
-
 _HORIZON = 1000  # of policies that have to be told one; kernels are the same for all
 
 

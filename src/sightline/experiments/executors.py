@@ -16,8 +16,6 @@ from sightline.experiments.block import Block, Task, compute
 from sightline.simulation.simulate import Stop, is_interpreted
 from sightline.validation import shown
 
-__all__ = ["Workers", "cores"]
-
 # Processes start afresh: a forked one inherits locks that threads of its parent may hold.
 _CONTEXT = multiprocessing.get_context("spawn")
 

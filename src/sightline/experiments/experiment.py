@@ -34,8 +34,6 @@ from sightline.validation import (
     text,
 )
 
-__all__ = ["Cell", "Experiment", "Named", "Plan", "arms_counted", "label_of", "size_of_results"]
-
 T = TypeVar("T")
 _MOST_RUNS = 10**8  # of the shortest, an hour
 _MOST_BYTES = 10**12

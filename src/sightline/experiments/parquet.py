@@ -20,8 +20,6 @@ from sightline.experiments.experiment import Cell
 from sightline.files import sealed, unsealed, write_atomically
 from sightline.simulation.simulate import rounds_text
 
-__all__ = ["read_block", "read_header", "write_block"]
-
 _KEY = b"sightline"
 #: Bytes that a small file may have in memory: pulls of many arms are nearly all zero.
 _MOST_BYTES = 2**30

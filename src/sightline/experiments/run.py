@@ -13,8 +13,6 @@ from sightline.experiments.executors import Workers
 from sightline.experiments.experiment import Experiment, Plan
 from sightline.signals import call_uninterrupted
 
-__all__ = ["BlockStorage", "Memory", "Watch", "execute"]
-
 #: Called with every task: with None before it is computed, with its block afterwards.
 Watch = Callable[[Task, Block | None], None]
 

@@ -17,8 +17,6 @@ from sightline.problems.descriptions import AnyProblem
 from sightline.problems.noise import Sampler
 from sightline.sources import hash_of, modules_named_in
 
-__all__ = ["sources_of"]
-
 _PACKAGE = __name__.split(".")[0]
 
 

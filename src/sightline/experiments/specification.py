@@ -34,8 +34,6 @@ from sightline.validation import one_of, shown
 if TYPE_CHECKING:
     from sightline.experiments.experiment import Experiment
 
-__all__ = ["describe", "from_toml", "to_toml"]
-
 _KEYS = ("horizon", "replications", "seed", "checkpoints", "delay", "problems", "policies")
 _REQUIRED = ("horizon", "replications", "problems", "policies")
 _LARGEST = 2**63 - 1  # of an integer in TOML

@@ -36,8 +36,6 @@ from sightline.simulation.simulate import parse_rounds, rounds_text
 from sightline.validation import file_path, integer, shown
 from sightline.version import __version__
 
-__all__ = ["Store"]
-
 FORMAT = "sightline-experiment"
 VERSION = 2  # 1 had no checksums
 _OWN = ("manifest.json", "experiment.toml")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["binding", "bound_figure", "check_plane", "oracle_figure", "paid_pulls"]
-
 # Shares of the cost, or of the multipliers, from which arms and alternatives are shown.
 _VISIBLE = 1e-6
 # Oracle IDS takes (cost / 2)^2 rounds: more cost than this takes minutes.

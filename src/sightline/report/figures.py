@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["check_format", "growth_figure", "label_ends", "ratio_figure", "regret_figure"]
-
 _LOG_10 = math.log(10.0)
 _LARGEST_LOG = 700.0  # beyond, t does not fit a float, and its axis is labelled by log10 t
 _EARLY = 10**4

@@ -15,8 +15,6 @@ from sightline.simulation.simulate import round_array
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["tidy_frame"]
-
 _COLUMNS = "problem policy replication seed log_t t regret explorations pulls"
 
 

@@ -18,8 +18,6 @@ from sightline.report.picture import Picture
 from sightline.report.style import THEME
 from sightline.report.symbols import as_html, as_mathml
 
-__all__ = ["Opening", "Section", "Table", "Tile", "write_page"]
-
 
 class Table(NamedTuple):
     """Cells as text; a cell may name a class after ``|``: ``"confirmed|good"``."""

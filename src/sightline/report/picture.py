@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
-__all__ = ["Picture", "picture_of", "svg_of"]
-
 
 class Picture(NamedTuple):
     """A figure, panel by panel, so that a narrow screen can have them one below the other."""

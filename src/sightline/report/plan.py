@@ -36,8 +36,6 @@ from sightline.sessions.options import Options, as_options
 from sightline.sessions.rewards import augmented, units_of
 from sightline.validation import finite_array, instance, integer, number, one_of
 
-__all__ = ["Plan", "plan"]
-
 Array = NDArray[np.float64]
 
 #: Days after which a plan looks, by what they are called.

@@ -16,8 +16,6 @@ from sightline.experiments.block import Block, Task
 from sightline.experiments.experiment import Cell
 from sightline.experiments.run import Watch
 
-__all__ = ["Tally", "counted", "magnitude", "shown"]
-
 
 class Tally:
     """Counts finished work, and estimates the time left from it.

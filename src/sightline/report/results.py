@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Results"]
-
 Array = NDArray[np.float64]
 _LONGEST_PRINTED = 10**4000
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

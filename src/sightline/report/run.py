@@ -12,8 +12,6 @@ from sightline.report.progress import shown
 from sightline.report.results import Results
 from sightline.validation import affordable, flag, instance
 
-__all__ = ["run"]
-
 
 def run(
     experiment: Experiment,

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Record", "Scoreboard", "measured", "recorded", "scoreboard"]
-
 Array = NDArray[np.float64]
 _FIRST = 10**2
 RECORDS = Path(__file__).with_suffix(".json")

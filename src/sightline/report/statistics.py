@@ -15,8 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Curve", "log_slopes", "mean_and_error", "regret_curve"]
-
 Array = NDArray[np.float64]
 
 

@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["BOUND", "COLOURS", "THEME", "drawing"]
-
 # Okabe and Ito (2008), without yellow, which cannot be seen on white; grey stands last.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a7a7a")
 BOUND = "#222222"  # reference lines: bounds and rates

@@ -10,8 +10,6 @@ import html
 import re
 import unicodedata
 
-__all__ = ["GREEK", "as_html", "as_label", "as_mathml"]
-
 _SMALL = (
     "alpha",
     "beta",

@@ -17,8 +17,6 @@ from sightline.problems.bandits import LinearBandit
 from sightline.simulation.trace import Frame, record_frames
 from sightline.validation import instance
 
-__all__ = ["watch_page", "write_watch_page"]
-
 _DIGITS = 5  # more than a pixel shows
 
 
