@@ -1,4 +1,4 @@
-"""Blocks: a few replications of one cell, the unit that is sent to a worker and stored."""
+"""Blocks of replications of one cell: what a worker computes at once, and a store keeps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import platform
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,29 +66,15 @@ class Block(NamedTuple):
 def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
     """Split an experiment into blocks, in a way that depends on its specification alone.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        What is split.
-    keeps_sources : bool
-        Whether workers say from which sources they computed, as a store wants to know.
+    ``keeps_sources`` says whether a block states the sources that computed it.
     """
     for index, cell in enumerate(experiment.cells):
         problem, policy = experiment.problems[cell.problem], experiment.policies[cell.policy]
         size = _block_size(experiment, problem, policy)
         for first in range(0, experiment.replications, size):
-            yield Task(
-                cell=cell,
-                cell_index=index,
-                first=first,
-                seeds=experiment.seeds[first : first + size],
-                problem=problem,
-                policy=policy,
-                horizon=experiment.horizon,
-                rounds=experiment.rounds,
-                keeps_sources=keeps_sources,
-                delay=experiment.delay,
-            )
+            seeds = experiment.seeds[first : first + size]
+            setting = experiment.horizon, experiment.rounds, keeps_sources, experiment.delay
+            yield Task(cell, index, first, seeds, problem, policy, *setting)
 
 
 def _block_size(experiment: Experiment, problem: AnyProblem, policy: Policy) -> int:
@@ -104,16 +90,9 @@ def compute(task: Task, stop: Stop | None = None) -> Block:
     # compiles if need be, before the clock starts
     simulate(task.problem, task.policy, 1, delay=task.delay)
     began, start = time.time(), time.perf_counter()
+    setting: dict[str, Any] = {"checkpoints": task.rounds, "delay": task.delay, "stop": stop}
     runs = [
-        simulate(
-            task.problem.member(i),
-            task.policy,
-            task.horizon,
-            seed,
-            task.rounds,
-            delay=task.delay,
-            stop=stop,
-        )
+        simulate(task.problem.member(i), task.policy, task.horizon, seed, **setting)
         for i, seed in enumerate(task.seeds, task.first)
     ]
     return Block(

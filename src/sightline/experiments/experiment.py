@@ -1,4 +1,4 @@
-"""Experiments as values: they say what is run, not how or where."""
+"""Experiments as values: what is run, not how or where."""
 
 from __future__ import annotations
 
@@ -24,15 +24,7 @@ from sightline.simulation.simulate import (
     valid_checkpoints,
     valid_horizon,
 )
-from sightline.validation import (
-    entries,
-    file_path,
-    instance,
-    integer,
-    shown,
-    size_text,
-    text,
-)
+from sightline.validation import entries, file_path, instance, integer, shown, size_text, text
 
 T = TypeVar("T")
 _MOST_RUNS = 10**8  # of the shortest, an hour
@@ -138,15 +130,9 @@ class Experiment:
             raise ValueError(f"horizon must be at most 10**4000, got {shown(horizon)}")
         if checkpoints is not None:
             checkpoints = tuple(valid_checkpoints(checkpoints, horizon))
-        values = (
-            worlds,
-            rivals,
-            horizon,
-            integer("replications", replications, at_least=1),
-            integer("seed", seed, at_least=0),
-            checkpoints,
-            delay_text(delay),
-        )
+        count = integer("replications", replications, at_least=1)
+        start = integer("seed", seed, at_least=0)
+        values = worlds, rivals, horizon, count, start, checkpoints, delay_text(delay)
         for field, value in zip(dataclasses.fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
         _check_size(self)
@@ -225,7 +211,7 @@ def size_of_results(experiment: Experiment) -> int:
 
 
 def _check_size(experiment: Experiment) -> None:
-    """Refuse what nobody could wait for or keep, before any work."""
+    """Refuse runs that would take too long or results that would be too large, before any work."""
     runs, size = len(experiment.cells) * experiment.replications, size_of_results(experiment)
     if runs > _MOST_RUNS or size > _MOST_BYTES:
         raise ValueError(

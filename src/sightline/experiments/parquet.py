@@ -1,7 +1,7 @@
 """Blocks as Parquet files: one tidy row per replication and checkpoint, readable by any tool.
 
-Rounds beyond 64 bits are stored as text; ``log_t`` is a number in every case.  Sources,
-machine and duration are in the metadata of the same file, so that neither is stored alone.
+Rounds beyond 64 bits are stored as text; ``log_t`` is a number in every case.  Sources, machine and
+duration are in the metadata of the file.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from sightline.files import sealed, unsealed, write_atomically
 from sightline.simulation.simulate import rounds_text
 
 _KEY = b"sightline"
+#: Fields of a block that the metadata of its file have; its columns have the others.
+_METADATA = ("cell", "first", "seeds", "sources", "machine", "began", "seconds")
 #: Bytes that a small file may have in memory: pulls of many arms are nearly all zero.
 _MOST_BYTES = 2**30
 
@@ -30,15 +32,7 @@ def write_block(path: Path, block: Block, rounds: tuple[int, ...], header: dict[
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    metadata = header | {
-        "cell": block.cell,
-        "first": block.first,
-        "seeds": block.seeds,
-        "sources": block.sources,
-        "machine": block.machine,
-        "began": block.began,
-        "seconds": block.seconds,
-    }
+    metadata = header | {name: getattr(block, name) for name in _METADATA}
     table = pa.table(_columns(block, rounds))
     table = table.replace_schema_metadata({_KEY: json.dumps(sealed(metadata))})
 
@@ -89,15 +83,7 @@ def read_block(path: Path, header: dict[str, Any], marks: int) -> Block:
     pulls = np.zeros((*shape, 0))
     if "pulls" in table.column_names:
         pulls = table["pulls"].combine_chunks().flatten().to_numpy().reshape(*shape, -1)
-    return Block(
-        cell=Cell(*header["cell"]),
-        first=header["first"],
-        seeds=tuple(header["seeds"]),
-        regret=table["regret"].to_numpy().reshape(shape),
-        explorations=table["explorations"].to_numpy().reshape(shape),
-        pulls=pulls,
-        sources=header["sources"],
-        machine=header["machine"],
-        began=header["began"],
-        seconds=header["seconds"],
-    )
+    fields = {name: header[name] for name in _METADATA}
+    fields |= {"cell": Cell(*header["cell"]), "seeds": tuple(header["seeds"])}
+    arrays = {name: table[name].to_numpy().reshape(shape) for name in ("regret", "explorations")}
+    return Block(**fields, **arrays, pulls=pulls)

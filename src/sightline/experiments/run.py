@@ -1,4 +1,4 @@
-"""Running an experiment: missing blocks go to workers, finished ones to a storage."""
+"""Execution of an experiment: missing blocks go to workers, finished ones to a storage."""
 
 from __future__ import annotations
 
@@ -76,18 +76,6 @@ def execute(
     """Compute the blocks that the storage does not hold.
 
     An error or Ctrl-C stops the work under way; finished blocks stay in the storage.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        What is computed.
-    storage : BlockStorage
-        Where finished blocks are kept.
-    executor : concurrent.futures.Executor, optional
-        Where blocks are computed; see :class:`Workers`.
-    watch : callable
-        Called with every task: at the beginning with those that are missing and None, then with
-        each block that is finished.
     """
     missing = [task for task in tasks(experiment, storage.keeps_sources) if not storage.holds(task)]
     for task in missing:

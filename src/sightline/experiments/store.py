@@ -1,14 +1,14 @@
-"""Results on disk: a directory that belongs to one experiment and to the sources that computed it.
+"""Stores: a directory of results of one experiment, computed by the same sources.
 
     manifest.json      specification hash, versions, sources, cells, checkpoints, seeds, checksum
     experiment.toml    the specification, to read and for `sightline simulate --config`
     00-problem--policy/000000-000009.parquet, ...      finished blocks
 
-Every file is written atomically, and a block's file carries the hashes it belongs to.  So every
-file is complete, however a run ended.  Several processes on one store at worst compute the same
-block twice, to the same bits.  What was changed afterwards, by as much as one bit, is refused: the
-manifest has a checksum of its own contents and one of the specification, a block one of its header
-and those of Parquet.
+Every file is written atomically, so that it is complete however a run ended, and the file of a
+block has the hashes of its experiment and sources.  Several processes on one store at worst compute
+the same block twice, to the same bits.  Files that were changed afterwards, by as much as one bit,
+are refused: the manifest has a checksum of its own contents and one of the specification, a block
+one of its header and those of Parquet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Figures of regret.  Matplotlib is imported on use, because importing it takes long."""
+"""Figures of regret, with a label at the end of every curve.
+
+A constant is c* sigma^2: no consistent policy has less regret than this times log n,
+asymptotically.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.report.statistics import Curve
-from sightline.report.style import BOUND, drawing
+from sightline.report.style import BOUND, drawing, new_figure, saved
 from sightline.report.symbols import as_label
 from sightline.validation import file_path, integer
 
@@ -51,23 +55,13 @@ def regret_figure(
 ) -> Figure:
     """Draw regret in the style of the paper: early rounds linear, all rounds logarithmic.
 
-    Parameters
-    ----------
-    panels : mapping
-        Problem to label to regret curve; one row of two panels each.
-    bounds : mapping
-        c* sigma^2 of problems, for the reference line c* sigma^2 log n.
-    early : int, optional
-        Last round of the linear panels; by default n^(2/3), at most 10^4.
-    path : path, optional
-        File to write; its suffix decides the format.
-    published : mapping, optional
-        Problem to label to regret at some rounds, drawn as crosses in the colour of that curve.
+    ``panels`` has the curves of every problem by label, which fill a row of two panels, and
+    ``bounds`` the constants of problems.  ``early`` is the last round of the linear panels, by
+    default n^(2/3), at most 10^4.  ``published`` has regret at some rounds by problem and label,
+    drawn as crosses in the colour of that curve.
     """
-    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
-
     with drawing():
-        figure = Figure(figsize=(11, 3.8 * len(panels)), layout="constrained")
+        figure = new_figure(11, 3.8 * len(panels))
         grid = figure.subplots(len(panels), 2, squeeze=False)
         for (problem, curves), (left, right) in zip(panels.items(), grid, strict=True):
             constant, crosses = bounds.get(problem), (published or {}).get(problem, {})
@@ -79,9 +73,7 @@ def regret_figure(
             _draw_regret(right, curves, constant, crosses)
             left.set_title(as_label(f"{problem}: early rounds"))
             right.set_title(as_label(problem))
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return saved(figure, path)
 
 
 def _until(curves: Mapping[str, Curve], log_end: float) -> dict[str, Curve]:
@@ -96,21 +88,9 @@ def _until(curves: Mapping[str, Curve], log_end: float) -> dict[str, Curve]:
 def ratio_figure(
     curves: Mapping[str, Curve], constant: float, path: str | PathLike[str] | None = None
 ) -> Figure:
-    """Draw the ratio of regret to the lower bound, to extreme horizons.
-
-    Parameters
-    ----------
-    curves : mapping
-        Label to regret curve.
-    constant : float
-        c* sigma^2: no consistent policy has less regret than this times log n, asymptotically.
-    path : path, optional
-        File to write; its suffix decides the format.
-    """
-    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
-
+    """Draw the ratio of regret to the lower bound, to extreme horizons."""
     with drawing():
-        figure = Figure(figsize=(6.4, 3.9), layout="constrained")
+        figure = new_figure(6.4, 3.9)
         axes = figure.subplots()
         for label, curve in curves.items():
             late = curve.log_t > _LATE
@@ -124,25 +104,16 @@ def ratio_figure(
         axes.set_ylim(bottom=0.0)
         axes.set_ylabel(r"$R_n\,/\,(c^*\sigma^2\,\log n)$")
         label_ends(axes)
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return saved(figure, path)
 
 
 def growth_figure(curves: Mapping[str, Curve], constant: float) -> Figure:
     """Draw regret against the lower bound to extreme horizons, both axes logarithmic.
 
-    Parameters
-    ----------
-    curves : mapping
-        Label to regret curve; each may have a horizon of its own.
-    constant : float
-        c* sigma^2: no consistent policy has less regret than this times log n, asymptotically.
+    Each curve may have a horizon of its own.
     """
-    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
-
     with drawing():
-        figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+        figure = new_figure(6.4, 4.2)
         axes = figure.subplots()
         for label, curve in curves.items():
             late = curve.log_t > _LATE
@@ -172,13 +143,6 @@ def label_ends(axes: Axes, font_size: float = 9.0) -> None:
     """Write the label of every line beside its last point, in its colour; labels keep apart.
 
     Call it when the limits of the axes stand: where labels go depends on them.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        With lines that have labels.
-    font_size : float
-        Of the labels, in points.
     """
     lines = [line for line in axes.get_lines() if _is_named(line)]
     if not lines:

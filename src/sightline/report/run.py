@@ -1,4 +1,4 @@
-"""``sl.run``: the lab computes and stores the blocks of an experiment, results report on them."""
+"""``sl.run``: compute and store the blocks of an experiment, and return its results."""
 
 from __future__ import annotations
 

@@ -31,11 +31,9 @@ def mean_and_error(values: Array) -> tuple[Array, Array]:
     count = len(values)
     with np.errstate(invalid="ignore", over="ignore"):  # of what exceeds 1.8e308
         mean = values.mean(axis=0)
-        if count > 1:
-            error = values.std(axis=0, ddof=1) / np.sqrt(count)
-        else:
-            error = np.full_like(mean, np.nan)
-    return mean, error
+        if count <= 1:
+            return mean, np.full_like(mean, np.nan)
+        return mean, values.std(axis=0, ddof=1) / np.sqrt(count)
 
 
 def regret_curve(log_t: Array, regret: Array) -> Curve:

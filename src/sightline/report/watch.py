@@ -1,4 +1,4 @@
-"""A page on which IDS can be watched: one HTML file with a slider, which fetches nothing."""
+"""A page that shows IDS round by round: one HTML file with a slider, which fetches nothing."""
 
 from __future__ import annotations
 
@@ -23,24 +23,7 @@ _DIGITS = 5  # more than a pixel shows
 def write_watch_page(
     problem: LinearBandit, policy: IDS, path: str | PathLike[str], rounds: int, seed: int = 0
 ) -> int:
-    """Run IDS on a problem in the plane and write the page.
-
-    Parameters
-    ----------
-    problem : LinearBandit
-        In two dimensions, with arms that span them.
-    policy : IDS
-        What is watched.
-    path : path
-        The page.
-    rounds, seed : int
-        Last round, and the seed of the run.
-
-    Returns
-    -------
-    int
-        Number of frames.
-    """
+    """Run IDS on a problem whose arms span the plane, write the page, and count its frames."""
     instance("problem", problem, LinearBandit, "a LinearBandit")
     if problem.d != 2:
         raise ValueError(f"only problems in 2 dimensions can be watched, this one has {problem.d}")
@@ -53,17 +36,7 @@ def write_watch_page(
 
 
 def watch_page(problem: LinearBandit, frames: Sequence[Frame], subtitle: str) -> str:
-    """Page as text.
-
-    Parameters
-    ----------
-    problem : LinearBandit
-        In two dimensions.
-    frames : sequence of Frame
-        What to show.
-    subtitle : str
-        Below the name of the problem.
-    """
+    """Page as text, with a subtitle below the name of the problem."""
     data = {
         "problem": {
             "actions": problem.actions.tolist(),

@@ -1,12 +1,13 @@
-"""Decisions of a session and their rewards: open, closed, expired.
+"""Decisions of a session, the windows of their rewards, and exact sums of all rewards.
 
-:class:`Decisions` holds only what has been applied to the policy.  Entering the same twice changes
+:class:`Decisions` holds the decisions that the policy knows of.  Entering the same twice changes
 nothing, so that an interrupted entry can be repeated.
 
 :class:`RewardSums` keeps the rewards of every option as exact sums, from which an amendment
-recomputes what was learned.  Floating-point sums cannot: after a reward of 1e18, subtracting it
-leaves 0 of all others.  Here all sums are integers in units of the smallest float.  Adding and
-subtracting are exact in any order, and their cost does not grow with the number of rewards.
+recomputes what was learned.  Floating-point sums do not suffice: subtracting a reward of 1e18 from
+them leaves 0 of all others.  All sums are therefore integers in units of the smallest float.
+Adding and subtracting are exact in any order, and their cost does not grow with the number of
+rewards.
 
 | symbol                                  | here                  |
 |-----------------------------------------|-----------------------|
@@ -277,8 +278,8 @@ class RefusedRewardsError(DecisionError):
 class Closing(NamedTuple):
     """How a decision was closed."""
 
-    decision: Pending  # the decision
-    ending: Ending  # ``"told"``, ``"expired"`` or ``"given up"``
+    decision: Pending
+    ending: Ending
     reward: Told  # the reward, or the one assumed in its place; nan if there is none
     when: float  # time in seconds since 1970
 
@@ -312,7 +313,9 @@ class Window(NamedTuple):
         return late or (self.rounds is not None and round_ - decision.round > self.rounds)
 
 
-def window(reward_window: object, on_timeout: object, early_rewards: object = False) -> Window:
+def window(
+    options: Options, reward_window: object, on_timeout: object, early_rewards: object
+) -> Window:
     """Validate the arguments of a session about its window."""
     early = flag("early_rewards", early_rewards)
     if on_timeout == "ignore":
@@ -321,14 +324,12 @@ def window(reward_window: object, on_timeout: object, early_rewards: object = Fa
         raise ValueError(f"on_timeout must be 'ignore' or a reward such as 0, got {on_timeout!r}")
     else:
         reward = reward_value("on_timeout", on_timeout)
-    if reward_window is None:
-        if reward is not None:
-            raise ValueError(f"on_timeout={reward:g} needs a reward_window such as '2 hours'")
-        return _consistent(Window(None, None, None, early))
+    if reward_window is None and reward is not None:
+        raise ValueError(f"on_timeout={reward:g} needs a reward_window such as '2 hours'")
     if isinstance(reward_window, timedelta):
         reward_window = reward_window.total_seconds()
     if not isinstance(reward_window, str):
-        return _consistent(Window(_seconds("reward_window", reward_window), None, reward, early))
+        return valid_window(options, reward_window, None, reward, early)
     match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]+?)s?\s*", reward_window)
     if match is None or (match[2] != "round" and match[2] not in _WINDOW_UNITS):
         raise ValueError(
@@ -336,37 +337,26 @@ def window(reward_window: object, on_timeout: object, early_rewards: object = Fa
             f"'500 rounds', got {reward_window!r}"
         )
     try:
-        amount = int(match[1]) if match[2] == "round" else float(match[1])
+        if match[2] == "round":
+            seconds, rounds = None, int(match[1])
+        else:
+            seconds, rounds = float(match[1]) * _WINDOW_UNITS[match[2]], None
     except ValueError:
         raise ValueError(f"reward_window has no valid number: {reward_window!r}") from None
-    if match[2] == "round":
-        return _consistent(Window(None, _rounds("reward_window", amount), reward, early))
-    seconds = _seconds("reward_window", amount * _WINDOW_UNITS[match[2]])
-    return _consistent(Window(seconds, None, reward, early))
+    return valid_window(options, seconds, rounds, reward, early)
 
 
-def valid_window(seconds: object, rounds: object, reward: object, early: object) -> Window:
-    """Validate a window from a file."""
-    return _consistent(
-        Window(
-            None if seconds is None else _seconds("seconds", seconds),
-            None if rounds is None else _rounds("rounds", rounds),
-            None if reward is None else reward_value("reward", reward),
-            flag("early_rewards", early),
-        )
+def valid_window(
+    options: Options, seconds: object, rounds: object, reward: object, early: object
+) -> Window:
+    """Validate the fields of a window."""
+    name = "reward_window"
+    limits = Window(
+        None if seconds is None else number(name, seconds, above=0, at_most=MOST_SECONDS),
+        None if rounds is None else integer(name, rounds, at_least=1, at_most=MOST_ROUNDS),
+        None if reward is None else reward_value("on_timeout", reward),
+        flag("early_rewards", early),
     )
-
-
-def _seconds(name: str, value: object) -> float:
-    return number(name, value, above=0, at_most=MOST_SECONDS)
-
-
-def _rounds(name: str, value: object) -> int:
-    return integer(name, value, at_least=1, at_most=MOST_ROUNDS)
-
-
-def _consistent(limits: Window) -> Window:
-    """Refuse early rewards where silence stands for a reward, which is known later."""
     if limits.early and limits.reward is not None:
         raise ValueError(
             f"early_rewards=True needs on_timeout='ignore', got {limits.reward:g}: rewards that "
@@ -374,11 +364,6 @@ def _consistent(limits: Window) -> Window:
         )
     if limits.early and limits.seconds is None and limits.rounds is None:
         raise ValueError("early_rewards=True needs a reward_window such as '2 hours'")
-    return limits
-
-
-def check_window(limits: Window, options: Options) -> Window:
-    """Refuse to assume one number where options show several."""
     if limits.reward is not None and options.per_arm > 1:
         raise ValueError(
             f"on_timeout must be 'ignore' where options show {options.per_arm} numbers, got "
@@ -684,7 +669,7 @@ class RewardSums:
     def all(self, place: int) -> ExactSums:
         """Return sums of all rewards."""
         pair = self.learned(place), self._sums.get((place, False), _NONE)
-        return ExactSums(*(a + b for a, b in zip(*pair, strict=True)))
+        return ExactSums(*map(sum, zip(*pair, strict=True)))
 
     def totals(self, places: int, origin: float = 0.0) -> list[float]:
         """Return sums of all rewards less an origin, by the number that is shown."""
