@@ -113,10 +113,10 @@ def test_other_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         ("simulation.simulate", True),
         ("policies.ids", True),
-        ("core.estimation.least_squares", True),
+        ("core.least_squares", True),
         ("problems.noise", True),
         ("policies.lin_ucb", False),
-        ("lab.store", False),
+        ("experiments.store", False),
         ("report.figures", False),
         ("paper.settings", False),
     ],
@@ -133,7 +133,7 @@ def test_what_a_policy_of_ones_own_imports_from_the_package_counts() -> None:
     before = sources.sources_of(problem, policy)
     with changed("sightline.policies.lin_ucb"):  # its file imports all of sightline
         assert sources.sources_of(problem, policy) != before
-    with changed("sightline.cli.list"):
+    with changed("sightline.cli.tables"):
         assert sources.sources_of(problem, policy) == before
 
 

@@ -64,7 +64,7 @@ from sightline.sessions.kernels import (
     supports_in,
 )
 from sightline.sessions.options import Options
-from sightline.sessions.rewards import GIVEN, Units, augmented
+from sightline.sessions.rewards import Units, augmented
 from sightline.sessions.snapshot import Snapshot, fill, pack, unpack, write_snapshot
 from sightline.sessions.table import (
     OptionTable,
@@ -282,9 +282,9 @@ class LiveState:
         noise_std: object,
         seed: int,
         window: Window,
-        floor: float = 0.0,
-        likelihood: Likelihood | None = None,
-        units: Units = GIVEN,
+        floor: float,
+        likelihood: Likelihood | None,
+        units: Units,
     ) -> None:
         self.policy = policy
         #: The policy in use: without the scale of rewards that its defaults assume.
@@ -546,7 +546,7 @@ class LiveState:
         arm, told = decision.arm, closing.reward
         place, kernel = arm, record_reward
         reward: Any = told
-        weight: Any = self._weight_of(arm)
+        weight: Any = float(self.table.weights[arm, 0])
         if self.options.per_arm > 1:
             kernel = record_outcomes
             reward = np.broadcast_to(told, self.options.per_arm).astype(np.float64)
@@ -557,10 +557,6 @@ class LiveState:
             self._call(show_arms, (self.state, row, place))
         feedback = Feedback(decision.round, arm, place, reward, weight, decision.exploring)
         self._call(kernel, (self.counters, self.state, feedback, serial))
-
-    def _weight_of(self, arm: int) -> float:
-        """Factor by which the rewards of an arm are multiplied for the policy."""
-        return float(self.table.weights[arm, 0])
 
     def new_rows(self, actions: object) -> NDArray[np.float64] | None:
         """Validate the options that come with a question; None where none do."""
@@ -581,7 +577,9 @@ class LiveState:
         answers, counters = operation.answers, self.counters
         if operation.available is not None:
             # a commitment is to the best of all options: leave it as it is
-            counters = counters._replace(**initial_counters(0).commitment())
+            none = initial_counters(0)
+            counters = counters._replace(arm=none.arm, probability=none.probability)
+            counters = counters._replace(wake_t=none.wake_t, wake_log_t=none.wake_log_t)
         is_new = operation.actions is not None
         serial = operation.last
         arguments = (counters, self.state, offer, is_new, self.rng, answers, serial)
@@ -662,7 +660,7 @@ class LiveState:
         def hallucinate(t: int, arm: int) -> None:
             kernel = record_reward
             reward: Any = None
-            weight: Any = self._weight_of(arm)
+            weight: Any = float(self.table.weights[arm, 0])
             if self.options.observations is None:
                 means = estimates_in(state)
                 if means is not None:

@@ -1,4 +1,4 @@
-"""View of a session at one moment: the source of its tables, figures and intervals.
+"""Views of sessions: a session at one moment, from which tables, figures and intervals are made.
 
 A view is an immutable copy, so that slow work is done without the lock of the session.
 """
@@ -153,7 +153,6 @@ class SessionView:
         """Compare the variance of rewards of the same option with the given one."""
         spare = np.maximum(self.told - 1, 0)
         count = int(spare.sum())
-        likelihood = None if self.likelihood is None else self.likelihood.as_tuple
         if count < _LEAST_REWARDS or isinstance(self.likelihood, Gaussian | Bernoulli):
             return ""
         if isinstance(self.likelihood, Poisson):
@@ -166,15 +165,24 @@ class SessionView:
                 f"{self.squares / expected:.2g} times their mean, so that intervals are too short; "
                 "rewards=Gaussian(std=None) learns how much they vary."
             )
-        ratio = self.squares / count / common_noise(self.noise_std) ** 2
-        if likelihood is not None or ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
+        if self.model.likelihood is not None:
             return ""
+        return self._wider_noise(self.squares / count / common_noise(self.noise_std) ** 2, count)
+
+    def _wider_noise(self, ratio: float, count: int) -> str:
+        """Sentence on a variance that is ``ratio`` times the given one; empty if that is chance."""
+        if ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
+            return ""
+        factor = math.sqrt(ratio)
         if not isinstance(self.noise_std, float):
             return (
-                f"Rewards vary more than noise_std allows: about {math.sqrt(ratio):.3g} times as "
-                "much as these levels say; without noise_std it is learned."
+                f"Rewards vary more than noise_std allows: about {factor:.3g} times as much as "
+                "these levels say; without noise_std it is learned."
             )
-        return _wider_noise(self.noise_std, math.sqrt(ratio))
+        return (
+            f"Rewards vary more than noise_std={self.noise_std:g} allows: their standard deviation "
+            f"is about {factor * self.noise_std:.3g}; without noise_std it is learned."
+        )
 
     def _stream_contradiction(self) -> str:
         """Compare the variance of rewards around the fit with the given noise level.
@@ -184,15 +192,12 @@ class SessionView:
         data, count = self.learned, int(self.told.sum())
         if data is None or self.likelihood is not None or count < _LEAST_REWARDS:
             return ""
-        sigma = common_noise(self.noise_std)
         d = data.factor.shape[0]
         gram = data.factor.T @ data.factor - data.regulariser * np.eye(d)
         target = data.factor.T @ data.whitened
         explained = float(target @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ target)
         ratio = max(self.squares - explained, 0.0) / (count * data.noise_std**2)
-        if ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
-            return ""
-        return _wider_noise(sigma, math.sqrt(ratio))
+        return self._wider_noise(ratio, count)
 
     def norm_contradiction(self, bound: float | None) -> str:
         """Compare the norm of the parameter with a given bound."""
@@ -259,7 +264,7 @@ class SessionView:
         if options.items is not None:
             vectors, constant = vectors - vectors[self.evidence.best], 0.0
         found = intervals(options.seen, vectors, self.data, delta, self.scale, constant)
-        likelihood = None if self.likelihood is None else self.likelihood.as_tuple
+        likelihood = self.model.likelihood
         if likelihood is None:
             return found
         values, lower, upper = (_rewards_of(likelihood, predictors) for predictors in found)
@@ -297,8 +302,8 @@ class SessionView:
     def _data(self, told: Ints, sums: Array, squares: float, norm_bound: float | None) -> Ellipsoid:
         """Ellipsoid of rewards, in the coordinates and units of the policy."""
         ridge_ = ridge("matched", LogDet(norm_bound=norm_bound), self.model)
-        if self.likelihood is not None and self.likelihood.as_tuple is not None:
-            values = self.likelihood.as_tuple
+        values = self.model.likelihood
+        if values is not None:
             return ellipsoid_by_likelihood(self._features, values, told, sums, norm_bound, ridge_)
         k, p = len(self.options), self.options.per_arm
         noise = self.noise_std
@@ -310,13 +315,6 @@ class SessionView:
         return ellipsoid_of(
             rows, counts, sums / self.scale.unit, noise, norm_bound, unknown, ridge_
         )
-
-
-def _wider_noise(told: float, factor: float) -> str:
-    return (
-        f"Rewards vary more than noise_std={told:g} allows: their standard deviation is about "
-        f"{factor * told:.3g}; without noise_std it is learned."
-    )
 
 
 def _largest_sum(mean: float, variance: float, largest: float) -> float:
@@ -433,18 +431,16 @@ def regret_spent(view: SessionView) -> float:
 
 
 def _problem(view: SessionView, rows: NDArray[np.bool_]) -> TableProblem:
-    options, likelihood = view.options, view.likelihood
+    options = view.options
     options.needs_lasting_options("an estimate of the whole problem")
     theta = view.scale.parameter(parameter(view.data))
     features = augmented(options.features, view.scale.intercept)
     if options.observations is not None:
         return LinearGame(options.features, options.observations, theta, view.noise_std)
-    kind: dict[str, Any] = (
-        {"rewards": likelihood}
-        if likelihood is not None and likelihood.as_tuple is not None
-        else {}
-    )
-    noise = None if kind else _noise(view, rows)
+    kind: dict[str, Any] = {"rewards": view.likelihood}
+    noise = None
+    if view.model.likelihood is None:  # a level says all of normal rewards
+        kind, noise = {}, _noise(view, rows)
     if options.contexts is None:
         return LinearBandit(features[rows], theta, noise, **kind)
     blocks = [np.array(block) for block in options.contexts.blocks()]
