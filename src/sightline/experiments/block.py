@@ -79,7 +79,7 @@ def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
 
 def _block_size(experiment: Experiment, problem: AnyProblem, policy: Policy) -> int:
     cost = experiment.horizon
-    if policy.commits and not problem.model.stream:  # whose arms nobody can commit to
+    if policy.commits and not problem.model.stream:  # no policy commits to their arms
         cost = min(cost, _PER_DECADE * max(1, round(math.log10(cost))))
     size = max(experiment.replications // _BLOCKS, _FEWEST_ROUNDS // cost)
     return max(1, min(size, _MOST_ROUNDS // cost, _MOST_REPLICATIONS))

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from sightline.experiments import specification
-from sightline.files import write_atomically
+from sightline.files import write_text_atomically
 from sightline.policies.base import Policy, check_supports, started
 from sightline.problems.delays import delay_text
 from sightline.problems.descriptions import AnyProblem
@@ -175,8 +175,7 @@ class Experiment:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the specification to a TOML file."""
-        text = self.to_toml().encode()
-        write_atomically(path, lambda file: file.write(text))
+        write_text_atomically(path, self.to_toml())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Experiment:

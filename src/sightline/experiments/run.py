@@ -27,13 +27,8 @@ class _Stopped(BaseException):
 class BlockStorage(Protocol):
     """Where finished blocks are kept."""
 
-    @property
-    def plan(self) -> Plan:
-        """Everything that the experiment computes."""
-
-    @property
-    def keeps_sources(self) -> bool:
-        """Whether blocks must say from which sources they were computed."""
+    plan: Plan  # everything that the experiment computes
+    keeps_sources: bool  # whether blocks must state the sources that computed them
 
     def holds(self, task: Task) -> bool:
         """Whether a block is there."""

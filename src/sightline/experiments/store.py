@@ -31,7 +31,7 @@ from sightline.experiments.block import Block, Task
 from sightline.experiments.experiment import Cell, Experiment, Plan
 from sightline.experiments.parquet import read_block, read_header, write_block
 from sightline.experiments.sources import sources_of
-from sightline.files import remove_leftovers, sealed, unsealed, write_atomically
+from sightline.files import remove_leftovers, sealed, unsealed, write_text_atomically
 from sightline.simulation.simulate import parse_rounds, rounds_text
 from sightline.validation import file_path, integer, shown
 from sightline.version import __version__
@@ -82,18 +82,15 @@ class Store:
         manifest = _manifest(experiment)
         if not (directory / "manifest.json").exists():
             _make(directory)
-            _write(directory / "experiment.toml", experiment.to_toml())
-            _write(directory / "manifest.json", json.dumps(sealed(manifest), indent=1))
+            write_text_atomically(directory / "experiment.toml", experiment.to_toml())
+            content = json.dumps(sealed(manifest), indent=1)
+            write_text_atomically(directory / "manifest.json", content)
         store = cls.open(directory)
         store._check_same(manifest)
-        store._remove_leftovers()
+        folders = [store._folder(index, cell) for index, cell in enumerate(store.plan.cells)]
+        for folder in [directory, *folders]:
+            remove_leftovers(folder)  # of runs that were killed
         return store
-
-    def _remove_leftovers(self) -> None:
-        """Remove temporary files of runs that were killed."""
-        remove_leftovers(self.path)
-        for index, cell in enumerate(self.plan.cells):
-            remove_leftovers(self._folder(index, cell))
 
     def specification(self) -> str:
         """Text of experiment.toml, as it was when the store was made.
@@ -227,10 +224,6 @@ def _make(directory: Path) -> None:
     for path in directory.iterdir():
         if not path.name.endswith(".tmp") and path.name not in _OWN:
             raise ValueError(f"{directory} holds other files ({path.name}): choose a new directory")
-
-
-def _write(path: Path, text: str) -> None:
-    write_atomically(path, lambda file: file.write(text.encode()))
 
 
 def _readable(path: Path, read: Any, *arguments: Any) -> Any:

@@ -13,7 +13,7 @@ from importlib.resources import files
 from os import PathLike
 from typing import NamedTuple
 
-from sightline.files import write_atomically
+from sightline.files import write_text_atomically
 from sightline.report.picture import Picture
 from sightline.report.style import THEME
 from sightline.report.symbols import as_html, as_mathml
@@ -88,7 +88,7 @@ def write_page(path: str | PathLike[str], opening: Opening, sections: Sequence[S
         + "".join(map(_section, sections))
         + "</body></html>\n"
     )
-    write_atomically(path, lambda file: file.write(page.encode()))
+    write_text_atomically(path, page)
 
 
 def _board(sections: Sequence[Section]) -> str:

@@ -6,12 +6,12 @@ import html
 import json
 from collections.abc import Sequence
 from importlib.resources import files
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from sightline.files import write_atomically
+from sightline.files import write_text_atomically
 from sightline.policies.ids import IDS
 from sightline.problems.bandits import LinearBandit
 from sightline.simulation.trace import Frame, record_frames
@@ -30,8 +30,7 @@ def write_watch_page(
     if np.linalg.matrix_rank(problem.actions) < 2:
         raise ValueError("only arms that span the plane can be watched; these lie on one line")
     frames = record_frames(problem, policy, rounds, seed)
-    page = watch_page(problem, frames, f"{policy}, seed {seed}").encode()
-    write_atomically(fspath(path), lambda file: file.write(page))
+    write_text_atomically(path, watch_page(problem, frames, f"{policy}, seed {seed}"))
     return len(frames)
 
 

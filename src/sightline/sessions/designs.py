@@ -33,7 +33,7 @@ from sightline.sessions.options import (
     pairs_of,
     valid_level,
 )
-from sightline.validation import action_set, affordable, entries, integer, one_of, shown
+from sightline.validation import action_set, affordable, entries, integer, one_of, shown, text
 
 Array = NDArray[np.float64]
 #: Term of the contrast that is the mean over all combinations.
@@ -183,9 +183,7 @@ def _valid_factors(factors: object) -> dict[str, list[Level]]:
         raise ValueError(f"factors must be a mapping of factor to levels, got {factors!r}")
     found: dict[str, list[Level]] = {}
     for factor, values in factors.items():
-        if not isinstance(factor, str) or not factor.strip() or not factor.isprintable():
-            raise ValueError(f"names of factors must be printable text, got {factor!r}")
-        if factor == GRAND_MEAN:
+        if text("names of factors", factor) == GRAND_MEAN:
             raise ValueError(f"a factor cannot be called {GRAND_MEAN!r}, which is a term already")
         if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
             raise ValueError(f"factor {factor!r} needs a list of levels, got {values!r}")

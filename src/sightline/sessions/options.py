@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.model import Contexts, game_model
 from sightline.problems.bandits import valid_probabilities
-from sightline.validation import action_set, affordable, finite_array, flag, integer, shown
+from sightline.validation import action_set, affordable, finite_array, flag, integer, shown, text
 
 Array = NDArray[np.float64]
 Level = str | int | float | bool
@@ -105,10 +105,7 @@ def valid_labels(
         return tuple(f"{prefix}{i}" for i in range(count))
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise ValueError(f"{what} must be a list of {count} texts, got {labels!r}")
-    listed = tuple(labels)
-    for label in listed:
-        if not isinstance(label, str) or not label.strip() or not label.isprintable():
-            raise ValueError(f"{what} must be printable text, got {label!r}")
+    listed = tuple(text(what, label) for label in labels)
     if len(listed) != count:
         raise ValueError(f"{what} must be {count} texts, got {len(listed)}")
     _refuse_duplicates(what, listed)
