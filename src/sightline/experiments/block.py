@@ -17,13 +17,13 @@ from sightline.policies.base import Policy
 from sightline.problems.descriptions import AnyProblem
 from sightline.simulation.simulate import Stop, simulate
 
-# A cell is split into so many blocks, to keep many workers busy to the end; but a block has at
-# least so many rounds of work, or writing it would take as long, and at most so many: about a
-# second of work, which a crash loses.
+# A cell is split into this number of blocks, to keep many workers busy to the end.  But a block has
+# at least _FEWEST_ROUNDS rounds, or writing it would take as long as computing it, and at most
+# _MOST_ROUNDS: about a second of work, which a crash loses.
 _BLOCKS = 16
 _FEWEST_ROUNDS, _MOST_ROUNDS = 10**6, 10**7
 _MOST_REPLICATIONS = 50
-# Cost of a policy that commits, in rounds of one that does not, per factor of ten: generously.
+# Generous cost of a policy that commits, per factor of ten, in rounds of one that does not.
 _PER_DECADE = 3000
 
 
@@ -87,7 +87,7 @@ def _block_size(experiment: Experiment, problem: AnyProblem, policy: Policy) -> 
 
 def compute(task: Task, stop: Stop | None = None) -> Block:
     """Run the replications of a block, in this thread."""
-    # compiles if need be, before the clock starts
+    # compile before the clock starts, if that is needed
     simulate(task.problem, task.policy, 1, delay=task.delay)
     began, start = time.time(), time.perf_counter()
     setting: dict[str, Any] = {"checkpoints": task.rounds, "delay": task.delay, "stop": stop}

@@ -85,10 +85,10 @@ class Experiment:
     Parameters
     ----------
     problems : mapping of id to problem, or iterable of problems
-        Each a LinearBandit, ContextualBandit, LinearGame or StreamBandit; without ids they are
-        listed by their names.
+        Each a LinearBandit, ContextualBandit, LinearGame or StreamBandit.  Without ids, their
+        names are taken.
     policies : mapping of label to Policy, or iterable of Policy
-        What is compared; without labels they are labelled by their settings.
+        Policies to compare.  Without labels, their settings are taken.
     horizon : int
         Rounds per run: a Python integer, up to 10^1000 and beyond for policies that commit.
     replications : int
@@ -99,7 +99,7 @@ class Experiment:
     checkpoints : iterable of int, optional
         Rounds after which to record; evenly spaced in log t by default.
     delay : int or str, optional
-        Outcomes that come late, as of :func:`sightline.simulate`.
+        Delay of the outcomes, as in :func:`sightline.simulate`.
     """
 
     problems: Mapping[str, AnyProblem]

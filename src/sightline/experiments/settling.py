@@ -88,7 +88,7 @@ class Settling(NamedTuple):
     """When one run settled, on what, and what it played."""
 
     # Rounds before it was settled for the first time; inf if not within the horizon, nan if the
-    # policy keeps nothing to tell it from.
+    # policy keeps no estimates.
     rounds: float
     best: int  # option that was settled on; -1 if none was
     pulls: NDArray[np.float64]  # shape (m, k): how often each option was played by each mark

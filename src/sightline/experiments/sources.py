@@ -43,7 +43,7 @@ def sources_of(problem: AnyProblem, policy: Policy) -> str:
 
 
 def _parts(problem: AnyProblem, policy: Policy) -> list[Any]:
-    """Classes, and perhaps the function that draws, behind one cell."""
+    """Classes behind one cell, and the function that draws its noise if there is one."""
     state = policy.start(problem.model)
     noise = problem.noise.draw if isinstance(problem.noise, Sampler) else type(problem.noise)
     source = [] if problem.source is None else [type(problem.source)]

@@ -70,7 +70,7 @@ class Offers:
         return self.current & named
 
 
-#: Key of the metadata of a Parquet file that allow to recompute its decisions.
+#: Key of the metadata of a Parquet file, from which its decisions can be recomputed.
 METADATA = b"sightline"
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
 #: Kinds of events that close a decision.

@@ -29,9 +29,11 @@ _LARGEST_LOG = 700.0  # beyond, t does not fit a float, and its axis is labelled
 _EARLY = 10**4
 _LINE_HEIGHT = 0.068  # of a label, as a share of the height of a panel
 _LOWEST = 0.03  # of a label: below are those of the axis
-_AT_EDGE = 0.97  # share of the width from which a label stands outside
-_HEADROOM = 1.3  # times the largest mean: a band may go on, but does not press curves down
-_LATE = 2.9 * _LOG_10  # ratios to log n say nothing about the rounds before
+_AT_EDGE = 0.97  # share of the width above which a label is placed outside
+_HEADROOM = 1.3  # limit of an axis over the largest mean: wide bands must not press curves down
+_LATE = (
+    2.9 * _LOG_10
+)  # log of the first round shown: ratios to log n say nothing about earlier ones
 
 Published = Mapping[str, Mapping[int, float]]  # by label, regret at some rounds
 
@@ -183,7 +185,7 @@ def _last_point(axes: Axes, line: Line2D) -> tuple[float, float]:
 
 
 def _apart(heights: list[float]) -> list[float]:
-    """Heights of labels, moved as little as need be for each to have its line."""
+    """Heights of labels, moved as little as possible so that each has its own line."""
     order = sorted(range(len(heights)), key=lambda i: heights[i])
     groups: list[tuple[float, list[int]]] = []  # centre, members from below
     for i in order:
@@ -235,7 +237,7 @@ def _draw_regret(
 
 
 def _draw_curve(axes: Axes, label: str, x: NDArray[np.float64], curve: Curve) -> Line2D:
-    """Mean and two standard errors; what is drawn is not negative, so no band is."""
+    """Draw a mean with a band of two standard errors, cut off at 0: regret is not negative."""
     (line,) = axes.plot(x, curve.mean, label=label)
     reach = 2.0 * curve.standard_error
     low, high = np.maximum(curve.mean - reach, 0.0), curve.mean + reach

@@ -139,7 +139,7 @@ def _list(lines: Iterable[str]) -> str:
 
 
 def _decided(tiles: Sequence[Tile]) -> str:
-    """Claims in words, for those who read on, or on paper."""
+    """Claims in words, for readers of the section, or of a printed page."""
     if not tiles:
         return ""
     rows = "".join(
@@ -181,7 +181,7 @@ def _figure(picture: Picture) -> str:
 
 
 def _panel(svg: str, label: str) -> str:
-    """Panel in the colours of the page, but for one with an image, whose colours are its own."""
+    """Panel in the colours of the page; one with an image keeps its own."""
     box = re.search(r'viewBox="[\d.]+ [\d.]+ ([\d.]+)', svg)
     inches = float(box[1]) / 72.0 if box else 6.0
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

@@ -52,19 +52,18 @@ class Plan:
     Attributes
     ----------
     options : Options
-        What can be played.
+        The options.
     problem : LinearBandit
-        What was supposed: means, gaps, noise.  Its last feature is a constant where the session
-        would add one.
+        The assumed means, gaps and noise.  Its last feature is a constant where a session adds one.
     policy : Policy
-        What was simulated: the policy as it acts in a session.
+        The simulated policy, as it acts in a session.
     traffic_per_day : float
         Visitors per day.
     marks : tuple of int
         Visitors after a day, a week and a month, as far as the horizon goes, and at the horizon.
     visitors : ndarray, shape (replications,)
         Visitors until each run was settled, up to 5 % too many; inf if it was not within the
-        horizon, nan if the policy keeps nothing to tell it from.
+        horizon, nan if the policy keeps no estimates.
     winners : ndarray, shape (replications,)
         Option that each run settled on; -1 if none.
     leaders : ndarray, shape (replications, marks)
@@ -191,28 +190,28 @@ def plan(
 
     The runs are those of a session with the same options, policy and kind of reward.  The plan says
     how likely the best option is in front after a day, a week and a month, how much reward is lost
-    until then, and how many days pass until the answer is settled.  Settled is what
-    ``Session.status`` calls so: evidence reaches its threshold.  Policies without such a test, as
-    ThompsonSampling, are judged by that of IDS on their data.
+    until then, and how many days pass until the answer is settled: as in ``Session.status``, until
+    the evidence reaches its threshold.  Policies without such a test, such as ThompsonSampling, are
+    judged by that of IDS on their data.
 
     Parameters
     ----------
     options : Options, mapping of name to features, or array_like of shape (k, d)
-        What can be played.
+        The options.
     effects : mapping, optional
-        Supposed effects by term and level: ``{"grand mean": 0.075, "picture": {"large": 0.02}}``.
-        Levels that are not given follow from effects that sum to zero; what is left open is as
-        small as the rest allows.  For options without factors, by column: ``{"x0": 0.1}``.
+        Assumed effects by term and level: ``{"grand mean": 0.075, "picture": {"large": 0.02}}``.
+        Levels that are not given follow from effects that sum to zero; effects that remain open are
+        as small as the others allow.  For options without factors, by column: ``{"x0": 0.1}``.
     means : mapping of option to number, or array_like of shape (k,), optional
-        Supposed mean rewards, in place of effects; they must be linear in the features.
+        Assumed mean rewards, in place of effects; they must be linear in the features.
     noise_std : float or array_like, shape (k,), optional
         Standard deviation of Gaussian rewards, 1 by default; not allowed beside ``noise``.
     noise : distribution, optional
         Other rewards: ``sl.problems.BernoulliNoise(0.5)`` for clicks, means being rates.
     rewards : Likelihood, optional
-        What the session is told of the rewards: ``sl.Bernoulli()``, ``sl.Poisson()``.  Effects are
-        then on log odds or logarithms, means are still means.  By default nothing: the policy
-        learns the noise level, if it can.
+        Likelihood that the session is given: ``sl.Bernoulli()``, ``sl.Poisson()``.  Effects are
+        then on log odds or logarithms, means are still means.  By default none: the policy learns
+        the noise level, if it can.
     traffic_per_day : float
         Visitors per day.
     policy : Policy, optional

@@ -35,7 +35,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 class Results:
     """Outcome of an experiment: all its runs, as :func:`sightline.run` returns them.
 
-    One run alone, from :func:`sightline.simulate`, is a :class:`sightline.Run`.
+    A single run, from :func:`sightline.simulate`, is a :class:`sightline.Run`.
 
     Attributes
     ----------

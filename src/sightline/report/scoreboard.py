@@ -119,7 +119,7 @@ def _power(t: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold: it has no word for nan and infinity."""
+    """Return a value for JSON, which has no nan and no infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -224,7 +224,7 @@ class Scoreboard:
 
     @property
     def scope(self) -> str:
-        """What the ranking is about, in one sentence, and what is not a part of it."""
+        """Rounds by which policies are ranked, and those that are shown only, in a sentence."""
         left_out = [_power(t) for t in self.rounds if t not in self.common]
         scope = f"ranked by n = {', '.join(map(_power, self.common))}, which all policies have"
         return f"{scope}; {', '.join(left_out)} is shown only" if left_out else scope
@@ -286,7 +286,7 @@ def scoreboard(
     Parameters
     ----------
     policies : mapping of label to Policy, optional
-        What to run.  On the standard problems those of the library are on the board already.
+        Policies to run.  On the standard problems those of the library are on the board already.
     seed : int, optional
         Rank on problems drawn from this seed, where yardsticks are run as well, to 10^5 rounds at
         most; by default on the standard problems.
@@ -297,7 +297,7 @@ def scoreboard(
     store : path, optional
         Where results are kept; an interrupted run goes on from there.
     executor : concurrent.futures.Executor, optional
-        As of :func:`sightline.run`.
+        As in :func:`sightline.run`.
     """
     own = dict(policies or {})
     settings: dict[str, Any] = {"store": store, "executor": executor}

@@ -1,4 +1,4 @@
-"""Summaries of replications, from arrays of regret; no plotting here.
+"""Summaries of replications, from arrays of regret.
 
 | symbol | here     | meaning                                         |
 |--------|----------|-------------------------------------------------|

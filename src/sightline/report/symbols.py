@@ -57,7 +57,7 @@ def _plain(text: str, quote: bool) -> str:
 
 
 def _in_html(match: re.Match[str]) -> str | None:
-    """HTML of what was found; None if that is no symbol but a letter or a word."""
+    """HTML of a match; None if it is an ordinary letter or word."""
     part = match.groupdict()
     if part["left"] is not None:
         return f"⟨{as_html(part['left'])}, {as_html(part['right'])}⟩"

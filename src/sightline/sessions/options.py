@@ -357,11 +357,15 @@ class Options:
         where = "" if self.contexts is None else f" and {len(self.contexts)} contexts"
         return f"Options({k} in {d} dimensions{where}: {few})"
 
+    @property
+    def blocks(self) -> list[range]:
+        """Rows of every context; without contexts, of one."""
+        return [range(len(self))] if self.contexts is None else self.contexts.blocks()
+
     @functools.cached_property
     def _rows(self) -> list[dict[str, int]]:
         """Rows by name, for every context; without contexts, for one."""
-        blocks = [range(len(self))] if self.contexts is None else self.contexts.blocks()
-        return [{self.names[row]: row for row in block} for block in blocks]
+        return [{self.names[row]: row for row in block} for block in self.blocks]
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:

@@ -146,8 +146,8 @@ class Session:
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, the same for all options or one for each: their
         standard deviation if Gaussian, half their range if bounded.  In a game, of the outcomes.
-        By default it is learned from the rewards, except in duels, whose outcomes have 1.  Not
-        allowed beside ``rewards``, except that beside ``Gaussian(std=None)`` levels of each option
+        By default it is learned from the rewards, except in duels, where it is 1.  Not allowed
+        beside ``rewards``, except that beside ``Gaussian(std=None)`` levels of each option
         are relative to one another.
     seed : int
         The same seed and the same rewards lead to the same decisions, with other ids.
@@ -239,9 +239,9 @@ class Session:
         path : path
             The journal, one SQLite file, created if it does not exist.
         actions, policy, noise_std, seed, rewards, reward_window, on_timeout, early_rewards
-            As of :class:`Session`.
+            As in :class:`Session`.
         floor, units, now
-            As of :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options are
+            As in :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options are
             given, everything must be as when the session began.  A policy that is not part of the
             library must be given again.
 
@@ -318,7 +318,7 @@ class Session:
         policy : Policy, optional
             Needed for a policy that is not part of the library: the one that was saved.
         now : callable
-            As of :class:`Session`.
+            As in :class:`Session`.
 
         Raises
         ------
@@ -531,7 +531,7 @@ class Session:
             Its reward, True being 1 and False 0, or the outcome in a game (:func:`game`), one
             number or p.  In a duel (:func:`duel`) the winner: its name, 1 if the first of
             ``decision.pair`` has won and -1 if the second has, or the probability in [0, 1] that
-            the first is better; 0.5 is a tie, and 0 says, as -1 does, that the second has won.
+            the first is better; 0.5 is a tie, and 0 means, like -1, that the second has won.
 
         Raises
         ------
@@ -951,7 +951,7 @@ class Session:
         path : path, optional
             File to write; its suffix decides the format.
         delta : float
-            Of the intervals of :meth:`effects`.
+            As in :meth:`effects`.
         """
         from sightline.report.session_figure import history_of, session_figure
 

@@ -136,8 +136,7 @@ def retire_option(table: OptionTable, policy: Policy, arm: int) -> OptionTable:
 def commit_to(table: OptionTable, policy: Policy, arms: Sequence[int]) -> OptionTable:
     """Table with an arm to play from now on, or one in every context, until the next change."""
     table.options.needs_lasting_options("committing to one")
-    rows = table.options.contexts
-    blocks = [range(len(table.options))] if rows is None else rows.blocks()
+    blocks = table.options.blocks
     if len(arms) != len(blocks):
         raise ValueError(f"{len(blocks)} arms are committed to at once, got {len(arms)}")
     for arm, block in zip(arms, blocks, strict=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -121,21 +121,25 @@ class SessionView:
         With contexts, return the evidence of the context with the least.
         """
         data = self._data(told, sums, squares, bound_of(self.rule))
+        return least_evident(
+            self._each(offered, lambda rows: evidence_of(data, rows, clock, self.rule))
+        )
+
+    def _each(
+        self, offered: NDArray[np.bool_], test: Callable[[Array], Evidence]
+    ) -> list[Evidence]:
+        """Apply a test to the features of the options on offer, in every context."""
         reports = []
-        for rows in self._together(offered):
-            found = evidence_of(data, self._features[rows], clock, self.rule)
+        for block in self.options.blocks:
+            rows = np.array(block)[offered[block]]
+            found = test(self._features[rows])
             reports.append(found._replace(best=int(rows[found.best])))
-        return least_evident(reports)
+        return reports
 
     @functools.cached_property
     def _features(self) -> Array:
         """Features of all options, in the coordinates of the ellipsoid."""
         return self.scale.features(self.options.features)
-
-    def _together(self, offered: NDArray[np.bool_]) -> list[Ints]:
-        """Rows that are on offer together: all on offer, or those of every context."""
-        blocks = self.options.contexts
-        return [np.flatnonzero(offered)] if blocks is None else [*map(np.array, blocks.blocks())]
 
     @functools.cached_property
     def contradiction(self) -> str:
@@ -224,13 +228,10 @@ class SessionView:
         offered = self.offered
         if self.options.items is not None:  # a pair is never better than the better of the two
             offered = np.arange(len(self.options)) < len(self.options.items)
-        reports = []
-        for rows in self._together(offered):
-            found = evidence_at(self.data, self._features[rows], self.clock, delta)
-            if self.contradiction:
-                found = found._replace(threshold=math.inf)
-            reports.append(found._replace(best=int(rows[found.best])))
-        return reports
+        found = self._each(offered, lambda rows: evidence_at(self.data, rows, self.clock, delta))
+        if self.contradiction:
+            found = [one._replace(threshold=math.inf) for one in found]
+        return found
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Estimate effects with intervals; see :meth:`sightline.Session.effects`."""
@@ -421,9 +422,7 @@ def regret_spent(view: SessionView) -> float:
     """
     whole = _problem(view, np.ones(len(view.options), dtype=np.bool_))
     means, total = whole.means, 0.0
-    blocks = view.options.contexts
-    together = [range(len(means))] if blocks is None else blocks.blocks()
-    for rows in together:
+    for rows in view.options.blocks:
         block = np.array(rows)
         best = means[block[view.offered[block]]].max()
         total += float(np.maximum(best - means[block], 0.0) @ view.asked[block])
@@ -443,9 +442,8 @@ def _problem(view: SessionView, rows: NDArray[np.bool_]) -> TableProblem:
         kind, noise = {}, _noise(view, rows)
     if options.contexts is None:
         return LinearBandit(features[rows], theta, noise, **kind)
-    blocks = [np.array(block) for block in options.contexts.blocks()]
-    came = np.array([view.asked[block].sum() + 1.0 for block in blocks])
-    sets = [features[block] for block in blocks]
+    came = np.array([view.asked[block].sum() + 1.0 for block in options.blocks])
+    sets = [features[block] for block in options.blocks]
     return ContextualBandit(sets, theta, came / came.sum(), noise, **kind)
 
 
