@@ -87,9 +87,7 @@ def _until(curves: Mapping[str, Curve], log_end: float) -> dict[str, Curve]:
     return parts
 
 
-def ratio_figure(
-    curves: Mapping[str, Curve], constant: float, path: str | PathLike[str] | None = None
-) -> Figure:
+def ratio_figure(curves: Mapping[str, Curve], constant: float) -> Figure:
     """Draw the ratio of regret to the lower bound, to extreme horizons."""
     with drawing():
         figure = new_figure(6.4, 3.9)
@@ -106,7 +104,7 @@ def ratio_figure(
         axes.set_ylim(bottom=0.0)
         axes.set_ylabel(r"$R_n\,/\,(c^*\sigma^2\,\log n)$")
         label_ends(axes)
-    return saved(figure, path)
+    return figure
 
 
 def growth_figure(curves: Mapping[str, Curve], constant: float) -> Figure:
@@ -141,7 +139,7 @@ def _count_digits(axes: Axes) -> None:
     axes.set_xlabel("rounds n")
 
 
-def label_ends(axes: Axes, font_size: float = 9.0) -> None:
+def label_ends(axes: Axes) -> None:
     """Write the label of every line beside its last point, in its colour; labels keep apart.
 
     Call it when the limits of the axes stand: where labels go depends on them.
@@ -163,7 +161,7 @@ def label_ends(axes: Axes, font_size: float = 9.0) -> None:
             xycoords="axes fraction",
             textcoords="axes fraction",
             color=colour,
-            fontsize=font_size,
+            fontsize=9.0,
             va="center",
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkB": 0.0},
