@@ -230,8 +230,11 @@ class Blocks:
 
     def index(self, context: str | SupportsIndex) -> int:
         """Find the number of a context, given its name or the number itself."""
-        numbers = {name: number for number, name in enumerate(self.names)}
-        return _found(context, numbers, "a context", "context", "number")
+        return _found(context, self._numbers, "a context", "context", "number")
+
+    @functools.cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
 
     def contexts(self) -> Contexts:
         """Return the contexts for a model."""

@@ -230,12 +230,9 @@ def offer_of(
 def valid_floor(floor: object, table: OptionTable, policy: Policy) -> float:
     """Return a minimum probability that all options can have."""
     value = number("floor", floor, at_least=0)
-    blocks = table.options.contexts
-    k = len(table.options) - len(table.retired)
-    if blocks is not None:
-        k = max(map(len, blocks.blocks()))
+    k = max(map(len, table.options.blocks)) - len(table.retired)  # with contexts none is retired
     if value * k > 1.0:
-        where = "" if blocks is None else " in a context"
+        where = "" if table.options.contexts is None else " in a context"
         many = f"can be {k} options" if table.options.stream else f"are {k} options{where}"
         raise ValueError(f"floor must be at most 1/{k}, as there {many}, got {floor!r}")
     if value > 0.0 and policy.randomises and not knows_probabilities(table.state):
