@@ -752,18 +752,19 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def decision_arrays(decisions: Decisions, d: int = 0, p: int = 1) -> Arrays:
+def decision_arrays(decisions: Decisions, options: Options) -> Arrays:
     """Arrays of all decisions in memory, which are written faster than JSON.
 
-    Open decisions keep d features, and all decisions p numbers of their reward.
+    Open decisions of a stream have the features of their arms.
     """
+    p = options.per_arm
     closings, pending = list(decisions.closed.values()), list(decisions.open.values())
     nothing = Received(math.nan, math.nan)
     received = [decisions.received.get(one.id, nothing) for one in pending]
     features: Arrays = {}
-    if d:
+    if options.stream:
         rows = np.array([one.features for one in pending], dtype=np.float64)
-        features["open.features"] = rows.reshape(-1, d)
+        features["open.features"] = rows.reshape(-1, options.features.shape[1])
     return {
         **_columns(pending, "open"),
         **features,
@@ -798,17 +799,16 @@ def _rewards(closings: Sequence[Closing | Received], p: int) -> NDArray[np.float
     return np.array(rows, dtype=np.float64).reshape(-1, p)
 
 
-def fill_decisions(
-    decisions: Decisions, snapshot: Snapshot, k: int, t: int, d: int = 0, p: int = 1
-) -> None:
-    """Inverse of :func:`decision_arrays`, for k arms at round t."""
+def fill_decisions(decisions: Decisions, snapshot: Snapshot, options: Options, t: int) -> None:
+    """Inverse of :func:`decision_arrays`, at round t."""
+    k, p = len(options), options.per_arm
     arrays, counts = snapshot.arrays, snapshot.header["counts"]
     if len(counts) != len(ClosingCounts._fields):
         raise ValueError(f"its counts are {len(counts)} numbers")
     decisions.counts = ClosingCounts(*(integer("counts", one, at_least=0) for one in counts))
     pending = _decisions_in(arrays, "open", k, t)
-    if d:
-        table = arrays["open.features"]
+    if options.stream:
+        table, d = arrays["open.features"], options.features.shape[1]
         if table.shape != (len(pending), d) or table.dtype != np.float64:
             raise ValueError("its column open.features is of another kind")
         within("open.features", table, -LARGEST, LARGEST)

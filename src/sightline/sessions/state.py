@@ -705,11 +705,6 @@ class LiveState:
         shown_ = {} if observations is None else {"observations": observations}
         return {"actions": self.options.features, **shown_}
 
-    @property
-    def _features_kept(self) -> int:
-        """Number of features to keep of an open decision: 0 where its arm stays."""
-        return self.options.features.shape[1] if self.options.stream else 0
-
     def snapshot(self) -> Snapshot:
         """Everything, for a file."""
         header = self.describe() | {
@@ -722,7 +717,7 @@ class LiveState:
         arrays = {
             **self.options_arrays(),
             **dict(persistent_arrays(self.counters, "counters")),
-            **decision_arrays(self.decisions, self._features_kept, self.options.per_arm),
+            **decision_arrays(self.decisions, self.options),
         }
         return pack(header, arrays, self.state)
 
@@ -740,7 +735,6 @@ class LiveState:
         fill(self.counters, snapshot.arrays, "counters")
         check_consistency(self.counters, "counters")
         self.rng.bit_generator.state = header["rng"]
-        k, t = len(self.options), int(self.counters.t[0])
-        fill_decisions(self.decisions, snapshot, k, t, self._features_kept, self.options.per_arm)
+        fill_decisions(self.decisions, snapshot, self.options, int(self.counters.t[0]))
         if self.table.sums is not None:
-            self.table.sums.fill(header["sums"], k * self.options.per_arm)
+            self.table.sums.fill(header["sums"], len(self.counters.totals))
