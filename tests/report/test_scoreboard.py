@@ -156,7 +156,7 @@ def _small_records() -> dict[str, Record]:
     ("arguments", "message"),
     [
         (["--policy", "no_such_module.Policy"], "module no_such_module cannot be imported"),
-        (["--policy", "tests.marks.pytest"], "must be a class of policies"),
+        (["--policy", "tests.marks.pytest"], "must be a Policy class"),
         (["--policy", "stakes", "--horizon", "10"], "horizon must be at least 100, got 10"),
         (["--seed", "3", "--horizon", "10^6"], "horizon must be at most 10^5 on drawn problems"),
         (["--policy", "ThompsonSampling=lin-ucb"], "is on the board already"),

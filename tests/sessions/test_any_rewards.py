@@ -138,7 +138,8 @@ def require_right(session: sl.Session, made: list[sl.Decision], log: dict[str, f
 def _outcomes(session: sl.Session, learned: list[tuple[int, float]]) -> list[tuple[int, float]]:
     live = session._live
     return [
-        (arm, (reward - live.origin) / live.unit * live._weight_of(arm)) for arm, reward in learned
+        (arm, (reward - live.origin) / live.unit * live.table.weights[arm, 0])
+        for arm, reward in learned
     ]
 
 

@@ -1,4 +1,4 @@
-"""Blocks: a few replications of one cell, the unit that is sent to a worker and stored."""
+"""Blocks of replications of one cell: what a worker computes at once, and a store keeps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import platform
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,13 @@ from sightline.policies.base import Policy
 from sightline.problems.descriptions import AnyProblem
 from sightline.simulation.simulate import Stop, simulate
 
-__all__ = ["Block", "Task", "compute", "tasks"]
-
-# A cell is split into so many blocks, to keep many workers busy to the end; but a block has at
-# least so many rounds of work, or writing it would take as long, and at most so many: about a
-# second of work, which a crash loses.
+# A cell is split into this number of blocks, to keep many workers busy to the end.  But a block has
+# at least _FEWEST_ROUNDS rounds, or writing it would take as long as computing it, and at most
+# _MOST_ROUNDS: about a second of work, which a crash loses.
 _BLOCKS = 16
 _FEWEST_ROUNDS, _MOST_ROUNDS = 10**6, 10**7
 _MOST_REPLICATIONS = 50
-# Cost of a policy that commits, in rounds of one that does not, per factor of ten: generously.
+# Generous cost of a policy that commits, per factor of ten, in rounds of one that does not.
 _PER_DECADE = 3000
 
 
@@ -68,34 +66,20 @@ class Block(NamedTuple):
 def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
     """Split an experiment into blocks, in a way that depends on its specification alone.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        What is split.
-    keeps_sources : bool
-        Whether workers say from which sources they computed, as a store wants to know.
+    ``keeps_sources`` says whether a block states the sources that computed it.
     """
     for index, cell in enumerate(experiment.cells):
         problem, policy = experiment.problems[cell.problem], experiment.policies[cell.policy]
         size = _block_size(experiment, problem, policy)
         for first in range(0, experiment.replications, size):
-            yield Task(
-                cell=cell,
-                cell_index=index,
-                first=first,
-                seeds=experiment.seeds[first : first + size],
-                problem=problem,
-                policy=policy,
-                horizon=experiment.horizon,
-                rounds=experiment.rounds,
-                keeps_sources=keeps_sources,
-                delay=experiment.delay,
-            )
+            seeds = experiment.seeds[first : first + size]
+            setting = experiment.horizon, experiment.rounds, keeps_sources, experiment.delay
+            yield Task(cell, index, first, seeds, problem, policy, *setting)
 
 
 def _block_size(experiment: Experiment, problem: AnyProblem, policy: Policy) -> int:
     cost = experiment.horizon
-    if policy.commits and not problem.model.stream:  # whose arms nobody can commit to
+    if policy.commits and not problem.model.stream:  # no policy commits to their arms
         cost = min(cost, _PER_DECADE * max(1, round(math.log10(cost))))
     size = max(experiment.replications // _BLOCKS, _FEWEST_ROUNDS // cost)
     return max(1, min(size, _MOST_ROUNDS // cost, _MOST_REPLICATIONS))
@@ -103,19 +87,12 @@ def _block_size(experiment: Experiment, problem: AnyProblem, policy: Policy) -> 
 
 def compute(task: Task, stop: Stop | None = None) -> Block:
     """Run the replications of a block, in this thread."""
-    # compiles if need be, before the clock starts
+    # compile before the clock starts, if that is needed
     simulate(task.problem, task.policy, 1, delay=task.delay)
     began, start = time.time(), time.perf_counter()
+    setting: dict[str, Any] = {"checkpoints": task.rounds, "delay": task.delay, "stop": stop}
     runs = [
-        simulate(
-            task.problem.member(i),
-            task.policy,
-            task.horizon,
-            seed,
-            task.rounds,
-            delay=task.delay,
-            stop=stop,
-        )
+        simulate(task.problem.member(i), task.policy, task.horizon, seed, **setting)
         for i, seed in enumerate(task.seeds, task.first)
     ]
     return Block(

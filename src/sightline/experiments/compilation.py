@@ -1,4 +1,4 @@
-"""Filling the kernel cache: in several processes at once, before anything runs.
+"""Compilation of kernels in several processes at once, before anything runs.
 
 Numba compiles one kernel at a time per process, and kernels are kept on disk, where other
 processes find them.
@@ -23,53 +23,29 @@ from sightline.problems import end_of_optimism
 from sightline.sessions.session import Session
 from sightline.simulation.simulate import simulate
 
-__all__ = ["Job", "compile_in_processes", "default_policies", "exercise"]
-
 _HORIZON = 1000  # of policies that have to be told one; kernels are the same for all
 
 
 class Job(NamedTuple):
-    """A call that compiles kernels.
+    """A call that compiles kernels."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    function : callable
-        At the top level of a module, so that another process finds it.
-    arguments : tuple
-        What it is called with.
-    """
-
-    name: str
-    function: Callable[..., Any]
+    name: str  # for messages
+    function: Callable[..., Any]  # at the top level of a module, so that other processes find it
     arguments: tuple[Any, ...]
 
 
-def _ignore(name: str, seconds: float) -> None:
-    """Tell nobody."""
-
-
 def compile_in_processes(
-    jobs: Iterable[Job], report: Callable[[str, float], None] = _ignore
+    jobs: Iterable[Job], report: Callable[[str, float], None] = lambda name, seconds: None
 ) -> None:
     """Do jobs in as many processes as there are cores, so that their kernels are on disk.
 
-    Parameters
-    ----------
-    jobs : iterable of Job
-        In any order.
-    report : callable
-        Told the name and the seconds of each job when it is finished.
-
-    Raises
-    ------
-    concurrent.futures.BrokenExecutor
-        If a process was killed, for want of memory say.
+    ``report`` is called with the name and the seconds of each finished job.  BrokenExecutor is
+    raised if a process was killed, as for want of memory.
     """
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")  # a forked process inherits locks of threads
-    with ProcessPoolExecutor(cores(), context, _leave_interrupts_to_parent) as pool:
+    ignore_interrupts = signal.SIGINT, signal.SIG_IGN  # the parent handles them
+    with ProcessPoolExecutor(cores(), context, signal.signal, ignore_interrupts) as pool:
         try:
             futures = {pool.submit(_seconds_of, job): job.name for job in jobs}
             for future in as_completed(futures):
@@ -80,10 +56,6 @@ def compile_in_processes(
             for child in set(multiprocessing.active_children()) - others:
                 child.terminate()
             raise
-
-
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _seconds_of(job: Job) -> float:

@@ -16,8 +16,6 @@ from sightline.experiments.block import Block, Task, compute
 from sightline.simulation.simulate import Stop, is_interpreted
 from sightline.validation import shown
 
-__all__ = ["Workers", "cores"]
-
 # Processes start afresh: a forked one inherits locks that threads of its parent may hold.
 _CONTEXT = multiprocessing.get_context("spawn")
 
@@ -32,11 +30,8 @@ def cores() -> int:
 class Workers:
     """Takes tasks and returns futures; closing it stops running tasks.
 
-    Parameters
-    ----------
-    executor : concurrent.futures.Executor, optional
-        What computes every task.  By default threads over all cores, because kernels release the
-        GIL; and processes for what is interpreted, unless it cannot be sent to another process.
+    Without an executor of the caller, threads over all cores compute compiled tasks, because
+    kernels release the GIL, and processes compute interpreted ones that can be sent to them.
     """
 
     def __init__(self, executor: Executor | None) -> None:

@@ -1,4 +1,4 @@
-"""Experiments as values: they say what is run, not how or where."""
+"""Experiments as values: what is run, not how or where."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from sightline.experiments import specification
-from sightline.files import write_atomically
+from sightline.files import write_text_atomically
 from sightline.policies.base import Policy, check_supports, started
 from sightline.problems.delays import delay_text
 from sightline.problems.descriptions import AnyProblem
@@ -24,17 +24,7 @@ from sightline.simulation.simulate import (
     valid_checkpoints,
     valid_horizon,
 )
-from sightline.validation import (
-    entries,
-    file_path,
-    instance,
-    integer,
-    shown,
-    size_text,
-    text,
-)
-
-__all__ = ["Cell", "Experiment", "Named", "Plan", "arms_counted", "label_of", "size_of_results"]
+from sightline.validation import entries, file_path, instance, integer, shown, size_text, text
 
 T = TypeVar("T")
 _MOST_RUNS = 10**8  # of the shortest, an hour
@@ -95,10 +85,10 @@ class Experiment:
     Parameters
     ----------
     problems : mapping of id to problem, or iterable of problems
-        Each a LinearBandit, ContextualBandit, LinearGame or StreamBandit; without ids they are
-        listed by their names.
+        Each a LinearBandit, ContextualBandit, LinearGame or StreamBandit.  Without ids, their
+        names are taken.
     policies : mapping of label to Policy, or iterable of Policy
-        What is compared; without labels they are labelled by their settings.
+        Policies to compare.  Without labels, their settings are taken.
     horizon : int
         Rounds per run: a Python integer, up to 10^1000 and beyond for policies that commit.
     replications : int
@@ -109,7 +99,7 @@ class Experiment:
     checkpoints : iterable of int, optional
         Rounds after which to record; evenly spaced in log t by default.
     delay : int or str, optional
-        Outcomes that come late, as of :func:`sightline.simulate`.
+        Delay of the outcomes, as in :func:`sightline.simulate`.
     """
 
     problems: Mapping[str, AnyProblem]
@@ -140,15 +130,9 @@ class Experiment:
             raise ValueError(f"horizon must be at most 10**4000, got {shown(horizon)}")
         if checkpoints is not None:
             checkpoints = tuple(valid_checkpoints(checkpoints, horizon))
-        values = (
-            worlds,
-            rivals,
-            horizon,
-            integer("replications", replications, at_least=1),
-            integer("seed", seed, at_least=0),
-            checkpoints,
-            delay_text(delay),
-        )
+        count = integer("replications", replications, at_least=1)
+        start = integer("seed", seed, at_least=0)
+        values = worlds, rivals, horizon, count, start, checkpoints, delay_text(delay)
         for field, value in zip(dataclasses.fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
         _check_size(self)
@@ -191,8 +175,7 @@ class Experiment:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the specification to a TOML file."""
-        text = self.to_toml().encode()
-        write_atomically(path, lambda file: file.write(text))
+        write_text_atomically(path, self.to_toml())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Experiment:
@@ -227,7 +210,7 @@ def size_of_results(experiment: Experiment) -> int:
 
 
 def _check_size(experiment: Experiment) -> None:
-    """Refuse what nobody could wait for or keep, before any work."""
+    """Refuse runs that would take too long or results that would be too large, before any work."""
     runs, size = len(experiment.cells) * experiment.replications, size_of_results(experiment)
     if runs > _MOST_RUNS or size > _MOST_BYTES:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Running an experiment: missing blocks go to workers, finished ones to a storage."""
+"""Execution of an experiment: missing blocks go to workers, finished ones to a storage."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from sightline.experiments.block import Block, Task, tasks
 from sightline.experiments.executors import Workers
 from sightline.experiments.experiment import Experiment, Plan
 from sightline.signals import call_uninterrupted
-
-__all__ = ["BlockStorage", "Memory", "Watch", "execute"]
 
 #: Called with every task: with None before it is computed, with its block afterwards.
 Watch = Callable[[Task, Block | None], None]
@@ -29,13 +27,8 @@ class _Stopped(BaseException):
 class BlockStorage(Protocol):
     """Where finished blocks are kept."""
 
-    @property
-    def plan(self) -> Plan:
-        """Everything that the experiment computes."""
-
-    @property
-    def keeps_sources(self) -> bool:
-        """Whether blocks must say from which sources they were computed."""
+    plan: Plan  # everything that the experiment computes
+    keeps_sources: bool  # whether blocks must state the sources that computed them
 
     def holds(self, task: Task) -> bool:
         """Whether a block is there."""
@@ -78,18 +71,6 @@ def execute(
     """Compute the blocks that the storage does not hold.
 
     An error or Ctrl-C stops the work under way; finished blocks stay in the storage.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        What is computed.
-    storage : BlockStorage
-        Where finished blocks are kept.
-    executor : concurrent.futures.Executor, optional
-        Where blocks are computed; see :class:`Workers`.
-    watch : callable
-        Called with every task: at the beginning with those that are missing and None, then with
-        each block that is finished.
     """
     missing = [task for task in tasks(experiment, storage.keeps_sources) if not storage.holds(task)]
     for task in missing:

@@ -1,4 +1,4 @@
-"""When runs settle: the first round at which the evidence for an option reaches its threshold."""
+"""Settling of runs: the first round at which the evidence for an option reaches its threshold."""
 
 from __future__ import annotations
 
@@ -45,11 +45,28 @@ def settle_all(
     In threads, because kernels release the GIL; the results do not depend on their number.  The
     policy is told ``model``, and ``watch`` is called after every run.
     """
-    stopped: list[bool] = []
-    return call_uninterrupted(
-        lambda: _settle_all(experiment, marks, model, watch, _Stop(stopped)),
-        stop=functools.partial(stopped.append, True),
-    )
+    (problem,), (policy,) = experiment.problems.values(), experiment.policies.values()
+    if not isinstance(problem, LinearBandit):
+        raise ValueError(f"{problem.name} has no fixed arms; only those can be settled")
+    stop = _Stop([])
+
+    def compute() -> tuple[Settling, ...]:
+        with ThreadPoolExecutor(cores()) as pool:
+            futures: list[Future[Settling]] = [
+                pool.submit(settle, problem, policy, marks, seed, stop, model)
+                for seed in experiment.seeds
+            ]
+            try:
+                for future in as_completed(futures):
+                    future.result()
+                    watch()
+            except BaseException:
+                stop.set_by.append(True)
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return tuple(future.result() for future in futures)
+
+    return call_uninterrupted(compute, stop=functools.partial(stop.set_by.append, True))
 
 
 class _Stop(NamedTuple):
@@ -62,32 +79,6 @@ class _Stop(NamedTuple):
         return bool(self.set_by)
 
 
-def _settle_all(
-    experiment: Experiment,
-    marks: Sequence[int],
-    model: Model,
-    watch: Callable[[], None],
-    stop: _Stop,
-) -> tuple[Settling, ...]:
-    (problem,), (policy,) = experiment.problems.values(), experiment.policies.values()
-    if not isinstance(problem, LinearBandit):
-        raise ValueError(f"{problem.name} has no fixed arms; only those can be settled")
-    with ThreadPoolExecutor(cores()) as pool:
-        futures: list[Future[Settling]] = [
-            pool.submit(settle, problem, policy, marks, seed, stop, model)
-            for seed in experiment.seeds
-        ]
-        try:
-            for future in as_completed(futures):
-                future.result()
-                watch()
-        except BaseException:
-            stop.set_by.append(True)
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return tuple(future.result() for future in futures)
-
-
 _STEP = 1.05
 # Questions per call of the compiled loop: between calls a stop is noticed.
 _MOST_QUESTIONS = 4096
@@ -97,11 +88,11 @@ class Settling(NamedTuple):
     """When one run settled, on what, and what it played."""
 
     # Rounds before it was settled for the first time; inf if not within the horizon, nan if the
-    # policy keeps nothing to tell it from.
+    # policy keeps no estimates.
     rounds: float
     best: int  # option that was settled on; -1 if none was
-    pulls: NDArray[np.float64]  # shape (m, k): Times each option was played by each mark
-    # Shape (m,): Option in front at each mark; -1 if the policy does not say.
+    pulls: NDArray[np.float64]  # shape (m, k): how often each option was played by each mark
+    # Shape (m,): option in front at each mark; -1 if the policy does not say.
     leaders: NDArray[np.int64]
 
 
@@ -119,7 +110,7 @@ def settle(
     and then each time that 5 % have been added, so that the answer is up to 5 % late, and at the
     marks, which are increasing rounds below 2^53.  A policy that has no test but keeps estimates is
     judged by the test of IDS on its data.  Setting ``stop`` from elsewhere ends the run with
-    KeyboardInterrupt. ``model`` is what the policy is told, by default all of the problem.
+    KeyboardInterrupt.  ``model`` is what the policy is told, by default all of the problem.
     """
     horizon, leaders = marks[-1], np.full(len(marks), -1)
     state = started(policy, problem.model if model is None else model)

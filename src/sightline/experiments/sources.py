@@ -1,4 +1,4 @@
-"""What decided the numbers besides the specification: the sources that computed them."""
+"""Hashes of the sources that computed a cell, which decide its numbers with the specification."""
 
 from __future__ import annotations
 
@@ -17,23 +17,21 @@ from sightline.problems.descriptions import AnyProblem
 from sightline.problems.noise import Sampler
 from sightline.sources import hash_of, modules_named_in
 
-__all__ = ["sources_of"]
-
 _PACKAGE = __name__.split(".")[0]
 
 
 def sources_of(problem: AnyProblem, policy: Policy) -> str:
-    """Hash of the sources behind one cell: ours, and the files of a policy of one's own.
+    """Hash of the sources behind one cell: those of the library, and the files of a user.
 
-    Ours are those of the loop over rounds, the policy, its state, the problem, the noise and where
-    new arms come from, with all that they import.  The lab is not among them: it repeats and
-    stores, and the seeds that it chose are in every block.  Of a file of one's own, what it imports
-    from this package counts too; other modules that it imports are not looked into.
+    The library's are the loop over rounds, the policy, its state, the problem, the noise and the
+    source of new arms, with all that they import.  ``experiments`` is not among them: it repeats
+    and stores runs, and their seeds are in every block.  A user's file counts with what it imports
+    from the library; other modules that it imports do not count.
     """
     modules = {"sightline.simulation.simulate"}
     digest = hashlib.sha256()
     for part in _parts(problem, policy):
-        if _is_ours(part):
+        if part.__module__.split(".")[0] == _PACKAGE:
             modules.add(part.__module__)
         else:
             content = _content(part)
@@ -45,16 +43,11 @@ def sources_of(problem: AnyProblem, policy: Policy) -> str:
 
 
 def _parts(problem: AnyProblem, policy: Policy) -> list[Any]:
-    """Classes, and perhaps the function that draws, behind one cell."""
+    """Classes behind one cell, and the function that draws its noise if there is one."""
     state = policy.start(problem.model)
     noise = problem.noise.draw if isinstance(problem.noise, Sampler) else type(problem.noise)
     source = [] if problem.source is None else [type(problem.source)]
     return [type(problem), type(policy), *map(type, parts_of(state)), noise, *source]
-
-
-def _is_ours(part: Any) -> bool:
-    module: str = part.__module__
-    return module.split(".")[0] == _PACKAGE
 
 
 @functools.cache  # by class: the file may be edited while the code that runs is still the old one

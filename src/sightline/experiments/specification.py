@@ -1,19 +1,21 @@
 """Experiments as plain dictionaries and as TOML files.
 
-horizon = 1000000            # or a text: "10^1000"
-replications = 100
-seed = 0
-checkpoints = [10, 100]      # optional
-delay = "geometric:100"      # optional
+The form of a file::
 
-[problems.eoo]               # the id of the problem
-type = "end_of_optimism"
-epsilon = 0.01
+    horizon = 1000000            # or a text: "10^1000"
+    replications = 100
+    seed = 0
+    checkpoints = [10, 100]      # optional
+    delay = "geometric:100"      # optional
 
-[policies.IDS-UCB]           # the label of the policy
-type = "IDS"
-information = "halfspace-ucb"
-confidence = { type = "LogDet", norm_bound = 1.0 }
+    [problems.eoo]               # the id of the problem
+    type = "end_of_optimism"
+    epsilon = 0.01
+
+    [policies.IDS-UCB]           # the label of the policy
+    type = "IDS"
+    information = "halfspace-ucb"
+    confidence = { type = "LogDet", norm_bound = 1.0 }
 """
 
 from __future__ import annotations
@@ -34,15 +36,13 @@ from sightline.validation import one_of, shown
 if TYPE_CHECKING:
     from sightline.experiments.experiment import Experiment
 
-__all__ = ["describe", "from_toml", "to_toml"]
-
 _KEYS = ("horizon", "replications", "seed", "checkpoints", "delay", "problems", "policies")
 _REQUIRED = ("horizon", "replications", "problems", "policies")
 _LARGEST = 2**63 - 1  # of an integer in TOML
 
 
 def describe(experiment: Experiment) -> dict[str, Any]:
-    """Everything that decides the numbers, as plain values; problems and policies in order."""
+    """Everything that decides the results, as plain values; problems and policies in order."""
     checkpoints = experiment.checkpoints
     late = {} if experiment.delay is None else {"delay": experiment.delay}
     return {
@@ -57,7 +57,7 @@ def describe(experiment: Experiment) -> dict[str, Any]:
 
 
 def _describe(policy: Policy) -> dict[str, Any]:
-    """Policy as a plain dictionary; one that is not the library's is named with its module."""
+    """Policy as a plain dictionary; the type of a user's own policy includes its module."""
     if not dataclasses.is_dataclass(policy):
         raise ValueError(f"{policy!r} cannot be described: a policy must be a dataclass")
     description = policies.describe(policy)
@@ -125,18 +125,13 @@ def from_toml(text: str) -> dict[str, Any]:
     if isinstance(content.get("seed"), str):
         arguments["seed"] = parse_rounds("seed", content["seed"])
     if "checkpoints" in content:
-        arguments["checkpoints"] = [
-            parse_rounds("checkpoints", t) for t in _list("checkpoints", content["checkpoints"])
-        ]
+        marks = content["checkpoints"]
+        if not isinstance(marks, list):
+            raise ValueError(f"checkpoints must be a list, got {shown(marks)}")
+        arguments["checkpoints"] = [parse_rounds("checkpoints", t) for t in marks]
     arguments["problems"] = _members("problems", content["problems"], problems.build)
     arguments["policies"] = _members("policies", content["policies"], policies.build)
     return arguments
-
-
-def _list(name: str, value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{name} must be a list, got {shown(value)}")
-    return value
 
 
 def _members(group: str, tables: Any, build: Any) -> dict[str, Any]:

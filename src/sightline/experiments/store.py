@@ -1,47 +1,62 @@
-"""Results on disk: a directory that belongs to one experiment and to the sources that computed it.
+"""Stores: a directory of results of one experiment, computed by the same sources.
 
     manifest.json      specification hash, versions, sources, cells, checkpoints, seeds, checksum
     experiment.toml    the specification, to read and for `sightline simulate --config`
     00-problem--policy/000000-000009.parquet, ...      finished blocks
 
-Every file is written atomically, and a block's file carries the hashes it belongs to.  So every
-file is complete, however a run ended.  Several processes on one store at worst compute the same
-block twice, to the same bits.  What was changed afterwards, by as much as one bit, is refused: the
-manifest has a checksum of its own contents and one of the specification, a block one of its header
-and those of Parquet.
+Every file is written atomically, so that it is complete however a run ended, and the file of a
+block has the hashes of its experiment and sources.  Several processes on one store at worst compute
+the same block twice, to the same bits.  Files that were changed afterwards, by as much as one bit,
+are refused: the manifest has a checksum of its own contents and one of the specification, a block
+one of its header and those of Parquet.
+
+A block has one tidy row per replication and checkpoint, readable by any tool.  Rounds beyond 64
+bits are stored as text; ``log_t`` is a number in every case.  Sources, machine and duration are in
+the metadata of the file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
 import re
+import sys
 import time
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numba
 import numpy as np
 
+from sightline.archives import read_parquet
 from sightline.experiments.block import Block, Task
 from sightline.experiments.experiment import Cell, Experiment, Plan
-from sightline.experiments.parquet import read_block, read_header, write_block
 from sightline.experiments.sources import sources_of
-from sightline.files import remove_leftovers, sealed, unsealed, write_atomically
+from sightline.files import (
+    remove_leftovers,
+    sealed,
+    unsealed,
+    write_atomically,
+    write_text_atomically,
+)
 from sightline.simulation.simulate import parse_rounds, rounds_text
 from sightline.validation import file_path, integer, shown
 from sightline.version import __version__
-
-__all__ = ["Store"]
 
 FORMAT = "sightline-experiment"
 VERSION = 2  # 1 had no checksums
 _OWN = ("manifest.json", "experiment.toml")
 _LARGEST_EXACT = 2**53  # integer that every reader of JSON gets right
+_KEY = b"sightline"  # of the metadata of a block
+#: Fields of a block that the metadata of its file have; its columns have the others.
+_METADATA = ("cell", "first", "seeds", "sources", "machine", "began", "seconds")
+#: Bytes that a small file may have in memory: pulls of many arms are nearly all zero.
+_MOST_BYTES = 2**30
 
 
 class Store:
@@ -84,18 +99,15 @@ class Store:
         manifest = _manifest(experiment)
         if not (directory / "manifest.json").exists():
             _make(directory)
-            _write(directory / "experiment.toml", experiment.to_toml())
-            _write(directory / "manifest.json", json.dumps(sealed(manifest), indent=1))
+            write_text_atomically(directory / "experiment.toml", experiment.to_toml())
+            content = json.dumps(sealed(manifest), indent=1)
+            write_text_atomically(directory / "manifest.json", content)
         store = cls.open(directory)
         store._check_same(manifest)
-        store._remove_leftovers()
+        folders = [store._folder(index, cell) for index, cell in enumerate(store.plan.cells)]
+        for folder in [directory, *folders]:
+            remove_leftovers(folder)  # of runs that were killed
         return store
-
-    def _remove_leftovers(self) -> None:
-        """Remove temporary files of runs that were killed."""
-        remove_leftovers(self.path)
-        for index, cell in enumerate(self.plan.cells):
-            remove_leftovers(self._folder(index, cell))
 
     def specification(self) -> str:
         """Text of experiment.toml, as it was when the store was made.
@@ -149,14 +161,14 @@ class Store:
         header = {name: self._manifest[name] for name in ("format", "version", "digest", "package")}
         path = self._path(task.cell_index, task.cell, task.first, len(task.seeds))
         path.parent.mkdir(exist_ok=True)
-        write_block(path, block, self.plan.rounds, header)
+        _write_block(path, block, self.plan.rounds, header)
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, in the order of the plan."""
         for index, cell in enumerate(self.plan.cells):
             for path in sorted(self._folder(index, cell).glob("*.parquet")):
                 header = self._header(path)
-                yield _readable(path, read_block, path, header, len(self.plan.rounds))
+                yield _readable(path, _read_block, path, header, len(self.plan.rounds))
 
     def _folder(self, index: int, cell: Cell) -> Path:
         name = f"{cell.problem}--{cell.policy}"
@@ -167,7 +179,7 @@ class Store:
 
     def _header(self, path: Path) -> dict[str, Any]:
         """Header of a block; refuses one that does not belong to this store."""
-        header: dict[str, Any] = _readable(path, read_header, path)
+        header: dict[str, Any] = _readable(path, _read_header, path)
         try:
             cell, first, seeds = Cell(*header["cell"]), header["first"], tuple(header["seeds"])
             index = self.plan.cells.index(cell)
@@ -231,10 +243,6 @@ def _make(directory: Path) -> None:
             raise ValueError(f"{directory} holds other files ({path.name}): choose a new directory")
 
 
-def _write(path: Path, text: str) -> None:
-    write_atomically(path, lambda file: file.write(text.encode()))
-
-
 def _readable(path: Path, read: Any, *arguments: Any) -> Any:
     try:
         return read(*arguments)
@@ -243,3 +251,65 @@ def _readable(path: Path, read: Any, *arguments: Any) -> Any:
         raise ValueError(
             f"{path} is damaged ({reason}): delete it, and run again to compute it anew"
         ) from error
+
+
+def _write_block(path: Path, block: Block, rounds: tuple[int, ...], header: dict[str, Any]) -> None:
+    """Write a block atomically, with a header of plain values and checksums of every page."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    metadata = header | {name: getattr(block, name) for name in _METADATA}
+    table = pa.table(_columns(block, rounds))
+    table = table.replace_schema_metadata({_KEY: json.dumps(sealed(metadata))})
+
+    def write(file: BinaryIO) -> None:
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+
+    write_atomically(path, write, lasting=False)  # a block that is lost is computed again
+
+
+def _columns(block: Block, rounds: tuple[int, ...]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    replications, marks, k = block.pulls.shape
+    fits = rounds[-1] <= sys.maxsize
+    t = pa.array(rounds, pa.int64()) if fits else pa.array(map(rounds_text, rounds), pa.string())
+    mark = np.tile(np.arange(marks), replications)
+    size = replications * marks
+
+    def repeated(text: str) -> Any:
+        return pa.DictionaryArray.from_arrays(np.zeros(size, np.int32), pa.array([text]))
+
+    columns = {
+        "problem": repeated(block.cell.problem),
+        "policy": repeated(block.cell.policy),
+        "replication": np.repeat(np.arange(replications) + block.first, marks),
+        "seed": np.repeat(np.array(block.seeds, dtype=np.int64), marks),
+        "t": t.take(pa.array(mark)),
+        "log_t": np.array([math.log(n) for n in rounds])[mark],
+        "regret": block.regret.ravel(),
+        "explorations": block.explorations.ravel(),
+    }
+    if k:
+        columns["pulls"] = pa.FixedSizeListArray.from_arrays(block.pulls.ravel(), k)
+    return columns
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    """Header of a block, without its numbers; one that was changed raises some error."""
+    import pyarrow.parquet as pq
+
+    return unsealed(json.loads(pq.read_schema(path).metadata[_KEY]))
+
+
+def _read_block(path: Path, header: dict[str, Any], marks: int) -> Block:
+    """Block with this header and so many checkpoints; a damaged file raises some error."""
+    shape = (len(header["seeds"]), marks)
+    table = read_parquet(path, _MOST_BYTES, math.prod(shape))
+    pulls = np.zeros((*shape, 0))
+    if "pulls" in table.column_names:
+        pulls = table["pulls"].combine_chunks().flatten().to_numpy().reshape(*shape, -1)
+    fields = {name: header[name] for name in _METADATA}
+    fields |= {"cell": Cell(*header["cell"]), "seeds": tuple(header["seeds"])}
+    arrays = {name: table[name].to_numpy().reshape(shape) for name in ("regret", "explorations")}
+    return Block(**fields, **arrays, pulls=pulls)

@@ -1,1 +1,1 @@
-"""Running experiments, and what is made of their results: data, summaries, figures, pages."""
+"""Runs of experiments and their results: data, summaries, figures and pages."""

@@ -14,6 +14,8 @@ import math
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from sightline.archives import read_parquet
 from sightline.report.decision_frame import METADATA
 from sightline.sessions.decisions import Pending
@@ -42,7 +44,7 @@ class Audit(NamedTuple):
     # all other options if the file has them.
     recomputed: int
     unknown: int  # number of these whose probability is unknown to the policy
-    differences: list[str]  # A sentence for each difference
+    differences: list[str]  # a sentence for each
 
     @property
     def well(self) -> bool:
@@ -157,8 +159,6 @@ def _events(
 
 
 def _asked(row: dict[str, Any], options: Options) -> Event:
-    import numpy as np
-
     probability = row["probability"]
     known = probability is not None and not math.isnan(probability)
     number = None if options.contexts is None else options.contexts.index(row["context"])

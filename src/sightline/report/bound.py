@@ -1,4 +1,4 @@
-"""Figures of a lower bound, and which of its arms and alternatives are worth showing."""
+"""Figures of a lower bound, and the arms and alternatives that they show."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
 from sightline.problems.base import TableProblem
+from sightline.report.style import new_figure, saved
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["binding", "bound_figure", "check_plane", "oracle_figure", "paid_pulls"]
 
 # Shares of the cost, or of the multipliers, from which arms and alternatives are shown.
 _VISIBLE = 1e-6
@@ -47,20 +46,10 @@ def check_plane(problem: TableProblem) -> None:
 
 
 def bound_figure(bound: LowerBound, path: str | PathLike[str] | None = None) -> Figure:
-    """Draw arms, cells, theta and the binding alternatives of a problem in the plane.
-
-    Parameters
-    ----------
-    bound : LowerBound
-        Of a problem in two dimensions.
-    path : path, optional
-        File to write; its suffix decides the format.
-    """
-    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
-
+    """Draw arms, cells, theta and the binding alternatives of a problem in the plane."""
     problem = bound.problem
     check_plane(problem)
-    figure = Figure(figsize=(6.4, 6.0), layout="constrained")
+    figure = new_figure(6.4, 6.0)
     axes = figure.subplots()
     shown = np.vstack([problem.actions, problem.theta, bound.alternatives[binding(bound)]])
     reach = 1.25 * max(np.abs(shown).max(), 1e-300)
@@ -73,9 +62,7 @@ def bound_figure(bound: LowerBound, path: str | PathLike[str] | None = None) -> 
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     axes.set_title(f"{problem.name}: $c^* = {bound.value:.5g}$")
     axes.legend(loc="lower left")
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return saved(figure, path)
 
 
 def _draw_cells(axes: Axes, actions: NDArray[np.float64], reach: float) -> None:
@@ -108,24 +95,14 @@ def _draw_arms(axes: Axes, bound: LowerBound) -> None:
 
 
 def oracle_figure(bound: LowerBound, path: str | PathLike[str] | None = None) -> Figure:
-    """Draw the cost of the two oracle strategies over c* beta, which tends to 1, against beta.
-
-    Parameters
-    ----------
-    bound : LowerBound
-        Its alternatives are those of the covering program.
-    path : path, optional
-        File to write; its suffix decides the format.
-    """
-    from matplotlib.figure import Figure
-
+    """Draw the cost of the two oracle strategies over c* beta, which tends to 1, against beta."""
     if bound.witness is not None:
         raise ValueError("c* is infinite: an oracle cannot find out which arm is best")
     if not bound.lower > 0:
         raise ValueError(f"c* is {bound.upper:g}: an oracle has nothing to find out")
     program = CoveringProgram.of(bound)
     levels = np.geomspace(1.0, max(min(1000.0, _LARGEST_COST / bound.value), 2.0), 25)
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = new_figure(6.4, 4.2)
     axes = figure.subplots()
     for label, run in (
         ("online convex optimisation", online_allocation(program, levels)),
@@ -136,6 +113,4 @@ def oracle_figure(bound: LowerBound, path: str | PathLike[str] | None = None) ->
     axes.set(xscale="log", xlabel=r"evidence $\beta$", ylabel=r"cost / ($c^* \beta$)")
     axes.set_title(bound.problem.name)
     axes.legend()
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return saved(figure, path)

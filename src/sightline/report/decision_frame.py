@@ -1,4 +1,4 @@
-"""Decisions of a session as a tidy frame, and as a file for other programs."""
+"""The decisions of a session as a tidy frame, and as a file for other programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -71,7 +70,7 @@ class Offers:
         return self.current & named
 
 
-#: Key of the metadata of a Parquet file that allow to recompute its decisions.
+#: Key of the metadata of a Parquet file, from which its decisions can be recomputed.
 METADATA = b"sightline"
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
 #: Kinds of events that close a decision.
@@ -130,7 +129,11 @@ def decision_frame(
             "asked_at": times(event.time for event in asked),
             **_told(view.options, ends, amended),
             told_at: times(None if end is None else end.time for end in ends),
-            "received_at": times(map(_received, asked, ends, repeat(received))),
+            # a reward may be told before its decision is closed
+            "received_at": times(
+                received.get(event.decision, end.time if end and end.kind == "told" else None)
+                for event, end in zip(asked, ends, strict=True)
+            ),
             "closed_sequence": _whole(None if end is None else end.sequence for end in ends),
             "questions": _whole(event.questions for event in asked),
             "available": _available(asked),
@@ -138,12 +141,6 @@ def decision_frame(
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
         }
     )
-
-
-def _received(asked: Event, end: Event | None, received: dict[str | None, float]) -> float | None:
-    """Time when a reward was told, which may be before its decision was closed."""
-    told = None if end is None or end.kind != "told" else end.time
-    return received.get(asked.decision, told)
 
 
 def _config_hash(policy: Policy) -> str:
@@ -154,22 +151,23 @@ def _config_hash(policy: Policy) -> str:
 
 def _supports(supports: Sequence[Support | None] | None) -> dict[str, pd.Series]:
     """Two columns of lists: rows of positive probability, and their probabilities."""
-    import pyarrow as pa
-
     if supports is None:
         return {}
-    arms = [None if one is None else one.arms for one in supports]
-    probabilities = [None if one is None else one.probabilities for one in supports]
     return {
-        "support": _series(pa.array(arms, pa.list_(pa.int64()))),
-        "probabilities": _series(pa.array(probabilities, pa.list_(pa.float64()))),
+        "support": _lists([one and one.arms for one in supports], "int64"),
+        "probabilities": _lists([one and one.probabilities for one in supports], "float64"),
     }
 
 
-def _series(column: Any) -> pd.Series:
-    """Series of lists, without an object for each."""
+def _lists(rows: list[Any], item: str, which: NDArray[np.int64] | None = None) -> pd.Series:
+    """Series of lists, or of those with the given numbers, without an object for each."""
     import pandas as pd
+    import pyarrow as pa
 
+    kind = pa.type_for_alias(item.removesuffix("[]"))
+    column = pa.array(rows, pa.list_(pa.list_(kind) if item.endswith("[]") else kind))
+    if which is not None:
+        column = column.take(pa.array(which))
     return pd.Series(column, dtype=pd.ArrowDtype(column.type))
 
 
@@ -196,10 +194,8 @@ def _whole(values: Iterable[int | None]) -> pd.Series:
 
 def _available(asked: Sequence[Event]) -> pd.Series:
     """Available rows of a question, in its first decision; None for all."""
-    import pyarrow as pa
-
     rows = [None if event.body is None else json.loads(event.body) for event in asked]
-    return _series(pa.array(rows, pa.list_(pa.int64())))
+    return _lists(rows, "int64")
 
 
 def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
@@ -259,14 +255,6 @@ def _levels(options: Options, arms: NDArray[np.int64]) -> dict[str, Any]:
     return columns
 
 
-def _lists(known: list[Any], which: NDArray[np.int64], kind: type) -> pd.Series:
-    """One list per decision, by its number among the known lists."""
-    import pyarrow as pa
-
-    item = pa.float64() if kind is float else pa.int64()
-    return _series(pa.array(known, pa.list_(item)).take(pa.array(which)))
-
-
 def _choices(
     options: Options,
     asked: Sequence[Event],
@@ -274,21 +262,18 @@ def _choices(
     offered: list[NDArray[np.bool_]],
 ) -> dict[str, pd.Series]:
     """Features of the chosen option, and the options that it was chosen from."""
-    import pyarrow as pa
-
     if not options.stream:
-        features = _lists(options.features.tolist(), arms, float)
+        features = _lists(options.features.tolist(), "float64", arms)
         shows = {}
         if options.observations is not None:
             rows = options.observations.reshape(len(options), -1).tolist()
-            shows = {"shows": _lists(rows, arms, float)}
+            shows = {"shows": _lists(rows, "float64", arms)}
         return {"features": features, **shows, "offered": _offered(offered)}
     d = options.features.shape[1]
     sets = [actions_from_bytes(event.actions or b"", d) for event in asked]
-    rows = pa.list_(pa.float64())
-    chosen = pa.array([rows_[arm] for rows_, arm in zip(sets, arms, strict=True)], rows)
-    every = pa.array([list(rows_) for rows_ in sets], pa.list_(rows))
-    return {"features": _series(chosen), "actions": _series(every)}
+    chosen = [rows[arm] for rows, arm in zip(sets, arms, strict=True)]
+    every = [list(rows) for rows in sets]
+    return {"features": _lists(chosen, "float64"), "actions": _lists(every, "float64[]")}
 
 
 def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
@@ -299,7 +284,7 @@ def _offered(offered: list[NDArray[np.bool_]]) -> pd.Series:
         if known.setdefault(flags.tobytes(), len(known)) == len(lists):
             lists.append(None if flags.all() else np.flatnonzero(flags).tolist())
     which = [known[flags.tobytes()] for flags in offered]
-    return _lists(lists, np.array(which, dtype=np.int64), int)
+    return _lists(lists, "int64", np.array(which, dtype=np.int64))
 
 
 def parquet_pieces(frames: Iterable[pd.DataFrame], record: JournalContents) -> Iterator[bytes]:
@@ -347,10 +332,6 @@ class _Pieces(io.RawIOBase):
         return b"".join(held)
 
 
-def _write_parquet(frame: pd.DataFrame, record: JournalContents, file: BinaryIO) -> None:
-    file.writelines(parquet_pieces([frame], record))
-
-
 def _beginning(record: JournalContents) -> bytes:
     """Metadata for a replay: the first snapshot, and all changes since."""
     changes = [
@@ -369,6 +350,6 @@ def _write_csv(frame: pd.DataFrame, record: JournalContents, file: BinaryIO) -> 
 
 #: Functions that write a frame, by the suffix of the file.
 WRITERS: dict[str, Callable[[pd.DataFrame, JournalContents, BinaryIO], None]] = {
-    ".parquet": _write_parquet,
+    ".parquet": lambda frame, record, file: file.writelines(parquet_pieces([frame], record)),
     ".csv": _write_csv,
 }

@@ -1,4 +1,8 @@
-"""Figures of regret.  Matplotlib is imported on use, because importing it takes long."""
+"""Figures of regret, with a label at the end of every curve.
+
+A constant is c* sigma^2: no consistent policy has less regret than this times log n,
+asymptotically.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.report.statistics import Curve
-from sightline.report.style import BOUND, drawing
+from sightline.report.style import BOUND, drawing, new_figure, saved
 from sightline.report.symbols import as_label
 from sightline.validation import file_path, integer
 
@@ -20,16 +24,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["check_format", "growth_figure", "label_ends", "ratio_figure", "regret_figure"]
-
 _LOG_10 = math.log(10.0)
 _LARGEST_LOG = 700.0  # beyond, t does not fit a float, and its axis is labelled by log10 t
 _EARLY = 10**4
 _LINE_HEIGHT = 0.068  # of a label, as a share of the height of a panel
 _LOWEST = 0.03  # of a label: below are those of the axis
-_AT_EDGE = 0.97  # share of the width from which a label stands outside
-_HEADROOM = 1.3  # times the largest mean: a band may go on, but does not press curves down
-_LATE = 2.9 * _LOG_10  # ratios to log n say nothing about the rounds before
+_AT_EDGE = 0.97  # share of the width above which a label is placed outside
+_HEADROOM = 1.3  # limit of an axis over the largest mean: wide bands must not press curves down
+_LATE = (
+    2.9 * _LOG_10
+)  # log of the first round shown: ratios to log n say nothing about earlier ones
 
 Published = Mapping[str, Mapping[int, float]]  # by label, regret at some rounds
 
@@ -53,23 +57,13 @@ def regret_figure(
 ) -> Figure:
     """Draw regret in the style of the paper: early rounds linear, all rounds logarithmic.
 
-    Parameters
-    ----------
-    panels : mapping
-        Problem to label to regret curve; one row of two panels each.
-    bounds : mapping
-        c* sigma^2 of problems, for the reference line c* sigma^2 log n.
-    early : int, optional
-        Last round of the linear panels; by default n^(2/3), at most 10^4.
-    path : path, optional
-        File to write; its suffix decides the format.
-    published : mapping, optional
-        Problem to label to regret at some rounds, drawn as crosses in the colour of that curve.
+    ``panels`` has the curves of every problem by label, which fill a row of two panels, and
+    ``bounds`` the constants of problems.  ``early`` is the last round of the linear panels, by
+    default n^(2/3), at most 10^4.  ``published`` has regret at some rounds by problem and label,
+    drawn as crosses in the colour of that curve.
     """
-    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
-
     with drawing():
-        figure = Figure(figsize=(11, 3.8 * len(panels)), layout="constrained")
+        figure = new_figure(11, 3.8 * len(panels))
         grid = figure.subplots(len(panels), 2, squeeze=False)
         for (problem, curves), (left, right) in zip(panels.items(), grid, strict=True):
             constant, crosses = bounds.get(problem), (published or {}).get(problem, {})
@@ -81,9 +75,7 @@ def regret_figure(
             _draw_regret(right, curves, constant, crosses)
             left.set_title(as_label(f"{problem}: early rounds"))
             right.set_title(as_label(problem))
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return saved(figure, path)
 
 
 def _until(curves: Mapping[str, Curve], log_end: float) -> dict[str, Curve]:
@@ -95,24 +87,10 @@ def _until(curves: Mapping[str, Curve], log_end: float) -> dict[str, Curve]:
     return parts
 
 
-def ratio_figure(
-    curves: Mapping[str, Curve], constant: float, path: str | PathLike[str] | None = None
-) -> Figure:
-    """Draw the ratio of regret to the lower bound, to extreme horizons.
-
-    Parameters
-    ----------
-    curves : mapping
-        Label to regret curve.
-    constant : float
-        c* sigma^2: no consistent policy has less regret than this times log n, asymptotically.
-    path : path, optional
-        File to write; its suffix decides the format.
-    """
-    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
-
+def ratio_figure(curves: Mapping[str, Curve], constant: float) -> Figure:
+    """Draw the ratio of regret to the lower bound, to extreme horizons."""
     with drawing():
-        figure = Figure(figsize=(6.4, 3.9), layout="constrained")
+        figure = new_figure(6.4, 3.9)
         axes = figure.subplots()
         for label, curve in curves.items():
             late = curve.log_t > _LATE
@@ -126,25 +104,16 @@ def ratio_figure(
         axes.set_ylim(bottom=0.0)
         axes.set_ylabel(r"$R_n\,/\,(c^*\sigma^2\,\log n)$")
         label_ends(axes)
-    if path is not None:
-        figure.savefig(path, dpi=150)
     return figure
 
 
 def growth_figure(curves: Mapping[str, Curve], constant: float) -> Figure:
     """Draw regret against the lower bound to extreme horizons, both axes logarithmic.
 
-    Parameters
-    ----------
-    curves : mapping
-        Label to regret curve; each may have a horizon of its own.
-    constant : float
-        c* sigma^2: no consistent policy has less regret than this times log n, asymptotically.
+    Each curve may have a horizon of its own.
     """
-    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
-
     with drawing():
-        figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+        figure = new_figure(6.4, 4.2)
         axes = figure.subplots()
         for label, curve in curves.items():
             late = curve.log_t > _LATE
@@ -170,17 +139,10 @@ def _count_digits(axes: Axes) -> None:
     axes.set_xlabel("rounds n")
 
 
-def label_ends(axes: Axes, font_size: float = 9.0) -> None:
+def label_ends(axes: Axes) -> None:
     """Write the label of every line beside its last point, in its colour; labels keep apart.
 
     Call it when the limits of the axes stand: where labels go depends on them.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        With lines that have labels.
-    font_size : float
-        Of the labels, in points.
     """
     lines = [line for line in axes.get_lines() if _is_named(line)]
     if not lines:
@@ -199,7 +161,7 @@ def label_ends(axes: Axes, font_size: float = 9.0) -> None:
             xycoords="axes fraction",
             textcoords="axes fraction",
             color=colour,
-            fontsize=font_size,
+            fontsize=9.0,
             va="center",
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkB": 0.0},
@@ -221,7 +183,7 @@ def _last_point(axes: Axes, line: Line2D) -> tuple[float, float]:
 
 
 def _apart(heights: list[float]) -> list[float]:
-    """Heights of labels, moved as little as need be for each to have its line."""
+    """Heights of labels, moved as little as possible so that each has its own line."""
     order = sorted(range(len(heights)), key=lambda i: heights[i])
     groups: list[tuple[float, list[int]]] = []  # centre, members from below
     for i in order:
@@ -273,7 +235,7 @@ def _draw_regret(
 
 
 def _draw_curve(axes: Axes, label: str, x: NDArray[np.float64], curve: Curve) -> Line2D:
-    """Mean and two standard errors; what is drawn is not negative, so no band is."""
+    """Draw a mean with a band of two standard errors, cut off at 0: regret is not negative."""
     (line,) = axes.plot(x, curve.mean, label=label)
     reach = 2.0 * curve.standard_error
     low, high = np.maximum(curve.mean - reach, 0.0), curve.mean + reach

@@ -1,6 +1,6 @@
-"""One self-contained HTML page: what it is about, a picture, a scoreboard, and the evidence.
+"""Self-contained HTML pages: an opening, a picture, a scoreboard of claims, and sections.
 
-Nothing is fetched, and there is no script: what opens and closes are elements of HTML.
+A page fetches nothing and has no script: what opens and closes are elements of HTML.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from importlib.resources import files
 from os import PathLike
 from typing import NamedTuple
 
-from sightline.files import write_atomically
+from sightline.files import write_text_atomically
 from sightline.report.picture import Picture
 from sightline.report.style import THEME
 from sightline.report.symbols import as_html, as_mathml
-
-__all__ = ["Opening", "Section", "Table", "Tile", "write_page"]
 
 
 class Table(NamedTuple):
@@ -30,102 +28,42 @@ class Table(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A claim on the scoreboard.
-
-    Attributes
-    ----------
-    statement : str
-        What is claimed.
-    verdict : str
-        What the data say, in a word or two.
-    mark : str
-        One sign that stands for the verdict, for those who do not see its colour.
-    kind : str
-        Classes that decide the colour: good, bad, same or open; and recorded, and ours.
-    evidence : tuple of str
-        What was measured, one line for every part.
-    where : str
-        Where the claim stands.
-    more : str
-        What else is said of the verdict, right after it.
-    ours : bool
-        Whether the claim is the writer's own: such tiles are round, and counted apart.
-    """
+    """A claim on the scoreboard."""
 
     statement: str
-    verdict: str
-    mark: str
-    kind: str
-    evidence: tuple[str, ...]
-    where: str
-    more: str = ""
-    ours: bool = False
+    verdict: str  # what the data say, in a word or two
+    mark: str  # one sign for the verdict, for readers who do not see its colour
+    kind: str  # classes that decide the colour: good, bad, same or open; and recorded, and ours
+    evidence: tuple[str, ...]  # what was measured, one line for every part
+    where: str  # where the claim stands
+    more: str = ""  # what follows the verdict
+    ours: bool = False  # the writer's own claim: its tile is round, and counted apart
 
 
 class Section(NamedTuple):
-    """A part of the page, in the order in which it is shown.
+    """A part of the page; what is empty is left out."""
 
-    Attributes
-    ----------
-    name : str
-        Anchor: letters, digits and dashes.
-    title : str
-        Heading.
-    see : str
-        The sentence that says what to see.
-    pictures : tuple of Picture
-        Shown first.
-    formula : str
-        In plain notation, see :func:`~sightline.report.symbols.as_mathml`; empty for none.
-    tiles : tuple of Tile
-        Claims that this section decides, written out.
-    text : tuple of str
-        Paragraphs.
-    tables : tuple of Table
-        Folded.
-    command : str
-        How to get this section again; empty if there is no such command.
-    short : str
-        Its name on the scoreboard; by default the title up to a colon.
-    """
-
-    name: str
+    name: str  # anchor: letters, digits and dashes
     title: str
-    see: str = ""
+    see: str = ""  # the sentence that says what to see
     pictures: tuple[Picture, ...] = ()
-    formula: str = ""
-    tiles: tuple[Tile, ...] = ()
-    text: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
-    command: str = ""
-    short: str = ""
+    formula: str = ""  # in plain notation: sightline.report.symbols.as_mathml
+    tiles: tuple[Tile, ...] = ()  # claims that this section decides
+    text: tuple[str, ...] = ()  # paragraphs
+    tables: tuple[Table, ...] = ()  # folded
+    command: str = ""  # reproduces this section
+    short: str = ""  # name on the scoreboard; by default the title up to a colon
 
 
 class Opening(NamedTuple):
-    """The first screen.
-
-    Attributes
-    ----------
-    title : str
-        Title and first heading.
-    lead : tuple of str
-        What this is.
-    picture : Picture, optional
-        Beside the scoreboard.
-    note : str
-        In small print: sources, sizes.
-    notice : str
-        What a reader has to know before, such as that the page is not finished.
-    reload_seconds : int
-        After how long a browser shall ask for the page again; 0 for never.
-    """
+    """The first screen."""
 
     title: str
-    lead: tuple[str, ...] = ()
-    picture: Picture | None = None
-    note: str = ""
-    notice: str = ""
-    reload_seconds: int = 0
+    lead: tuple[str, ...] = ()  # paragraphs that say what this is
+    picture: Picture | None = None  # beside the scoreboard
+    note: str = ""  # in small print: sources, sizes
+    notice: str = ""  # a warning, such as that the page is not finished
+    reload_seconds: int = 0  # when a browser asks for the page again; 0 for never
 
 
 _SHORT = 16  # characters that stay in one line: numbers with their errors
@@ -133,20 +71,9 @@ _WIDE = 4  # columns from which a table scrolls in its own box on a narrow scree
 
 
 def write_page(path: str | PathLike[str], opening: Opening, sections: Sequence[Section]) -> None:
-    """Write the page.
-
-    Parameters
-    ----------
-    path : path
-        File to write.
-    opening : Opening
-        The first screen, to which the scoreboard of all sections is added.
-    sections : sequence of Section
-        The rest.
-    """
+    """Write the page: the opening with a scoreboard of all sections, then the sections."""
     style = files("sightline.report").joinpath("page.css").read_text(encoding="utf-8")
-    title = html.escape(opening.title)
-    again = opening.reload_seconds
+    title, again = html.escape(opening.title), opening.reload_seconds
     picture = "" if opening.picture is None else _figure(opening.picture)
     contents = "".join(f'<a href="#{s.name}">{as_html(s.title)}</a>' for s in sections)
     page = (
@@ -155,14 +82,13 @@ def write_page(path: str | PathLike[str], opening: Opening, sections: Sequence[S
         + (f'<meta http-equiv="refresh" content="{again}">' if again else "")
         + f'<link rel="icon" href="data:,"><title>{title}</title><style>{style}</style></head>'
         f"<body>\n<header><h1>{title}</h1>\n{_paragraphs(opening.lead, 'lead')}"
-        f"{_paragraphs(_given(opening.note), 'note')}"
-        f"{_paragraphs(_given(opening.notice), 'notice')}</header>\n"
+        f"{_paragraphs([opening.note], 'note')}{_paragraphs([opening.notice], 'notice')}</header>\n"
         f'<div class="first">{picture}{_board(sections)}</div>\n'
         f'<nav aria-label="Contents">{contents}</nav>\n'
         + "".join(map(_section, sections))
         + "</body></html>\n"
     )
-    write_atomically(path, lambda file: file.write(page.encode()))
+    write_text_atomically(path, page)
 
 
 def _board(sections: Sequence[Section]) -> str:
@@ -183,20 +109,16 @@ def _board(sections: Sequence[Section]) -> str:
         f'</a><div class="tiles">{"".join(_tile(tile, s.name) for tile in s.tiles)}</div></div>\n'
         for s in groups
     )
+    own = sum(tile.ours for tile in tiles)
+    claims = "1 claim" if len(tiles) - own == 1 else f"{len(tiles) - own} claims"
+    heading = f"{claims}, and {own} of ours, tested" if own else f"{claims}, tested"
     recorded = any("recorded" in tile.kind.split() for tile in tiles)
     more = " Dashed ones were recorded from longer runs." if recorded else ""
     hint = f'<p class="soft">Every tile is a claim, and opens what was measured.{more}</p>'
     return (
-        f'<section class="board" id="claims"><h2>{_counted(tiles)}</h2>'
+        f'<section class="board" id="claims"><h2>{heading}</h2>'
         f'<div class="counts">{said}</div>{hint}\n{rows}</section>'
     )
-
-
-def _counted(tiles: Sequence[Tile]) -> str:
-    own = sum(tile.ours for tile in tiles)
-    given = len(tiles) - own
-    claims = "1 claim" if given == 1 else f"{given} claims"
-    return f"{claims}, and {own} of ours, tested" if own else f"{claims}, tested"
 
 
 def _tile(tile: Tile, section: str) -> str:
@@ -217,7 +139,7 @@ def _list(lines: Iterable[str]) -> str:
 
 
 def _decided(tiles: Sequence[Tile]) -> str:
-    """Claims in words, for those who read on, or on paper."""
+    """Claims in words, for readers of the section, or of a printed page."""
     if not tiles:
         return ""
     rows = "".join(
@@ -234,7 +156,7 @@ def _decided(tiles: Sequence[Tile]) -> str:
 def _section(section: Section) -> str:
     parts = [
         f'<section id="{section.name}"><h2>{as_html(section.title)}</h2>\n',
-        _paragraphs(_given(section.see), "see"),
+        _paragraphs([section.see], "see"),
         *map(_figure, section.pictures),
         as_mathml(section.formula) if section.formula else "",
         _decided(section.tiles),
@@ -246,13 +168,9 @@ def _section(section: Section) -> str:
     return "".join([*parts, "</section>\n"])
 
 
-def _given(text: str) -> list[str]:
-    return [text] if text else []
-
-
 def _paragraphs(texts: Sequence[str], kind: str = "") -> str:
     mark = f' class="{kind}"' if kind else ""
-    return "".join(f"<p{mark}>{as_html(text)}</p>\n" for text in texts)
+    return "".join(f"<p{mark}>{as_html(text)}</p>\n" for text in texts if text)
 
 
 def _figure(picture: Picture) -> str:
@@ -263,19 +181,19 @@ def _figure(picture: Picture) -> str:
 
 
 def _panel(svg: str, label: str) -> str:
-    """Panel in the colours of the page, but for one with an image, whose colours are its own."""
+    """Panel in the colours of the page; one with an image keeps its own."""
     box = re.search(r'viewBox="[\d.]+ [\d.]+ ([\d.]+)', svg)
     inches = float(box[1]) / 72.0 if box else 6.0
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
     plate = "<image" in svg
     if not plate:
-        svg = re.sub(r"(?<=: )#[0-9a-f]{6}\b", lambda found: _themed(found[0]), svg)
+        svg = re.sub(
+            r"(?<=: )#[0-9a-f]{6}\b",
+            lambda found: f"var({THEME[found[0]]})" if found[0] in THEME else found[0],
+            svg,
+        )
     kind = "panel plate" if plate else "panel"
     return f'<div class="{kind}" style="--inches:{inches:.2f}">{svg}</div>'
-
-
-def _themed(colour: str) -> str:
-    return f"var({THEME[colour]})" if colour in THEME else colour
 
 
 def _table(table: Table) -> str:

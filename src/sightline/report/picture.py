@@ -7,11 +7,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
-
-__all__ = ["Picture", "picture_of", "svg_of"]
 
 
 class Picture(NamedTuple):
@@ -24,30 +21,22 @@ class Picture(NamedTuple):
 def picture_of(figure: Figure, name: str, caption: str = "") -> Picture:
     """Take a figure apart into its panels, each with its labels, as SVG elements.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Its layout is kept as it stands.
-    name : str
-        Prefix of all ids.
-    caption : str
-        Shown below.
+    The layout of the figure stays as it stands; ``name`` is the prefix of all ids.
     """
     panels = list(figure.axes)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # the layout stands, and finding it again takes as long
-    cut = [_cut(figure, panel, f"{name}-{i}") for i, panel in enumerate(panels)]
+    cut = []
+    for i, panel in enumerate(panels):
+        for other in panels:
+            other.set_visible(other is panel)
+        box = panel.get_tightbbox()
+        assert box is not None  # it is visible
+        inches = box.transformed(figure.dpi_scale_trans.inverted()).padded(0.06)
+        cut.append(svg_of(figure, f"{name}-{i}", inches))
     for panel in panels:
         panel.set_visible(True)
     return Picture(caption, tuple(cut))
-
-
-def _cut(figure: Figure, panel: Axes, name: str) -> str:
-    for other in figure.axes:
-        other.set_visible(other is panel)
-    box = panel.get_tightbbox()
-    assert box is not None  # it is visible
-    return svg_of(figure, name, box.transformed(figure.dpi_scale_trans.inverted()).padded(0.06))
 
 
 def svg_of(figure: Figure, name: str, box: Bbox | None = None) -> str:
@@ -61,8 +50,8 @@ def svg_of(figure: Figure, name: str, box: Bbox | None = None) -> str:
     text = file.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    for size in ("width", "height"):
+        text = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'href="#', f'href="#{name}-', text)
     return re.sub(r"url\(#", f"url(#{name}-", text)

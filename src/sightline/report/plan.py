@@ -1,10 +1,10 @@
-"""``sl.plan``: how long an experiment will take and what it will earn, before it begins."""
+"""``sl.plan``: the expected duration and reward of an experiment, from simulation."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,11 +36,9 @@ from sightline.sessions.options import Options, as_options
 from sightline.sessions.rewards import augmented, units_of
 from sightline.validation import finite_array, instance, integer, number, one_of
 
-__all__ = ["Plan", "plan"]
-
 Array = NDArray[np.float64]
 
-#: Days after which a plan looks, by what they are called.
+#: Names of the numbers of days after which a plan reports.
 _PERIODS = {1: "a day", 7: "a week", 30: "a month"}
 # By default a plan simulates so many visitors in each run at most, and in all runs together.
 _MOST_VISITORS, _VISITORS = 100_000, 600_000
@@ -54,19 +52,18 @@ class Plan:
     Attributes
     ----------
     options : Options
-        What can be played.
+        The options.
     problem : LinearBandit
-        What was supposed: means, gaps, noise.  Its last feature is a constant where the session
-        would add one.
+        The assumed means, gaps and noise.  Its last feature is a constant where a session adds one.
     policy : Policy
-        What was simulated: the policy as it acts in a session.
+        The simulated policy, as it acts in a session.
     traffic_per_day : float
         Visitors per day.
     marks : tuple of int
         Visitors after a day, a week and a month, as far as the horizon goes, and at the horizon.
     visitors : ndarray, shape (replications,)
         Visitors until each run was settled, up to 5 % too many; inf if it was not within the
-        horizon, nan if the policy keeps nothing to tell it from.
+        horizon, nan if the policy keeps no estimates.
     winners : ndarray, shape (replications,)
         Option that each run settled on; -1 if none.
     leaders : ndarray, shape (replications, marks)
@@ -193,28 +190,28 @@ def plan(
 
     The runs are those of a session with the same options, policy and kind of reward.  The plan says
     how likely the best option is in front after a day, a week and a month, how much reward is lost
-    until then, and how many days pass until the answer is settled.  Settled is what
-    ``Session.status`` calls so: evidence reaches its threshold.  Policies without such a test, as
-    ThompsonSampling, are judged by that of IDS on their data.
+    until then, and how many days pass until the answer is settled: as in ``Session.status``, until
+    the evidence reaches its threshold.  Policies without such a test, such as ThompsonSampling, are
+    judged by that of IDS on their data.
 
     Parameters
     ----------
     options : Options, mapping of name to features, or array_like of shape (k, d)
-        What can be played.
+        The options.
     effects : mapping, optional
-        Supposed effects by term and level: ``{"grand mean": 0.075, "picture": {"large": 0.02}}``.
-        Levels that are not given follow from effects that sum to zero; what is left open is as
-        small as the rest allows.  For options without factors, by column: ``{"x0": 0.1}``.
+        Assumed effects by term and level: ``{"grand mean": 0.075, "picture": {"large": 0.02}}``.
+        Levels that are not given follow from effects that sum to zero; effects that remain open are
+        as small as the others allow.  For options without factors, by column: ``{"x0": 0.1}``.
     means : mapping of option to number, or array_like of shape (k,), optional
-        Supposed mean rewards, in place of effects; they must be linear in the features.
+        Assumed mean rewards, in place of effects; they must be linear in the features.
     noise_std : float or array_like, shape (k,), optional
         Standard deviation of Gaussian rewards, 1 by default; not allowed beside ``noise``.
     noise : distribution, optional
         Other rewards: ``sl.problems.BernoulliNoise(0.5)`` for clicks, means being rates.
     rewards : Likelihood, optional
-        What the session is told of the rewards: ``sl.Bernoulli()``, ``sl.Poisson()``.  Effects are
-        then on log odds or logarithms, means are still means.  By default nothing: the policy
-        learns the noise level, if it can.
+        Likelihood that the session is given: ``sl.Bernoulli()``, ``sl.Poisson()``.  Effects are
+        then on log odds or logarithms, means are still means.  By default none: the policy learns
+        the noise level, if it can.
     traffic_per_day : float
         Visitors per day.
     policy : Policy, optional
@@ -239,7 +236,8 @@ def plan(
     traffic = number("traffic_per_day", traffic_per_day, above=0)
     if horizon is None:
         horizon = max(min(round(30 * traffic), _MOST_VISITORS), 1)
-    if integer("horizon", horizon, at_least=1) >= FAR:
+    horizon = integer("horizon", horizon, at_least=1)
+    if horizon >= FAR:
         raise ValueError("horizon must be below 2**53 visitors")
     if replications is None:
         replications = min(max(_VISITORS // horizon, 6), 100)
@@ -257,7 +255,8 @@ def plan(
     acting = chosen.with_unknown_scale() if units.learned else chosen
     model = dataclasses.replace(problem.model, intercept=units.intercept != 0.0)
     experiment = Experiment([problem], [acting], horizon, replications, seed)
-    marks = tuple(sorted({*_days(traffic, experiment.horizon), experiment.horizon}))
+    periods = [round(days * traffic) for days in _PERIODS]
+    marks = tuple(sorted({*(n for n in periods if 1 <= n <= horizon), horizon}))
     with counted(experiment.replications, progress) as watch:
         runs = settle_all(experiment, marks, model, watch)
     return Plan(
@@ -273,12 +272,6 @@ def plan(
         equal_split_visitors=_equal_split(problem, model, rule_of(acting)),
         bound=lower_bound(problem),
     )
-
-
-def _days(traffic: float, horizon: int) -> list[int]:
-    """Visitors after a day, a week and a month, as far as the horizon goes."""
-    visitors = [round(days * traffic) for days in _PERIODS]
-    return [count for count in visitors if 1 <= count <= horizon]
 
 
 def _largest_level(noise_std: Any, noise: Any) -> float:
@@ -328,14 +321,14 @@ def _equally_good(problem: LinearBandit) -> int:
 
 
 def _variances(problem: LinearBandit) -> Array:
-    """Of the rewards of every option; what policies are told may be more."""
+    """Variances of the rewards of all options; what policies are told may be more."""
     if isinstance(problem.noise, BernoulliNoise):
         return problem.means * (1.0 - problem.means)
     return np.broadcast_to(problem.noise_std, problem.k) ** 2
 
 
 def _lines(plan: Plan) -> list[str]:
-    """Readable table."""
+    """Lines of a table for readers."""
     problem, runs = plan.problem, len(plan.visitors)
     days = plan.horizon / plan.traffic_per_day
     worst, best = plan.horizon * float(problem.means.min()), plan.best_reward
@@ -344,7 +337,7 @@ def _lines(plan: Plan) -> list[str]:
     rows = [
         *_periods(plan),
         ("settled", _settled(plan)),
-        ("days until settled", _quantiles(plan, plan.days_quantile)),
+        ("days until settled", _quantiles(plan)),
         ("an equal split settles", _equal_split_settles(plan)),
         ("reward", f"{_count(plan.reward)}{error}"),
         ("by an equal split", f"{_count(plan.equal_split_reward)}, {_count(gained)} less"),
@@ -383,10 +376,10 @@ def _settled(plan: Plan) -> str:
     return f"{100 * plan.settled:.0f} % of the runs{right}"
 
 
-def _quantiles(plan: Plan, quantile: Callable[[float], float]) -> str:
+def _quantiles(plan: Plan) -> str:
     if math.isnan(plan.settled):
         return "unknown"
-    median, late = quantile(0.5), quantile(0.9)
+    median, late = plan.days_quantile(0.5), plan.days_quantile(0.9)
     if math.isinf(median):
         return "more than the horizon in most runs"
     end = "beyond the horizon" if math.isinf(late) else _count(late)
@@ -399,9 +392,8 @@ def _equal_split_settles(plan: Plan) -> str:
         return f"never: {ties} options are equally good"
     if math.isinf(visitors):
         return "never"
-    return (
-        f"after about {_count(visitors)} visitors, {_count(visitors / plan.traffic_per_day)} days"
-    )
+    days = _count(visitors / plan.traffic_per_day)
+    return f"after about {_count(visitors)} visitors, {days} days"
 
 
 def _count(value: float) -> str:
@@ -425,7 +417,6 @@ def supposed_parameter(
         raise ValueError("give effects or means, one of the two")
     if effects is not None:
         return _from_effects(options, effects)
-    assert means is not None
     return _from_means(options, means, likelihood)
 
 
@@ -440,7 +431,8 @@ def _from_effects(options: Options, effects: Any) -> Array:
         levels = known[one_of("term of an effect", term, known)]
         for level, value in (given if isinstance(given, Mapping) else {"": given}).items():
             if str(level) not in levels and not isinstance(given, Mapping):
-                raise ValueError(f"effects of {term!r} need levels, such as {_example(levels)}")
+                example = f"{{{next(iter(levels))!r}: 0.1}}"
+                raise ValueError(f"effects of {term!r} need levels, such as {example}")
             vectors.append(levels[one_of(f"level of {term!r}", str(level), levels)])
             values.append(number(f"effect of {term} {level}".strip(), value))
     table, wanted = np.array(vectors), np.array(values)
@@ -458,10 +450,6 @@ def _solve(table: Array, wanted: Array) -> tuple[Array, Array]:
     if misfits[1].max() <= max(misfits[0].max(), 1e-14 * np.abs(wanted).max()):
         return cleaned, misfits[1]
     return theta, misfits[0]
-
-
-def _example(levels: Mapping[str, Array]) -> str:
-    return f"{{{next(iter(levels))!r}: 0.1}}"
 
 
 def _from_means(options: Options, means: Any, likelihood: Likelihood | None) -> Array:

@@ -1,22 +1,25 @@
 """Progress of an experiment on a terminal: rounds done, rate, time left, current cell.
 
-The lab only calls a function after every block.  The display is here and not in the command line,
-because ``sl.run`` shows it in scripts and notebooks, too, and may not import ``cli``.
+``experiments`` only calls a function after every block.  The display is here and not in ``cli``,
+because ``sl.run`` shows it in scripts and notebooks, too.
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from sightline.experiments.block import Block, Task
 from sightline.experiments.experiment import Cell
 from sightline.experiments.run import Watch
 
-__all__ = ["Tally", "counted", "magnitude", "shown"]
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
 
 
 class Tally:
@@ -94,21 +97,30 @@ def magnitude(count: int, per: float = 1.0) -> str:
 
 
 @contextlib.contextmanager
+def _display(visible: bool | None, *columns: str | ProgressColumn) -> Iterator[Progress | None]:
+    """Bar with some columns on stderr, by default only if that is a terminal; None if hidden."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress
+
+    console = Console(stderr=True)
+    if visible is False or (visible is None and not console.is_terminal):
+        yield None
+        return
+    with Progress(BarColumn(bar_width=20), *columns, console=console, transient=True) as display:
+        yield display
+
+
+@contextlib.contextmanager
 def shown(visible: bool | None = None) -> Iterator[Watch]:
     """Display progress on stderr; by default only if that is a terminal.
 
     Yields a function for ``watch`` of :func:`sightline.experiments.run.execute`.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    console = Console(stderr=True)
     tally = Tally()
-    if visible is False or (visible is None and not console.is_terminal):
-        yield lambda task, block: None
-        return
-    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as display:
+    with _display(visible, "{task.description}") as display:
+        if display is None:
+            yield lambda task, block: None
+            return
         line = display.add_task("compiling, once per policy and machine", total=None)
         tally.begin()
 
@@ -127,17 +139,14 @@ def counted(total: int, visible: bool | None = None) -> Iterator[Callable[[], No
 
     Yields a function to be called after every run.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    if visible is False or (visible is None and not console.is_terminal):
-        yield lambda: None
-        return
-    columns = (BarColumn(bar_width=20), MofNCompleteColumn(), "runs,", TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as display:
+    with _display(visible, MofNCompleteColumn(), "runs,", TimeRemainingColumn()) as display:
+        if display is None:
+            yield lambda: None
+            return
         line = display.add_task("", total=total)
-        yield lambda: display.advance(line)
+        yield functools.partial(display.advance, line)
 
 
 def _line(tally: Tally) -> str:

@@ -1,4 +1,4 @@
-"""Results of an experiment: tidy data, summaries, comparisons and the figure."""
+"""Results of an experiment: tidy data, summaries, comparisons and a figure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
+from sightline.experiments.block import Block
 from sightline.experiments.experiment import Cell, Experiment, Plan
 from sightline.experiments.run import BlockStorage
 from sightline.experiments.store import Store
 from sightline.problems.base import TableProblem
 from sightline.problems.descriptions import AnyProblem
-from sightline.report.frame import tidy_frame
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
 from sightline.simulation.simulate import parse_rounds, round_array, rounds_text
 from sightline.validation import entries, instance, number, one_of, shown
@@ -26,17 +26,16 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Results"]
-
 Array = NDArray[np.float64]
 _LONGEST_PRINTED = 10**4000
+_COLUMNS = "problem policy replication seed log_t t regret explorations pulls"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class Results:
     """Outcome of an experiment: all its runs, as :func:`sightline.run` returns them.
 
-    One run alone, from :func:`sightline.simulate`, is a :class:`sightline.Run`.
+    A single run, from :func:`sightline.simulate`, is a :class:`sightline.Run`.
 
     Attributes
     ----------
@@ -111,7 +110,34 @@ class Results:
         entry per arm, and empty for a stream.  ``sl.simulate(problem, policy, horizon, seed)``
         gives the same run.
         """
-        return tidy_frame(self._storage.blocks(), self.plan)
+        import pandas as pd
+
+        parts = [self._rows(block) for block in self._storage.blocks()]
+        empty = pd.DataFrame(columns=_COLUMNS.split())
+        frame = pd.concat(parts, ignore_index=True) if parts else empty
+        for name, categories in (("problem", self.problems), ("policy", self.policies)):
+            frame[name] = pd.Categorical(frame[name], categories=list(categories))
+        return frame
+
+    def _rows(self, block: Block) -> pd.DataFrame:
+        import pandas as pd
+        import pyarrow as pa
+
+        replications, marks, k = block.pulls.shape
+        offsets = k * np.arange(replications * marks + 1, dtype=np.int32)
+        pulls = pa.ListArray.from_arrays(offsets, block.pulls.ravel())
+        return pd.DataFrame(
+            {
+                **block.cell._asdict(),
+                "replication": np.repeat(np.arange(replications) + block.first, marks),
+                "seed": np.repeat(np.array(block.seeds), marks),
+                "log_t": np.tile(self._log_t, replications),
+                "t": np.tile(round_array(self.plan.rounds), replications),
+                "regret": block.regret.ravel(),
+                "explorations": block.explorations.ravel(),
+                "pulls": pd.Series(pulls, dtype=pd.ArrowDtype(pulls.type)),
+            }
+        )
 
     def summary(
         self,
@@ -167,12 +193,8 @@ class Results:
         def describe(change: Array) -> dict[str, Any]:
             mean, error = mean_and_error(change)
             wins = (change < 0).mean(axis=0) + 0.5 * (change == 0).mean(axis=0)
-            return {
-                "replications": len(change),
-                "difference": mean,
-                "standard_error": error,
-                "wins": wins,
-            }
+            columns = {"replications": len(change), "difference": mean, "standard_error": error}
+            return columns | {"wins": wins}
 
         return self._table(checkpoints, pairs, describe)
 
@@ -272,7 +294,7 @@ class Results:
     def lower_bounds(self) -> dict[str, float]:
         """c* by problem id, for the noise of the problem: regret is at least c* log n.
 
-        Of a problem that every replication draws anew, the mean; of a stream there is none.
+        The mean, where every replication draws a new problem; streams have none.
         """
         values = {}
         for name, problem in self._problems.items():

@@ -1,4 +1,4 @@
-"""``sl.run``: the lab computes and stores the blocks of an experiment, results report on them."""
+"""``sl.run``: compute and store the blocks of an experiment, and return its results."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from sightline.report.progress import shown
 from sightline.report.results import Results
 from sightline.validation import affordable, flag, instance
 
-__all__ = ["run"]
-
 
 def run(
     experiment: Experiment,
@@ -25,22 +23,22 @@ def run(
     """Run an experiment, or what is missing of it, and return its :class:`Results`.
 
     An experiment has many runs.  For one run of one policy call ``sl.simulate``, which returns a
-    ``sl.Run``; with the seed of a replication it is the very run of that replication.
+    ``sl.Run``; with the seed of a replication it repeats that run.
 
     The results are the same bits for any executor and any number of workers.  An error or Ctrl-C
-    keeps what is finished in the store, and the next call with the same store goes on from there.
+    keeps finished runs in the store, and the next call with the same store continues from there.
 
     Parameters
     ----------
     experiment : Experiment
-        What is run.
+        The experiment.
     store : path, optional
         Directory for the results, made if missing; one experiment each.  Without it the results
         are kept in memory only.
     executor : concurrent.futures.Executor, optional
-        What computes the runs: process pools, loky, MPI,
-        ``dask.distributed.Client(...).get_executor()``.
-        By default threads over all cores, and processes for policies in plain Python.
+        Computes the runs: a process pool, loky, MPI or
+        ``dask.distributed.Client(...).get_executor()``.  By default threads over all cores, and
+        processes for policies in plain Python.
     progress : bool, optional
         Whether to show progress on stderr; by default if that is a terminal.
 

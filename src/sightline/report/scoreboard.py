@@ -1,4 +1,4 @@
-"""How good a policy is at every horizon: its regret over that of the best, on many problems.
+"""Scoreboard: the regret of policies over that of the best one, on many problems.
 
 | symbol                                              | here                  |
 |-----------------------------------------------------|-----------------------|
@@ -8,10 +8,9 @@
 
 The minimum is over the yardsticks, a fixed list of policies.  Rounds n are 10^2, 10^3, ... to the
 horizon.  Ratios grow with n for most policies, so a score is a mean over those n that all policies
-have (``Scoreboard.common``): a shorter run is no advantage, and a longer one neither.  All policies
-play replication j with the same seed.  On the standard problems the
-yardsticks have been run once and for all: ``scoreboard.json`` beside this file, which
-``python -m benchmarks.scoreboard`` writes.
+have (``Scoreboard.common``): neither a shorter nor a longer run is an advantage.  All policies play
+replication j with the same seed.  The results of the yardsticks on the standard problems are
+recorded in ``scoreboard.json`` beside this file, which ``python -m benchmarks.scoreboard`` writes.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from sightline.problems.bandits import LinearBandit
 from sightline.problems.instances import drawn_suite, standard_suite
 from sightline.report.run import run
 from sightline.report.statistics import mean_and_error
+from sightline.report.style import new_figure, saved
 from sightline.validation import file_path, integer
 
 if TYPE_CHECKING:
@@ -45,12 +45,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Record", "Scoreboard", "measured", "recorded", "scoreboard"]
-
 Array = NDArray[np.float64]
 _FIRST = 10**2
 RECORDS = Path(__file__).with_suffix(".json")
-#: Yardsticks on problems that nobody has run before: the best of the library but for Stakes.
+#: Yardsticks on problems without records: the best policies of the library except Stakes.
 YARDSTICKS: Mapping[str, Policy] = {
     "ThompsonSampling": ThompsonSampling(),
     "BayesianIDS": BayesianIDS(),
@@ -60,27 +58,15 @@ _LONGEST_DRAWN = 10**5
 
 @dataclass(frozen=True)
 class Record:
-    """One policy on all problems.
+    """One policy on all problems."""
 
-    Attributes
-    ----------
-    policy : dict
-        Its configuration, as plain data.
-    replications : int
-        Runs on each problem.
-    rounds : list of int
-        When regret was recorded.
-    means, errors : dict of problem to list of float
-        Mean regret at these rounds and the standard error of its logarithm.
-    first : dict of problem to list of float
-        Regret of replication 0, by which anyone can check that the record is not stale.
-    """
-
-    policy: dict[str, Any]
-    replications: int
-    rounds: list[int]
+    policy: dict[str, Any]  # its configuration, as plain data
+    replications: int  # runs on each problem
+    rounds: list[int]  # when regret was recorded
+    # By problem: mean regret at these rounds, and the standard error of its logarithm.
     means: dict[str, list[float]]
     errors: dict[str, list[float]]
+    # By problem: regret of replication 0, from which a test sees whether the record is stale.
     first: dict[str, list[float]]
 
 
@@ -101,23 +87,19 @@ def measured(
 ) -> dict[str, Record]:
     """Run policies on problems, or what the store does not hold, and sum up.
 
-    Parameters
-    ----------
-    problems, policies : mapping
-        By name.
-    horizon, replications : int
-        As of :class:`Experiment`; seeds are those of ``seed=0``.
-    store : path, optional
-        Directory in which results are kept, each experiment in one of its own; an interrupted run
-        goes on from there.
-    executor : concurrent.futures.Executor, optional
-        As of :func:`sightline.run`.
+    Each experiment has a directory of its own in the store; an interrupted run goes on from there.
+    Seeds are those of ``seed=0``.
     """
     marks = _rounds(integer("horizon", horizon, at_least=_FIRST))
     replications = integer("replications", replications, at_least=2)
     experiment = Experiment(problems, policies, marks[-1], replications, checkpoints=marks)
     place = None if store is None else file_path("store", store) / experiment.digest
     results = run(experiment, place, executor)
+
+    def relative(runs: Array) -> list[float]:
+        mean, error = mean_and_error(runs)
+        return list((error / np.maximum(mean, 1e-300)).tolist())
+
     records = {}
     for label, policy in policies.items():
         regret = {name: results.regret(name, label) for name in problems}
@@ -126,17 +108,10 @@ def measured(
             replications=replications,
             rounds=marks,
             means={name: runs.mean(axis=0).tolist() for name, runs in regret.items()},
-            errors={name: _relative(runs).tolist() for name, runs in regret.items()},
+            errors={name: relative(runs) for name, runs in regret.items()},
             first={name: runs[0].tolist() for name, runs in regret.items()},
         )
     return records
-
-
-def _relative(runs: Array) -> Array:
-    """Relative standard errors of means."""
-    mean, error = mean_and_error(runs)
-    relative: Array = error / np.maximum(mean, 1e-300)
-    return relative
 
 
 def _power(t: int) -> str:
@@ -144,7 +119,7 @@ def _power(t: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold: it has no word for nan and infinity."""
+    """Return a value for JSON, which has no nan and no infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -187,14 +162,12 @@ class Scoreboard:
     @functools.cached_property
     def best(self) -> dict[str, dict[int, tuple[float, str]]]:
         """Least mean regret of all yardsticks, and whose it is: by problem and round."""
-        best: dict[str, dict[int, tuple[float, str]]] = {}
-        for problem in self.problems:
-            best[problem] = {}
-            for label in self.yardsticks:
-                record = self.records[label]
+        best: dict[str, dict[int, tuple[float, str]]] = {name: {} for name in self.problems}
+        for label in self.yardsticks:
+            record = self.records[label]
+            for problem, found in best.items():
                 for t, mean in zip(record.rounds, record.means[problem], strict=True):
-                    found = best[problem].get(t, (math.inf, ""))
-                    best[problem][t] = min(found, (mean, label))
+                    found[t] = min(found.get(t, (math.inf, "")), (mean, label))
         return best
 
     def ratios(self, label: str) -> Array:
@@ -251,7 +224,7 @@ class Scoreboard:
 
     @property
     def scope(self) -> str:
-        """What the ranking is about, in one sentence, and what is not a part of it."""
+        """Rounds by which policies are ranked, and those that are shown only, in a sentence."""
         left_out = [_power(t) for t in self.rounds if t not in self.common]
         scope = f"ranked by n = {', '.join(map(_power, self.common))}, which all policies have"
         return f"{scope}; {', '.join(left_out)} is shown only" if left_out else scope
@@ -269,13 +242,8 @@ class Scoreboard:
             }
             for label in self.records
         }
-        content = {
-            "yardsticks": self.yardsticks,
-            "ranked_by": self.common,
-            "table": table,
-            "ratios": ratios,
-        }
-        return json.dumps(content, allow_nan=False, indent=1)
+        content = {"yardsticks": self.yardsticks, "ranked_by": self.common, "table": table}
+        return json.dumps(content | {"ratios": ratios}, allow_nan=False, indent=1)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Figure:
         """Draw the ratio to the best at every n: geometric mean over problems, and the worst.
@@ -285,9 +253,7 @@ class Scoreboard:
         path : path, optional
             File to write; its suffix decides the format.
         """
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(11, 5.2), layout="constrained")
+        figure = new_figure(11, 5.2)
         left, right = figure.subplots(1, 2, sharey=True)
         for i, label in enumerate(self.table["policy"]):
             ratios = self.ratios(label)
@@ -297,15 +263,10 @@ class Scoreboard:
             right.plot(self.rounds, ratios.max(axis=0), style, marker="o", markersize=3)
         for axes, title in ((left, "geometric mean over problems"), (right, "worst problem")):
             axes.axhline(1.0, color="k", linewidth=0.8)
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_xlabel("rounds n")
-            axes.set_title(title)
+            axes.set(xscale="log", yscale="log", xlabel="rounds n", title=title)
         left.set_ylabel("mean regret over that of the best yardstick")
         figure.legend(loc="outside right center", fontsize="small")
-        if path is not None:
-            figure.savefig(path, dpi=150)
-        return figure
+        return saved(figure, path)
 
 
 def scoreboard(
@@ -325,7 +286,7 @@ def scoreboard(
     Parameters
     ----------
     policies : mapping of label to Policy, optional
-        What to run.  On the standard problems those of the library are on the board already.
+        Policies to run.  On the standard problems those of the library are on the board already.
     seed : int, optional
         Rank on problems drawn from this seed, where yardsticks are run as well, to 10^5 rounds at
         most; by default on the standard problems.
@@ -336,7 +297,7 @@ def scoreboard(
     store : path, optional
         Where results are kept; an interrupted run goes on from there.
     executor : concurrent.futures.Executor, optional
-        As of :func:`sightline.run`.
+        As in :func:`sightline.run`.
     """
     own = dict(policies or {})
     settings: dict[str, Any] = {"store": store, "executor": executor}

@@ -1,7 +1,4 @@
-"""Figure of a session: estimates, effects, and the history of evidence and traffic.
-
-Matplotlib is imported on use, because it is slow to import.
-"""
+"""Figure of a session: estimates, effects, and the history of evidence and traffic."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ from numpy.typing import NDArray
 from sightline.core.clock import clock_at
 from sightline.policies.base import Evidence
 from sightline.report.decision_frame import Offers
+from sightline.report.style import new_figure, saved
 from sightline.sessions.decisions import Closing, Pending, RewardSums, is_missing
 from sightline.sessions.designs import GRAND_MEAN
 from sightline.sessions.effects import Effect
@@ -154,25 +152,24 @@ def session_figure(
     In a stream, only effects; in a duel, items in place of pairs.  ``past`` is None without a
     journal. The suffix of ``path`` decides the format.
     """
-    from matplotlib.figure import Figure  # no pyplot: no global state, no display needed
-
     if view.options.items is not None:
         view, past = _of_items(view, past)
     shown = _shown_effects(effects)
     if view.options.stream:
-        figure = Figure(figsize=(7, 1.5 + 0.25 * max(len(shown), 6)), layout="constrained")
+        figure = new_figure(7, 1.5 + 0.25 * max(len(shown), 6))
         _draw_effects(figure.subplots(), view, effects, shown, delta)
-        return _finished(figure, view, path)
-    colours = _colours(view.asked)
-    rows = (min(len(view.asked), _MOST_ROWS), len(shown))
-    heights = [max(count, 6) + 3 for count in rows]
-    figure = Figure(figsize=(12, 0.6 + 0.25 * sum(heights)), layout="constrained")
-    grid = figure.subplots(2, 2, height_ratios=heights)
-    _draw_means(grid[0, 0], view, colours)
-    _draw_effects(grid[1, 0], view, effects, shown, delta)
-    _draw_evidence(grid[0, 1], view, past)
-    _draw_traffic(grid[1, 1], view, past, colours)
-    return _finished(figure, view, path)
+    else:
+        colours = _colours(view.asked)
+        rows = (min(len(view.asked), _MOST_ROWS), len(shown))
+        heights = [max(count, 6) + 3 for count in rows]
+        figure = new_figure(12, 0.6 + 0.25 * sum(heights))
+        grid = figure.subplots(2, 2, height_ratios=heights)
+        _draw_means(grid[0, 0], view, colours)
+        _draw_effects(grid[1, 0], view, effects, shown, delta)
+        _draw_evidence(grid[0, 1], view, past)
+        _draw_traffic(grid[1, 1], view, past, colours)
+    figure.suptitle(_headline(view))
+    return saved(figure, path)
 
 
 def _of_items(view: SessionView, past: History | None) -> tuple[SessionView, History | None]:
@@ -185,16 +182,8 @@ def _of_items(view: SessionView, past: History | None) -> tuple[SessionView, His
     return shown, None if past is None else past._replace(shares=past.shares @ halves)
 
 
-def _finished(figure: Figure, view: SessionView, path: str | PathLike[str] | None) -> Figure:
-    """Add the headline to a figure, and write it."""
-    figure.suptitle(_headline(view))
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
-
-
 def _headline(view: SessionView) -> str:
-    """Headline: number of decisions and rewards, and the best option."""
+    """Say how many decisions and rewards there are, and which option is best."""
     start = (
         f"Decisions: {round(view.asked.sum()):,}, {view.options.told}s: {int(view.told.sum()):,}"
     )
@@ -260,9 +249,9 @@ def _draw_means(axes: Axes, view: SessionView, colours: dict[int, str]) -> None:
     for y, row in enumerate(rows):
         colour, bar = colours.get(row, _OTHERS), [[below[row]], [above[row]]]
         axes.errorbar(means[row], y, xerr=bar, fmt="o", color=colour)
-    gone = {True: "", False: " (retired)"}
-    names = [_label(view.options.labels[row]) + gone[bool(view.offered[row])] for row in rows]
-    _name_rows(axes, names)
+    labels = view.options.labels
+    gone = ["" if offered else " (retired)" for offered in view.offered]
+    _name_rows(axes, [_label(labels[row]) + gone[row] for row in rows])
 
 
 def _shown_options(means: Array, colours: dict[int, str]) -> list[int]:
@@ -359,17 +348,14 @@ def _count_decisions(axes: Axes, view: SessionView) -> None:
 
 
 def _leave_out_time(axes: Axes) -> None:
-    axes.set_xlim(0.0, 1.0)
-    axes.set_xticks([])
-    axes.set_xlabel(_NO_HISTORY)
+    axes.set(xlim=(0.0, 1.0), xticks=[], xlabel=_NO_HISTORY)
 
 
 def _draw_traffic(
     axes: Axes, view: SessionView, past: History | None, colours: dict[int, str]
 ) -> None:
-    axes.set_title("Traffic, in the colours of the options")
-    axes.set_ylim(0.0, 1.0)
-    axes.set_ylabel("share of decisions")
+    title = "Traffic, in the colours of the options"
+    axes.set(title=title, ylim=(0.0, 1.0), ylabel="share of decisions")
     if past is None:
         edges, shares = np.array([0.4, 0.6]), (view.asked / max(view.asked.sum(), 1))[None, :]
         _leave_out_time(axes)

@@ -1,4 +1,4 @@
-"""Summaries of replications, from arrays of regret; no plotting here.
+"""Summaries of replications, from arrays of regret.
 
 | symbol | here     | meaning                                         |
 |--------|----------|-------------------------------------------------|
@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["Curve", "log_slopes", "mean_and_error", "regret_curve"]
 
 Array = NDArray[np.float64]
 
@@ -33,11 +31,9 @@ def mean_and_error(values: Array) -> tuple[Array, Array]:
     count = len(values)
     with np.errstate(invalid="ignore", over="ignore"):  # of what exceeds 1.8e308
         mean = values.mean(axis=0)
-        if count > 1:
-            error = values.std(axis=0, ddof=1) / np.sqrt(count)
-        else:
-            error = np.full_like(mean, np.nan)
-    return mean, error
+        if count <= 1:
+            return mean, np.full_like(mean, np.nan)
+        return mean, values.std(axis=0, ddof=1) / np.sqrt(count)
 
 
 def regret_curve(log_t: Array, regret: Array) -> Curve:

@@ -1,12 +1,17 @@
-"""How figures look: colours that colour-blind readers can tell apart, and few lines besides."""
+"""Style of figures: colours that colour-blind readers can tell apart, and few other lines.
+
+Matplotlib is imported on use, because importing it takes long.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["BOUND", "COLOURS", "THEME", "drawing"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Okabe and Ito (2008), without yellow, which cannot be seen on white; grey stands last.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a7a7a")
@@ -51,3 +56,17 @@ def drawing() -> Iterator[None]:
     }
     with matplotlib.rc_context(style):
         yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make a figure of a size in inches, without pyplot: no global state, no display needed."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def saved(figure: Figure, path: str | PathLike[str] | None) -> Figure:
+    """Write a figure to a file, if one is given; the suffix decides the format."""
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure

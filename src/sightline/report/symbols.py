@@ -1,6 +1,6 @@
-"""Symbols as symbols: the plain notation of texts and labels, such as ``c* sigma^2 log n``.
+"""Mathematical typesetting of plain notation such as ``c* sigma^2 log n``.
 
-Sources and terminals have plain text.  Pages have HTML of it, figures a label for matplotlib, and
+Sources and terminals have plain text.  Pages have HTML of it, figures labels for matplotlib, and
 formulas on a line of their own MathML, which browsers show without any script.
 """
 
@@ -10,29 +10,12 @@ import html
 import re
 import unicodedata
 
-__all__ = ["GREEK", "as_html", "as_label", "as_mathml"]
-
-_SMALL = (
-    "alpha",
-    "beta",
-    "gamma",
-    "delta",
-    "epsilon",
-    "eta",
-    "theta",
-    "kappa",
-    "lambda",
-    "mu",
-    "nu",
-)
-_MORE = ("xi", "rho", "sigma", "tau", "phi", "psi")
-_CAPITAL = ("Gamma", "Delta", "Theta", "Sigma", "Psi")
-GREEK = {
-    name: unicodedata.lookup(
-        f"GREEK {size} LETTER {name.upper()}".replace("LAMBDA", "LAMDA")
-    )  # as Unicode has it
-    for size, names in (("SMALL", _SMALL + _MORE), ("CAPITAL", _CAPITAL))
-    for name in names
+_SMALL = "alpha beta gamma delta epsilon eta theta kappa lambda mu nu xi rho sigma tau phi psi"
+_CAPITAL = "Gamma Delta Theta Sigma Psi"
+GREEK = {  # Unicode spells lambda as LAMDA
+    name: unicodedata.lookup(f"GREEK {size} LETTER {name.upper().replace('LAMBDA', 'LAMDA')}")
+    for size, names in (("SMALL", _SMALL), ("CAPITAL", _CAPITAL))
+    for name in names.split()
 }
 _HAT = "\N{COMBINING CIRCUMFLEX ACCENT}"
 _SIGNS = {"<=": "≤", ">=": "≥", "->": "→", "!=": "≠"}
@@ -57,12 +40,7 @@ _LOG = re.compile(r"(?<![\w<])([nt])(?= = |=\d)|(?<=log )([nkst])\b")
 def as_html(text: str, quote: bool = True) -> str:
     """Escape text, and set its symbols: Greek letters, exponents, indices, hats, stars.
 
-    Parameters
-    ----------
-    text : str
-        In plain notation.
-    quote : bool
-        Whether to escape quotation marks, too.
+    ``quote`` says whether to escape quotation marks, too.
     """
     parts, last = [], 0
     for match in _SYMBOL.finditer(text):
@@ -79,7 +57,7 @@ def _plain(text: str, quote: bool) -> str:
 
 
 def _in_html(match: re.Match[str]) -> str | None:
-    """HTML of what was found; None if that is no symbol but a letter or a word."""
+    """HTML of a match; None if it is an ordinary letter or word."""
     part = match.groupdict()
     if part["left"] is not None:
         return f"⟨{as_html(part['left'])}, {as_html(part['right'])}⟩"
@@ -94,19 +72,15 @@ def _in_html(match: re.Match[str]) -> str | None:
     marks = any((part["hat"], star, part["index"], part["power"]))
     if name not in GREEK and not marks:
         return None
-    text = _letter(name, _HAT if part["hat"] else "") + star
+    hat = _HAT if part["hat"] else ""
+    letter = "∑" if name == "sum" else GREEK[name] + hat if name in GREEK else f"<i>{name}{hat}</i>"
+    text = letter + star
     text += f"<sub>{_inner(part['index'])}</sub>" if part["index"] else ""
     return text + (f"<sup>{_inner(part['power'])}</sup>" if part["power"] else "")
 
 
-def _letter(name: str, hat: str) -> str:
-    if name == "sum":
-        return "∑"
-    return GREEK[name] + hat if name in GREEK else f"<i>{name}{hat}</i>"
-
-
 def _inner(text: str) -> str:
-    """HTML of an exponent or an index, a minus being a minus."""
+    """HTML of an exponent or an index, with a minus sign in place of a leading hyphen."""
     return as_html(text.strip("{}").replace("-", _MINUS) if text[0] == "-" else text.strip("{}"))
 
 
@@ -137,13 +111,10 @@ _OPENING = {"(": ")", "[": "]", "|": "|", "<": ">"}
 
 
 def as_mathml(formula: str) -> str:
-    """Set a formula on a line of its own.
+    """Set a formula on a line of its own, such as ``R_n / (c* sigma^2 log n) -> 1``.
 
-    Parameters
-    ----------
-    formula : str
-        In plain notation: ``R_n / (c* sigma^2 log n) -> 1``; words in double quotes are text,
-        braces group, ``a // b`` is written in one line, ``a / b`` as a fraction.
+    Words in double quotes are text, braces group, ``a / b`` is a fraction, and ``a // b`` stays in
+    one line.
     """
     return f'<math display="block">{_Reader(formula).row("")}</math>'
 

@@ -1,4 +1,4 @@
-"""A page on which IDS can be watched: one HTML file with a slider, which fetches nothing."""
+"""A page that shows IDS round by round: one HTML file with a slider, which fetches nothing."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import html
 import json
 from collections.abc import Sequence
 from importlib.resources import files
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from sightline.files import write_atomically
+from sightline.files import write_text_atomically
 from sightline.policies.ids import IDS
 from sightline.problems.bandits import LinearBandit
 from sightline.simulation.trace import Frame, record_frames
 from sightline.validation import instance
-
-__all__ = ["watch_page", "write_watch_page"]
 
 _DIGITS = 5  # more than a pixel shows
 
@@ -25,47 +23,19 @@ _DIGITS = 5  # more than a pixel shows
 def write_watch_page(
     problem: LinearBandit, policy: IDS, path: str | PathLike[str], rounds: int, seed: int = 0
 ) -> int:
-    """Run IDS on a problem in the plane and write the page.
-
-    Parameters
-    ----------
-    problem : LinearBandit
-        In two dimensions, with arms that span them.
-    policy : IDS
-        What is watched.
-    path : path
-        The page.
-    rounds, seed : int
-        Last round, and the seed of the run.
-
-    Returns
-    -------
-    int
-        Number of frames.
-    """
+    """Run IDS on a problem whose arms span the plane, write the page, and count its frames."""
     instance("problem", problem, LinearBandit, "a LinearBandit")
     if problem.d != 2:
         raise ValueError(f"only problems in 2 dimensions can be watched, this one has {problem.d}")
     if np.linalg.matrix_rank(problem.actions) < 2:
         raise ValueError("only arms that span the plane can be watched; these lie on one line")
     frames = record_frames(problem, policy, rounds, seed)
-    page = watch_page(problem, frames, f"{policy}, seed {seed}").encode()
-    write_atomically(fspath(path), lambda file: file.write(page))
+    write_text_atomically(path, watch_page(problem, frames, f"{policy}, seed {seed}"))
     return len(frames)
 
 
 def watch_page(problem: LinearBandit, frames: Sequence[Frame], subtitle: str) -> str:
-    """Page as text.
-
-    Parameters
-    ----------
-    problem : LinearBandit
-        In two dimensions.
-    frames : sequence of Frame
-        What to show.
-    subtitle : str
-        Below the name of the problem.
-    """
+    """Page as text, with a subtitle below the name of the problem."""
     data = {
         "problem": {
             "actions": problem.actions.tolist(),

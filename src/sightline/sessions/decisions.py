@@ -1,12 +1,13 @@
-"""Decisions of a session and their rewards: open, closed, expired.
+"""Decisions of a session, the windows of their rewards, and exact sums of all rewards.
 
-:class:`Decisions` holds only what has been applied to the policy.  Entering the same twice changes
+:class:`Decisions` holds the decisions that the policy knows of.  Entering the same twice changes
 nothing, so that an interrupted entry can be repeated.
 
 :class:`RewardSums` keeps the rewards of every option as exact sums, from which an amendment
-recomputes what was learned.  Floating-point sums cannot: after a reward of 1e18, subtracting it
-leaves 0 of all others.  Here all sums are integers in units of the smallest float.  Adding and
-subtracting are exact in any order, and their cost does not grow with the number of rewards.
+recomputes what was learned.  Floating-point sums do not suffice: subtracting a reward of 1e18 from
+them leaves 0 of all others.  All sums are therefore integers in units of the smallest float.
+Adding and subtracting are exact in any order, and their cost does not grow with the number of
+rewards.
 
 | symbol                                  | here                  |
 |-----------------------------------------|-----------------------|
@@ -277,8 +278,8 @@ class RefusedRewardsError(DecisionError):
 class Closing(NamedTuple):
     """How a decision was closed."""
 
-    decision: Pending  # the decision
-    ending: Ending  # ``"told"``, ``"expired"`` or ``"given up"``
+    decision: Pending
+    ending: Ending
     reward: Told  # the reward, or the one assumed in its place; nan if there is none
     when: float  # time in seconds since 1970
 
@@ -312,7 +313,9 @@ class Window(NamedTuple):
         return late or (self.rounds is not None and round_ - decision.round > self.rounds)
 
 
-def window(reward_window: object, on_timeout: object, early_rewards: object = False) -> Window:
+def window(
+    options: Options, reward_window: object, on_timeout: object, early_rewards: object
+) -> Window:
     """Validate the arguments of a session about its window."""
     early = flag("early_rewards", early_rewards)
     if on_timeout == "ignore":
@@ -321,14 +324,12 @@ def window(reward_window: object, on_timeout: object, early_rewards: object = Fa
         raise ValueError(f"on_timeout must be 'ignore' or a reward such as 0, got {on_timeout!r}")
     else:
         reward = reward_value("on_timeout", on_timeout)
-    if reward_window is None:
-        if reward is not None:
-            raise ValueError(f"on_timeout={reward:g} needs a reward_window such as '2 hours'")
-        return _consistent(Window(None, None, None, early))
+    if reward_window is None and reward is not None:
+        raise ValueError(f"on_timeout={reward:g} needs a reward_window such as '2 hours'")
     if isinstance(reward_window, timedelta):
         reward_window = reward_window.total_seconds()
     if not isinstance(reward_window, str):
-        return _consistent(Window(_seconds("reward_window", reward_window), None, reward, early))
+        return valid_window(options, reward_window, None, reward, early)
     match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]+?)s?\s*", reward_window)
     if match is None or (match[2] != "round" and match[2] not in _WINDOW_UNITS):
         raise ValueError(
@@ -336,37 +337,26 @@ def window(reward_window: object, on_timeout: object, early_rewards: object = Fa
             f"'500 rounds', got {reward_window!r}"
         )
     try:
-        amount = int(match[1]) if match[2] == "round" else float(match[1])
+        if match[2] == "round":
+            seconds, rounds = None, int(match[1])
+        else:
+            seconds, rounds = float(match[1]) * _WINDOW_UNITS[match[2]], None
     except ValueError:
         raise ValueError(f"reward_window has no valid number: {reward_window!r}") from None
-    if match[2] == "round":
-        return _consistent(Window(None, _rounds("reward_window", amount), reward, early))
-    seconds = _seconds("reward_window", amount * _WINDOW_UNITS[match[2]])
-    return _consistent(Window(seconds, None, reward, early))
+    return valid_window(options, seconds, rounds, reward, early)
 
 
-def valid_window(seconds: object, rounds: object, reward: object, early: object) -> Window:
-    """Validate a window from a file."""
-    return _consistent(
-        Window(
-            None if seconds is None else _seconds("seconds", seconds),
-            None if rounds is None else _rounds("rounds", rounds),
-            None if reward is None else reward_value("reward", reward),
-            flag("early_rewards", early),
-        )
+def valid_window(
+    options: Options, seconds: object, rounds: object, reward: object, early: object
+) -> Window:
+    """Validate the fields of a window."""
+    name = "reward_window"
+    limits = Window(
+        None if seconds is None else number(name, seconds, above=0, at_most=MOST_SECONDS),
+        None if rounds is None else integer(name, rounds, at_least=1, at_most=MOST_ROUNDS),
+        None if reward is None else reward_value("on_timeout", reward),
+        flag("early_rewards", early),
     )
-
-
-def _seconds(name: str, value: object) -> float:
-    return number(name, value, above=0, at_most=MOST_SECONDS)
-
-
-def _rounds(name: str, value: object) -> int:
-    return integer(name, value, at_least=1, at_most=MOST_ROUNDS)
-
-
-def _consistent(limits: Window) -> Window:
-    """Refuse early rewards where silence stands for a reward, which is known later."""
     if limits.early and limits.reward is not None:
         raise ValueError(
             f"early_rewards=True needs on_timeout='ignore', got {limits.reward:g}: rewards that "
@@ -374,11 +364,6 @@ def _consistent(limits: Window) -> Window:
         )
     if limits.early and limits.seconds is None and limits.rounds is None:
         raise ValueError("early_rewards=True needs a reward_window such as '2 hours'")
-    return limits
-
-
-def check_window(limits: Window, options: Options) -> Window:
-    """Refuse to assume one number where options show several."""
     if limits.reward is not None and options.per_arm > 1:
         raise ValueError(
             f"on_timeout must be 'ignore' where options show {options.per_arm} numbers, got "
@@ -684,7 +669,7 @@ class RewardSums:
     def all(self, place: int) -> ExactSums:
         """Return sums of all rewards."""
         pair = self.learned(place), self._sums.get((place, False), _NONE)
-        return ExactSums(*(a + b for a, b in zip(*pair, strict=True)))
+        return ExactSums(*map(sum, zip(*pair, strict=True)))
 
     def totals(self, places: int, origin: float = 0.0) -> list[float]:
         """Return sums of all rewards less an origin, by the number that is shown."""
@@ -767,18 +752,19 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def decision_arrays(decisions: Decisions, d: int = 0, p: int = 1) -> Arrays:
+def decision_arrays(decisions: Decisions, options: Options) -> Arrays:
     """Arrays of all decisions in memory, which are written faster than JSON.
 
-    Open decisions keep d features, and all decisions p numbers of their reward.
+    Open decisions of a stream have the features of their arms.
     """
+    p = options.per_arm
     closings, pending = list(decisions.closed.values()), list(decisions.open.values())
     nothing = Received(math.nan, math.nan)
     received = [decisions.received.get(one.id, nothing) for one in pending]
     features: Arrays = {}
-    if d:
+    if options.stream:
         rows = np.array([one.features for one in pending], dtype=np.float64)
-        features["open.features"] = rows.reshape(-1, d)
+        features["open.features"] = rows.reshape(-1, options.features.shape[1])
     return {
         **_columns(pending, "open"),
         **features,
@@ -813,17 +799,16 @@ def _rewards(closings: Sequence[Closing | Received], p: int) -> NDArray[np.float
     return np.array(rows, dtype=np.float64).reshape(-1, p)
 
 
-def fill_decisions(
-    decisions: Decisions, snapshot: Snapshot, k: int, t: int, d: int = 0, p: int = 1
-) -> None:
-    """Inverse of :func:`decision_arrays`, for k arms at round t."""
+def fill_decisions(decisions: Decisions, snapshot: Snapshot, options: Options, t: int) -> None:
+    """Inverse of :func:`decision_arrays`, at round t."""
+    k, p = len(options), options.per_arm
     arrays, counts = snapshot.arrays, snapshot.header["counts"]
     if len(counts) != len(ClosingCounts._fields):
         raise ValueError(f"its counts are {len(counts)} numbers")
     decisions.counts = ClosingCounts(*(integer("counts", one, at_least=0) for one in counts))
     pending = _decisions_in(arrays, "open", k, t)
-    if d:
-        table = arrays["open.features"]
+    if options.stream:
+        table, d = arrays["open.features"], options.features.shape[1]
         if table.shape != (len(pending), d) or table.dtype != np.float64:
             raise ValueError("its column open.features is of another kind")
         within("open.features", table, -LARGEST, LARGEST)

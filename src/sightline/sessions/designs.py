@@ -1,6 +1,6 @@
 """Options of special designs: factorial designs, contexts, streams, duels and games.
 
-The mean of an option of a factorial design is the grand mean, plus the effect of each of its
+In a factorial design the mean of an option is the grand mean, plus the effect of each of its
 levels, plus the effects of its interactions.  Effects of a factor sum to zero over its levels, and
 those of an interaction over the levels of each of its factors.  A factor with L levels has L - 1
 columns: orthogonal, with sum zero and mean square one over the levels; with two levels they are +1
@@ -33,7 +33,7 @@ from sightline.sessions.options import (
     pairs_of,
     valid_level,
 )
-from sightline.validation import action_set, affordable, entries, integer, one_of, shown
+from sightline.validation import action_set, affordable, entries, integer, one_of, shown, text
 
 Array = NDArray[np.float64]
 #: Term of the contrast that is the mean over all combinations.
@@ -53,10 +53,10 @@ def factorial(
 
     The first entry of theta is the grand mean: the mean reward over all combinations, each counted
     once, where the model extrapolates to forbidden ones.  The others are the effects in orthonormal
-    coordinates, so that the squared norm of theta is the mean square of
-    the mean rewards over all combinations.  Rewards in [-1, 1] therefore have a theta of norm at
-    most 1, which is the default ``norm_bound`` of all policies, as long as nothing is forbidden.
-    For a factor with two levels the coordinate is the effect of the first.
+    coordinates, so that the squared norm of theta is the mean square of the mean rewards over all
+    combinations.  Rewards in [-1, 1] therefore have a theta of norm at most 1, which is the default
+    ``norm_bound`` of all policies, as long as nothing is forbidden.  For a factor with two levels
+    the coordinate is the effect of the first.
 
     Parameters
     ----------
@@ -183,9 +183,7 @@ def _valid_factors(factors: object) -> dict[str, list[Level]]:
         raise ValueError(f"factors must be a mapping of factor to levels, got {factors!r}")
     found: dict[str, list[Level]] = {}
     for factor, values in factors.items():
-        if not isinstance(factor, str) or not factor.strip() or not factor.isprintable():
-            raise ValueError(f"names of factors must be printable text, got {factor!r}")
-        if factor == GRAND_MEAN:
+        if text("names of factors", factor) == GRAND_MEAN:
             raise ValueError(f"a factor cannot be called {GRAND_MEAN!r}, which is a term already")
         if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
             raise ValueError(f"factor {factor!r} needs a list of levels, got {values!r}")

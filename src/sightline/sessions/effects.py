@@ -1,4 +1,4 @@
-"""Effects of options, and the confidence ellipsoid of the parameter, valid at all rounds at once.
+"""Confidence ellipsoid of the parameter, and effects of options, valid at all rounds at once.
 
 | symbol                                    | here                   | shape  |
 |-------------------------------------------|------------------------|--------|
@@ -139,8 +139,7 @@ def ellipsoid_by_likelihood(
     regulariser: float,
 ) -> Ellipsoid:
     """Make the ellipsoid of clicks or counts, from their number and sum per option."""
-    bound, model = valid_bound(norm_bound), bandit_model(features, likelihood=likelihood)
-    fit = least_squares(model, regulariser, reduce=False)
+    fit = least_squares(bandit_model(features, likelihood=likelihood), regulariser, reduce=False)
     fit.arms.pulls[:] = pulls
     fit.arms.sums[:] = totals
     fit.learned.rounds[0] = int(fit.arms.pulls.sum())
@@ -148,7 +147,8 @@ def ellipsoid_by_likelihood(
     factor = np.triu(fit.scratch.factor)
     if kind_of(likelihood) == Kind.IDENTITY:
         factor = _factor_inside(features, fit.arms.pulls, fit.arms.sums, fit.regulariser)
-    return Ellipsoid(factor, factor @ fit.learned.theta, fit.regulariser, 1.0, bound)
+    whitened = factor @ fit.learned.theta
+    return Ellipsoid(factor, whitened, fit.regulariser, 1.0, valid_bound(norm_bound))
 
 
 def _factor_inside(features: Array, pulls: Array, totals: Array, regulariser: float) -> Array:
@@ -181,35 +181,29 @@ def ellipsoid_in(
     ``outcomes`` is the number of outcomes behind a posterior with an unknown noise level.  None if
     the policy keeps neither least squares nor a posterior.
     """
-    levels = valid_noise_std(noise_std, len(features))
+    levels, bound = valid_noise_std(noise_std, len(features)), valid_bound(norm_bound)
     sigma = common_noise(levels)
     for part in parts_of(state):
         stream = part.arms.observations.stream if isinstance(part, LeastSquares) else None
         if stream is not None:
-            factor, target = np.triu(stream.factor), stream.target.copy()
-            found = Ellipsoid(factor, target, part.regulariser, sigma, valid_bound(norm_bound))
-            return _with_residuals(found, part)
+            outcomes = int(part.learned.rounds[0])
+            factor, target, ridge_ = np.triu(stream.factor), stream.target.copy(), part.regulariser
+            return Ellipsoid(factor, target, ridge_, sigma, bound, _residuals(part.noise, outcomes))
         if isinstance(part, LeastSquares):  # in other coordinates, perhaps; use its data
             arms = part.arms
             totals = arms.sums * (levels / sigma)
-            return ellipsoid_of(features, arms.pulls, totals, noise_std, norm_bound)
+            return ellipsoid_of(features, arms.pulls, totals, noise_std, bound)
         if isinstance(part, Posterior):
-            bound = valid_bound(norm_bound)
             factor, whitened = sigma * part.factor, sigma * part.whitened
-            found = Ellipsoid(factor, whitened, sigma**2 * part.precision, sigma, bound)
-            if not part.noise.known:
-                return found._replace(residuals=Residuals(float(part.noise.errors[0]), outcomes))
-            return found
+            lambda_ = sigma**2 * part.precision
+            return Ellipsoid(
+                factor, whitened, lambda_, sigma, bound, _residuals(part.noise, outcomes)
+            )
     return None
 
 
-def _with_residuals(ellipsoid: Ellipsoid, estimate: LeastSquares) -> Ellipsoid:
-    """Add residuals, if the estimate learns the noise."""
-    noise = estimate.noise
-    if noise.known:
-        return ellipsoid
-    residuals = Residuals(float(noise.errors[0]), int(estimate.learned.rounds[0]))
-    return ellipsoid._replace(residuals=residuals)
+def _residuals(noise: Noise, outcomes: int) -> Residuals | None:
+    return None if noise.known else Residuals(float(noise.errors[0]), outcomes)
 
 
 def log_det(ellipsoid: Ellipsoid) -> float:
@@ -311,9 +305,8 @@ def _nearest(ellipsoid: Ellipsoid, features: Array) -> tuple[int, float]:
     best = int(means.argmax())
     gaps = means[best] - means
     squared = ((whitened[best] - whitened) ** 2).sum(axis=1)
-    twins = (
-        squared <= 1e-24 * (whitened**2).sum(axis=1).max()
-    )  # equal to the best option: no alternatives
+    # options that equal the best one are no alternatives
+    twins = squared <= 1e-24 * (whitened**2).sum(axis=1).max()
     distances = np.divide(gaps**2, squared, where=~twins, out=np.full(len(means), np.inf))
     return best, 0.5 * float(distances.min())
 

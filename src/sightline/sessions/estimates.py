@@ -1,4 +1,4 @@
-"""Estimates of every arm, from any part of a policy's state that has them."""
+"""Estimates of all arms, from the part of a policy's state that has them."""
 
 from __future__ import annotations
 

@@ -35,8 +35,6 @@ from sightline.validation import LARGEST, SMALLEST
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 
-_COMMITMENT = ("arm", "probability", "wake_t", "wake_log_t")
-
 
 @may_hold(nan=("log_t", "probability", "wake_log_t", "origin", "unit"))
 class Counters(NamedTuple):
@@ -70,10 +68,6 @@ class Counters(NamedTuple):
     # Sum of squared deviations of rewards from the mean of their arm, in units of the noise.  In a
     # stream, sum of squares of what the policy has received.  0 in games with several numbers.
     squares: Array
-
-    def commitment(self) -> dict[str, Any]:
-        """Return the fields that describe the commitment."""
-        return {name: getattr(self, name) for name in _COMMITMENT}
 
 
 @invariant(Counters)
@@ -187,15 +181,6 @@ def show_arms(state: State, rows: Array, start: int) -> None:
 
 
 @compiled
-def _is_answered(offer: ActionSet, k: int) -> bool:
-    """Whether a commitment answers an offer, where there are k arms.
-
-    With contexts it does not: the policy is committed in all of them, to a different arm in each.
-    """
-    return offer.start == 0 and offer.stop >= k
-
-
-@compiled
 def _ask_policy(
     counters: Counters,
     state: State,
@@ -205,11 +190,15 @@ def _ask_policy(
     rng: np.random.Generator,
     fault: Fault,
 ) -> bool:
-    """Ask the policy, unless it is committed; return whether it explores now."""
+    """Ask the policy, unless it is committed; return whether it explores now.
+
+    With contexts a commitment answers no question: it is to a different arm in each.
+    """
+    k = counters.asked.shape[0]
     committed = is_before(clock, Clock(counters.wake_t[0], counters.wake_log_t[0]))
-    if is_new or not (committed and _is_answered(offer, counters.asked.shape[0])):
+    if is_new or not (committed and offer.start == 0 and offer.stop >= k):
         choice = choose(state, clock, offer, rng)
-        if is_refused(fault, choice, clock, offer, counters.asked.shape[0]):
+        if is_refused(fault, choice, clock, offer, k):
             return False
         counters.arm[0] = choice.arm
         counters.probability[0] = choice.probability

@@ -1,10 +1,10 @@
 """Options of an experiment: names, features, effects and contexts.
 
-| symbol                            | here                | shape  |
-|-----------------------------------|---------------------|--------|
-| X, one option per row             | ``Options.features`` | (k, d) |
-| Y, observations of a game         | ``Options.observations`` | (k, p, d) |
-| c, an effect being <c, theta>     | ``Contrast.vector`` | (d,)   |
+| symbol                        | here                     | shape     |
+|-------------------------------|--------------------------|-----------|
+| X, one option per row         | ``Options.features``     | (k, d)    |
+| Y, observations of a game     | ``Options.observations`` | (k, p, d) |
+| c, where <c, theta> is an effect | ``Contrast.vector``   | (d,)      |
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sightline.core.model import Contexts, game_model
 from sightline.problems.bandits import valid_probabilities
-from sightline.validation import action_set, affordable, finite_array, flag, integer, shown
+from sightline.validation import action_set, affordable, finite_array, flag, integer, shown, text
 
 Array = NDArray[np.float64]
 Level = str | int | float | bool
@@ -68,6 +68,35 @@ def unknown_name(what: str, name: str, known: Collection[str]) -> str:
     return f"no {what} has the name {shown(name)}{hint} {listed(known)}"
 
 
+def _found(
+    given: str | SupportsIndex,
+    numbers: Mapping[str, int],
+    one: str,
+    what: str,
+    number: str,
+    where: str = "",
+) -> int:
+    """Find a number, given a name or the number itself, among consecutive numbers by name."""
+    if isinstance(given, str):
+        if given not in numbers:
+            raise KeyError(unknown_name(f"{what}{where}", given, numbers))
+        return numbers[given]
+    try:
+        if isinstance(given, bool | np.bool_):
+            raise TypeError
+        found = operator.index(given)
+    except TypeError:
+        raise ValueError(f"{one} is a name or a {number}, got {shown(given)}") from None
+    first = next(iter(numbers.values()))
+    last = first + len(numbers) - 1
+    if not first <= found <= last:
+        raise KeyError(
+            f"{what}s{where} have the {number}s {first} to {last}, got {shown(found)}: there are "
+            f"{listed(numbers)}"
+        )
+    return found
+
+
 def valid_labels(
     what: str, labels: Iterable[str] | None, count: int, prefix: str
 ) -> tuple[str, ...]:
@@ -76,10 +105,7 @@ def valid_labels(
         return tuple(f"{prefix}{i}" for i in range(count))
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise ValueError(f"{what} must be a list of {count} texts, got {labels!r}")
-    listed = tuple(labels)
-    for label in listed:
-        if not isinstance(label, str) or not label.strip() or not label.isprintable():
-            raise ValueError(f"{what} must be printable text, got {label!r}")
+    listed = tuple(text(what, label) for label in labels)
     if len(listed) != count:
         raise ValueError(f"{what} must be {count} texts, got {len(listed)}")
     _refuse_duplicates(what, listed)
@@ -135,9 +161,8 @@ def coordinates(columns: tuple[str, ...]) -> tuple[Contrast, ...]:
 
 def valid_contrasts(contrasts: Iterable[Contrast], d: int) -> tuple[Contrast, ...]:
     """Copy contrasts of a parameter in d dimensions."""
-    listed = tuple(contrasts)
     valid = []
-    for contrast in listed:
+    for contrast in contrasts:
         if not isinstance(contrast, Contrast):
             raise ValueError(f"contrasts must be of class Contrast, got {contrast!r}")
         if not isinstance(contrast.term, str) or not isinstance(contrast.level, str):
@@ -150,18 +175,25 @@ def valid_contrasts(contrasts: Iterable[Contrast], d: int) -> tuple[Contrast, ..
     return tuple(valid)
 
 
-_FIELDS = ("names", "starts", "probabilities")
+def _check_fields(cls: Any, description: object, has: str) -> None:
+    fields = [field.name for field in dataclasses.fields(cls)]
+    if not isinstance(description, Mapping) or set(description) != set(fields):
+        raise ValueError(f"{has} {', '.join(fields)} and nothing else")
 
 
 @dataclass(frozen=True, init=False)
 class Blocks:
     """Names of contexts, and the consecutive rows of each.
 
-    Parameters ---------- names : iterable of str     One per context, no two of them equal; None:
-    ``"0"``, ``"1"`` and so on. starts : iterable of int     First row of every context, then the
-    number of rows. probabilities : array_like, shape (C,), optional     Probabilities of the
-    contexts, if known.  They are kept as given: normalising them again after     a file was read
-    could change bits.
+    Parameters
+    ----------
+    names : iterable of str or None
+        One per context, all different; None for ``"0"``, ``"1"`` and so on.
+    starts : iterable of int
+        First row of every context, then the number of rows.
+    probabilities : array_like, shape (C,), optional
+        Probabilities of the contexts, if known.  They are kept as given: normalising them again
+        after a file was read could change bits.
     """
 
     names: tuple[str, ...]
@@ -198,26 +230,11 @@ class Blocks:
 
     def index(self, context: str | SupportsIndex) -> int:
         """Find the number of a context, given its name or the number itself."""
-        if isinstance(context, str):
-            if context not in self.names:
-                raise KeyError(unknown_name("context", context, self.names))
-            return self.names.index(context)
-        try:
-            if isinstance(context, bool | np.bool_):
-                raise TypeError
-            number = operator.index(context)
-        except TypeError:
-            raise ValueError(f"a context is a name or a number, got {shown(context)}") from None
-        if not 0 <= number < len(self):
-            raise KeyError(
-                f"contexts have the numbers 0 to {len(self) - 1}, got {shown(number)}: there are "
-                f"{self.listed()}"
-            )
-        return number
+        return _found(context, self._numbers, "a context", "context", "number")
 
-    def listed(self) -> str:
-        """Write the names for a sentence."""
-        return listed(self.names)
+    @functools.cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
 
     def contexts(self) -> Contexts:
         """Return the contexts for a model."""
@@ -237,8 +254,7 @@ class Blocks:
     @classmethod
     def build(cls, description: Mapping[str, Any]) -> Blocks:
         """Inverse of :meth:`describe`."""
-        if not isinstance(description, Mapping) or set(description) != set(_FIELDS):
-            raise ValueError(f"contexts have {', '.join(_FIELDS)} and nothing else")
+        _check_fields(cls, description, "contexts have")
         return cls(**description)
 
 
@@ -252,20 +268,30 @@ class Options:
 
     All parameters are attributes: arrays are read-only, labels are tuples.
 
-    Parameters ---------- features : array_like, shape (k, d)     One option per row.  In a stream,
-    zeros: one row for each option that can be on offer at once. names : iterable of str, optional
-    One per option, all different within a context; ``"0"``, ``"1"`` and so on by default. levels :
-    iterable of mappings, optional     Levels of each option, one of every factor; None if the
-    design is not factorial. columns : iterable of str, optional     One label per column of the
-    features; ``"x0"``, ``"x1"`` and so on by default. contrasts : iterable of Contrast, optional
-    Effects of interest; by default every coordinate of the parameter, which is what one unit more
-    of a column adds to the mean reward. contexts : Blocks, optional     Names and rows of the
-    contexts: ``contexts.names``, ``contexts.rows(number)``; None without     contexts.
-    :func:`contexts` makes them. stream : bool     Whether options come with every question; see
-    :func:`stream`. observations : array_like, shape (k, d) or (k, p, d), optional     Observation
-    rows of a game, see :func:`game`; as an attribute, of shape (k, p, d).  None if     options show
-    their reward. items : iterable of str, optional     Names of the items of a duel, see
-    :func:`duel`: its options are each item with itself, then all     pairs of two.
+    Parameters
+    ----------
+    features : array_like, shape (k, d)
+        One option per row.  In a stream, zeros: one row for each option that can be on offer at
+        once.
+    names : iterable of str, optional
+        One per option, all different within a context; ``"0"``, ``"1"`` and so on by default.
+    levels : iterable of mappings, optional
+        Levels of each option, one of every factor; None if the design is not factorial.
+    columns : iterable of str, optional
+        One label per column of the features; ``"x0"``, ``"x1"`` and so on by default.
+    contrasts : iterable of Contrast, optional
+        Effects of interest; by default every coordinate of the parameter, which is what one unit
+        more of a column adds to the mean reward.
+    contexts : Blocks, optional
+        Names and rows of the contexts, see :func:`contexts`; None without contexts.
+    stream : bool
+        Whether options come with every question, see :func:`stream`.
+    observations : array_like, shape (k, d) or (k, p, d), optional
+        Observation rows of a game, see :func:`game`; as an attribute, of shape (k, p, d).  None if
+        options show their reward.
+    items : iterable of str, optional
+        Names of the items of a duel, see :func:`duel`: its options are each item with itself, then
+        all pairs of two.
     """
 
     features: Array
@@ -334,11 +360,15 @@ class Options:
         where = "" if self.contexts is None else f" and {len(self.contexts)} contexts"
         return f"Options({k} in {d} dimensions{where}: {few})"
 
+    @property
+    def blocks(self) -> list[range]:
+        """Rows of every context; without contexts, of one."""
+        return [range(len(self))] if self.contexts is None else self.contexts.blocks()
+
     @functools.cached_property
     def _rows(self) -> list[dict[str, int]]:
         """Rows by name, for every context; without contexts, for one."""
-        blocks = [range(len(self))] if self.contexts is None else self.contexts.blocks()
-        return [{self.names[row]: row for row in block} for block in blocks]
+        return [{self.names[row]: row for row in block} for block in self.blocks]
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
@@ -390,7 +420,7 @@ class Options:
                 )
             return None
         if context is None:
-            raise ValueError(f"context must be given: one of {self.contexts.listed()}")
+            raise ValueError(f"context must be given: one of {listed(self.contexts.names)}")
         return self.contexts.index(context)
 
     def needs_fixed_options(self, what: str) -> None:
@@ -451,24 +481,7 @@ class Options:
         inside = (
             "" if self.contexts is None else f" in context {self.contexts.names[number or 0]!r}"
         )
-        if isinstance(option, str):
-            if option not in names:
-                raise KeyError(unknown_name(f"option{inside}", option, names))
-            return names[option]
-        try:
-            if isinstance(option, bool | np.bool_):
-                raise TypeError
-            row = operator.index(option)
-        except TypeError:
-            raise ValueError(f"an option is a name or a row, got {option!r}") from None
-        first = next(iter(names.values()))
-        last = first + len(names) - 1
-        if not first <= row <= last:
-            raise KeyError(
-                f"options{inside} have the rows {first} to {last}, got {row}: there are "
-                f"{listed(names)}"
-            )
-        return row
+        return _found(option, names, "an option", "option", "row", inside)
 
     def with_option(
         self,
@@ -533,9 +546,7 @@ class Options:
     @classmethod
     def build(cls, description: Mapping[str, Any]) -> Options:
         """Inverse of :meth:`describe`."""
-        fields = [field.name for field in dataclasses.fields(cls)]
-        if not isinstance(description, Mapping) or set(description) != set(fields):
-            raise ValueError(f"a description of options has {', '.join(fields)} and nothing else")
+        _check_fields(cls, description, "a description of options has")
         try:
             contrasts = [Contrast(**contrast) for contrast in description["contrasts"]]
         except TypeError:
@@ -560,11 +571,11 @@ def as_options(value: Options | Mapping[str, ArrayLike] | ArrayLike) -> Options:
         return Options(value)
     if not value:
         raise ValueError("options must not be empty")
-    lengths = set()
-    rows = []
-    for name, features in value.items():
-        rows.append(finite_array(f"features of option {name!r}", features, (None,)))
-        lengths.add(len(rows[-1]))
+    rows = [
+        finite_array(f"features of option {name!r}", features, (None,))
+        for name, features in value.items()
+    ]
+    lengths = set(map(len, rows))
     if len(lengths) > 1:
         raise ValueError(f"all options need equally many features, got {sorted(lengths)}")
     return Options(np.array(rows), names=value)

@@ -140,15 +140,15 @@ def noise_or_likelihood(
                 "learned from outcomes of one number only"
             )
         return 1.0, Gaussian(std=None)
+    level = 1.0 if noise_std is None else noise_std
     if rewards is None:
-        return 1.0 if noise_std is None else noise_std, None
+        return level, None
     likelihood = valid_likelihood(rewards)
     if isinstance(likelihood, Gaussian) and likelihood.std is None:
-        return 1.0 if noise_std is None else noise_std, likelihood
+        return level, likelihood
     if noise_std is not None:
         raise ValueError("give noise_std or rewards, not both")
-    if isinstance(likelihood, Gaussian):
-        assert likelihood.std is not None
+    if isinstance(likelihood, Gaussian) and likelihood.std is not None:
         return likelihood.std, None
     return 1.0, likelihood
 
@@ -168,13 +168,12 @@ def units_of(
             f"units='learned' needs a policy without a prior or bound in units of the reward, got "
             f"{policy}"
         )
-    noise_known = not isinstance(likelihood, Gaussian)
+    scale = isinstance(likelihood, Gaussian)  # whose level is not known
     if options.observations is not None:
-        return Units(True, scale=not noise_known)
+        return Units(True, scale=scale)
     # features of a stream are zeros, and count as of size one
     largest = math.sqrt(float((options.features * options.features).sum(axis=1).max()))
     intercept = _WIDTH * (largest or 1.0)
-    scale = not (by_likelihood or noise_known)
     return Units(True, intercept, offset=not by_likelihood, scale=scale)
 
 

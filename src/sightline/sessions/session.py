@@ -1,8 +1,8 @@
 """``sl.Session``: a live experiment that asks for decisions and learns from rewards told later.
 
-It uses the policies of the simulation.  One thread at a time may call a session, of the process
-that made it, and no signal handler: a handler runs in the middle of whatever the main thread was
-doing, which may be a call of the session.
+A session uses the policies of the simulation.  Threads of the process that made it take turns.
+Signal handlers must not call it: a handler interrupts the main thread, which may be in the middle
+of a call of the session.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from sightline.sessions.decisions import (
     Status,
     Told,
     UnlearnableRewardError,
-    check_window,
     date_of,
     new_ids,
     outcome_value,
@@ -147,8 +146,8 @@ class Session:
     noise_std : float or array_like, shape (k,)
         Sub-Gaussian parameter of the rewards, the same for all options or one for each: their
         standard deviation if Gaussian, half their range if bounded.  In a game, of the outcomes.
-        By default it is learned from the rewards, except in duels, whose outcomes have 1.  Not
-        allowed beside ``rewards``, except that beside ``Gaussian(std=None)`` levels of each option
+        By default it is learned from the rewards, except in duels, where it is 1.  Not allowed
+        beside ``rewards``, except that beside ``Gaussian(std=None)`` levels of each option
         are relative to one another.
     seed : int
         The same seed and the same rewards lead to the same decisions, with other ids.
@@ -201,7 +200,7 @@ class Session:
     ) -> None:
         options = as_options(actions)
         noise, likelihood = noise_or_likelihood(noise_std, rewards, options, units)
-        limits = check_window(window(reward_window, on_timeout, early_rewards), options)
+        limits = window(options, reward_window, on_timeout, early_rewards)
         if limits.reward is not None:
             limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, options))
         if limits.reward is not None and likelihood is not None:
@@ -240,9 +239,9 @@ class Session:
         path : path
             The journal, one SQLite file, created if it does not exist.
         actions, policy, noise_std, seed, rewards, reward_window, on_timeout, early_rewards
-            As of :class:`Session`.
+            As in :class:`Session`.
         floor, units, now
-            As of :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options are
+            As in :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options are
             given, everything must be as when the session began.  A policy that is not part of the
             library must be given again.
 
@@ -319,7 +318,7 @@ class Session:
         policy : Policy, optional
             Needed for a policy that is not part of the library: the one that was saved.
         now : callable
-            As of :class:`Session`.
+            As in :class:`Session`.
 
         Raises
         ------
@@ -357,7 +356,7 @@ class Session:
             floor=header["floor"],
             units=valid_units(header["units"]),
         )
-        session._live.decisions.window = check_window(valid_window(*header["window"]), options)
+        session._live.decisions.window = valid_window(options, *header["window"])
         session._live.fill(snapshot)
         return session
 
@@ -393,12 +392,6 @@ class Session:
             "a session cannot be pickled or copied: both would give out the same decisions; "
             "save() writes it to a file, and load() continues from there"
         )
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        self.__reduce__()
-
-    def __copy__(self) -> NoReturn:
-        self.__reduce__()
 
     def _recover(self) -> None:
         self._live.recover()
@@ -538,7 +531,7 @@ class Session:
             Its reward, True being 1 and False 0, or the outcome in a game (:func:`game`), one
             number or p.  In a duel (:func:`duel`) the winner: its name, 1 if the first of
             ``decision.pair`` has won and -1 if the second has, or the probability in [0, 1] that
-            the first is better; 0.5 is a tie, and 0 says, as -1 does, that the second has won.
+            the first is better; 0.5 is a tie, and 0 means, like -1, that the second has won.
 
         Raises
         ------
@@ -605,7 +598,8 @@ class Session:
             if isinstance(refused[id_], ExpiredDecisionError):
                 self._live.perform(now, [], late=id_)
         if told and decisions.window.holds:
-            self._receive(now, {id_: one.reward for id_, one in told.items()})
+            received = {id_: Received(one.reward, now) for id_, one in told.items()}
+            self._live.perform(now, [], received=received)
         elif told:
             refused |= self._learn(now, list(told.values()))
         return refused
@@ -620,11 +614,6 @@ class Session:
             each = [self._learn(now, [closing]) for closing in closings]
             return {id_: reason for refused in each for id_, reason in refused.items()}
         return {}
-
-    def _receive(self, now: float, rewards: dict[str, Told]) -> None:
-        """Hold rewards until the windows of their decisions close."""
-        received = {id_: Received(reward, now) for id_, reward in rewards.items()}
-        self._live.perform(now, [], received=received)
 
     def _value(self, id_: str, told: object) -> Told:
         """Reward to learn from; in a duel it depends on the decision."""
@@ -663,14 +652,15 @@ class Session:
         due = self._live.due(now)
         if due:
             refused = self._learn(now, due)
-            given_up = [
-                Closing(one.decision, "given up", math.nan, now)
-                for one in due
-                if one.decision.id in refused
-            ]
-            if given_up:
-                self._live.perform(now, given_up)
+            self._close_without_reward(
+                now, [one.decision for one in due if one.decision.id in refused]
+            )
         return now
+
+    def _close_without_reward(self, now: float, decisions: list[Pending]) -> None:
+        if decisions:
+            given_up = [Closing(one, "given up", math.nan, now) for one in decisions]
+            self._live.perform(now, given_up)
 
     @exclusive
     def amend(self, decision: Decision | Pending | str, reward: ArrayLike) -> None:
@@ -704,7 +694,7 @@ class Session:
         now, closing = self._expire(), self._closing(id_)
         if id_ in self._live.decisions.received:
             if closing is not None and closing.reward != value:
-                self._receive(now, {id_: value})
+                self._live.perform(now, [], received={id_: Received(value, now)})
             return
         if id_ in self._live.decisions.open:
             self._tell_one(id_, reward)
@@ -714,14 +704,8 @@ class Session:
         if closing.reward == value:
             return
         made = closing.decision
-        body = {
-            "decision": id_,
-            "arm": made.arm,
-            "exploring": made.exploring,
-            "was": closing.reward,
-            "now": value,
-        }
-        self._live.change(now, "amended", body)
+        body = {"decision": id_, "arm": made.arm, "exploring": made.exploring}
+        self._live.change(now, "amended", body | {"was": closing.reward, "now": value})
 
     @exclusive
     def give_up(self, before: int) -> int:
@@ -742,14 +726,9 @@ class Session:
         """
         limit = integer("before", before, at_least=1)
         now = self._expire()
-        given_up = [
-            Closing(one, "given up", math.nan, now)
-            for one in self._live.decisions.open.values()
-            if one.round < limit and one.id not in self._live.decisions.received
-        ]
-        if given_up:
-            self._live.perform(now, given_up)
-        return len(given_up)
+        found = [one for one in self._without_reward() if one.round < limit]
+        self._close_without_reward(now, found)
+        return len(found)
 
     @exclusive
     def missing(self, decision: Decision | Pending | str) -> None:
@@ -775,7 +754,7 @@ class Session:
         now = self._expire()
         made = self._live.decisions.open.get(id_)
         if made is not None and id_ not in self._live.decisions.received:
-            self._live.perform(now, [Closing(made, "given up", math.nan, now)])
+            self._close_without_reward(now, [made])
             return
         closing = self._closing(id_)
         if closing is not None and closing.ending == "told":
@@ -827,12 +806,8 @@ class Session:
             Noise level of its rewards, where every option has its own.
         """
         row = None if features is None else np.asarray(features, dtype=float).tolist()
-        body = {
-            "name": option,
-            "features": row,
-            "levels": None if levels is None else dict(levels),
-            "noise_std": noise_std,
-        }
+        combination = None if levels is None else dict(levels)
+        body = {"name": option, "features": row, "levels": combination, "noise_std": noise_std}
         self._live.change(self._expire(), "added", body)
 
     @exclusive
@@ -840,17 +815,17 @@ class Session:
         """Report on the best arm and the evidence for it."""
         self._expire()
         live, clock = self._live, self._live.clock
+        options, likelihood, decisions = live.options, live.table.likelihood, live.decisions
         reports = live.reports()
         report = least_evident(reports)
         wake = Clock(*report.wake)
         held = int(live.counters.wake_t[0])
-        if report.best < 0 and held > clock.t and not live.options.stream:
+        if report.best < 0 and held > clock.t and not options.stream:
             # a policy without a report still has a commitment
             wake = Clock(held, float(live.counters.wake_log_t[0]))
         evidence, threshold = float(report.evidence), float(report.threshold)
         doubt = self._contradiction()
         loss, price = live.at_stake()
-        options, likelihood, decisions = live.options, live.table.likelihood, live.decisions
         best, bests = None, {}
         if options.contexts is not None:
             pairs = zip(options.contexts.names, reports, strict=True)
@@ -878,8 +853,7 @@ class Session:
 
     def _contradiction(self) -> str:
         """Sentence about an assumption that the data contradict, if there is one."""
-        live = self._live
-        units, likelihood = live.table.units, live.table.likelihood
+        live, likelihood = self._live, self._live.table.likelihood
         pending = len(live.decisions.open) - len(live.decisions.received)
         value = only_value(live.counters.told, live.counters.totals)
         if value and not live.decisions.window.holds and pending >= live.counters.told.sum():
@@ -887,15 +861,14 @@ class Session:
                 f"Every reward told is {value:g}, and {pending} decisions are open: if only "
                 "successes are told, reward_window and on_timeout=0 make zeros of the others."
             )
-        if units.learned and isinstance(likelihood, Gaussian | Bernoulli):
+        if live.table.units.learned and isinstance(likelihood, Gaussian | Bernoulli):
             return ""  # no assumption was made
         return view_of(live).contradiction
 
     def _advice(self) -> str:
         live = self._live
-        if live.table.model.likelihood is not None or live.options.told != "reward":
-            return ""
-        if looks_like_clicks(live.counters.told, live.counters.totals):
+        shows_rewards = live.table.model.likelihood is None and live.options.observations is None
+        if shows_rewards and looks_like_clicks(live.counters.told, live.counters.totals):
             return "All rewards are 0 or 1: rewards=Bernoulli() would learn from them faster."
         return ""
 
@@ -903,6 +876,9 @@ class Session:
     def pending(self) -> list[Pending]:
         """List decisions without a reward, the oldest first."""
         self._expire()
+        return self._without_reward()
+
+    def _without_reward(self) -> list[Pending]:
         decisions = self._live.decisions
         return [one for one in decisions.open.values() if one.id not in decisions.received]
 
@@ -975,7 +951,7 @@ class Session:
         path : path, optional
             File to write; its suffix decides the format.
         delta : float
-            Of the intervals of :meth:`effects`.
+            As in :meth:`effects`.
         """
         from sightline.report.session_figure import history_of, session_figure
 

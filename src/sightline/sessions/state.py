@@ -64,7 +64,7 @@ from sightline.sessions.kernels import (
     supports_in,
 )
 from sightline.sessions.options import Options
-from sightline.sessions.rewards import GIVEN, Units, augmented
+from sightline.sessions.rewards import Units, augmented
 from sightline.sessions.snapshot import Snapshot, fill, pack, unpack, write_snapshot
 from sightline.sessions.table import (
     OptionTable,
@@ -230,12 +230,9 @@ def offer_of(
 def valid_floor(floor: object, table: OptionTable, policy: Policy) -> float:
     """Return a minimum probability that all options can have."""
     value = number("floor", floor, at_least=0)
-    blocks = table.options.contexts
-    k = len(table.options) - len(table.retired)
-    if blocks is not None:
-        k = max(map(len, blocks.blocks()))
+    k = max(map(len, table.options.blocks)) - len(table.retired)  # with contexts none is retired
     if value * k > 1.0:
-        where = "" if blocks is None else " in a context"
+        where = "" if table.options.contexts is None else " in a context"
         many = f"can be {k} options" if table.options.stream else f"are {k} options{where}"
         raise ValueError(f"floor must be at most 1/{k}, as there {many}, got {floor!r}")
     if value > 0.0 and policy.randomises and not knows_probabilities(table.state):
@@ -282,9 +279,9 @@ class LiveState:
         noise_std: object,
         seed: int,
         window: Window,
-        floor: float = 0.0,
-        likelihood: Likelihood | None = None,
-        units: Units = GIVEN,
+        floor: float,
+        likelihood: Likelihood | None,
+        units: Units,
     ) -> None:
         self.policy = policy
         #: The policy in use: without the scale of rewards that its defaults assume.
@@ -546,7 +543,7 @@ class LiveState:
         arm, told = decision.arm, closing.reward
         place, kernel = arm, record_reward
         reward: Any = told
-        weight: Any = self._weight_of(arm)
+        weight: Any = float(self.table.weights[arm, 0])
         if self.options.per_arm > 1:
             kernel = record_outcomes
             reward = np.broadcast_to(told, self.options.per_arm).astype(np.float64)
@@ -557,10 +554,6 @@ class LiveState:
             self._call(show_arms, (self.state, row, place))
         feedback = Feedback(decision.round, arm, place, reward, weight, decision.exploring)
         self._call(kernel, (self.counters, self.state, feedback, serial))
-
-    def _weight_of(self, arm: int) -> float:
-        """Factor by which the rewards of an arm are multiplied for the policy."""
-        return float(self.table.weights[arm, 0])
 
     def new_rows(self, actions: object) -> NDArray[np.float64] | None:
         """Validate the options that come with a question; None where none do."""
@@ -581,7 +574,9 @@ class LiveState:
         answers, counters = operation.answers, self.counters
         if operation.available is not None:
             # a commitment is to the best of all options: leave it as it is
-            counters = counters._replace(**initial_counters(0).commitment())
+            none = initial_counters(0)
+            counters = counters._replace(arm=none.arm, probability=none.probability)
+            counters = counters._replace(wake_t=none.wake_t, wake_log_t=none.wake_log_t)
         is_new = operation.actions is not None
         serial = operation.last
         arguments = (counters, self.state, offer, is_new, self.rng, answers, serial)
@@ -662,7 +657,7 @@ class LiveState:
         def hallucinate(t: int, arm: int) -> None:
             kernel = record_reward
             reward: Any = None
-            weight: Any = self._weight_of(arm)
+            weight: Any = float(self.table.weights[arm, 0])
             if self.options.observations is None:
                 means = estimates_in(state)
                 if means is not None:
@@ -710,11 +705,6 @@ class LiveState:
         shown_ = {} if observations is None else {"observations": observations}
         return {"actions": self.options.features, **shown_}
 
-    @property
-    def _features_kept(self) -> int:
-        """Number of features to keep of an open decision: 0 where its arm stays."""
-        return self.options.features.shape[1] if self.options.stream else 0
-
     def snapshot(self) -> Snapshot:
         """Everything, for a file."""
         header = self.describe() | {
@@ -727,7 +717,7 @@ class LiveState:
         arrays = {
             **self.options_arrays(),
             **dict(persistent_arrays(self.counters, "counters")),
-            **decision_arrays(self.decisions, self._features_kept, self.options.per_arm),
+            **decision_arrays(self.decisions, self.options),
         }
         return pack(header, arrays, self.state)
 
@@ -745,7 +735,6 @@ class LiveState:
         fill(self.counters, snapshot.arrays, "counters")
         check_consistency(self.counters, "counters")
         self.rng.bit_generator.state = header["rng"]
-        k, t = len(self.options), int(self.counters.t[0])
-        fill_decisions(self.decisions, snapshot, k, t, self._features_kept, self.options.per_arm)
+        fill_decisions(self.decisions, snapshot, self.options, int(self.counters.t[0]))
         if self.table.sums is not None:
-            self.table.sums.fill(header["sums"], k * self.options.per_arm)
+            self.table.sums.fill(header["sums"], len(self.counters.totals))

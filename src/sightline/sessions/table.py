@@ -1,7 +1,7 @@
-"""Options of a session with the state of its policy, and the changes of both while it runs.
+"""Tables of options: the options of a session with the state of its policy, and their changes.
 
-An option can be added or retired, and a reward can be amended.  What was learned stays, because it
-is about theta, and the data of a retired option remain data.
+An option can be added or retired, and a reward can be amended.  What was learned stays, also from
+the rewards of a retired option, because it is about theta.
 
 An amendment corrects the exact sums of rewards and recomputes everything that follows from them,
 including origin and unit.  The state is then the one that the right reward would have led to, had
@@ -79,8 +79,8 @@ def first_table(
     policy: Policy,
     noise_std: object,
     counters: Counters,
-    likelihood: Likelihood | None = None,
-    units: Units = GIVEN,
+    likelihood: Likelihood | None,
+    units: Units,
 ) -> OptionTable:
     """Table before any data."""
     values = None if likelihood is None else likelihood.as_tuple
@@ -136,8 +136,7 @@ def retire_option(table: OptionTable, policy: Policy, arm: int) -> OptionTable:
 def commit_to(table: OptionTable, policy: Policy, arms: Sequence[int]) -> OptionTable:
     """Table with an arm to play from now on, or one in every context, until the next change."""
     table.options.needs_lasting_options("committing to one")
-    rows = table.options.contexts
-    blocks = [range(len(table.options))] if rows is None else rows.blocks()
+    blocks = table.options.blocks
     if len(arms) != len(blocks):
         raise ValueError(f"{len(blocks)} arms are committed to at once, got {len(arms)}")
     for arm, block in zip(arms, blocks, strict=True):
@@ -255,21 +254,17 @@ def amend(
     if table.units.scale:
         counters.unit[0] = max(sums.unit(), SMALLEST)  # nan stays nan
     counters.totals[:] = sums.totals(len(counters.totals))
+    unit = counters.unit[0]
+    scales = table.weights.ravel() / (1.0 if math.isnan(unit) else unit)  # of rewards less origin
     if table.options.per_arm == 1:
-        counters.squares[0] = sums.squared_deviations(_scales(counters, table))
+        counters.squares[0] = sums.squared_deviations(scales)
     state = table.state
     units, former = ([one.origin.item(), one.unit.item()] for one in (counters, table.counters))
     if exploring or not np.array_equal(units, former, equal_nan=True):
         counters.wake_t[0] = 0  # the commitment rested on other data
         state = copy.deepcopy(state)
-        _correct(state, table, policy, _moments(counters, table, sums))
+        _correct(state, table, policy, _moments(sums, scales, float(counters.origin[0])))
     return table._replace(counters=counters, state=state, committed=(), sums=sums)
-
-
-def _scales(counters: Counters, table: OptionTable) -> Array:
-    """Factors of rewards, less the origin, for the policy."""
-    unit = counters.unit[0]
-    return table.weights.ravel() / (1.0 if math.isnan(unit) else unit)
 
 
 class _Moments(NamedTuple):
@@ -280,8 +275,7 @@ class _Moments(NamedTuple):
     within: Array
 
 
-def _moments(counters: Counters, table: OptionTable, sums: RewardSums) -> _Moments:
-    scales, origin = _scales(counters, table), float(counters.origin[0])
+def _moments(sums: RewardSums, scales: Array, origin: float) -> _Moments:
     learned: list[ExactSums] = [sums.learned(place) for place in range(len(scales))]
     return _Moments(
         np.array([one.n for one in learned], np.float64),
@@ -353,7 +347,7 @@ def _correct_posterior(posterior: Posterior, moments: _Moments) -> None:
 
 
 def _unexplained(moments: _Moments, shows: NDArray[np.bool_], explained: float) -> float:
-    """Residual sum of squares: sum of z^2 less what the estimate explains of it."""
+    """Residual sum of squares: sum of z^2 less the part that the estimate explains."""
     played = shows & (moments.counts > 0.0)
     between = moments.sums[played] ** 2 / moments.counts[played]
     squares = [*moments.within[played].tolist(), *between.tolist(), -explained]

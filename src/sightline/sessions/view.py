@@ -1,4 +1,4 @@
-"""View of a session at one moment: the source of its tables, figures and intervals.
+"""Views of sessions: a session at one moment, from which tables, figures and intervals are made.
 
 A view is an immutable copy, so that slow work is done without the lock of the session.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -121,21 +121,25 @@ class SessionView:
         With contexts, return the evidence of the context with the least.
         """
         data = self._data(told, sums, squares, bound_of(self.rule))
+        return least_evident(
+            self._each(offered, lambda rows: evidence_of(data, rows, clock, self.rule))
+        )
+
+    def _each(
+        self, offered: NDArray[np.bool_], test: Callable[[Array], Evidence]
+    ) -> list[Evidence]:
+        """Apply a test to the features of the options on offer, in every context."""
         reports = []
-        for rows in self._together(offered):
-            found = evidence_of(data, self._features[rows], clock, self.rule)
+        for block in self.options.blocks:
+            rows = np.array(block)[offered[block]]
+            found = test(self._features[rows])
             reports.append(found._replace(best=int(rows[found.best])))
-        return least_evident(reports)
+        return reports
 
     @functools.cached_property
     def _features(self) -> Array:
         """Features of all options, in the coordinates of the ellipsoid."""
         return self.scale.features(self.options.features)
-
-    def _together(self, offered: NDArray[np.bool_]) -> list[Ints]:
-        """Rows that are on offer together: all on offer, or those of every context."""
-        blocks = self.options.contexts
-        return [np.flatnonzero(offered)] if blocks is None else [*map(np.array, blocks.blocks())]
 
     @functools.cached_property
     def contradiction(self) -> str:
@@ -153,7 +157,6 @@ class SessionView:
         """Compare the variance of rewards of the same option with the given one."""
         spare = np.maximum(self.told - 1, 0)
         count = int(spare.sum())
-        likelihood = None if self.likelihood is None else self.likelihood.as_tuple
         if count < _LEAST_REWARDS or isinstance(self.likelihood, Gaussian | Bernoulli):
             return ""
         if isinstance(self.likelihood, Poisson):
@@ -166,15 +169,24 @@ class SessionView:
                 f"{self.squares / expected:.2g} times their mean, so that intervals are too short; "
                 "rewards=Gaussian(std=None) learns how much they vary."
             )
-        ratio = self.squares / count / common_noise(self.noise_std) ** 2
-        if likelihood is not None or ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
+        if self.model.likelihood is not None:
             return ""
+        return self._wider_noise(self.squares / count / common_noise(self.noise_std) ** 2, count)
+
+    def _wider_noise(self, ratio: float, count: int) -> str:
+        """Sentence on a variance that is ``ratio`` times the given one; empty if that is chance."""
+        if ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
+            return ""
+        factor = math.sqrt(ratio)
         if not isinstance(self.noise_std, float):
             return (
-                f"Rewards vary more than noise_std allows: about {math.sqrt(ratio):.3g} times as "
-                "much as these levels say; without noise_std it is learned."
+                f"Rewards vary more than noise_std allows: about {factor:.3g} times as much as "
+                "these levels say; without noise_std it is learned."
             )
-        return _wider_noise(self.noise_std, math.sqrt(ratio))
+        return (
+            f"Rewards vary more than noise_std={self.noise_std:g} allows: their standard deviation "
+            f"is about {factor * self.noise_std:.3g}; without noise_std it is learned."
+        )
 
     def _stream_contradiction(self) -> str:
         """Compare the variance of rewards around the fit with the given noise level.
@@ -184,15 +196,12 @@ class SessionView:
         data, count = self.learned, int(self.told.sum())
         if data is None or self.likelihood is not None or count < _LEAST_REWARDS:
             return ""
-        sigma = common_noise(self.noise_std)
         d = data.factor.shape[0]
         gram = data.factor.T @ data.factor - data.regulariser * np.eye(d)
         target = data.factor.T @ data.whitened
         explained = float(target @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ target)
         ratio = max(self.squares - explained, 0.0) / (count * data.noise_std**2)
-        if ratio * count <= _largest_sum(count, 2.0 * count, 1.0):
-            return ""
-        return _wider_noise(sigma, math.sqrt(ratio))
+        return self._wider_noise(ratio, count)
 
     def norm_contradiction(self, bound: float | None) -> str:
         """Compare the norm of the parameter with a given bound."""
@@ -219,13 +228,10 @@ class SessionView:
         offered = self.offered
         if self.options.items is not None:  # a pair is never better than the better of the two
             offered = np.arange(len(self.options)) < len(self.options.items)
-        reports = []
-        for rows in self._together(offered):
-            found = evidence_at(self.data, self._features[rows], self.clock, delta)
-            if self.contradiction:
-                found = found._replace(threshold=math.inf)
-            reports.append(found._replace(best=int(rows[found.best])))
-        return reports
+        found = self._each(offered, lambda rows: evidence_at(self.data, rows, self.clock, delta))
+        if self.contradiction:
+            found = [one._replace(threshold=math.inf) for one in found]
+        return found
 
     def effects(self, delta: float, norm_bound: float | None = None) -> list[Effect]:
         """Estimate effects with intervals; see :meth:`sightline.Session.effects`."""
@@ -259,7 +265,7 @@ class SessionView:
         if options.items is not None:
             vectors, constant = vectors - vectors[self.evidence.best], 0.0
         found = intervals(options.seen, vectors, self.data, delta, self.scale, constant)
-        likelihood = None if self.likelihood is None else self.likelihood.as_tuple
+        likelihood = self.model.likelihood
         if likelihood is None:
             return found
         values, lower, upper = (_rewards_of(likelihood, predictors) for predictors in found)
@@ -297,8 +303,8 @@ class SessionView:
     def _data(self, told: Ints, sums: Array, squares: float, norm_bound: float | None) -> Ellipsoid:
         """Ellipsoid of rewards, in the coordinates and units of the policy."""
         ridge_ = ridge("matched", LogDet(norm_bound=norm_bound), self.model)
-        if self.likelihood is not None and self.likelihood.as_tuple is not None:
-            values = self.likelihood.as_tuple
+        values = self.model.likelihood
+        if values is not None:
             return ellipsoid_by_likelihood(self._features, values, told, sums, norm_bound, ridge_)
         k, p = len(self.options), self.options.per_arm
         noise = self.noise_std
@@ -310,13 +316,6 @@ class SessionView:
         return ellipsoid_of(
             rows, counts, sums / self.scale.unit, noise, norm_bound, unknown, ridge_
         )
-
-
-def _wider_noise(told: float, factor: float) -> str:
-    return (
-        f"Rewards vary more than noise_std={told:g} allows: their standard deviation is about "
-        f"{factor * told:.3g}; without noise_std it is learned."
-    )
 
 
 def _largest_sum(mean: float, variance: float, largest: float) -> float:
@@ -423,9 +422,7 @@ def regret_spent(view: SessionView) -> float:
     """
     whole = _problem(view, np.ones(len(view.options), dtype=np.bool_))
     means, total = whole.means, 0.0
-    blocks = view.options.contexts
-    together = [range(len(means))] if blocks is None else blocks.blocks()
-    for rows in together:
+    for rows in view.options.blocks:
         block = np.array(rows)
         best = means[block[view.offered[block]]].max()
         total += float(np.maximum(best - means[block], 0.0) @ view.asked[block])
@@ -433,23 +430,20 @@ def regret_spent(view: SessionView) -> float:
 
 
 def _problem(view: SessionView, rows: NDArray[np.bool_]) -> TableProblem:
-    options, likelihood = view.options, view.likelihood
+    options = view.options
     options.needs_lasting_options("an estimate of the whole problem")
     theta = view.scale.parameter(parameter(view.data))
     features = augmented(options.features, view.scale.intercept)
     if options.observations is not None:
         return LinearGame(options.features, options.observations, theta, view.noise_std)
-    kind: dict[str, Any] = (
-        {"rewards": likelihood}
-        if likelihood is not None and likelihood.as_tuple is not None
-        else {}
-    )
-    noise = None if kind else _noise(view, rows)
+    kind: dict[str, Any] = {"rewards": view.likelihood}
+    noise = None
+    if view.model.likelihood is None:  # a level says all of normal rewards
+        kind, noise = {}, _noise(view, rows)
     if options.contexts is None:
         return LinearBandit(features[rows], theta, noise, **kind)
-    blocks = [np.array(block) for block in options.contexts.blocks()]
-    came = np.array([view.asked[block].sum() + 1.0 for block in blocks])
-    sets = [features[block] for block in blocks]
+    came = np.array([view.asked[block].sum() + 1.0 for block in options.blocks])
+    sets = [features[block] for block in options.blocks]
     return ContextualBandit(sets, theta, came / came.sum(), noise, **kind)
 
 
