@@ -168,6 +168,26 @@ def test_nothing_is_learned_from_what_was_never_used(service: Service) -> None:
     assert (closed[used], closed[unused], closed[later]) == ("expired", "given up", "expired")
 
 
+def test_a_reward_that_cannot_be_learned_from_ends_with_its_window(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(state: Any, name: str = "state") -> None:
+        if name == "state" and not state.estimate.arms.sums.max() < 1e50:
+            raise ValueError("state.theta must be finite")
+
+    monkeypatch.setattr("sightline.sessions.state.check_consistency", check)
+    spec = {**SPECIFICATION, "policy": {"type": "LinUCB"}, "noise_std": 1.0}
+    spec["reward_deadline"] = "3 rounds"
+    assert service("PUT", "/v1/experiments/large", spec).status == 201
+    ids = [service("POST", "/v1/experiments/large/decisions", {}).body["id"] for _ in range(3)]
+    for id_, reward in zip(ids, (0.5, 0.7, 1e60), strict=True):
+        assert service("PUT", f"/v1/decisions/{id_}/reward", {"reward": reward}).status == 200
+    for _ in range(4):
+        assert service("POST", "/v1/experiments/large/decisions", {}).status == 200
+    status = service("GET", "/v1/experiments/large/status").body
+    assert (status["told"], status["missing"]) == (2, 1)
+
+
 def test_options_come_and_go(service: Service) -> None:
     new = {"name": "d", "features": [0.5, 0.9]}
     added = service("POST", f"{PAGE}/options", new)

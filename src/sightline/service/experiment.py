@@ -165,21 +165,16 @@ class ServiceSession(Session):
             self._recover()
             self._expire(limit)
 
-    def _expire(self, limit: int | None = None) -> float:
-        """Close decisions; nothing is learned from one that was never activated."""
-        now = self._now()
+    def _due(self, now: float, limit: int | None) -> list[Closing]:
+        """Decisions to close; nothing is learned from one that was never activated."""
         if self.is_replica:
-            return now
-        due = self._live.due(now, limit)
-        if due:
-            closings = [
-                one._replace(ending="given up", reward=math.nan)
-                if one.decision.id in self.lifecycle.inactive
-                else one
-                for one in due
-            ]
-            self._live.perform(now, closings)
-        return now
+            return []
+        return [
+            one._replace(ending="given up", reward=math.nan)
+            if one.decision.id in self.lifecycle.inactive
+            else one
+            for one in self._live.due(now, limit)
+        ]
 
 
 def next_history_point(events: int) -> int:

@@ -646,16 +646,19 @@ class Session:
             return self._live.journal.closing(id_)
         return found
 
-    def _expire(self) -> float:
-        """Close decisions whose reward window is over, and return the time."""
+    def _expire(self, limit: int | None = None) -> float:
+        """Close decisions whose reward window is over, at most ``limit``, and return the time."""
         now = self._now()
-        due = self._live.due(now)
+        due = self._due(now, limit)
         if due:
             refused = self._learn(now, due)
             self._close_without_reward(
                 now, [one.decision for one in due if one.decision.id in refused]
             )
         return now
+
+    def _due(self, now: float, limit: int | None) -> list[Closing]:
+        return self._live.due(now, limit)
 
     def _close_without_reward(self, now: float, decisions: list[Pending]) -> None:
         if decisions:
