@@ -110,11 +110,7 @@ def posterior_for(model: Model, prior_std: float | None) -> Posterior:
     Where the noise level is not known, ``prior_std`` is in units of the noise.  None is a prior
     that is rather too wide, of :func:`~sightline.core.confidence.ridge`.
     """
-    if model.observations_per_round > 1 and not model.noise_known:
-        raise ValueError(
-            "the noise level can be learned from outcomes of one number; this problem shows "
-            f"{model.observations_per_round}: say noise_std"
-        )
+    model.needs_estimable_noise()
     unit = model.noise_std if model.noise_known else 1.0
     if prior_std is None:
         prior_std = unit / math.sqrt(ridge("matched", LogDet(norm_bound=None), model))
