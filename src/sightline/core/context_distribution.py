@@ -1,10 +1,10 @@
 """Context distribution: known, counted, or represented by a sample of past action sets.
 
-A bandit is one context, which always comes.
+A bandit has one context, of probability 1.
 
 If arms are new in every round, the value of an exploration depends on the arms of later rounds.
-A reservoir keeps R of the past action sets, each with the same probability (Vitter, 1985).
-Together with the present one they stand for all: every set is a context of a table, with equal
+A reservoir keeps R of the past action sets, each with the same probability (Vitter, 1985).  These
+and the present set represent the distribution: each is a context of a table, with equal
 probabilities.
 
 | rows of the table         | hold                                                   |
@@ -40,7 +40,7 @@ class Kind(enum.IntEnum):
 
     KNOWN = 0
     COUNTED = 1  # (n_c + 1) / (n + C)
-    SAMPLED = 2  # equal ones, of the sets of a reservoir
+    SAMPLED = 2  # equal for all sets of a reservoir
 
 
 # compiled code reads plain numbers
@@ -69,15 +69,14 @@ def _check(part: ContextDistribution, name: str) -> None:
 def context_distribution(contexts: Contexts | None, estimated: bool) -> ContextDistribution:
     """Distribution of the contexts of a model before any data."""
     count = 1 if contexts is None else len(contexts)
-    kind, probabilities = KNOWN, np.full(count, 1.0 / count)
-    if contexts is not None and (contexts.probabilities is None or estimated):
-        kind = COUNTED
-    elif contexts is not None and contexts.probabilities is not None:
-        probabilities = contexts.probabilities.copy()
-    counts = np.zeros(count if kind == COUNTED else 0)
-    return ContextDistribution(
-        kind, probabilities, counts, np.zeros((0, 0, 0)), np.zeros(1, dtype=np.int64)
-    )
+    kind, probabilities, counts = KNOWN, np.full(count, 1.0 / count), np.zeros(0)
+    if contexts is not None:
+        if contexts.probabilities is None or estimated:
+            kind, counts = COUNTED, np.zeros(count)
+        else:
+            probabilities = contexts.probabilities.copy()
+    sets, seen = np.zeros((0, 0, 0)), np.zeros(1, dtype=np.int64)
+    return ContextDistribution(kind, probabilities, counts, sets, seen)
 
 
 def sample_of_sets(model: Model) -> ContextDistribution:
@@ -136,7 +135,7 @@ def _remember(distribution: ContextDistribution, estimate: LeastSquares, rng: Ge
 
 @compiled
 def _repeat_first(estimate: LeastSquares, z: int) -> None:
-    """Make an arm equal to the first one, to the last bit: it is then never preferred to it."""
+    """Make an arm equal to the first one, to the last bit, so that it is never preferred to it."""
     arms = estimate.arms
     for i in range(arms.rewards.shape[1]):
         arms.rewards[z, i] = arms.rewards[0, i]
