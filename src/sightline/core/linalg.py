@@ -245,8 +245,8 @@ def factorise(matrix: Array, factor: Array) -> bool:
 
 @compiled
 def solve(factor: Array, vector: Array) -> None:
-    """Replace ``vector`` by R^-1 vector."""
-    d = factor.shape[0]
+    """Replace ``vector`` by R^-1 vector; R may be a leading block of ``factor``."""
+    d = vector.shape[0]
     for i in range(d - 1, -1, -1):
         total = vector[i]
         for j in range(i + 1, d):
@@ -256,8 +256,8 @@ def solve(factor: Array, vector: Array) -> None:
 
 @compiled
 def solve_transposed(factor: Array, vector: Array) -> None:
-    """Replace ``vector`` by R^-T vector."""
-    d = factor.shape[0]
+    """Replace ``vector`` by R^-T vector; R may be a leading block of ``factor``."""
+    d = vector.shape[0]
     for i in range(d):
         value = vector[i] / factor[i, i]
         vector[i] = value
