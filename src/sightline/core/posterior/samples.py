@@ -7,14 +7,14 @@
 | largest norm in a block   | ``radii``   | (blocks,)                     |
 | cell of eta and of -eta   | ``labels``  | (blocks, 2, width)            |
 
-The samples are mean + R^-1 eta with the same eta in every round, so that nothing is drawn and a
-choice is a function of the past.  Each eta is used with its mirror image: their mean is exactly
-zero, and one inner product serves both.
+The samples are mean + R^-1 eta with the same eta in every round, so a choice is a function of the
+past.  Each eta is used with its mirror image: their mean is exactly zero, and one inner product
+serves both.
 
-They are sorted by norm, largest first.  By Cauchy-Schwarz z beats x-hat at eta only if
-lag(z) < norm(eta) norm(edge(z)): fewer arms are tried in each further block, and none after the
-first block without any, because all smaller samples belong to x-hat.  Late in a run that is
-most of the work.  Zeros that pad the last block belong to x-hat as well and change no sum.
+The samples are sorted by norm, largest first.  By Cauchy-Schwarz z beats x-hat at eta only if
+lag(z) < norm(eta) norm(edge(z)): each further block compares fewer arms.  After the first block
+without any, all samples belong to x-hat; late in a run this saves most of the work.  Zeros that pad
+the last block belong to x-hat as well and change no sum.
 
 Scores are float32: only their order is used.
 """
@@ -41,7 +41,7 @@ _ROUNDING = 1.0 + 1e-6  # by which a float32 score may exceed the bound
 
 @persists()
 class Samples(NamedTuple):
-    """Standard normal samples and what a round makes of them; see the table above."""
+    """Standard normal samples, and their cells in one round."""
 
     eta: Singles
     radii: Array
@@ -81,7 +81,7 @@ def samples_size(samples: int, d: int) -> int:
 
 
 def fixed_samples(samples: int, d: int, vertices: int) -> Samples:
-    """Set up the samples, always the same, with workspace for so many vertices."""
+    """Set up the samples, the same in every run, with workspace for so many vertices."""
     eta, radii = _draw(samples, d)
     blocks, even, _ = eta.shape
     return Samples(
