@@ -72,17 +72,19 @@ def shifts(k: int, d: int) -> Shifts:
 
 @generic
 def compare(alternatives: Any, estimate: LeastSquares, best: int) -> Comparison:
-    """Compare all arms with one, and find the nearest parameter under which it is not best.
+    """Compare all arms with one, and write the squared distances to half-spaces.
 
-    Half-spaces and cells have the same union, so this writes the distances to half-spaces.
+    These suffice for the exploitation test, as cells have the same union.
     """
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
 
 
 @generic
+@compiled
 def locate_alternatives(alternatives: Any, estimate: LeastSquares, comparison: Comparison) -> float:
-    """In exploration rounds, write the distances of this kind of alternatives; return the least."""
-    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
+    """In exploration rounds, write distances that ``compare`` has not; return the least of all."""
+    least: float = comparison.least
+    return least
 
 
 @generic
@@ -220,12 +222,6 @@ def _compare_halfspaces(alternatives: HalfSpaces, estimate: LeastSquares, best: 
         alternatives.distances[z] = distance
         least = min(least, distance)
     return Comparison(best, least)
-
-
-@locate_alternatives.register(HalfSpaces)
-@compiled
-def _locate_halfspaces(alternatives: Any, estimate: LeastSquares, comparison: Comparison) -> float:
-    return comparison.least
 
 
 @write_shifts.register(HalfSpaces)

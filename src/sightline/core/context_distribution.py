@@ -100,37 +100,25 @@ def log_probability(distribution: ContextDistribution, context: int) -> float:
 def note_action_set(
     distribution: ContextDistribution, actions: ActionSet, estimate: LeastSquares, rng: Generator
 ) -> None:
-    """Count the context of a round, or sample its arms into the reservoir."""
+    """Count the context of a round, O(C), or sample its arms into the reservoir."""
     if distribution.kind == COUNTED:
-        _count(distribution, actions.context)
+        counts = distribution.counts
+        counts[actions.context] += 1.0
+        total = float(counts.shape[0])
+        for c in range(counts.shape[0]):
+            total += counts[c]
+        for c in range(counts.shape[0]):
+            distribution.probabilities[c] = (counts[c] + 1.0) / total
     elif distribution.kind == SAMPLED:
-        _remember(distribution, estimate, rng)
-
-
-@compiled
-def _count(distribution: ContextDistribution, context: int) -> None:
-    """Count a context: O(C)."""
-    counts = distribution.counts
-    counts[context] += 1.0
-    total = float(counts.shape[0])
-    for c in range(counts.shape[0]):
-        total += counts[c]
-    for c in range(counts.shape[0]):
-        distribution.probabilities[c] = (counts[c] + 1.0) / total
-
-
-@compiled
-def _remember(distribution: ContextDistribution, estimate: LeastSquares, rng: Generator) -> None:
-    sets, seen = distribution.sets, distribution.sets_seen
-    place = seen[0]
-    seen[0] += 1
-    if place >= sets.shape[0]:
-        place = int(rng.random() * seen[0])
+        sets, seen = distribution.sets, distribution.sets_seen
+        place = seen[0]
+        seen[0] += 1
         if place >= sets.shape[0]:
-            return
-    for z in range(sets.shape[1]):
-        for i in range(sets.shape[2]):
-            sets[place, z, i] = estimate.arms.rewards[z, i]
+            place = int(rng.random() * seen[0])
+        if place < sets.shape[0]:
+            for z in range(sets.shape[1]):
+                for i in range(sets.shape[2]):
+                    sets[place, z, i] = estimate.arms.rewards[z, i]
 
 
 @compiled

@@ -348,7 +348,7 @@ def kind_of(likelihood: Any) -> Kind:
 
 # A predictor of a count is cut here: no experiment counts e^50 events per round.
 _LARGEST_LOG_COUNT = 50.0
-_LARGEST_EXPONENT = 450.0
+_LARGEST_EXPONENT = 450.0  # of an excess, which must stay finite
 # Means and what is left to 1 are not smaller, so that nothing is divided by zero.
 _LEAST_MEAN = 1e-100
 # Below this size the series of e^w - 1 - w is exact, the closed form is not.
@@ -413,12 +413,6 @@ def _poisson_mean(u: float) -> float:
 
 
 @compiled
-def _poisson_slope(m: float, v: float) -> float:
-    # beyond the largest a parabola takes the place of e^v: finite, and as steep
-    return _poisson_mean(v) * (1.0 + max(v - _LARGEST_LOG_COUNT, 0.0)) - m
-
-
-@compiled
 def _poisson_divergence(u: float, step: float) -> float:
     """mu(u) E(s), with the parabola beyond the largest logarithm of a count."""
     if u > _LARGEST_LOG_COUNT:  # the negative log-likelihood of its mean is least there
@@ -430,12 +424,6 @@ def _poisson_divergence(u: float, step: float) -> float:
         return mean * (math.expm1(step) - step)
     beyond = max(v - _LARGEST_LOG_COUNT, 0.0)  # e^step may overflow here, e^v does not
     return _poisson_mean(v) * (1.0 + beyond * (1.0 + 0.5 * beyond)) - mean * (1.0 + step)
-
-
-@compiled
-def _poisson_excess(v: float, w: float) -> float:
-    # beyond, it is as good as infinite, and stays a number
-    return _poisson_mean(v) * math.expm1(min(0.5 * w * w, _LARGEST_EXPONENT))
 
 
 @compiled
@@ -488,13 +476,6 @@ def _identity_divergence(edge: float, u: float, step: float) -> float:
 
 
 @compiled
-def _identity_excess(edge: float, v: float, w: float) -> float:
-    """Second order only, not a bound: no normal distribution stays within [0, 1]."""
-    q = _inside(edge, v)
-    return 0.5 * w * w / (q * (1.0 - q))
-
-
-@compiled
 def _mean(likelihood: BuiltInLikelihood, u: float) -> float:
     if likelihood.kind == Kind.LOGISTIC:
         return _logistic_mean(u)
@@ -508,7 +489,8 @@ def _slope(likelihood: BuiltInLikelihood, m: float, v: float) -> float:
     if likelihood.kind == Kind.LOGISTIC:
         return _logistic_mean(v) - m
     if likelihood.kind == Kind.POISSON:
-        return _poisson_slope(m, v)
+        # beyond the largest a parabola takes the place of e^v: finite, and as steep
+        return _poisson_mean(v) * (1.0 + max(v - _LARGEST_LOG_COUNT, 0.0)) - m
     return _identity_slope(likelihood.edge, m, v) if likelihood.kind == Kind.IDENTITY else v - m
 
 
@@ -537,9 +519,11 @@ def _closed_excess(likelihood: BuiltInLikelihood, v: float, w: float) -> float:
     if likelihood.kind == Kind.LOGISTIC:
         return _logistic_excess(v, w)
     if likelihood.kind == Kind.POISSON:
-        return _poisson_excess(v, w)
+        return _poisson_mean(v) * math.expm1(min(0.5 * w * w, _LARGEST_EXPONENT))
     if likelihood.kind == Kind.IDENTITY:
-        return _identity_excess(likelihood.edge, v, w)
+        # second order only, not a bound: no normal distribution stays within [0, 1]
+        q = _inside(likelihood.edge, v)
+        return 0.5 * w * w / (q * (1.0 - q))
     return 0.5 * w * w
 
 

@@ -549,7 +549,6 @@ def _locate(alternatives: Projections, solver: Projection, z: int, first: int, l
 def _compare_projections(
     alternatives: Projections, estimate: LeastSquares, best: int
 ) -> Comparison:
-    """For the exploitation test half-spaces suffice, also within M: cells have the same union."""
     separations, shortfalls = alternatives.separations, alternatives.shortfalls
     compare_arms(estimate, best, separations, shortfalls)
     constrained = alternatives.bounds.shape[0] > 0

@@ -230,20 +230,11 @@ def mutual_information(vertices: int, noise_stds: Array) -> MutualInformation:
 
 
 @generic
+@compiled
 def bayesian_gaps(
     information: Any, source: Any, cells: Cells, leader: int, excess: float, offer: Any, gaps: Array
 ) -> int:
     """Write Delta; return the arm on offer with the least, the first one among equals."""
-    raise TypeError(f"no gaps are known to a {type(information).__name__}")
-
-
-@bayesian_gaps.register(Variance)
-@bayesian_gaps.register(RowVariance)
-@bayesian_gaps.register(MutualInformation)
-@compiled
-def _linear_gaps(
-    information: Any, source: Any, cells: Cells, leader: int, excess: float, offer: Any, gaps: Array
-) -> int:
     best = first_largest_offered(offer, cells.means)
     for x in range(gaps.shape[0]):
         gaps[x] = excess + (cells.means[best] - cells.means[x])
