@@ -480,7 +480,7 @@ register_confidence(
 @compiled
 def _adapt_noise(noise: NoiseTerm, estimate: Any) -> None:
     """Compute log(RSS + A) at delta = V/lambda = 1 from the residual sum of squares."""
-    n = max(float(estimate.learned.rounds[0]), 1.0)  # without outcomes, as after one without error
+    n = max(float(estimate.learned.rounds[0]), 1.0)  # before any, as after one without error
     residual = estimate.noise.errors[0]
     rate = noise.rate + 0.5 * residual
     prior = noise.shape * math.log(rate / noise.rate) + math.lgamma(noise.shape)

@@ -119,7 +119,7 @@ def _least_singular_value(actions: Array, factor: Array, w: Array) -> float:
     """
     k, d = actions.shape
     for i in range(d):
-        factor[i, i] = 1e-150  # as good as zero, and yet a rotation is defined
+        factor[i, i] = 1e-150  # negligible, but a rotation is defined
     for z in range(k):
         for i in range(d):
             w[i] = actions[z, i]
@@ -194,7 +194,7 @@ def basis_of_differences(rewards: Array, seen: Array) -> Array:
 
 @persists()
 class SeveralRows(NamedTuple):
-    """Scratch space where an arm shows p > 1 numbers, and an outcome is an array of them."""
+    """Scratch space for outcomes that are arrays of p > 1 numbers."""
 
     blank: Bools  # (k p,): rows of zeros
     products: Array  # (k p,)
@@ -235,8 +235,8 @@ class LikelihoodFit(NamedTuple):
 class Observations(NamedTuple):
     """What playing an arm shows: its reward, one other number, or several.
 
-    The last three parts are None or not, which compiled code knows from their types.  As values
-    that are always there they would be ten arrays more in the state of every bandit.
+    Compiled code knows from their types whether the last three parts are None.  Without None, the
+    state of every bandit would have ten more arrays.
     """
 
     rows: Array  # (k p, d): Y; X itself where an outcome is the reward
@@ -342,7 +342,7 @@ def table_of_arms(model: Model, reduce: bool = True) -> Arms:
 
 
 def weighted_table(rewards: Array, weights: Array) -> Arms:
-    """Table of arms whose outcomes are rewards times a weight, in coordinates of one's own."""
+    """Table of arms, in given coordinates, whose outcomes are rewards times a weight."""
     return _table(rewards, None if (weights == 1.0).all() else weights[:, None] * rewards, 1)
 
 
@@ -451,7 +451,7 @@ def quadratic_forms(
 def factorise_seen(several: SeveralRows, inverse: Array) -> None:
     """Write the Cholesky factors of I + Y_x V^-1 Y_x^T: O(p d^2 + p^2 d + p^3) for each arm x.
 
-    Inner loops run over arms: the matrices are too small to be worth one.
+    Inner loops run over arms, because the matrices are small.
     """
     factors, d = several.factors, several.slots.shape[0]
     p, _, k = factors.shape

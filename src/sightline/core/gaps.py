@@ -123,7 +123,7 @@ class GapEstimate(NamedTuple):
     lifted: bool  # whether delta_s is at least sigma / sqrt(s)
 
 
-# Not for IDS, which would play x-hat permanently: delta_s is zero, or as good as zero.
+# Not for IDS, which would play x-hat permanently: delta_s is zero, or negligible.
 EMPIRICAL = GapEstimate(int(GapBound.EMPIRICAL), False)
 FLOORED = GapEstimate(int(GapBound.FLOORED), False)
 

@@ -55,9 +55,9 @@ from sightline.core.model import Model, check_signal
 from sightline.jit import callable_for, compiled, generic
 
 # Subtracting c^2/q loses digits in proportion to how far widths have fallen, and rounding errors
-# add up with the number of updates.  Either one triggers a recomputation.  It is enough to watch
-# the arm just played: if the width of any direction falls by F, that of some arm that was played
-# falls by F over the number of such arms.
+# add up with the number of updates.  Either one triggers a recomputation.  Checking the arm just
+# played suffices: if the width of any direction falls by F, that of some arm that was played falls
+# by F over the number of such arms.
 REFRESH_AFTER_UPDATES = 2048
 REFRESH_AFTER_FALL = 1e-3
 _SIDE_BY_SIDE = 4  # arms from which a loop over them pays
@@ -153,10 +153,9 @@ def reward_of(fit: LikelihoodFit | None, predictor: float) -> float:
 def apart(
     several: SeveralRows | None, fit: LikelihoodFit | None, arms: Arms, shift: Array, out: Array
 ) -> None:
-    """Write how far apart theta-hat and theta-hat + shift are in what each arm shows.
+    """Write the root of twice the divergence of each arm's outcomes at theta-hat and + shift.
 
-    The root of twice the divergence of the two distributions, in units of the noise.  For normal
-    outcomes |Y_x shift|, where p = 1 up to its sign.
+    In units of the noise.  For normal outcomes it is |Y_x shift|, for p = 1 up to its sign.
     """
     seen = arms.observations
     if several is not None:
@@ -176,9 +175,9 @@ def apart(
 
 @compiled
 def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
-    """Learn from what one play of one arm has shown: a number, or an array of p.
+    """Learn from the outcome of one play of an arm: a number, or an array of p.
 
-    Nothing changes, not even the local time, where the arm shows nothing.
+    If the arm shows nothing, nothing changes, not even the local time.
     """
     arms, learned, seen = state.arms, state.learned, state.arms.observations
     if seen.silent[arm]:
@@ -264,7 +263,7 @@ def _absorb_array(several: SeveralRows, state: LeastSquares, arm: int, outcome: 
 def _absorb_new(
     stream: StreamData, fit: LikelihoodFit | None, state: LeastSquares, arm: int, outcome: float
 ) -> None:
-    """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
+    """Learn from one arm of a round; new arms will replace the others, whose estimates stay."""
     arms, learned, row = state.arms, state.learned, state.arms.rewards[arm]
     if fit is None:
         arms.squared_widths[arm] = _learn_new(stream, state, row, outcome)
@@ -282,7 +281,7 @@ def _absorb_new(
 
 @compiled
 def _learn_new(stream: StreamData, state: LeastSquares, row: Array, value: float) -> float:
-    """Learn from a row that is in no table to stay; return its squared width after that."""
+    """Learn from a row of a stream; return its squared width after that."""
     w = state.scratch.direction
     mean = 0.0
     for i in range(w.shape[0]):
@@ -296,7 +295,7 @@ def _learn_new(stream: StreamData, state: LeastSquares, row: Array, value: float
 
 @compiled
 def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[float, float]:
-    """Move what has been learned; return 1 / q, and the error of the mean over q."""
+    """Update :class:`Learned` and the noise; return 1 / q, and the error of the mean over q."""
     learned, w = state.learned, state.scratch.direction
     d = w.shape[0]
     q = multiply_symmetric(learned.gram_inverse, row, w, 1.0)

@@ -591,7 +591,7 @@ class Gaussian(Likelihood):
     ----------
     std : float, optional
         Standard deviation of the noise.  With None policies learn it; where it differs between
-        arms, they are told the ratios.  Confidence statements are then exact for normal noise, and
+        arms, they know the ratios.  Confidence statements are then exact for normal noise, and
         not proven for other noise (:mod:`sightline.core.confidence_rules`).  Files and the command
         line write ``"unknown"`` for None.
     guess : float
@@ -691,7 +691,7 @@ class Poisson(Likelihood):
 
 
 def valid_likelihood(rewards: object) -> Likelihood:
-    """Return a family of rewards, or say what one is."""
+    """Return a family of rewards, or raise."""
     if not isinstance(rewards, Likelihood):
         raise ValueError(
             f"rewards must be Bernoulli(), Poisson() or Gaussian(0.3), got {shown(rewards)}"

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MANY = 8  # dimensions from which it pays to take several terms at a time
+_MANY = 8  # dimensions from which several terms at a time are faster
 
 
 @compiled
@@ -93,7 +93,7 @@ def _add_multiples(
 ) -> None:
     """Add the products of entry i and all that follow, for some columns.
 
-    Four terms, one after the other, for every load and store of a sum.
+    Every load and store of a sum adds four terms, one after the other.
     """
     d = vector.shape[0]
     while d >= _MANY and i + 3 < d:

@@ -45,7 +45,7 @@ class Contexts:
     starts : ndarray, shape (C + 1,)
         First row of every context; the last entry is the number of rows.
     probabilities : ndarray, shape (C,), optional
-        How often each context comes; None if unknown.
+        Distribution of the contexts; None if unknown.
     """
 
     starts: Ints
@@ -277,7 +277,7 @@ def _in_units_of_noise(observations: Array, levels: Array) -> Array:
 def game_model(
     rewards: ArrayLike, observations: ArrayLike, noise_std: float | ArrayLike = 1.0
 ) -> Model:
-    """Model of a game (linear partial monitoring): an arm shows something else than its reward.
+    """Model of a game (linear partial monitoring): outcomes are not the rewards.
 
     If every arm shows its own reward, this is the model of a bandit.
 

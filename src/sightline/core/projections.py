@@ -292,7 +292,7 @@ def project_arm(
 
 @compiled
 def project_rows(work: Projection, rows: Array, offsets: Array, slot: int, point: Array) -> float:
-    """Write the nearest y of M; its active set is remembered in the place of arm ``slot``."""
+    """Write the nearest y of M; its active set is stored as that of arm ``slot``."""
     system = _System(rows[:0], offsets[:0], rows, offsets, work.zeros, 0, 0, 0, 0.0)
     return _project(work, system, slot, point)
 
@@ -462,7 +462,7 @@ def _enter(work: Projection, system: _System, q: int, p: int) -> tuple[int, int]
 
 @persists()
 class Projections(NamedTuple):
-    """Half-space or cell alternatives within M; see the table above."""
+    """Half-space or cell alternatives within M."""
 
     separations: Array  # (k,)
     shortfalls: Array  # (k,)

@@ -138,7 +138,7 @@ def _largest(c: Array, first: int, last: int) -> tuple[int, int]:
 
 @compiled
 def _exchange(c: Array, x: int, column: int) -> None:
-    """Put arm x in the place of a basis vector: the coordinates of all arms in the new basis."""
+    """Replace a basis vector by arm x, and write the coordinates of all arms in the new basis."""
     k, d = c.shape
     pivot = c[x, column]
     for z in range(k):

@@ -82,7 +82,7 @@ def reduced_points(actions: Array, free: Bools, gaps: Array) -> tuple[Array, Arr
     combinations of columns that vanish at the free arms; orthogonalising what is left makes
     M = I at equal shares.  Neither depends on the units of the features, and what remains of a
     column after cancellation counts as zero below its rounding error.  Arms at which nothing
-    remains cannot be told from the free ones; they have u_x = 0.
+    remains cannot be distinguished from the free ones; they have u_x = 0.
 
     Returns
     -------

@@ -133,7 +133,7 @@ def _visible(start: float, width: float) -> tuple[float, float]:
     """Part of a sector in front: tangents of its ends, equal if there is none."""
     low = max(start, -0.5 * math.pi)
     high = min(start + width, 0.5 * math.pi)
-    if low >= high:  # or it comes round from behind
+    if low >= high:  # or it enters from behind
         low = -0.5 * math.pi
         high = min(start + width - 2.0 * math.pi, 0.5 * math.pi)
     return (math.tan(low), math.tan(high)) if low < high else (0.0, 0.0)
@@ -190,7 +190,7 @@ class Variance(NamedTuple):
 
 @persists()
 class RowVariance(NamedTuple):
-    """Variance-based information gain where an arm shows rows of its own."""
+    """Variance-based information gain where outcomes are not rewards."""
 
     form: Array  # (d, d)
     rows: Array  # (k, p, d)

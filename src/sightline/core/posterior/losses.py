@@ -42,7 +42,7 @@ is multiplied by p_c, and L is the sum over contexts.
 **Clicks and counts.**  a_z is the signed root of the likelihood ratio, and I_z(x) is e_z / a_z^2
 times the divergence between the outcomes of x under theta-hat and under nu-hat(z).  L_z and g_z are
 in rewards: the slope of the mean reward between x-hat and z converts the predictor <x, theta>.
-With contexts the curvature of the likelihood stands for all of this.
+With contexts, normal rewards with the curvature of the likelihood replace all of this.
 
 **Guard.**  A guard c in [0, 1] gives alternatives more weight: L_z (1 + b_z a_z^2 / 2) replaces
 L_z,

@@ -76,7 +76,7 @@ def _draw(samples: int, d: int) -> tuple[Singles, Array]:
 
 
 def samples_size(samples: int, d: int) -> int:
-    """Bytes that so many samples take at the least: while they are drawn, in double precision."""
+    """Least number of bytes of so many samples: while they are drawn, in double precision."""
     return 8 * (samples // 2) * d
 
 
@@ -150,8 +150,8 @@ def _multiply(
 
 
 @compiled
-def _contend(source: Samples, sign: Any, z: int, y: int, values: Singles, labels: Labels) -> None:
-    """Let two arms contend for every sample.  No branches, so that it compiles to vector code."""
+def _compare(source: Samples, sign: Any, z: int, y: int, values: Singles, labels: Labels) -> None:
+    """Compare two arms with the best so far, for every sample; without branches, as vector code."""
     products, others = source.scores[0], source.scores[1]
     lag, arm = source.lags[z], np.int32(z)
     other_lag, other_arm = source.lags[y], np.int32(y)
@@ -181,16 +181,16 @@ def _label(source: Samples, block: int, leader: int, count: int) -> None:
         _multiply(
             source.eta[block], source.edges[z], source.edges[y], source.scores[0], source.scores[1]
         )
-        _contend(source, np.float32(1.0), z, y, up, labels_up)
-        _contend(source, np.float32(-1.0), z, y, down, labels_down)
+        _compare(source, np.float32(1.0), z, y, up, labels_up)
+        _compare(source, np.float32(-1.0), z, y, down, labels_down)
 
 
 @compiled
 def _accumulate(source: Samples, block: int, leader: int) -> None:
     """Add the samples of a block to counts and sums of their cells; x-hat's, the most, are not.
 
-    A sample and its mirror image are seldom in the same cell: taken together, neither addition
-    waits for the other.
+    A sample and its mirror image are rarely in the same cell, so neither addition waits for the
+    other.
     """
     eta, sums = source.eta[block], source.sums
     labels_up, labels_down = source.labels[block, 0], source.labels[block, 1]
