@@ -73,18 +73,9 @@ def least_squares(
 ) -> LeastSquares:
     """Estimates before any data.
 
-    Parameters
-    ----------
-    model : Model
-        Arms, what they show, and the noise.
-    regulariser : float
-        lambda.
-    reduce : bool
-        Whether arms that do not span R^d are expressed in a basis of their span.
-    arms : Arms, optional
-        Table in other coordinates, in place of that of the model.
-    noise : Noise, optional
-        By default the noise level of the model, or a weak guess if it is unknown.
+    Arms that do not span R^d are expressed in a basis of their span, unless ``reduce`` is False or
+    ``arms`` is a table in other coordinates.  By default the noise level is that of the model, or a
+    weak guess if it is unknown.
     """
     table = arms or table_of_arms(model, reduce)
     seen = table.observations

@@ -38,18 +38,10 @@ _FARTHEST = 1e50  # signal over noise with powers that fit a float
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Blocks of rows of a table: one per context, of which each round has one.
+    """Blocks of rows of a table: one per context, of which each round has one."""
 
-    Parameters
-    ----------
-    starts : ndarray, shape (C + 1,)
-        First row of every context; the last entry is the number of rows.
-    probabilities : ndarray, shape (C,), optional
-        Distribution of the contexts; None if unknown.
-    """
-
-    starts: Ints
-    probabilities: Array | None = None
+    starts: Ints  # (C + 1,): first row of every context, then the number of rows
+    probabilities: Array | None = None  # (C,): None if unknown
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -241,14 +233,8 @@ def bandit_model(
 ) -> Model:
     """Model of a bandit: the outcome is the reward, in units of the noise of its arm.
 
-    Parameters
-    ----------
-    actions : array_like, shape (k, d)
-        One arm per row.
-    noise_std : float or array_like, shape (k,)
-        Sub-Gaussian parameter of the rewards, or of those of each arm; between 1e-70 and 1e70.
-    likelihood : named tuple, optional
-        Likelihood of the rewards, in place of noise.
+    ``actions`` has one arm per row; there is one noise level, or one per arm.  A likelihood
+    replaces the noise.
     """
     rewards = action_set(actions)
     k = len(rewards)
@@ -277,18 +263,11 @@ def _in_units_of_noise(observations: Array, levels: Array) -> Array:
 def game_model(
     rewards: ArrayLike, observations: ArrayLike, noise_std: float | ArrayLike = 1.0
 ) -> Model:
-    """Model of a game (linear partial monitoring): outcomes are not the rewards.
+    """Model of a game (linear partial monitoring), where outcomes are not the rewards.
 
-    If every arm shows its own reward, this is the model of a bandit.
-
-    Parameters
-    ----------
-    rewards : array_like, shape (k, d)
-        X, one arm per row; a row of zeros has no reward.
-    observations : array_like, shape (k, d) or (k, p, d)
-        Y, one row or p rows per arm; a row of zeros shows nothing.
-    noise_std : float or array_like, shape (k,) or (k, p)
-        Sub-Gaussian parameter of the observations: of all, of each arm, or of each row.
+    ``observations`` has one row or p rows per arm; a row of zeros shows nothing.  There is one
+    noise level, or one per arm or row.  If every arm shows its own reward, this is the model of a
+    bandit.
     """
     paid = action_set(rewards, "rewards")
     seen = _rows_of(observations, *paid.shape)
@@ -320,20 +299,9 @@ def _rows_of(observations: ArrayLike, k: int, d: int) -> Array:
 
 
 def stream_model(most: int, d: int, noise_std: float = 1.0, likelihood: Any = None) -> Model:
-    """Model of arms that are new in every round.
+    """Model of at most ``most`` arms, in d dimensions, that are new in every round.
 
-    The table has one row more than a round has arms, through which late outcomes are learned.
-
-    Parameters
-    ----------
-    most : int
-        Largest number of arms of a round.
-    d : int
-        Dimension of the features.
-    noise_std : float
-        Sub-Gaussian parameter of the rewards.
-    likelihood : named tuple, optional
-        Likelihood of the rewards, in place of noise.
+    The table has one more row, through which late outcomes are learned.
     """
     rewards = np.zeros((most + 1, d))
     sigma = scale("noise_std", noise_std) if likelihood is None else 1.0

@@ -72,17 +72,10 @@ def spanner(k: int, d: int) -> Spanner:
 
 @compiled
 def barycentric_spanner(work: Spanner, actions: Array, scales: Array, factor: float) -> None:
-    """Write a spanner of the arms ``scales[x] actions[x]``, and their coordinates.
+    """Write a spanner of the arms ``scales[x] actions[x]``, and their coordinates, for C > 1.
 
-    Parameters
-    ----------
-    work : Spanner
-        Where to write; from the rank on, entries of ``members`` are meaningless and columns of
-        ``coordinates`` zero.
-    actions, scales : ndarray, shapes (k, d) and (k,)
-        Arms, and a factor >= 0 for each: 0 leaves it out, 1 and 0 make a mask.
-    factor : float
-        C > 1.
+    Scales are >= 0; an arm with scale 0 is left out.  From the rank on, entries of ``members`` are
+    meaningless and columns of ``coordinates`` zero.
     """
     _write_in_units_of_features(work, actions, scales)
     c = work.coordinates
@@ -194,14 +187,8 @@ def design(k: int, d: int) -> Design:
 def optimal_design(work: Design, actions: Array, scales: Array, tolerance: float) -> float:
     """Write a design whose largest leverage is at most (1 + tolerance) r; return that leverage.
 
-    Parameters
-    ----------
-    work : Design
-        Where to write.  If all arms are zero, the rank, every weight and the answer are 0.
-    actions, scales : ndarray, shapes (k, d) and (k,)
-        Arms, and a factor >= 0 for each: 0 leaves it out, 1 and 0 make a mask.
-    tolerance : float
-        Above 1e-10: below, rounding decides.
+    Scales are >= 0; an arm with scale 0 is left out.  The tolerance must exceed 1e-10: below,
+    rounding decides.  If all arms are zero, the rank, every weight and the answer are 0.
     """
     barycentric_spanner(work.spanner, actions, scales, SPANNER_FACTOR)
     r = work.spanner.rank[0]

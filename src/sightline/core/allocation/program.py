@@ -78,17 +78,13 @@ _EPS = 4.0 * float(np.finfo(np.float64).eps)
 def reduced_points(actions: Array, free: Bools, gaps: Array) -> tuple[Array, Array]:
     """Return u_x for all arms, and the functionals e in which they are expressed.
 
+    For every arm that is not free, points[x] = x @ functionals / sqrt(gaps[x]).
+
     A column of ``actions`` holds the values of one functional at all arms.  Elimination leaves
     combinations of columns that vanish at the free arms; orthogonalising what is left makes
     M = I at equal shares.  Neither depends on the units of the features, and what remains of a
     column after cancellation counts as zero below its rounding error.  Arms at which nothing
     remains cannot be distinguished from the free ones; they have u_x = 0.
-
-    Returns
-    -------
-    points : ndarray, shape (k, rank)
-    functionals : ndarray, shape (d, rank)
-        points[x] = x @ functionals / sqrt(gaps[x]) for every arm that is not free.
     """
     k, d = actions.shape
     values, functionals, left = actions.copy(), np.eye(d), np.ones(d, dtype=np.bool_)
@@ -388,10 +384,8 @@ def optimal_game_shares(
         Arm x shows the rows from ``starts[x]`` to before ``starts[x + 1]``.
     levels : ndarray, shape (m,)
         l_z > 0.
-    tolerance : float
-        Relative distance of the two bounds at which to stop.
-    steps : int
-        Steps after which to stop in any case.
+    tolerance, steps : float, int
+        Relative distance of the two bounds, or number of steps, at which to stop.
 
     Returns
     -------

@@ -189,21 +189,11 @@ def losses(
 
 
 class ExpectedLoss(NamedTuple):
-    """The sum over all alternatives.
+    """The sum over all alternatives."""
 
-    Attributes
-    ----------
-    best : int
-        x-hat.
-    log_loss : float
-        log L per round; -inf if no other arm on offer can be better.
-    evidence : float
-        m: half the least squared score.
-    """
-
-    best: int
-    log_loss: float
-    evidence: float
+    best: int  # x-hat
+    log_loss: float  # log L per round; -inf if no other arm on offer can be better
+    evidence: float  # m: half the least squared score
 
 
 @compiled
