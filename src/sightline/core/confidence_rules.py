@@ -478,27 +478,6 @@ register_confidence(
 
 
 @compiled
-def _adapt_noise(noise: NoiseTerm, estimate: Any) -> None:
-    """Compute log(RSS + A) at delta = V/lambda = 1 from the residual sum of squares."""
-    n = max(float(estimate.learned.rounds[0]), 1.0)  # before any, as after one without error
-    residual = estimate.noise.errors[0]
-    rate = noise.rate + 0.5 * residual
-    prior = noise.shape * math.log(rate / noise.rate) + math.lgamma(noise.shape)
-    noise.outcomes[0] = n
-    noise.residual[0] = residual
-    share = 2.0 * (prior - math.lgamma(noise.shape + 0.5 * n)) / n
-    noise.level[0] = math.log(n) - 1.0 + math.log(rate) + share
-
-
-@compiled
-def _adapt_norm(norm: NormTerm, estimate: Any) -> None:
-    """Compute the length of theta-hat, and rho."""
-    learned = estimate.learned
-    norm.length[0] = math.sqrt(estimate.regulariser * squared_length(learned.theta))
-    norm.share[0] = _largest_share(estimate.regulariser, learned.gram_inverse, norm.hidden)
-
-
-@compiled
 def _largest_share(regulariser: float, inverse: Array, hidden: Array) -> float:
     """Bound the largest eigenvalue of lambda V^-1 - Q by Frobenius norms.
 
@@ -527,7 +506,16 @@ def _largest_share(regulariser: float, inverse: Array, hidden: Array) -> float:
 @adapt.register(LearnedConfidence)
 @compiled
 def _adapt_learned(confidence: LearnedConfidence, estimate: Any) -> None:
-    if not confidence.noise.known:
-        _adapt_noise(confidence.noise, estimate)
-    if not confidence.norm.bounded:
-        _adapt_norm(confidence.norm, estimate)
+    noise, norm, learned = confidence.noise, confidence.norm, estimate.learned
+    if not noise.known:  # log(RSS + A) at delta = V/lambda = 1
+        n = max(float(learned.rounds[0]), 1.0)  # before any, as after one without error
+        residual = estimate.noise.errors[0]
+        rate = noise.rate + 0.5 * residual
+        prior = noise.shape * math.log(rate / noise.rate) + math.lgamma(noise.shape)
+        noise.outcomes[0] = n
+        noise.residual[0] = residual
+        share = 2.0 * (prior - math.lgamma(noise.shape + 0.5 * n)) / n
+        noise.level[0] = math.log(n) - 1.0 + math.log(rate) + share
+    if not norm.bounded:
+        norm.length[0] = math.sqrt(estimate.regulariser * squared_length(learned.theta))
+        norm.share[0] = _largest_share(estimate.regulariser, learned.gram_inverse, norm.hidden)

@@ -122,19 +122,6 @@ def note_action_set(
 
 
 @compiled
-def _repeat_first(estimate: LeastSquares, z: int) -> None:
-    """Make an arm equal to the first one, to the last bit, so that it is never preferred to it."""
-    arms = estimate.arms
-    for i in range(arms.rewards.shape[1]):
-        arms.rewards[z, i] = arms.rewards[0, i]
-        arms.columns[i, z] = arms.columns[i, 0]
-    arms.means[z] = arms.means[0]
-    arms.squared_widths[z] = arms.squared_widths[0]
-    note_information(arms.observations.fit, estimate, z, z + 1)
-    arms.refreshed_widths[z] = arms.refreshed_widths[0]
-
-
-@compiled
 def show_sets(
     distribution: ContextDistribution, estimate: LeastSquares, rows: Array, start: int, stop: int
 ) -> None:
@@ -144,8 +131,15 @@ def show_sets(
     show_arms(estimate, rows, start, stop)
     if start > 0:
         return
-    for z in range(stop, most):
-        _repeat_first(estimate, z)
+    arms = estimate.arms
+    for z in range(stop, most):  # equal to the first one, to the last bit: never preferred to it
+        for i in range(arms.rewards.shape[1]):
+            arms.rewards[z, i] = arms.rewards[0, i]
+            arms.columns[i, z] = arms.columns[i, 0]
+        arms.means[z] = arms.means[0]
+        arms.squared_widths[z] = arms.squared_widths[0]
+        note_information(arms.observations.fit, estimate, z, z + 1)
+        arms.refreshed_widths[z] = arms.refreshed_widths[0]
     filled = min(distribution.sets_seen[0], sets.shape[0])
     for r in range(filled):
         show_arms(estimate, sets[r], most + 1 + r * most, most + 1 + (r + 1) * most)

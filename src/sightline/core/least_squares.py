@@ -375,7 +375,13 @@ def _recompute(
         _rotate_data(state)
         state.learned.log_det[0] = _solve(state)
         recompute_arms(state)
-        _refresh_widths(several, state)
+        arms, seen = state.arms, state.arms.observations
+        if several is None and not seen.are_rewards:
+            for z in range(arms.seen_widths.shape[0]):
+                arms.seen_widths[z] = squared_width(state, seen.rows[z])
+        _sum_widths(several, state)
+        for z in range(arms.seen_widths.shape[0]):
+            arms.refreshed_widths[z] = arms.seen_widths[z]
 
 
 @compiled
@@ -407,19 +413,6 @@ def _rotate_data(state: LeastSquares) -> None:
             for i in range(d):
                 w[i] = weight * rows[n, i]
             rank_one_update(factor, w, theta, arms.sums[n] / weight)
-
-
-@compiled
-def _refresh_widths(several: SeveralRows | None, state: LeastSquares) -> None:
-    """Write the widths of observations, if they differ from those of the rewards."""
-    arms, seen = state.arms, state.arms.observations
-    if several is not None:
-        _sum_widths(several, state)
-    elif not seen.are_rewards:
-        for z in range(arms.seen_widths.shape[0]):
-            arms.seen_widths[z] = squared_width(state, seen.rows[z])
-    for z in range(arms.seen_widths.shape[0]):
-        arms.refreshed_widths[z] = arms.seen_widths[z]
 
 
 @compiled

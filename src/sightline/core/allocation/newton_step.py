@@ -224,21 +224,15 @@ def _kept(values: Array, slacks: Array, most: int) -> Ints:
     total = 0.0
     for x in range(values.shape[0]):
         total += values[x]
-    threshold = 0.25 * total
-    count = most + 1
+    threshold, count = 0.25 * total, most + 1
+    outweighs = np.zeros(values.shape[0], dtype=np.bool_)
     while count > most:
         threshold *= 4.0
         count = 0
         for x in range(values.shape[0]):
-            if values[x] > threshold * slacks[x]:
-                count += 1
-    indices = np.empty(count, dtype=np.int64)
-    count = 0
-    for x in range(values.shape[0]):
-        if values[x] > threshold * slacks[x]:
-            indices[count] = x
-            count += 1
-    return indices
+            outweighs[x] = values[x] > threshold * slacks[x]
+            count += outweighs[x]
+    return np.flatnonzero(outweighs)
 
 
 class System(NamedTuple):
