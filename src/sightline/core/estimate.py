@@ -20,12 +20,12 @@
 | RSS = sum of e_i^2 / (1 + w_i)         | ``noise.errors``                    | (1,)     |
 | n, the sum of what outcomes count as   | ``noise.weight``                    | (1,)     |
 
-A row y of Y_x is what an observation of arm x tells.  In a bandit it is x itself: then the rows are
-X and ``seen_widths`` are ``squared_widths``, the same memory, which an update moves once.
+Playing x shows <y, theta> and noise for every row y of Y_x.  In a bandit the row is x itself: Y is
+X and ``seen_widths`` are ``squared_widths``, the same memory, which an update changes once.
 
 Arms that do not span R^d are written in a basis of their span.  This changes no inner product and
-hence no estimate.  But V^-1 no longer holds 1 / lambda in directions that matter to no arm, beside
-which the digits of all others would be lost.
+hence no estimate.  Otherwise V^-1 would hold 1 / lambda in directions that matter to no arm, and
+the digits of all others could be lost beside it.
 
 If sigma is unknown, its estimate is
 
