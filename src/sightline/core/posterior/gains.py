@@ -43,7 +43,7 @@ import numpy as np
 
 from sightline.core.action_set import first_largest_offered, is_offered
 from sightline.core.likelihood import mean_of, variance_of
-from sightline.core.linalg import Array, norm, solve_transposed
+from sightline.core.linalg import Array, inner, norm, solve_transposed
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Angles, Cells, is_settled, normal_cdf, normal_pdf, sector
 from sightline.core.posterior.samples import WIDTH, Samples, Singles
@@ -298,10 +298,7 @@ def _value(form: Array, vector: Array) -> float:
     """Value of a quadratic form that is not negative."""
     total = 0.0
     for i in range(vector.shape[0]):
-        row = 0.0
-        for j in range(vector.shape[0]):
-            row += form[i, j] * vector[j]
-        total += vector[i] * row
+        total += vector[i] * inner(form, i, vector)
     return max(total, 0.0)
 
 
@@ -446,11 +443,8 @@ def _average(part: LikelihoodVariance, source: Any, cells: Cells, leader: int, x
     for i in range(_NODES):
         part.rewards[i] = mean_of(part.likelihood, cells.means[x] + (i - _HALF) * step)
     for z in range(c):
-        total = 0.0
-        for i in range(_NODES):
-            total += part.table[z, i] * part.rewards[i]
-        part.within[x, z] = total
-        part.averages[x] += total
+        part.within[x, z] = inner(part.table, z, part.rewards)
+        part.averages[x] += part.within[x, z]
 
 
 @bayesian_gaps.register(LikelihoodVariance)
