@@ -373,30 +373,16 @@ def optimal_shares(
 def optimal_game_shares(
     vectors: Array, starts: Ints, levels: Array, tolerance: float, steps: int
 ) -> tuple[Array, Array, Array, float, float]:
-    """Solve the program for M = R^d.
+    """Solve the program for M = R^d; return shares, multipliers, base, upper and lower bound.
 
-    Parameters
-    ----------
-    vectors : ndarray, shape (n, d)
-        v_z in the first m rows, and the rows u of the arms, which have rank d and may be rows
-        among the first.  No v_z is zero.
-    starts : ndarray, shape (k + 1,)
-        Arm x shows the rows from ``starts[x]`` to before ``starts[x + 1]``.
-    levels : ndarray, shape (m,)
-        l_z > 0.
-    tolerance, steps : float, int
-        Relative distance of the two bounds, or number of steps, at which to stop.
+    ``vectors``, (n, d), has v_z in the first m rows, none zero, and the rows u of the arms, which
+    have rank d and may be among the first.  Arm x shows the rows from ``starts[x]`` to before
+    ``starts[x + 1]``.  ``levels``, (m,), are l_z > 0.  The search stops when the relative distance
+    of the bounds is at most ``tolerance``, or after ``steps``.
 
-    Returns
-    -------
-    shares : ndarray, shape (k,)
-        a of the smallest upper bound, feasible.
-    multipliers : ndarray, shape (m,)
-        y of the largest lower bound, feasible.
-    base : ndarray, shape (k,)
-        a at which that y was found: it defines the w_z.
-    upper, lower : float
-        Bounds on the optimum.
+    The shares, (k,), attain the smallest upper bound, the multipliers, (m,), the largest lower
+    bound; both are feasible.  ``base``, (k,), is the a at which these multipliers were found: it
+    defines the w_z.
     """
     k, m = starts.shape[0] - 1, levels.shape[0]
     program = _start(vectors, starts, levels)
