@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.projections import SOLVED, Projection, project_cell, projection
+from sightline.core.projections import SOLVED, Projection, project_arm, projection
 from sightline.jit import uncached
 
 Array = NDArray[np.float64]
@@ -78,7 +78,7 @@ def _all_cells(
         for z in range(arms.shape[0]):
             if not warm:
                 work.counts[z] = 0
-            project_cell(work, arms, centres[t], z, rows, offsets, point)
+            project_arm(work, arms, centres[t], z, 0, len(arms), rows, offsets, point)
             failed += work.status[0] != SOLVED
     return failed
 
@@ -108,7 +108,8 @@ def our_answer(given: Instances, warm: bool) -> Answer:
             if not warm:
                 work.counts[z] = 0
             point, full = np.zeros(d), np.zeros(k)
-            project_cell(work, given.arms, centre, z, np.zeros((0, d)), np.zeros(0), point)
+            rows, offsets = np.zeros((0, d)), np.zeros(0)
+            project_arm(work, given.arms, centre, z, 0, k, rows, offsets, point)
             q = work.counts[z]
             lengths = np.linalg.norm(given.arms[work.members[:q]] - given.arms[z], axis=1)
             full[work.members[:q]] = work.multipliers[:q] / lengths

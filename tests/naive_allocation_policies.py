@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sightline.core.allocation.design import barycentric_spanner, spanner
-from sightline.core.allocation.program import optimal_allocation
+from sightline.core.allocation.program import cheapest_allocation
 from sightline.core.model import bandit_model
 from sightline.core.unregularised import unregularised
 from tests import naive, naive_design, naive_rivals
@@ -97,7 +97,8 @@ def allocation(X: Array, means: Array) -> Array:
         return np.where(twins, 0.0, math.inf)
     alpha = np.zeros(len(means))
     gaps = np.maximum(gaps, gaps[gaps > 0.0].min())
-    optimal_allocation(X, best, gaps, np.ones(len(X)), 1e-3, alpha)
+    free = np.arange(len(X)) == best
+    cheapest_allocation(X, free, gaps, np.ones(len(X)), 1e-3, alpha)
     return alpha
 
 

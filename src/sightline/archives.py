@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-_SUFFIX = ".npy"
 #: Python expands other kinds of compression as a whole, whatever size they declare.
 _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: Largest compression ratio of Parquet for regular files.
@@ -61,7 +60,7 @@ def read_arrays(file: BinaryIO, largest: int) -> dict[str, NDArray[Any]]:
                 content = member.read(part.file_size + 1)
             if len(content) != part.file_size:
                 raise ValueError(f"{part.filename} does not have its declared size")
-            name = part.filename.removesuffix(_SUFFIX)
+            name = part.filename.removesuffix(".npy")
             if name in arrays:
                 raise ValueError(f"{name} is given twice")
             arrays[name] = _array(name, content)
@@ -97,19 +96,8 @@ def _array(name: str, content: bytes) -> NDArray[Any]:
 def read_parquet(path: Path, least: int, rows: int | None = None) -> pa.Table:
     """Read a Parquet file, in which a few bytes can declare a value repeated many times.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    least : int
-        Allowed bytes in memory; or 200 times the size of the file, if that is more.
-    rows : int, optional
-        Required number of rows.
-
-    Raises
-    ------
-    ValueError
-        If the file has more bytes in memory, or another number of rows.
+    It raises a ValueError if the file has another number of rows, or needs more than ``least``
+    bytes of memory and more than 200 times its size.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

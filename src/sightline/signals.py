@@ -65,15 +65,10 @@ class _Call(Generic[R]):
 def call_uninterrupted(function: Callable[[], R], stop: Callable[[], object] | None = None) -> R:
     """Call a function where no signal handler interrupts it.
 
-    Parameters
-    ----------
-    function : callable
-        The function.
-    stop : callable, optional
-        Called if a handler raises during the call; the end of the function is then awaited, unless
-        another handler raises.  It must be a C function, such as ``functools.partial`` of a queue's
-        ``put``, since handlers do not interrupt these.  Without it the exception is raised at once,
-        while the function runs to its end.
+    If a handler raises during the call, ``stop`` is called, and the exception is raised once the
+    function has ended or another handler raises.  ``stop`` must be a C function, such as
+    ``functools.partial`` of a queue's ``put``, since handlers do not interrupt these.  Without
+    ``stop`` the exception is raised at once, while the function runs to its end.
     """
     if _thread.get_ident() != threading.main_thread().ident:
         return function()  # handlers run in the main thread only

@@ -236,17 +236,7 @@ _PREFIX = 4  # letters that suffice to recognise the beginning of a name
 def nearest(written: str, known: Iterable[str]) -> str | None:
     """Find the known name that was probably meant: a synonym, a misspelling or a longer form.
 
-    Parameters
-    ----------
-    written : str
-        A name that is not known.
-    known : iterable of str
-        Names to choose from.
-
-    Returns
-    -------
-    str or None
-        None if no known name is close: an unrelated suggestion is worse than none.
+    None if no known name is close: an unrelated suggestion is worse than none.
     """
     names = {_letters(name): name for name in known}
     letters = _letters(written)[:_LONGEST]

@@ -21,23 +21,12 @@ from sightline.jit import compiled
 
 @persists()
 class ActionSet(NamedTuple):
-    """Rows of a table of arms: a slice of it, or those of the slice that a mask admits.
-
-    Attributes
-    ----------
-    start, stop : int
-        First row, and the one after the last; like that of a slice, ``stop`` may lie beyond the
-        end of the table.
-    mask : ndarray of bool, shape (k,) or (0,)
-        Rows that can be played; empty if all rows of the slice can.
-    context : int
-        Number of the context, 0 where there are none.
-    """
+    """Rows of a table of arms: a slice of it, or those of the slice that a mask admits."""
 
     start: int
-    stop: int
-    mask: Bools
-    context: int
+    stop: int  # may lie beyond the end of the table, like that of a slice
+    mask: Bools  # (k,): rows that can be played; (0,) if all rows of the slice can
+    context: int  # 0 where there are none
 
 
 _NO_MASK = np.zeros(0, dtype=np.bool_)

@@ -48,7 +48,7 @@ BLOCK = 256
 
 
 class Comparison(NamedTuple):
-    """Proof that all arms were compared with ``best``: the arrays of alternatives are filled."""
+    """Result of :func:`compare`, which has filled the arrays of alternatives."""
 
     best: int
     least: float
@@ -72,17 +72,19 @@ def shifts(k: int, d: int) -> Shifts:
 
 @generic
 def compare(alternatives: Any, estimate: LeastSquares, best: int) -> Comparison:
-    """Compare all arms with one, and find the nearest parameter under which it is not best.
+    """Compare all arms with one, and write the squared distances to half-spaces.
 
-    Half-spaces and cells have the same union, so this writes the distances to half-spaces.
+    These suffice for the exploitation test, as cells have the same union.
     """
     raise TypeError(f"{type(alternatives).__name__} are no alternatives")
 
 
 @generic
+@compiled
 def locate_alternatives(alternatives: Any, estimate: LeastSquares, comparison: Comparison) -> float:
-    """In exploration rounds, write the distances of this kind of alternatives; return the least."""
-    raise TypeError(f"{type(alternatives).__name__} are no alternatives")
+    """In exploration rounds, write distances that ``compare`` has not; return the least of all."""
+    least: float = comparison.least
+    return least
 
 
 @generic
@@ -97,7 +99,7 @@ def write_shifts(
 def restrict_alternatives(
     offer: ActionSet, alternatives: Any, comparison: Comparison
 ) -> Comparison:
-    """Exclude alternatives under which an arm outside of the action set is best."""
+    """Exclude alternatives under which an arm outside the action set is best."""
     distances = alternatives.distances
     if offer.start == 0 and offer.stop >= distances.shape[0] and offer.mask.shape[0] == 0:
         return comparison
@@ -115,17 +117,6 @@ def compare_arms(estimate: LeastSquares, best: int, separations: Array, shortfal
     own = multiply_symmetric(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
     inner_products(arms.columns, w, estimate.scratch.products)
     _compare_range(estimate, best, own, 0, separations.shape[0], separations, shortfalls)
-
-
-@compiled
-def compare_block(
-    estimate: LeastSquares, best: int, start: int, stop: int, separations: Array, shortfalls: Array
-) -> None:
-    """Write the same for a block of arms that contains ``best``."""
-    arms, w, products = estimate.arms, estimate.scratch.direction, estimate.scratch.products
-    own = multiply_symmetric(estimate.learned.gram_inverse, arms.rewards[best], w, 0.0)
-    inner_products(arms.columns[:, start:stop], w, products[start:stop])
-    _compare_range(estimate, best, own, start, stop, separations, shortfalls)
 
 
 @compiled
@@ -213,33 +204,24 @@ def _compare_halfspaces(alternatives: HalfSpaces, estimate: LeastSquares, best: 
     starts, bests = alternatives.starts, alternatives.bests
     if starts.shape[0] == 2:
         compare_arms(estimate, best, separations, shortfalls)
-        return Comparison(best, _measure(alternatives))
-    for c in range(starts.shape[0] - 1):
-        start, stop = starts[c], starts[c + 1]
-        leader = first_largest_between(estimate.arms.means, start, stop)
-        for z in range(start, stop):
-            bests[z] = leader
-        compare_block(estimate, leader, start, stop, separations, shortfalls)
-    return Comparison(best, _measure(alternatives))
-
-
-@compiled
-def _measure(alternatives: Any) -> float:
-    """Write the distances; return the least."""
-    separations, shortfalls = alternatives.separations, alternatives.shortfalls
+    else:
+        arms, w, products = estimate.arms, estimate.scratch.direction, estimate.scratch.products
+        for c in range(starts.shape[0] - 1):
+            start, stop = starts[c], starts[c + 1]
+            leader = first_largest_between(arms.means, start, stop)
+            for z in range(start, stop):
+                bests[z] = leader
+            inverse = estimate.learned.gram_inverse
+            own = multiply_symmetric(inverse, arms.rewards[leader], w, 0.0)
+            inner_products(arms.columns[:, start:stop], w, products[start:stop])
+            _compare_range(estimate, leader, own, start, stop, separations, shortfalls)
     least = math.inf
     for z in range(separations.shape[0]):
         separation, shortfall = separations[z], shortfalls[z]
         distance = shortfall * shortfall / separation if separation > 0.0 else math.inf
         alternatives.distances[z] = distance
         least = min(least, distance)
-    return least
-
-
-@locate_alternatives.register(HalfSpaces)
-@compiled
-def _locate_halfspaces(alternatives: Any, estimate: LeastSquares, comparison: Comparison) -> float:
-    return comparison.least
+    return Comparison(best, least)
 
 
 @write_shifts.register(HalfSpaces)

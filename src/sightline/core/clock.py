@@ -26,7 +26,7 @@ class Clock(NamedTuple):
     Attributes
     ----------
     t : int
-        The round, exact below ``FAR``; ``FAR`` itself stands for "that or later".
+        The round, exact below ``FAR``; ``FAR`` itself means that round or later.
     log_t : float
         Logarithm of the round where ``t == FAR``, unused (nan) before.
     """

@@ -12,15 +12,17 @@ A rule is a frozen configuration.  Its ``build`` makes a small named tuple for o
 :func:`register_confidence` adds the kernels for the class of that tuple.  beta is in squared units
 of the reward, as are squared distances between parameters in the norm of V.
 
-Here is the paper's coefficient, for known sigma and S (Abbasi-Yadkori, Pal, Szepesvari, 2011):
+This module has the kernels of the paper's coefficient, for known sigma and S (Abbasi-Yadkori, Pal,
+Szepesvari, 2011):
 
     sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S.            (0)
 
-The configurations are in :mod:`sightline.core.confidence_rules`.
+All configurations are in :mod:`sightline.core.confidence_rules`.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from abc import ABC, abstractmethod
@@ -31,7 +33,7 @@ from sightline.core.clock import FAR, Clock, log_round
 from sightline.jit import callable_for, compiled, generic, interpreted, is_kernel, number_between
 from sightline.validation import LARGEST
 
-# Evidence that suffices up to this log t is taken to suffice permanently.
+# Evidence that suffices up to this log t counts as sufficient permanently.
 _LARGEST_LOG_T = 1e15
 # Dimensions up to which ``adapt`` takes less than 10 ms interpreted.
 _FEW = 24
@@ -43,8 +45,8 @@ _LOG_FAR = math.log(FAR)
 class ConfidenceRule(ABC):
     """Base of all confidence rules; subclasses are frozen dataclasses.
 
-    A field ``norm_bound`` says what S is, which ``regulariser="matched"`` needs, or None if S is to
-    be learned.  For a rule without this field, S is 1 wherever else a policy needs it.
+    The field ``norm_bound`` is S, or None if S is to be learned.  ``regulariser="matched"`` needs a
+    rule with this field; other uses take S = 1 if a rule does not have it.
     """
 
     norm_bound: float | None = 1.0
@@ -58,35 +60,31 @@ class ConfidenceRule(ABC):
         raise ValueError(f"{self} needs to know the noise level; LogDet() does without")
 
 
-def _local_beta(confidence: Any, log_det: float, s: int) -> float:
+_within = functools.partial(number_between, low=0.0, high=sys.float_info.max)
+
+
+@functools.partial(generic, guard=_within("local beta"))
+def local_beta(confidence: Any, log_det: float, s: int) -> float:
     """beta_{s, s^2}, or at another local level, where s counts exploration rounds from 1."""
     raise TypeError(f"no confidence rule is registered for {type(confidence).__name__}")
 
 
-def _global_beta(confidence: Any, log_det: float, log_t: float) -> float:
+@functools.partial(generic, guard=_within("overall beta"))
+def global_beta(confidence: Any, log_det: float, log_t: float) -> float:
     """beta_{s, t log t}: it must not fall as t grows."""
     raise TypeError(f"no confidence rule is registered for {type(confidence).__name__}")
 
 
-_LARGEST_FLOAT = sys.float_info.max
-local_beta = generic(_local_beta, guard=number_between("local beta", 0.0, _LARGEST_FLOAT))
-global_beta = generic(_global_beta, guard=number_between("overall beta", 0.0, _LARGEST_FLOAT))
-
-
 @compiled
 def acting_beta(confidence: Any, log_det: float, log_t: float) -> float:
-    """beta_{s, t log t}, cut where it is infinite: policies then play the widest arm."""
+    """beta_{s, t log t}, but finite: where it is infinite, policies then play the widest arm."""
     return min(global_beta(confidence, log_det, log_t), _WIDEST)
 
 
-def _settled_until(confidence: Any, log_det: float, evidence: float) -> float:
+@functools.partial(generic, guard=number_between("what settled returns", -math.inf, math.inf))
+def settled_until(confidence: Any, log_det: float, evidence: float) -> float:
     """Largest log t with evidence >= beta_{s, t log t}; -inf for none, inf for all."""
     raise TypeError(f"no confidence rule is registered for {type(confidence).__name__}")
-
-
-settled_until = generic(
-    _settled_until, guard=number_between("what settled returns", -math.inf, math.inf)
-)
 
 
 @generic
@@ -96,7 +94,7 @@ def adapt(confidence: Any, estimate: Any) -> None:
 
 
 def adapt_to(confidence: Any, estimate: Any) -> None:
-    """Follow an estimate, called by the interpreter."""
+    """Call :func:`adapt` from the interpreter."""
     # O(d^3) at most: in few dimensions the interpreter is faster than the compiler
     few = estimate.learned.theta.shape[0] <= _FEW
     call = interpreted(adapt) if few else callable_for(adapt, confidence, estimate)
@@ -152,23 +150,13 @@ def register_confidence(
     settled_until.register(cls)(settled or search)
 
 
-# Levels delta, and the growth of beta with time
-
-
-class Level(NamedTuple):
-    """delta = 1/s^2, or 1/(s log s)."""
-
-    slow: bool
-
-
-#: Levels of gaps and information gain at local time s, by name.
-LEVELS = {"1/s^2": Level(False), "1/(s log s)": Level(True)}
+# --- levels delta, and the growth of beta with time ---------------------------------------------
 
 
 @compiled
-def log_inverse_delta(level: Level, s: int) -> float:
-    """log(1/delta) at local time s."""
-    if level.slow:
+def log_inverse_delta(slow: bool, s: int) -> float:
+    """log(1/delta) at local time s, for delta = 1/s^2 or, growing more slowly, 1/(s log s)."""
+    if slow:
         u = math.log(max(s, 2))
         return u + math.log(u)
     return 2.0 * math.log(s)
@@ -201,7 +189,7 @@ def solve_growth(a: float, b: float, level: float, start: float) -> float:
     return u
 
 
-# The end of a commitment
+# --- the end of a commitment --------------------------------------------------------------------
 
 
 @compiled
@@ -219,8 +207,8 @@ def next_exploration(confidence: Any, log_det: float, evidence: float, clock: Cl
     if log_end >= _LOG_FAR:
         return Clock(FAR, log_end)
     low = clock.t  # settled
-    # ``high`` is unsettled, or beyond FAR, once the next loop ends: exp is off by some bits, and
-    # beside a large log det the growth of log t may round to nothing
+    # The next loop ends with ``high`` unsettled or beyond FAR.  It is needed because exp is off by
+    # some bits, and beside a large log det the growth of log t may round to nothing.
     high = max(int(math.exp(log_end)), low) + 1
     while high < FAR and evidence >= global_beta(confidence, log_det, math.log(high)):
         low, high = high, high + 2 * (high - low)
@@ -233,13 +221,13 @@ def next_exploration(confidence: Any, log_det: float, evidence: float, clock: Cl
     return Clock(high, math.nan) if high < FAR else Clock(FAR, max(log_end, _LOG_FAR))
 
 
-# The paper's coefficient, for known sigma and S
+# --- the paper's coefficient, for known sigma and S ---------------------------------------------
 
 
 class LogDetConfidence(NamedTuple):
     """The coefficient for one problem."""
 
-    level: Level
+    slow: bool  # the level of local time
     factor: float
     noise_variance: float
     prior_radius: float  # sqrt(lambda) S
@@ -254,7 +242,7 @@ def _log_det_beta(confidence: LogDetConfidence, log_det: float, level: float) ->
 
 @compiled
 def _log_det_local(confidence: LogDetConfidence, log_det: float, s: int) -> float:
-    return _log_det_beta(confidence, log_det, log_inverse_delta(confidence.level, s))
+    return _log_det_beta(confidence, log_det, log_inverse_delta(confidence.slow, s))
 
 
 @compiled

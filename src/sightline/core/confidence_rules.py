@@ -8,7 +8,7 @@
 
 ``Threshold`` is the level sigma^2 f_{n, delta} of policies with a known horizon n.
 
-If sigma or S is unknown, ``LogDet`` takes the data in its place:
+If sigma or S is unknown, ``LogDet`` estimates a bound from the data:
 
 | symbol                                   | here                     |
 |------------------------------------------|--------------------------|
@@ -53,10 +53,10 @@ sqrt(beta), with the solution, for h = sqrt(lambda) |theta-hat| and rho < 1,
     sqrt(beta) = (sqrt(rho) h + sqrt((1 - rho) A + h^2)) / (1 - rho).                    (3)
 
 rho < 1 holds as soon as there are data in all directions.  Before that nothing bounds theta: beta
-of the exploitation test is infinite, and beta of gaps and gains, which must be a number, has rho at
-most 1/2.  Directions that outcomes do not show, and in which arms do not differ, are left out: V is
+of the exploitation test is infinite.  beta of gaps and gains must be finite; it takes rho at most
+1/2.  Directions that outcomes do not show, and in which arms do not differ, are left out: V is
 lambda there, and lambda |theta|^2 has the same part on both sides.  If V is the curvature of
-another likelihood, this is a statement about its quadratic approximation around theta-hat.
+another likelihood, the bound holds for the quadratic approximation around theta-hat.
 """
 
 from __future__ import annotations
@@ -68,7 +68,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sightline.core.confidence import (
-    LEVELS,
     LOG_2,
     ConfidenceRule,
     LogDetConfidence,
@@ -89,6 +88,8 @@ from sightline.validation import LARGEST, integer, number, one_of, scale, shown
 # change in log odds or logarithms: features rarely change these by more than 3.
 _PRIOR_NOISE, _PRIOR_OF_LIKELIHOODS = 0.1, 1.0 / 3.0
 _LOG_3 = math.log(3.0)
+
+_SLOW = "1/(s log s)"  # a level of gaps and information gain at local time s
 
 #: Below, d log n <= 1 and the term in d would be negative.
 SMALLEST_HORIZON = 3
@@ -258,7 +259,8 @@ def valid_regulariser(value: object, rule: ConfidenceRule) -> None:
         scale("regulariser", value)
         return
     one_of("regulariser", value, ["matched"])
-    if not _has_norm_bound(rule):
+    owners = [owner for owner in (rule, *type(rule).__mro__) if owner is not ConfidenceRule]
+    if not any("norm_bound" in vars(owner) for owner in owners):
         raise ValueError(
             f'regulariser="matched" is sigma^2 / S^2, and {rule} has no norm_bound S: give a number'
         )
@@ -266,11 +268,6 @@ def valid_regulariser(value: object, rule: ConfidenceRule) -> None:
         raise ValueError(
             f'regulariser="matched" is sigma^2 / S^2: norm_bound must be > 0, got {rule.norm_bound}'
         )
-
-
-def _has_norm_bound(rule: ConfidenceRule) -> bool:
-    classes = [cls for cls in type(rule).__mro__ if cls is not ConfidenceRule]
-    return any("norm_bound" in vars(owner) for owner in (rule, *classes))
 
 
 def ridge(regulariser: float | str, rule: ConfidenceRule, model: Model) -> float:
@@ -295,10 +292,36 @@ def ridge(regulariser: float | str, rule: ConfidenceRule, model: Model) -> float
     return (share * (largest or 1.0)) ** 2  # a stream has no features yet
 
 
-# Beyond, exp would overflow: nothing is settled there, and bounds stay numbers.
-_LARGEST_LOG = 400.0
-_LARGEST_LOCAL_SHARE = 0.5
-_SMALL_SHARE = 0.25  # below, a bound that is too large hardly matters
+class NoiseTerm(NamedTuple):
+    """The part of beta from the noise; for unknown sigma the Gamma prior and its update."""
+
+    known: bool
+    variance: float  # sigma^2, if it is known
+    shape: float  # a
+    rate: float  # b
+    outcomes: Array  # (1,): n, at least 1; like the next two empty if sigma is known
+    residual: Array  # (1,)
+    level: Array  # (1,)
+
+
+@persists("length", "share")
+class NormTerm(NamedTuple):
+    """The part of beta from the norm of theta, which S or the data bound."""
+
+    bounded: bool
+    square: float  # lambda S^2, if S is given
+    length: Array  # (1,); like the next two empty if S is given
+    share: Array  # (1,)
+    hidden: Array  # (d, d): Q
+
+
+class LearnedConfidence(NamedTuple):
+    """The coefficient for one problem, with unknown sigma or S."""
+
+    slow: bool  # the level of local time
+    factor: float
+    noise: NoiseTerm
+    norm: NormTerm
 
 
 @dataclass(frozen=True)
@@ -332,79 +355,39 @@ class LogDet(ConfidenceRule):
         if self.norm_bound is not None and number("norm_bound", self.norm_bound, at_least=0) != 0.0:
             scale("norm_bound", self.norm_bound)
         scale("factor", self.factor)
-        one_of("delta", self.delta, LEVELS)
+        one_of("delta", self.delta, ("1/s^2", _SLOW))
 
     def build(
         self, d: int, noise_std: float, regulariser: float
     ) -> LogDetConfidence | LearnedConfidence:
         """Coefficient for one problem."""
         if self.norm_bound is None:
-            return self._learned(d, known_level(noise_std**2), regulariser)
+            nothing = (np.zeros(0) for _ in range(3))
+            return self._learned(d, NoiseTerm(True, noise_std**2, 0.0, 0.0, *nothing), regulariser)
         radius = math.sqrt(regulariser) * self.norm_bound
-        return LogDetConfidence(LEVELS[self.delta], float(self.factor), noise_std**2, radius)
+        return LogDetConfidence(self.delta == _SLOW, float(self.factor), noise_std**2, radius)
 
     def build_without_noise(self, d: int, guess: float, regulariser: float) -> LearnedConfidence:
         """Coefficient for one problem with an unknown noise level."""
-        return self._learned(d, student_level(guess), regulariser)
+        shape, sigma = 0.5 * WEAK_COUNT, WEAK_SHARE * guess
+        rate = shape * sigma * sigma
+        noise = NoiseTerm(False, 0.0, shape, rate, np.ones(1), np.zeros(1), np.zeros(1))
+        return self._learned(d, noise, regulariser)
 
     def _learned(self, d: int, noise: NoiseTerm, regulariser: float) -> LearnedConfidence:
         bound = self.norm_bound
-        norm = unbounded_norm(d) if bound is None else bounded_norm(regulariser * bound * bound)
-        return LearnedConfidence(LEVELS[self.delta], float(self.factor), noise, norm)
+        if bound is None:
+            norm = NormTerm(False, 0.0, np.zeros(1), np.ones(1), np.zeros((d, d)))
+        else:
+            square = regulariser * bound * bound
+            norm = NormTerm(True, square, np.zeros(0), np.zeros(0), np.zeros((0, 0)))
+        return LearnedConfidence(self.delta == _SLOW, float(self.factor), noise, norm)
 
 
-class NoiseTerm(NamedTuple):
-    """The part of beta from the noise; for unknown sigma the Gamma prior and its update."""
-
-    known: bool
-    variance: float  # sigma^2, if it is known
-    shape: float  # a
-    rate: float  # b
-    outcomes: Array  # (1,): n, at least 1; like the next two empty if sigma is known
-    residual: Array  # (1,)
-    level: Array  # (1,)
-
-
-@persists("length", "share")
-class NormTerm(NamedTuple):
-    """The part of beta from the norm of theta, which S or the data bound."""
-
-    bounded: bool
-    square: float  # lambda S^2, if S is given
-    length: Array  # (1,); like the next two empty if S is given
-    share: Array  # (1,)
-    hidden: Array  # (d, d): Q
-
-
-class LearnedConfidence(NamedTuple):
-    """The coefficient for one problem."""
-
-    delta: Any  # local level
-    factor: float
-    noise: NoiseTerm
-    norm: NormTerm
-
-
-def known_level(variance: float) -> NoiseTerm:
-    """Noise of known variance."""
-    return NoiseTerm(True, variance, 0.0, 0.0, *(np.zeros(0) for _ in range(3)))
-
-
-def student_level(guess: float) -> NoiseTerm:
-    """Noise of unknown variance before any outcome, given a guess of sigma."""
-    shape, sigma = 0.5 * WEAK_COUNT, WEAK_SHARE * guess
-    rate = shape * sigma * sigma
-    return NoiseTerm(False, 0.0, shape, rate, np.ones(1), np.zeros(1), np.zeros(1))
-
-
-def bounded_norm(square: float) -> NormTerm:
-    """Norm with the bound S, from lambda S^2."""
-    return NormTerm(True, square, np.zeros(0), np.zeros(0), np.zeros((0, 0)))
-
-
-def unbounded_norm(d: int) -> NormTerm:
-    """Norm without a bound, before any outcome."""
-    return NormTerm(False, 0.0, np.zeros(1), np.ones(1), np.zeros((d, d)))
+# Beyond, exp would overflow; bounds stay finite, and nothing is settled there.
+_LARGEST_LOG = 400.0
+_LARGEST_LOCAL_SHARE = 0.5
+_SMALL_SHARE = 0.25  # below, a bound that is too large hardly matters
 
 
 def leave_out(confidence: Any, basis: Array) -> None:
@@ -462,7 +445,7 @@ def _excess_at(norm: NormTerm, beta: float) -> float:
 @compiled
 def _learned_local(confidence: LearnedConfidence, log_det: float, s: int) -> float:
     # before any data all terms but the level are 0, and it would be for s = 1
-    level = log_inverse_delta(confidence.delta, max(s, 2))
+    level = log_inverse_delta(confidence.slow, max(s, 2))
     excess = _excess(confidence.noise, log_det, level)
     return confidence.factor * _beta_of(confidence.norm, excess, _LARGEST_LOCAL_SHARE)
 
@@ -495,27 +478,6 @@ register_confidence(
 
 
 @compiled
-def _adapt_noise(noise: NoiseTerm, estimate: Any) -> None:
-    """Compute log(RSS + A) at delta = V/lambda = 1 from the residual sum of squares."""
-    n = max(float(estimate.learned.rounds[0]), 1.0)  # without outcomes, as after one without error
-    residual = estimate.noise.errors[0]
-    rate = noise.rate + 0.5 * residual
-    prior = noise.shape * math.log(rate / noise.rate) + math.lgamma(noise.shape)
-    noise.outcomes[0] = n
-    noise.residual[0] = residual
-    share = 2.0 * (prior - math.lgamma(noise.shape + 0.5 * n)) / n
-    noise.level[0] = math.log(n) - 1.0 + math.log(rate) + share
-
-
-@compiled
-def _adapt_norm(norm: NormTerm, estimate: Any) -> None:
-    """Compute the length of theta-hat, and rho."""
-    learned = estimate.learned
-    norm.length[0] = math.sqrt(estimate.regulariser * squared_length(learned.theta))
-    norm.share[0] = _largest_share(estimate.regulariser, learned.gram_inverse, norm.hidden)
-
-
-@compiled
 def _largest_share(regulariser: float, inverse: Array, hidden: Array) -> float:
     """Bound the largest eigenvalue of lambda V^-1 - Q by Frobenius norms.
 
@@ -544,7 +506,16 @@ def _largest_share(regulariser: float, inverse: Array, hidden: Array) -> float:
 @adapt.register(LearnedConfidence)
 @compiled
 def _adapt_learned(confidence: LearnedConfidence, estimate: Any) -> None:
-    if not confidence.noise.known:
-        _adapt_noise(confidence.noise, estimate)
-    if not confidence.norm.bounded:
-        _adapt_norm(confidence.norm, estimate)
+    noise, norm, learned = confidence.noise, confidence.norm, estimate.learned
+    if not noise.known:  # log(RSS + A) at delta = V/lambda = 1
+        n = max(float(learned.rounds[0]), 1.0)  # before any, as after one without error
+        residual = estimate.noise.errors[0]
+        rate = noise.rate + 0.5 * residual
+        prior = noise.shape * math.log(rate / noise.rate) + math.lgamma(noise.shape)
+        noise.outcomes[0] = n
+        noise.residual[0] = residual
+        share = 2.0 * (prior - math.lgamma(noise.shape + 0.5 * n)) / n
+        noise.level[0] = math.log(n) - 1.0 + math.log(rate) + share
+    if not norm.bounded:
+        norm.length[0] = math.sqrt(estimate.regulariser * squared_length(learned.theta))
+        norm.share[0] = _largest_share(estimate.regulariser, learned.gram_inverse, norm.hidden)

@@ -1,10 +1,10 @@
 """Context distribution: known, counted, or represented by a sample of past action sets.
 
-A bandit is one context, which always comes.
+A bandit has one context, of probability 1.
 
 If arms are new in every round, the value of an exploration depends on the arms of later rounds.
-A reservoir keeps R of the past action sets, each with the same probability (Vitter, 1985).
-Together with the present one they stand for all: every set is a context of a table, with equal
+A reservoir keeps R of the past action sets, each with the same probability (Vitter, 1985).  These
+and the present set represent the distribution: each is a context of a table, with equal
 probabilities.
 
 | rows of the table         | hold                                                   |
@@ -40,7 +40,7 @@ class Kind(enum.IntEnum):
 
     KNOWN = 0
     COUNTED = 1  # (n_c + 1) / (n + C)
-    SAMPLED = 2  # equal ones, of the sets of a reservoir
+    SAMPLED = 2  # equal for all sets of a reservoir
 
 
 # compiled code reads plain numbers
@@ -69,15 +69,14 @@ def _check(part: ContextDistribution, name: str) -> None:
 def context_distribution(contexts: Contexts | None, estimated: bool) -> ContextDistribution:
     """Distribution of the contexts of a model before any data."""
     count = 1 if contexts is None else len(contexts)
-    kind, probabilities = KNOWN, np.full(count, 1.0 / count)
-    if contexts is not None and (contexts.probabilities is None or estimated):
-        kind = COUNTED
-    elif contexts is not None and contexts.probabilities is not None:
-        probabilities = contexts.probabilities.copy()
-    counts = np.zeros(count if kind == COUNTED else 0)
-    return ContextDistribution(
-        kind, probabilities, counts, np.zeros((0, 0, 0)), np.zeros(1, dtype=np.int64)
-    )
+    kind, probabilities, counts = KNOWN, np.full(count, 1.0 / count), np.zeros(0)
+    if contexts is not None:
+        if contexts.probabilities is None or estimated:
+            kind, counts = COUNTED, np.zeros(count)
+        else:
+            probabilities = contexts.probabilities.copy()
+    sets, seen = np.zeros((0, 0, 0)), np.zeros(1, dtype=np.int64)
+    return ContextDistribution(kind, probabilities, counts, sets, seen)
 
 
 def sample_of_sets(model: Model) -> ContextDistribution:
@@ -101,50 +100,25 @@ def log_probability(distribution: ContextDistribution, context: int) -> float:
 def note_action_set(
     distribution: ContextDistribution, actions: ActionSet, estimate: LeastSquares, rng: Generator
 ) -> None:
-    """Count the context of a round, or sample its arms into the reservoir."""
+    """Count the context of a round, O(C), or sample its arms into the reservoir."""
     if distribution.kind == COUNTED:
-        _count(distribution, actions.context)
+        counts = distribution.counts
+        counts[actions.context] += 1.0
+        total = float(counts.shape[0])
+        for c in range(counts.shape[0]):
+            total += counts[c]
+        for c in range(counts.shape[0]):
+            distribution.probabilities[c] = (counts[c] + 1.0) / total
     elif distribution.kind == SAMPLED:
-        _remember(distribution, estimate, rng)
-
-
-@compiled
-def _count(distribution: ContextDistribution, context: int) -> None:
-    """Count a context: O(C)."""
-    counts = distribution.counts
-    counts[context] += 1.0
-    total = float(counts.shape[0])
-    for c in range(counts.shape[0]):
-        total += counts[c]
-    for c in range(counts.shape[0]):
-        distribution.probabilities[c] = (counts[c] + 1.0) / total
-
-
-@compiled
-def _remember(distribution: ContextDistribution, estimate: LeastSquares, rng: Generator) -> None:
-    sets, seen = distribution.sets, distribution.sets_seen
-    place = seen[0]
-    seen[0] += 1
-    if place >= sets.shape[0]:
-        place = int(rng.random() * seen[0])
+        sets, seen = distribution.sets, distribution.sets_seen
+        place = seen[0]
+        seen[0] += 1
         if place >= sets.shape[0]:
-            return
-    for z in range(sets.shape[1]):
-        for i in range(sets.shape[2]):
-            sets[place, z, i] = estimate.arms.rewards[z, i]
-
-
-@compiled
-def _repeat_first(estimate: LeastSquares, z: int) -> None:
-    """Make an arm equal to the first one, to the last bit: it is then never preferred to it."""
-    arms = estimate.arms
-    for i in range(arms.rewards.shape[1]):
-        arms.rewards[z, i] = arms.rewards[0, i]
-        arms.columns[i, z] = arms.columns[i, 0]
-    arms.means[z] = arms.means[0]
-    arms.squared_widths[z] = arms.squared_widths[0]
-    note_information(arms.observations.fit, estimate, z, z + 1)
-    arms.refreshed_widths[z] = arms.refreshed_widths[0]
+            place = int(rng.random() * seen[0])
+        if place < sets.shape[0]:
+            for z in range(sets.shape[1]):
+                for i in range(sets.shape[2]):
+                    sets[place, z, i] = estimate.arms.rewards[z, i]
 
 
 @compiled
@@ -157,8 +131,15 @@ def show_sets(
     show_arms(estimate, rows, start, stop)
     if start > 0:
         return
-    for z in range(stop, most):
-        _repeat_first(estimate, z)
+    arms = estimate.arms
+    for z in range(stop, most):  # equal to the first one, to the last bit: never preferred to it
+        for i in range(arms.rewards.shape[1]):
+            arms.rewards[z, i] = arms.rewards[0, i]
+            arms.columns[i, z] = arms.columns[i, 0]
+        arms.means[z] = arms.means[0]
+        arms.squared_widths[z] = arms.squared_widths[0]
+        note_information(arms.observations.fit, estimate, z, z + 1)
+        arms.refreshed_widths[z] = arms.refreshed_widths[0]
     filled = min(distribution.sets_seen[0], sets.shape[0])
     for r in range(filled):
         show_arms(estimate, sets[r], most + 1 + r * most, most + 1 + (r + 1) * most)

@@ -9,9 +9,9 @@
 
 The reachable pairs of expected gap and expected gain form the Minkowski sum of p_c times the convex
 hull of the points of context c.  Its lower right boundary starts where every context plays its arm
-of least gap.  It consists of the edges of the hulls, ordered by slope: each edge says which context
-trades how much more gap for how much more gain.  Psi first falls along it and then rises.  On an
-edge with the increments dD and dI, Psi is least after the part
+of least gap.  It consists of the edges of the hulls, ordered by slope: on each edge one context
+trades more gap for more gain.  Psi first falls along the boundary and then rises.  On an edge with
+the increments dD and dI, Psi is least after the part
 
     q = D / dD - 2 I / dI,    (D, I) being the start of the edge,
 
@@ -35,7 +35,7 @@ from sightline.jit import compiled
 
 @persists()
 class Marginal(NamedTuple):
-    """Current edge of every context during a walk; see the table above."""
+    """Current edge of every context during a walk."""
 
     arms: Ints
     following: Ints  # -1 at the end of a chain

@@ -1,28 +1,4 @@
-"""The variance of the noise: a number that is known, or an estimate from the outcomes.
-
-| symbol                                                        | here                        |
-|---------------------------------------------------------------|-----------------------------|
-| sigma^2, or its estimate                                      | ``variance_of``             |
-| sigma_0, the guess, and n_0, the outcomes that it counts as   | ``prior_count`` = n_0       |
-| n_0 sigma_0^2                                                 | ``prior_errors``            |
-| RSS = sum of e_i^2 / (1 + w_i)                                | ``errors``                  |
-| n, the sum of what outcomes count as                          | ``weight``                  |
-
-If sigma is unknown, its estimate is
-
-    sigma^2 = (n_0 sigma_0^2 + RSS) / (n_0 + n).
-
-An outcome with the error e and the predictive variance sigma^2 (1 + w) adds e^2 / (1 + w) to RSS.
-For least squares the sum is the residual sum of squares of ridge regression, as a sum of positive
-terms, and every outcome counts as one.  For the Gaussian posterior, whose prior may be wide, an
-outcome counts as 1 / (1 + w): the first outcome of an arm says hardly anything about the noise.
-
-Arms in a basis of their span.
-
-No inner product of two arms changes, so no estimate does.  But V^-1 no longer holds 1 / lambda in
-directions that matter to no arm, beside which the digits of all others drown.
-
-What the data say of theta: the table of arms, the estimates, and scratch space.
+"""Estimates of theta: the table of arms, what the data say, and the variance of the noise.
 
 | symbol                                 | here                                | shape    |
 |----------------------------------------|-------------------------------------|----------|
@@ -38,13 +14,31 @@ What the data say of theta: the table of arms, the estimates, and scratch space.
 | norm of x in V_s^-1, squared           | ``arms.squared_widths``             | (k,)     |
 | sum of the squared norms of the rows of Y_x in V_s^-1 | ``arms.seen_widths`` | (k,)     |
 | pulls of x, sum of the outcomes of x   | ``arms.pulls``, ``arms.sums``       | (k,), (k p,) |
+| sigma^2 if known, else the guess sigma_0^2 | ``noise.variance``              | number   |
+| n_0, the outcomes that the guess counts as | ``noise.prior_count``           | number   |
+| n_0 sigma_0^2                          | ``noise.prior_errors``              | number   |
+| RSS = sum of e_i^2 / (1 + w_i)         | ``noise.errors``                    | (1,)     |
+| n, the sum of what outcomes count as   | ``noise.weight``                    | (1,)     |
 
-A row y of Y_x is what an observation of arm x tells.  In a bandit it is x itself: then the rows are
-X and ``seen_widths`` are ``squared_widths``, the same memory, which an update moves once.
+Playing x shows <y, theta> and noise for every row y of Y_x.  In a bandit the row is x itself: Y is
+X and ``seen_widths`` are ``squared_widths``, the same memory, which an update changes once.
+
+Arms that do not span R^d are written in a basis of their span.  This changes no inner product and
+hence no estimate.  Otherwise V^-1 would hold 1 / lambda in directions that matter to no arm, and
+the digits of all others could be lost beside it.
+
+If sigma is unknown, its estimate is
+
+    sigma^2 = (n_0 sigma_0^2 + RSS) / (n_0 + n).
+
+An outcome with the error e and the predictive variance sigma^2 (1 + w) adds e^2 / (1 + w) to RSS.
+For least squares the sum is the residual sum of squares of ridge regression, as a sum of positive
+terms, and every outcome counts as one.  For the Gaussian posterior, whose prior may be wide, an
+outcome counts as 1 / (1 + w): the first outcome of an arm says hardly anything about the noise.
 
 Three parts of :class:`Observations` are None where a problem does not need them.  Kernels take
-them as arguments of their own: where an argument is None, numba drops the branches for which it is
-not.  So a bandit neither compiles the other cases nor carries their arrays.
+them as separate arguments, because numba drops the branches for an argument that is None.  So a
+bandit neither compiles the other cases nor carries their arrays.
 """
 
 from __future__ import annotations
@@ -73,19 +67,15 @@ from sightline.core.persistence import invariant, persists, positive, whole, wit
 from sightline.jit import compiled
 
 # A weak guess counts as a tenth of an outcome, at a hundredth of the level that was guessed.  A
-# guess that is too small costs little, one that is too large a lot
-# (see sightline.core.confidence).
+# guess that is too small costs little, one that is too large a lot (see confidence_rules.py).
 WEAK_COUNT, WEAK_SHARE = 0.1, 0.01
 
 
 class Noise(NamedTuple):
-    """The variance of the noise, known or estimated; see the table above.
-
-    The arrays are empty if the variance is known, so that such a state is saved without them.
-    """
+    """The variance of the noise; if it is known, the arrays are empty and not saved."""
 
     known: bool
-    variance: float  # sigma^2 if it is known, else sigma_0^2
+    variance: float
     prior_count: float
     prior_errors: float
     errors: Array  # (1,) or (0,)
@@ -108,14 +98,8 @@ def estimated_noise(
 ) -> Noise:
     """Noise to be estimated after a guess of sigma; by default before any outcome."""
     prior_errors = prior_count * noise_std * noise_std
-    return Noise(
-        known=False,
-        variance=noise_std * noise_std,
-        prior_count=prior_count,
-        prior_errors=prior_errors,
-        errors=np.array([errors]),
-        weight=np.array([weight]),
-    )
+    data = np.array([errors]), np.array([weight])
+    return Noise(False, noise_std * noise_std, prior_count, prior_errors, *data)
 
 
 def weak_guess(noise_std: float) -> Noise:
@@ -123,19 +107,19 @@ def weak_guess(noise_std: float) -> Noise:
     return estimated_noise(WEAK_SHARE * noise_std, WEAK_COUNT)
 
 
-_NEGLIGIBLE = 1e-9
+# --- coordinates --------------------------------------------------------------------------------
 
 
 @compiled
 def _least_singular_value(actions: Array, factor: Array, w: Array) -> float:
     """Lower bound on the least singular value, which is 1 / |R^-1| for X = QR: O(k d^2).
 
-    A decomposition by LAPACK would do, were it not for its threads: on busy cores they wait for
-    each other a hundred times longer than it takes.
+    Not by LAPACK: on busy cores its threads wait for each other a hundred times longer than the
+    decomposition takes.
     """
     k, d = actions.shape
     for i in range(d):
-        factor[i, i] = 1e-150  # as good as zero, and yet a rotation is defined
+        factor[i, i] = 1e-150  # negligible, but a rotation is defined
     for z in range(k):
         for i in range(d):
             w[i] = actions[z, i]
@@ -162,7 +146,7 @@ def spanning_coordinates(actions: Array) -> Array:
     rank = max(int((singular > smallest).sum()), 1)
     if rank == actions.shape[1]:
         return actions
-    # equal arms must stay equal to the last bit, which a matrix product does not promise
+    # equal arms must stay equal to the last bit, which a matrix product does not guarantee
     distinct, which = _distinct_rows(actions)
     return np.ascontiguousarray((distinct @ basis[:rank].T)[which])
 
@@ -170,8 +154,8 @@ def spanning_coordinates(actions: Array) -> Array:
 def _distinct_rows(rows: Array) -> tuple[Array, NDArray[np.intp]]:
     """Distinct rows in lexicographic order, and the index of each row among them.
 
-    ``np.unique(rows, axis=0)`` gives the same, but it sorts while it holds the interpreter's lock,
-    and a service decides nothing meanwhile.
+    ``np.unique(rows, axis=0)`` gives the same, but holds the interpreter's lock while it sorts,
+    which blocks all decisions of a service.
     """
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
@@ -191,23 +175,26 @@ def span_of(rows: Array) -> Array:
 
 
 def basis_of_differences(rewards: Array, seen: Array) -> Array:
-    """Orthonormal basis, as columns, of all that comparing arms is about.
+    """Orthonormal basis, as columns, of the directions that comparisons of arms depend on.
 
-    It is that of the span of what arms show, if it has all differences of their rewards: a duel
-    shows nothing of what all items have in common, and no comparison needs it.  Else it is that of
-    the span of rewards and what is seen.
+    This is a basis of the span of Y if that contains all differences of rewards: a duel does not
+    show what all items have in common, and no comparison needs it.  Otherwise it is a basis of the
+    span of X and Y.
     """
     if seen.any():
         basis, differences = span_of(seen), rewards - rewards[0]
         outside = differences - (differences @ basis) @ basis.T
-        if np.abs(outside).max() <= _NEGLIGIBLE * np.abs(rewards).max():
+        if np.abs(outside).max() <= 1e-9 * np.abs(rewards).max():
             return basis
     return span_of(np.vstack([rewards, seen]))
 
 
+# --- state --------------------------------------------------------------------------------------
+
+
 @persists()
 class SeveralRows(NamedTuple):
-    """Scratch space where an arm shows p > 1 numbers, and an outcome is an array of them."""
+    """Scratch space for outcomes that are arrays of p > 1 numbers."""
 
     blank: Bools  # (k p,): rows of zeros
     products: Array  # (k p,)
@@ -248,8 +235,8 @@ class LikelihoodFit(NamedTuple):
 class Observations(NamedTuple):
     """What playing an arm shows: its reward, one other number, or several.
 
-    The last three parts are None or not, which compiled code knows from their types.  As values
-    that are always there they would be ten arrays more in the state of every bandit.
+    Compiled code knows from their types whether the last three parts are None.  Without None, the
+    state of every bandit would have ten more arrays.
     """
 
     rows: Array  # (k p, d): Y; X itself where an outcome is the reward
@@ -264,10 +251,7 @@ class Observations(NamedTuple):
 
 @persists("means", "squared_widths", "seen_widths", "refreshed_widths", "pulls", "sums")
 class Arms(NamedTuple):
-    """The table of arms; see the table above.
-
-    Where p > 1, ``seen_widths`` are up to date after ``update_seen_widths`` only.
-    """
+    """The table of arms; for p > 1, ``update_seen_widths`` brings ``seen_widths`` up to date."""
 
     rewards: Array
     columns: Array
@@ -282,7 +266,7 @@ class Arms(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What has been learned, whatever the arms are; see the table above."""
+    """Estimates that do not refer to an arm."""
 
     gram_inverse: Array
     theta: Array
@@ -293,7 +277,7 @@ class Learned(NamedTuple):
 
 @persists()
 class Scratch(NamedTuple):
-    """What a kernel may overwrite: nothing here lasts from one kernel to the next."""
+    """Workspace of every kernel: nothing here lasts from one kernel to the next."""
 
     direction: Array  # (d,)
     products: Array  # (k,)
@@ -333,12 +317,8 @@ def _check(part: LeastSquares, name: str) -> None:
             f"{name}.arms.pulls must sum to the {learned.rounds[0]} rounds learned from, got "
             f"{arms.pulls.sum():g}"
         )
-    for array, values in (
-        ("learned.theta", learned.theta),
-        ("learned.gram_inverse", learned.gram_inverse),
-        ("arms.sums", arms.sums),
-    ):
-        within(f"{name}.{array}", values, ends=False)
+    within(f"{name}.learned.theta", learned.theta, ends=False)
+    within(f"{name}.learned.gram_inverse", learned.gram_inverse, ends=False)
     positive(f"{name}.learned.gram_inverse, on its diagonal,", np.diag(learned.gram_inverse))
 
 
@@ -362,7 +342,7 @@ def table_of_arms(model: Model, reduce: bool = True) -> Arms:
 
 
 def weighted_table(rewards: Array, weights: Array) -> Arms:
-    """Table of arms whose outcomes are rewards times a weight, in coordinates of one's own."""
+    """Table of arms, in given coordinates, whose outcomes are rewards times a weight."""
     return _table(rewards, None if (weights == 1.0).all() else weights[:, None] * rewards, 1)
 
 
@@ -471,7 +451,7 @@ def quadratic_forms(
 def factorise_seen(several: SeveralRows, inverse: Array) -> None:
     """Write the Cholesky factors of I + Y_x V^-1 Y_x^T: O(p d^2 + p^2 d + p^3) for each arm x.
 
-    Inner loops run over arms: the matrices are too small to be worth one.
+    Inner loops run over arms, because the matrices are small.
     """
     factors, d = several.factors, several.slots.shape[0]
     p, _, k = factors.shape

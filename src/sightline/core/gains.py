@@ -9,17 +9,15 @@
 | nu-hat_s(z) - theta-hat_s      | ``shifts``                  | (d, m) |
 | beta_{s, s^2}^{1/2} norm of Y_x in V_s^-1 | ``optimism[x]``  | (k,)   |
 
-Gains of three classes are built in.  :class:`OptimisticGain` (Algorithm 1) and
-:class:`QuadraticGain` measure how well an observation tells theta-hat from the alternatives
-nu-hat(z), weighed by q; the alternatives may be half-spaces or cells.  :class:`WidthGain` measures
-how much an observation reduces the uncertainty: log det V^-1, or the width in one direction
-(Kirschner, Krause, COLT 2018; Kirschner, Lattimore, Krause, COLT 2020).
+A gain is a named tuple with a kernel that :func:`register_information` registers for its class.
+Three classes are built in.  :class:`OptimisticGain` (Algorithm 1) and :class:`QuadraticGain`
+measure how well an observation tells theta-hat from the alternatives nu-hat(z), weighed by q; the
+alternatives may be half-spaces or cells.  :class:`WidthGain` measures how much an observation
+reduces the uncertainty: log det V^-1, or the width in one direction (Kirschner, Krause, COLT 2018;
+Kirschner, Lattimore, Krause, COLT 2020).
 
 With several observations per arm, |Y_x (nu - theta-hat)| is the norm of all of them, and the
 optimistic term takes the sum of their squared norms in V^-1: a bound on what theta may add.
-
-A gain is a named tuple with a kernel that is registered for its class
-(:func:`register_information`).
 """
 
 from __future__ import annotations
@@ -42,13 +40,15 @@ from sightline.core.alternatives import (
 )
 from sightline.core.estimate import (
     LeastSquares,
+    LikelihoodFit,
     SeveralRows,
     factorise_seen,
     quadratic_forms,
     seen_by_arm,
+    whiten_seen,
 )
 from sightline.core.least_squares import apart, noise_variance, update_seen_widths
-from sightline.core.linalg import Array, inner_product
+from sightline.core.linalg import Array, inner_product, inner_products, multiply_symmetric
 from sightline.core.persistence import invariant, persists, within
 from sightline.jit import compiled, generic, guarded, is_ours, wrong_numbers
 from sightline.validation import LARGEST, number, one_of
@@ -78,15 +78,8 @@ class Workspace(NamedTuple):
 
 def workspace(k: int, d: int) -> Workspace:
     """Arrays for k arms in d dimensions."""
-    return Workspace(
-        weights=np.zeros(k),
-        gaps=np.zeros(k),
-        gains=np.zeros(k),
-        optimism=np.zeros(k),
-        direction=np.zeros(d),
-        form=np.zeros((d, d)),
-        shifts=shifts(k, d),
-    )
+    weights, gaps, gains, optimism = (np.zeros(k) for _ in range(4))
+    return Workspace(weights, gaps, gains, optimism, np.zeros(d), np.zeros((d, d)), shifts(k, d))
 
 
 class RateKind(enum.IntEnum):
@@ -209,7 +202,7 @@ def register_information(
 @generic
 @compiled
 def check_weights(rule: Any, weights: Array) -> None:
-    """Refuse invalid gaps or gains of arms on offer; those of the library are trusted."""
+    """Refuse invalid gaps or gains of arms on offer; those of the library are not checked."""
 
 
 def guard_weights(what: str, rule: Any, kernel: Callable[..., Any]) -> None:
@@ -244,20 +237,15 @@ def gains_on_offer(rule: Any, round_: Round, offer: ActionSet) -> None:
     information_gains(rule, round_, gains)
     withhold(offer, gains, 0.0)
     check_weights(rule, gains)
-    if _is_zero(gains):
+    largest = 0.0
+    for x in range(gains.shape[0]):
+        largest = max(largest, gains[x])
+    if largest == 0.0:
         log_det_gains(round_.estimate, gains)
         withhold(offer, gains, 0.0)
 
 
-@compiled
-def _is_zero(gains: Array) -> bool:
-    largest = 0.0
-    for x in range(gains.shape[0]):
-        largest = max(largest, gains[x])
-    return largest == 0.0
-
-
-# Weights of the alternatives.
+# --- weights of the alternatives ----------------------------------------------------------------
 
 
 class Weights(enum.IntEnum):
@@ -317,15 +305,12 @@ def mixing_weights(distances: Array, least: float, rate: float, weights: Array) 
         weights[z] /= total
 
 
-# Gains that weigh alternatives.
+# --- gains that weigh alternatives --------------------------------------------------------------
 
 
 @compiled
 def _next_weighty(work: Workspace, start: int) -> tuple[int, int]:
-    """List a block of alternatives of more than negligible weight; return how many, and the rest.
-
-    The rest begins at the arm that is returned.
-    """
+    """List a block of alternatives of more than negligible weight; return how many, and the end."""
     arms, count, k = work.shifts.arms, 0, work.weights.shape[0]
     for z in range(np.uint64(start), np.uint64(k)):  # unsigned: no index counts from the end
         if count == arms.shape[0]:
@@ -336,7 +321,7 @@ def _next_weighty(work: Workspace, start: int) -> tuple[int, int]:
     return count, k
 
 
-# OptimisticGain and QuadraticGain are two classes, so that IDS does not compile both: as one class,
+# OptimisticGain and QuadraticGain are two classes so that IDS does not compile both.  As one class,
 # together with all gap estimates, a first run of IDS compiled 155 functions in 34 s of processor
 # time instead of 147 in 29 s (busy machine).
 class OptimisticGain(NamedTuple):
@@ -430,7 +415,7 @@ def _quadratic_gain(rule: QuadraticGain, round_: Round, gains: Array) -> None:
     gains[optimist] = optimistic_gain
 
 
-# Gains of widths.
+# --- gains of widths ----------------------------------------------------------------------------
 
 
 @compiled
@@ -451,3 +436,107 @@ def _log_det_gains(several: SeveralRows | None, estimate: LeastSquares, gains: A
         gains[x] = 0.0
         for a in range(estimate.arms.observations.per_arm):
             gains[x] += 2.0 * math.log(several.factors[a, a, x])
+
+
+class WidthKind(enum.IntEnum):
+    """Measures of uncertainty that an observation reduces."""
+
+    LOG_DET = 0  # log det V^-1
+    UCB_ARM = 1  # the width of the UCB arm
+    DIFFERENCE = 2  # the width of a difference to x-hat
+
+
+class WidthGain(NamedTuple):
+    """Growth of log det V, or decrease of the log of a squared width."""
+
+    kind: int  # a WidthKind
+
+
+@compiled
+def gains_along(estimate: LeastSquares, direction: Array, gains: Array) -> None:
+    """Write the decrease of the log of the squared width in a direction: O(k d).
+
+    For u the direction, b = Y_x V^-1 u and G = Y_x V^-1 Y_x^T it is -log(1 - b^T (I + G)^-1 b /
+    |u|^2), the norm taken in V^-1; for p > 1 rows per arm that costs O(k p d^2).
+    """
+    inverse, image = estimate.learned.gram_inverse, estimate.scratch.direction
+    norm = multiply_symmetric(inverse, direction, image, 0.0)
+    seen = estimate.arms.observations
+    if norm > 0.0:
+        _write_shares(seen.several, seen.fit, estimate, norm, gains)
+    for x in range(gains.shape[0]):
+        gains[x] = -math.log1p(-min(gains[x], 1.0 - 1e-16)) if norm > 0.0 else 0.0
+
+
+@compiled
+def _write_shares(
+    several: SeveralRows | None,
+    fit: LikelihoodFit | None,
+    estimate: LeastSquares,
+    norm: float,
+    shares: Array,
+) -> None:
+    """Write b^T (I + G)^-1 b / |u|^2 for all arms; ``scratch.direction`` holds V^-1 u."""
+    arms, image, k = estimate.arms, estimate.scratch.direction, shares.shape[0]
+    if several is None:
+        products = estimate.scratch.products
+        inner_products(arms.observations.columns, image, products)
+        if fit is not None:
+            for x in range(k):
+                products[x] *= fit.roots[x]
+        for x in range(k):
+            width = max(arms.seen_widths[x], 0.0)
+            shares[x] = products[x] * products[x] / (norm * (1.0 + width))
+        return
+    factorise_seen(several, estimate.learned.gram_inverse)
+    whiten_seen(several, image)
+    for x in range(k):
+        shares[x] = 0.0
+    for a in range(arms.observations.per_arm):
+        for x in range(k):
+            shares[x] += several.images[a * k + x] * several.images[a * k + x] / norm
+
+
+@compiled
+def write_widest(
+    estimate: LeastSquares, alternatives: Any, comparison: Comparison, beta: float, direction: Array
+) -> None:
+    """Write the widest difference between x-hat and an arm that may be better, or nearly is.
+
+    If confidence at the level of beta has refuted every other arm, this is the difference to the
+    arm nearest to refuting x-hat: without a direction there would be nothing to learn, and
+    exploration at the level of the exploitation test would never end.
+    """
+    separations, shortfalls = alternatives.separations, alternatives.shortfalls
+    best, actions = comparison.best, estimate.arms.rewards
+    widest, nearest = best, best
+    width, ratio = 0.0, math.inf
+    for z in range(separations.shape[0]):
+        if separations[z] <= 0.0:
+            continue
+        distance = shortfalls[z] * shortfalls[z] / separations[z]
+        if distance < ratio:
+            nearest, ratio = z, distance
+        if distance <= beta and separations[z] > width:
+            widest, width = z, separations[z]
+    z = widest if widest != best else nearest
+    for i in range(direction.shape[0]):
+        direction[i] = actions[best, i] - actions[z, i]
+
+
+# With information on the UCB arm alone, nearly every round ends up exploring x-hat.
+@register_information("log-det", WidthGain(int(WidthKind.LOG_DET)))
+@register_information("ucb-directed", WidthGain(int(WidthKind.UCB_ARM)), any_horizon=False)
+@register_information("directed", WidthGain(int(WidthKind.DIFFERENCE)))
+@compiled
+def _gain_of_widths(rule: WidthGain, round_: Round, gains: Array) -> None:
+    if rule.kind == WidthKind.LOG_DET:
+        log_det_gains(round_.estimate, gains)
+        return
+    estimate, direction = round_.estimate, round_.work.direction
+    if rule.kind == WidthKind.UCB_ARM:
+        for i in range(direction.shape[0]):
+            direction[i] = estimate.arms.rewards[round_.ucb_arm, i]
+    else:
+        write_widest(estimate, round_.alternatives, round_.comparison, round_.beta, direction)
+    gains_along(estimate, direction, gains)

@@ -10,13 +10,13 @@
 The paper's estimate uses upper bounds on values.  Upper bounds on differences are tighter: once
 every arm but x-hat is refuted at the level 1/s^2, delta_s is zero.  The information ratio is then
 zero on x-hat alone, and IDS plays it, although the exploitation test, at the level 1/(t log t),
-still asks for information on the others.  Every such round raises s and with it the coefficient,
-until x-hat is in doubt again, at the latest when s^2 exceeds t log t.  But that takes of the order
-of sqrt(n) exploration rounds, too many for far horizons.  Difference gaps are therefore lifted to
-delta_s^+, the remedy that the paper proposes for best arms of norm zero: an informative arm then
-keeps a probability of order 1/sqrt(s).  That is rare enough for x-hat to be known far better than
-this arm, as the optimal allocation requires, and often enough for exploration to end.
-"difference-unlifted" does without.
+still needs information on the others.  Every such round raises s and with it the coefficient,
+until x-hat is in doubt again, at the latest when s^2 exceeds t log t.  That takes of the order of
+sqrt(n) exploration rounds, too many for far horizons.  Difference gaps are therefore lifted to
+delta_s^+, as the paper proposes for best arms of norm zero: an informative arm then keeps a
+probability of order 1/sqrt(s).  That is rare enough for x-hat to be known far better than this
+arm, as the optimal allocation requires, and often enough for exploration to end.  The estimate
+"difference-unlifted" is not lifted.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def optimistic_arm(estimate: LeastSquares, beta: float, offer: ActionSet) -> int
 
 @compiled
 def _least_error(estimate: LeastSquares) -> float:
-    """Sigma / sqrt(s)."""
+    """Return sigma / sqrt(s)."""
     return math.sqrt(noise_variance(estimate) / (estimate.learned.rounds[0] + 1))
 
 
@@ -123,7 +123,7 @@ class GapEstimate(NamedTuple):
     lifted: bool  # whether delta_s is at least sigma / sqrt(s)
 
 
-# Not for IDS, which would play x-hat permanently: delta_s is zero, or as good as zero.
+# Not for IDS, which would play x-hat permanently: delta_s is zero, or negligible.
 EMPIRICAL = GapEstimate(int(GapBound.EMPIRICAL), False)
 FLOORED = GapEstimate(int(GapBound.FLOORED), False)
 

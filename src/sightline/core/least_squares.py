@@ -4,15 +4,14 @@ An update costs O(k d + d^2) per observation: with w = V^-1 y and q = 1 + <y, w>
 Sherman-Morrison formula moves the mean of arm z by <z, w> r / q and its squared width by
 -<z, w>^2 / q, in one pass.  Symbols: :mod:`sightline.core.estimate`.
 
-The data themselves are kept as counts and sums per arm, which never drift.  Now and then every
-estimate is recomputed from them (:func:`refresh`): they are rotated into a factor of V, and
-everything else follows from that factor.
+The data themselves are kept as counts and sums per arm, which never drift.  Now and then
+:func:`refresh` recomputes every estimate from them: it rotates them into a factor of V, from which
+everything else follows.
 
 Where arms are new in every round (:func:`show_arms`) the data are kept in a factor of V, an update
 costs O(d^2), and means and widths are those of the arms shown last.
 
-Clicks and counts are learned by :mod:`sightline.core.likelihood_fit`, and in streams by
-:mod:`sightline.core.likelihood_fit`.
+Clicks and counts are learned by :mod:`sightline.core.likelihood_fit`.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ from sightline.core.model import Model, check_signal
 from sightline.jit import callable_for, compiled, generic
 
 # Subtracting c^2/q loses digits in proportion to how far widths have fallen, and rounding errors
-# add up with the number of updates.  Either one triggers a recomputation.  It is enough to watch
-# the arm just played: if the width of any direction falls by F, that of some arm that was played
-# falls by F over the number of such arms.
+# add up with the number of updates.  Either one triggers a recomputation.  Checking the arm just
+# played suffices: if the width of any direction falls by F, that of some arm that was played falls
+# by F over the number of such arms.
 REFRESH_AFTER_UPDATES = 2048
 REFRESH_AFTER_FALL = 1e-3
 _SIDE_BY_SIDE = 4  # arms from which a loop over them pays
@@ -74,23 +73,17 @@ def least_squares(
 ) -> LeastSquares:
     """Estimates before any data.
 
-    Parameters
-    ----------
-    model : Model
-        Arms, what they show, and the noise.
-    regulariser : float
-        lambda.
-    reduce : bool
-        Whether arms that do not span R^d are expressed in a basis of their span.
-    arms : Arms, optional
-        Table in coordinates of one's own, in place of that of the model.
-    noise : Noise, optional
-        To learn the noise level from a guess of one's own; by default it is that of the model,
-        or learned where the model does not say it.
+    Arms that do not span R^d are expressed in a basis of their span, unless ``reduce`` is False or
+    ``arms`` is a table in other coordinates.  By default the noise level is that of the model, or a
+    weak guess if it is unknown.
     """
     table = arms or table_of_arms(model, reduce)
     seen = table.observations
     check_signal(seen.rows, 1.0 / math.sqrt(regulariser), f"regulariser {regulariser:g}")
+    if noise is None:
+        model.needs_estimable_noise()
+        known = model.noise_known
+        noise = known_noise(model.noise_std**2) if known else weak_guess(model.noise_std)
     k, d = table.rewards.shape
     state = LeastSquares(
         learned=Learned(
@@ -103,24 +96,12 @@ def least_squares(
         arms=table,
         scratch=Scratch(np.empty(d), np.empty(k), np.zeros((d, d))),
         regulariser=regulariser,
-        noise=noise or _noise_of(model),
+        noise=noise,
     )
     if seen.stream is not None:
         np.fill_diagonal(seen.stream.factor, math.sqrt(regulariser))
     callable_for(refresh, state)(state)
     return state
-
-
-def _noise_of(model: Model) -> Noise:
-    """Take sigma^2 from a model, or begin to learn it."""
-    if model.noise_known:
-        return known_noise(model.noise_std**2)
-    if model.observations_per_round > 1:
-        raise ValueError(
-            "the noise level can be learned from outcomes of one number; this problem shows "
-            f"{model.observations_per_round}: say noise_std"
-        )
-    return weak_guess(model.noise_std)
 
 
 # --- learning from an outcome -------------------------------------------------------------------
@@ -163,10 +144,9 @@ def reward_of(fit: LikelihoodFit | None, predictor: float) -> float:
 def apart(
     several: SeveralRows | None, fit: LikelihoodFit | None, arms: Arms, shift: Array, out: Array
 ) -> None:
-    """Write how far apart theta-hat and theta-hat + shift are in what each arm shows.
+    """Write the root of twice the divergence of each arm's outcomes at theta-hat and + shift.
 
-    The root of twice the divergence of the two distributions, in units of the noise.  For normal
-    outcomes |Y_x shift|, where p = 1 up to its sign.
+    In units of the noise.  For normal outcomes it is |Y_x shift|, for p = 1 up to its sign.
     """
     seen = arms.observations
     if several is not None:
@@ -186,9 +166,9 @@ def apart(
 
 @compiled
 def observe(state: LeastSquares, arm: int, outcome: Any) -> None:
-    """Learn from what one play of one arm has shown: a number, or an array of p.
+    """Learn from the outcome of one play of an arm: a number, or an array of p.
 
-    Nothing changes, not even the local time, where the arm shows nothing.
+    If the arm shows nothing, nothing changes, not even the local time.
     """
     arms, learned, seen = state.arms, state.learned, state.arms.observations
     if seen.silent[arm]:
@@ -274,7 +254,7 @@ def _absorb_array(several: SeveralRows, state: LeastSquares, arm: int, outcome: 
 def _absorb_new(
     stream: StreamData, fit: LikelihoodFit | None, state: LeastSquares, arm: int, outcome: float
 ) -> None:
-    """Learn from one arm of a round; other arms of the table are not moved, new ones will come."""
+    """Learn from one arm of a round; new arms will replace the others, whose estimates stay."""
     arms, learned, row = state.arms, state.learned, state.arms.rewards[arm]
     if fit is None:
         arms.squared_widths[arm] = _learn_new(stream, state, row, outcome)
@@ -292,7 +272,7 @@ def _absorb_new(
 
 @compiled
 def _learn_new(stream: StreamData, state: LeastSquares, row: Array, value: float) -> float:
-    """Learn from a row that is in no table to stay; return its squared width after that."""
+    """Learn from a row of a stream; return its squared width after that."""
     w = state.scratch.direction
     mean = 0.0
     for i in range(w.shape[0]):
@@ -306,7 +286,7 @@ def _learn_new(stream: StreamData, state: LeastSquares, row: Array, value: float
 
 @compiled
 def _learn(state: LeastSquares, row: Array, mean: float, value: float) -> tuple[float, float]:
-    """Move what has been learned; return 1 / q, and the error of the mean over q."""
+    """Update :class:`Learned` and the noise; return 1 / q, and the error of the mean over q."""
     learned, w = state.learned, state.scratch.direction
     d = w.shape[0]
     q = multiply_symmetric(learned.gram_inverse, row, w, 1.0)
@@ -339,7 +319,15 @@ def show_arms(state: LeastSquares, rows: Array, start: int, stop: int) -> None:
             arms.columns[i, z] = value
             mean += value * state.learned.theta[i]
         arms.means[z] = mean
-    _widths_of_new(state, start, stop)
+    # a loop over arms side by side pays for more than a few of them
+    if stop - start >= _SIDE_BY_SIDE:
+        inverse, products = state.learned.gram_inverse, state.scratch.products
+        squared_norms(arms.columns, inverse, start, stop, products, arms.squared_widths)
+    else:
+        for z in range(start, stop):
+            arms.squared_widths[z] = multiply_symmetric(
+                state.learned.gram_inverse, arms.rewards[z], state.scratch.direction, 0.0
+            )
     note_information(arms.observations.fit, state, start, stop)
     for z in range(start, stop):
         arms.refreshed_widths[z] = arms.seen_widths[z]
@@ -347,25 +335,13 @@ def show_arms(state: LeastSquares, rows: Array, start: int, stop: int) -> None:
 
 @compiled
 def note_information(fit: LikelihoodFit | None, state: LeastSquares, start: int, stop: int) -> None:
-    """Take note of what outcomes of new arms are worth; all are worth the same if normal."""
+    """Write the information of outcomes of new arms; normal ones are all worth the same."""
     if fit is not None:
         arms = state.arms
         for z in range(start, stop):
             worth = information(fit.likelihood, arms.means[z])
             fit.roots[z] = math.sqrt(worth)
             arms.seen_widths[z] = worth * arms.squared_widths[z]
-
-
-@compiled
-def _widths_of_new(state: LeastSquares, start: int, stop: int) -> None:
-    """Write x^T V^-1 x, for a few arms one by one and otherwise side by side."""
-    arms, inverse, products = state.arms, state.learned.gram_inverse, state.scratch.products
-    if stop - start >= _SIDE_BY_SIDE:
-        squared_norms(arms.columns, inverse, start, stop, products, arms.squared_widths)
-        return
-    for z in range(start, stop):
-        width = multiply_symmetric(inverse, arms.rewards[z], state.scratch.direction, 0.0)
-        arms.squared_widths[z] = width
 
 
 # --- estimates from the data as a whole ---------------------------------------------------------
@@ -386,34 +362,34 @@ def _recompute(
     fit: LikelihoodFit | None,
     state: LeastSquares,
 ) -> None:
+    factor, theta = state.scratch.factor, state.learned.theta
     if stream is not None:
-        _copy_rotated(stream, state)
-        state.learned.log_det[0] = _solve(state)  # means and widths: other arms will come
+        for i in range(theta.shape[0]):
+            theta[i] = stream.target[i]
+            for j in range(theta.shape[0]):
+                factor[i, j] = stream.factor[i, j]
+        state.learned.log_det[0] = _solve(state)  # no means and widths: other arms will come
     elif fit is not None:
         refit(fit, state)
     else:
         _rotate_data(state)
-        log_det = _solve(state)
+        state.learned.log_det[0] = _solve(state)
         recompute_arms(state)
-        _refresh_widths(several, state)
-        state.learned.log_det[0] = log_det
+        arms, seen = state.arms, state.arms.observations
+        if several is None and not seen.are_rewards:
+            for z in range(arms.seen_widths.shape[0]):
+                arms.seen_widths[z] = squared_width(state, seen.rows[z])
+        _sum_widths(several, state)
+        for z in range(arms.seen_widths.shape[0]):
+            arms.refreshed_widths[z] = arms.seen_widths[z]
 
 
 @compiled
 def _solve(state: LeastSquares) -> float:
-    """Solve R theta = R^-T sum y r, which is in the place of theta; return log det(V / lambda)."""
+    """Solve R theta = R^-T sum y r, given in the place of theta; return log det(V / lambda)."""
     log_det = invert(state)
     solve(state.scratch.factor, state.learned.theta)
     return log_det
-
-
-@compiled
-def _copy_rotated(stream: StreamData, state: LeastSquares) -> None:
-    factor, theta = state.scratch.factor, state.learned.theta
-    for i in range(theta.shape[0]):
-        theta[i] = stream.target[i]
-        for j in range(theta.shape[0]):
-            factor[i, j] = stream.factor[i, j]
 
 
 @compiled
@@ -440,25 +416,11 @@ def _rotate_data(state: LeastSquares) -> None:
 
 
 @compiled
-def _refresh_widths(several: SeveralRows | None, state: LeastSquares) -> None:
-    """Write the widths of observations, if they differ from those of the rewards."""
-    arms, seen = state.arms, state.arms.observations
-    if several is not None:
-        _sum_widths(several, state)
-    elif not seen.are_rewards:
-        for z in range(arms.seen_widths.shape[0]):
-            arms.seen_widths[z] = squared_width(state, seen.rows[z])
-    for z in range(arms.seen_widths.shape[0]):
-        arms.refreshed_widths[z] = arms.seen_widths[z]
-
-
-@compiled
 def update_seen_widths(state: LeastSquares) -> None:
     """Update the widths of observations: O(k p d^2) if arms show p > 1 numbers.
 
-    To follow every number would cost O(k p d) for each of p, and most policies do not need them;
-    so after an update only that of the arm played is there, as an upper bound.  Where p = 1 all
-    widths follow every observation.
+    An outcome moves them all where p = 1.  Otherwise that would cost O(k p^2 d), and most policies
+    do not need them: an outcome only leaves an upper bound on the width of the arm played.
     """
     _sum_widths(state.arms.observations.several, state)
 
@@ -478,5 +440,5 @@ def _sum_widths(several: SeveralRows | None, state: LeastSquares) -> None:
 
 @compiled
 def best_arm(state: LeastSquares) -> int:
-    """Empirically best arm x-hat; the first one among equals."""
+    """x-hat, the first one among equals."""
     return first_largest(state.arms.means)

@@ -13,6 +13,9 @@
 | mu'(u), and the variance of a reward                          | ``mean_slope``, ``variance_of`` |
 | h(u), the natural parameter, and h'(u)                        | ``_natural_slope`` |
 
+A likelihood is a named tuple with registered kernels, for compiled code.  A :class:`Likelihood`,
+such as ``Bernoulli()``, is the family of rewards that users name; it makes the named tuple.
+
 Rewards enter through their number and their sum: a likelihood is an exponential family whose
 sufficient statistic is the reward, l(m, v) = B(v) - m h(v), convex in v.  Three functions, mu, l'
 and l'', determine all others:
@@ -30,12 +33,10 @@ mu(v); where the predictor is the natural parameter, l'' does not depend on m, a
 for all rewards.
 
 The integrands are positive, so that sums of them lose no digits.  A divergence is a function of a
-step and not of two predictors: (u + s) - u would lose the digits that small gaps live on.  A
-registration may replace (3) and (5) by closed forms, as those of :class:`BuiltInLikelihood` do.
-All that bounds need beyond, slopes after a step and conjugates, is computed in
-:mod:`sightline.bounds.divergences` from these functions.
-
-Families of rewards, as users name them: clicks, counts or normal rewards.
+step and not of two predictors: (u + s) - u would lose the digits by which small gaps differ from 0.
+A registration may replace (3) and (5) by closed forms, as that of :class:`BuiltInLikelihood` does.
+:mod:`sightline.bounds.divergences` computes what bounds need beyond these functions: slopes after a
+step and conjugates.
 """
 
 from __future__ import annotations
@@ -47,18 +48,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from sightline.core.linalg import Array
 from sightline.core.persistence import described_fields, none_if_unknown
-from sightline.jit import GenericFunction, compiled, generic, number_between, wrong_numbers
+from sightline.jit import compiled, generic, number_between, wrong_numbers
 from sightline.validation import LARGEST, one_of, scale, shown
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 #: Nodes and weights of the Gauss-Legendre rule on [0, 1].
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -77,31 +75,21 @@ _HALF_NORMAL_MEAN = math.sqrt(2.0 / math.pi)
 _SQRT_HALF = math.sqrt(0.5)
 
 
-def _guarded(what: str, least: float) -> Callable[[Callable[P, R]], GenericFunction[P, R]]:
-    """Make a generic function that refuses what is no number from likelihoods of a user's own."""
-    return functools.partial(generic, guard=number_between(f"the {what}", least, math.inf))
-
-
 @generic
 def mean_of(likelihood: Any, u: float) -> float:
     """Mean reward of an arm with predictor u; it must not fall as u grows."""
     raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
-@_guarded("slope", -math.inf)
+@functools.partial(generic, guard=number_between("the slope", -math.inf, math.inf))
 def slope(likelihood: Any, m: float, v: float) -> float:
     """l'(m, v): derivative in v of the negative log-likelihood per reward."""
     raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
-@_guarded("curvature", 0.0)
+@functools.partial(generic, guard=number_between("the curvature", 0.0, math.inf))
 def curvature(likelihood: Any, m: float, v: float) -> float:
     """l''(m, v): second derivative in v of the negative log-likelihood per reward; positive."""
-    raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
-
-
-def _divergence(likelihood: Any, u: float, step: float) -> float:
-    """Kullback-Leibler divergence of rewards with predictor u + step from those with u."""
     raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
@@ -120,25 +108,26 @@ def _guard_divergence(function: Callable[..., float], cls: type) -> Any:
     return checked
 
 
-divergence = generic(_divergence, guard=_guard_divergence)
+@functools.partial(generic, guard=_guard_divergence)
+def divergence(likelihood: Any, u: float, step: float) -> float:
+    """Kullback-Leibler divergence of rewards with predictor u + step from those with u."""
+    raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
-@_guarded("excess", -math.inf)
+@functools.partial(generic, guard=number_between("the excess", -math.inf, math.inf))
 def excess(likelihood: Any, v: float, w: float) -> float:
     """Upper bound on the mean of l(m, v + w Z) - l(m, v), Z standard normal."""
     raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
-def _draw_reward(likelihood: Any, mean: float, rng: Generator) -> float:
+@functools.partial(
+    generic, guard=number_between("a reward drawn by the likelihood", -LARGEST, LARGEST)
+)
+def draw_reward(likelihood: Any, mean: float, rng: Generator) -> float:
     """One reward with the given mean."""
     raise TypeError(
         f"{type(likelihood).__name__} has no sampler: register_likelihood(..., draw=...) adds one"
     )
-
-
-draw_reward = generic(
-    _draw_reward, guard=number_between("a reward drawn by the likelihood", -LARGEST, LARGEST)
-)
 
 
 @generic
@@ -256,9 +245,9 @@ def register_likelihood(
 ) -> None:
     """Add a likelihood: functions for a named tuple with its numbers, one field at least.
 
-    They are compiled, or all plain Python; runs are then interpreted.  ``mean``, ``slope`` and
-    ``curvature`` are enough for estimates, policies, sessions and :func:`sightline.lower_bound`,
-    and ``draw`` for simulations.  All must return numbers for every predictor: cut what would
+    They are compiled, or all plain Python; runs are then interpreted.  Estimates, policies,
+    sessions and :func:`sightline.lower_bound` need ``mean``, ``slope`` and ``curvature`` only;
+    simulations need ``draw``.  All must return numbers for every predictor: cut what would
     overflow.
 
     Parameters
@@ -269,7 +258,7 @@ def register_likelihood(
         ``mean(likelihood, u)``: mean reward at predictor u.
     slope, curvature : callable
         ``slope(likelihood, m, v)``: first derivative in v of the negative log-likelihood per
-        reward, for rewards with mean m.  And its derivative, which is positive.
+        reward, for rewards with mean m; and the second derivative, which is positive.
     divergence : callable, optional
         ``divergence(likelihood, u, step)``: Kullback-Leibler divergence of rewards with predictor
         u + step from those with predictor u.  By default an integral of the curvature; a closed
@@ -320,7 +309,7 @@ def limits_of(likelihood: Any) -> tuple[float, float]:
 
 
 class Kind(enum.IntEnum):
-    """Likelihoods of the library, and the others."""
+    """Likelihoods of the library, and ``OWN`` for all others."""
 
     GAUSSIAN = 0  # normal rewards of variance 1: the formulas of least squares
     LOGISTIC = 1  # rewards 0 or 1, with log odds u
@@ -329,31 +318,27 @@ class Kind(enum.IntEnum):
     OWN = 4  # of a class that a user registered
 
 
-# compiled code reads plain numbers
-_GAUSSIAN, _LOGISTIC, _POISSON, _IDENTITY, _ = (int(kind) for kind in Kind)
-
-
 class BuiltInLikelihood(NamedTuple):
     """A likelihood of the library.
 
-    With mean u, and Bernoulli rewards, the negative log-likelihood is a parabola beyond ``edge``
+    For Bernoulli rewards with mean u, the negative log-likelihood is a parabola beyond ``edge``
     and 1 - ``edge``.  Its curvature there is the Fisher information at the edge, so that nothing
-    is gained beyond.  Estimates are then defined whatever the data, and means of arms that were
-    not played may leave [0, 1]: they are cut where a mean is asked for, not where arms are ordered.
+    is gained beyond.  Estimates are then defined whatever the data, and predictors of arms that
+    were not played may leave [0, 1]: mean rewards are cut, but not the values that order the arms.
 
-    Where only zeros were seen the estimate is at the edge, and the information there says that the
-    mean is known to a hundredth of a standard error.  Widths are taken at 1 / (n + 2) instead, or
-    at 1 - 1 / (n + 2), n the rewards of the arm: the posterior mean of a uniform prior.
+    If all n rewards of an arm are 0, the estimate is at the edge, where the information says that
+    the mean is known to a hundredth of a standard error.  Widths are therefore taken at
+    1 / (n + 2), the posterior mean of a uniform prior; if all rewards are 1, at 1 - 1 / (n + 2).
     """
 
-    kind: int  # a Kind
+    kind: int  # a Kind, as a plain number for compiled code
     edge: float = 0.0
 
 
-GAUSSIAN = BuiltInLikelihood(_GAUSSIAN)
-LOGISTIC = BuiltInLikelihood(_LOGISTIC)
-POISSON = BuiltInLikelihood(_POISSON)
-IDENTITY = BuiltInLikelihood(_IDENTITY, edge=1e-4)
+GAUSSIAN = BuiltInLikelihood(int(Kind.GAUSSIAN))
+LOGISTIC = BuiltInLikelihood(int(Kind.LOGISTIC))
+POISSON = BuiltInLikelihood(int(Kind.POISSON))
+IDENTITY = BuiltInLikelihood(int(Kind.IDENTITY), edge=1e-4)
 
 
 def kind_of(likelihood: Any) -> Kind:
@@ -361,9 +346,9 @@ def kind_of(likelihood: Any) -> Kind:
     return Kind(likelihood.kind) if type(likelihood) is BuiltInLikelihood else Kind.OWN
 
 
-# A predictor of a count is cut here: e^50 events per round are none that anybody has counted.
+# A predictor of a count is cut here: no experiment counts e^50 events per round.
 _LARGEST_LOG_COUNT = 50.0
-_LARGEST_EXPONENT = 450.0
+_LARGEST_EXPONENT = 450.0  # of an excess, which must stay finite
 # Means and what is left to 1 are not smaller, so that nothing is divided by zero.
 _LEAST_MEAN = 1e-100
 # Below this size the series of e^w - 1 - w is exact, the closed form is not.
@@ -428,12 +413,6 @@ def _poisson_mean(u: float) -> float:
 
 
 @compiled
-def _poisson_slope(m: float, v: float) -> float:
-    # beyond the largest a parabola takes the place of e^v: finite, and as steep
-    return _poisson_mean(v) * (1.0 + max(v - _LARGEST_LOG_COUNT, 0.0)) - m
-
-
-@compiled
 def _poisson_divergence(u: float, step: float) -> float:
     """mu(u) E(s), with the parabola beyond the largest logarithm of a count."""
     if u > _LARGEST_LOG_COUNT:  # the negative log-likelihood of its mean is least there
@@ -445,12 +424,6 @@ def _poisson_divergence(u: float, step: float) -> float:
         return mean * (math.expm1(step) - step)
     beyond = max(v - _LARGEST_LOG_COUNT, 0.0)  # e^step may overflow here, e^v does not
     return _poisson_mean(v) * (1.0 + beyond * (1.0 + 0.5 * beyond)) - mean * (1.0 + step)
-
-
-@compiled
-def _poisson_excess(v: float, w: float) -> float:
-    # beyond, it is as good as infinite, and stays a number
-    return _poisson_mean(v) * math.expm1(min(0.5 * w * w, _LARGEST_EXPONENT))
 
 
 @compiled
@@ -503,70 +476,66 @@ def _identity_divergence(edge: float, u: float, step: float) -> float:
 
 
 @compiled
-def _identity_excess(edge: float, v: float, w: float) -> float:
-    """Second order only: no bound, since no normal law stays within [0, 1]."""
-    q = _inside(edge, v)
-    return 0.5 * w * w / (q * (1.0 - q))
-
-
-@compiled
 def _mean(likelihood: BuiltInLikelihood, u: float) -> float:
-    if likelihood.kind == _LOGISTIC:
+    if likelihood.kind == Kind.LOGISTIC:
         return _logistic_mean(u)
-    if likelihood.kind == _POISSON:
+    if likelihood.kind == Kind.POISSON:
         return _poisson_mean(u)
-    return _inside(likelihood.edge, u) if likelihood.kind == _IDENTITY else u
+    return _inside(likelihood.edge, u) if likelihood.kind == Kind.IDENTITY else u
 
 
 @compiled
 def _slope(likelihood: BuiltInLikelihood, m: float, v: float) -> float:
-    if likelihood.kind == _LOGISTIC:
+    if likelihood.kind == Kind.LOGISTIC:
         return _logistic_mean(v) - m
-    if likelihood.kind == _POISSON:
-        return _poisson_slope(m, v)
-    return _identity_slope(likelihood.edge, m, v) if likelihood.kind == _IDENTITY else v - m
+    if likelihood.kind == Kind.POISSON:
+        # beyond the largest a parabola takes the place of e^v: finite, and as steep
+        return _poisson_mean(v) * (1.0 + max(v - _LARGEST_LOG_COUNT, 0.0)) - m
+    return _identity_slope(likelihood.edge, m, v) if likelihood.kind == Kind.IDENTITY else v - m
 
 
 @compiled
 def _curvature(likelihood: BuiltInLikelihood, m: float, v: float) -> float:
-    if likelihood.kind == _LOGISTIC:
+    if likelihood.kind == Kind.LOGISTIC:
         return _logistic_curvature(v)
-    if likelihood.kind == _POISSON:
+    if likelihood.kind == Kind.POISSON:
         return _poisson_mean(v)
-    return _identity_curvature(likelihood.edge, m, v) if likelihood.kind == _IDENTITY else 1.0
+    return _identity_curvature(likelihood.edge, m, v) if likelihood.kind == Kind.IDENTITY else 1.0
 
 
 @compiled
 def _closed_divergence(likelihood: BuiltInLikelihood, u: float, step: float) -> float:
-    if likelihood.kind == _LOGISTIC:
+    if likelihood.kind == Kind.LOGISTIC:
         return _logistic_divergence(u, step)
-    if likelihood.kind == _POISSON:
+    if likelihood.kind == Kind.POISSON:
         return _poisson_divergence(u, step)
-    if likelihood.kind == _IDENTITY:
+    if likelihood.kind == Kind.IDENTITY:
         return _identity_divergence(likelihood.edge, u, step)
     return 0.5 * step * step
 
 
 @compiled
 def _closed_excess(likelihood: BuiltInLikelihood, v: float, w: float) -> float:
-    if likelihood.kind == _LOGISTIC:
+    if likelihood.kind == Kind.LOGISTIC:
         return _logistic_excess(v, w)
-    if likelihood.kind == _POISSON:
-        return _poisson_excess(v, w)
-    if likelihood.kind == _IDENTITY:
-        return _identity_excess(likelihood.edge, v, w)
+    if likelihood.kind == Kind.POISSON:
+        return _poisson_mean(v) * math.expm1(min(0.5 * w * w, _LARGEST_EXPONENT))
+    if likelihood.kind == Kind.IDENTITY:
+        # second order only, not a bound: no normal distribution stays within [0, 1]
+        q = _inside(likelihood.edge, v)
+        return 0.5 * w * w / (q * (1.0 - q))
     return 0.5 * w * w
 
 
 @compiled
 def _clear(likelihood: BuiltInLikelihood, u: float, rewards: float) -> float:
-    if likelihood.kind != _IDENTITY:
+    if likelihood.kind != Kind.IDENTITY:
         return u
     return _inside(max(1.0 / (rewards + 2.0), likelihood.edge), u)
 
 
 def _limits(likelihood: BuiltInLikelihood) -> tuple[float, float]:
-    return (0.0, 1.0) if likelihood.kind == _IDENTITY else (-math.inf, math.inf)
+    return (0.0, 1.0) if likelihood.kind == Kind.IDENTITY else (-math.inf, math.inf)
 
 
 register_likelihood(
@@ -582,7 +551,18 @@ register_likelihood(
 
 
 class Likelihood(ABC):
-    """Base of all families of rewards; subclasses are frozen dataclasses."""
+    """Base of all families of rewards; subclasses are frozen dataclasses.
+
+    Attributes
+    ----------
+    unit : str
+        What rewards are counted in.
+    range_of_means : (float, float)
+        Least and largest mean reward that is possible.
+    """
+
+    unit: ClassVar[str] = "reward"
+    range_of_means: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     @property
     @abstractmethod
@@ -590,19 +570,9 @@ class Likelihood(ABC):
         """Named tuple of a registered likelihood; None for normal rewards."""
 
     @property
-    def unit(self) -> str:
-        """What rewards are counted in."""
-        return "reward"
-
-    @property
     def scale(self) -> str:
         """What features add up to, where that is not the mean reward."""
         return ""
-
-    @property
-    def range_of_means(self) -> tuple[float, float]:
-        """Least and largest mean reward that is possible."""
-        return -math.inf, math.inf
 
     def refusal(self, reward: float) -> str:
         """Say why a number cannot be a reward; nothing if it can."""
@@ -620,12 +590,12 @@ class Gaussian(Likelihood):
     Parameters
     ----------
     std : float, optional
-        Standard deviation of the noise.  With None policies are not told, and learn it; where it
-        differs between arms, they are told the ratios.  What they say of confidence is then exact
-        for normal noise, and not proven for other (:mod:`sightline.core.confidence`).
-        Files and the command line have ``"unknown"`` for None.
+        Standard deviation of the noise.  With None policies learn it; where it differs between
+        arms, they know the ratios.  Confidence statements are then exact for normal noise, and
+        not proven for other noise (:mod:`sightline.core.confidence_rules`).  Files and the command
+        line write ``"unknown"`` for None.
     guess : float
-        Used with None only: where to begin.  It may be wrong by a factor of 1000.
+        First guess of an unknown standard deviation; it may be wrong by a factor of 1000.
     """
 
     std: float | None = 1.0
@@ -654,9 +624,12 @@ class Bernoulli(Likelihood):
     ----------
     link : {"logistic", "identity"}
         Whether features add up to the log odds of a success, 1 / (1 + exp(-<x, theta>)), or to its
-        probability itself, which must then be in [0, 1].  With log odds, effects of rare events
-        are factors; confidence sets are proven for them, and only asymptotic for the other link.
+        probability itself, which must then be in [0, 1].  With log odds, effects on rare events
+        are factors.  Confidence sets are proven for log odds, and asymptotic for the other link.
     """
+
+    unit: ClassVar[str] = "clicks"
+    range_of_means: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     link: str = "logistic"
 
@@ -669,19 +642,9 @@ class Bernoulli(Likelihood):
         return _LINKS[self.link]
 
     @property
-    def unit(self) -> str:
-        """Successes."""
-        return "clicks"
-
-    @property
     def scale(self) -> str:
         """Log odds, unless features add up to the rate itself."""
         return "log odds" if self.link == "logistic" else ""
-
-    @property
-    def range_of_means(self) -> tuple[float, float]:
-        """Means are probabilities."""
-        return 0.0, 1.0
 
     def refusal(self, reward: float) -> str:
         """Say why a number cannot be a reward; nothing if it can."""
@@ -701,25 +664,18 @@ class Bernoulli(Likelihood):
 class Poisson(Likelihood):
     """Counts: rewards that are whole numbers from 0, with mean exp(<x, theta>)."""
 
+    unit: ClassVar[str] = "events"
+    range_of_means: ClassVar[tuple[float, float]] = (0.0, math.inf)
+
     @property
     def as_tuple(self) -> BuiltInLikelihood:
         """Likelihood of rewards given <x, theta>."""
         return POISSON
 
     @property
-    def unit(self) -> str:
-        """What is counted."""
-        return "events"
-
-    @property
     def scale(self) -> str:
         """Logarithms of means."""
         return "log of the mean"
-
-    @property
-    def range_of_means(self) -> tuple[float, float]:
-        """Counts are not negative."""
-        return 0.0, math.inf
 
     def refusal(self, reward: float) -> str:
         """Say why a number cannot be a reward; nothing if it can."""
@@ -735,7 +691,7 @@ class Poisson(Likelihood):
 
 
 def valid_likelihood(rewards: object) -> Likelihood:
-    """Return a family of rewards, or say what one is."""
+    """Return a family of rewards, or raise."""
     if not isinstance(rewards, Likelihood):
         raise ValueError(
             f"rewards must be Bernoulli(), Poisson() or Gaussian(0.3), got {shown(rewards)}"
@@ -754,7 +710,7 @@ def describe_likelihood(likelihood: Likelihood | None) -> dict[str, Any] | None:
 
 
 def build_likelihood(description: Mapping[str, Any] | None) -> Likelihood | None:
-    """Inverse of :func:`describe_likelihood`, for what may come from anywhere."""
+    """Inverse of :func:`describe_likelihood`; checks names and values."""
     if description is None:
         return None
     fields = dict(description)

@@ -26,7 +26,6 @@ from sightline.core.alternatives import (
     compare,
     compare_arms,
     half_spaces,
-    locate_alternatives,
     write_shifts,
 )
 from sightline.core.estimate import LeastSquares
@@ -38,12 +37,12 @@ from sightline.jit import compiled
 
 _MOST_STEPS = 50
 # Squared lengths of steps relative to the distance.  Newton's method squares its error, and the
-# distance does not change to first order: after the last step it is right to ten digits.
+# distance does not change to first order: after the last step it is accurate to ten digits.
 _LAST_STEP, _SHORT_STEP = 1e-5, 1e-2
 _LEAST_FRACTION = 1e-6
-# By the curvature at theta-hat alone distances come out too large, up to the factor FAR where log
-# odds or logarithms of means differ by 30.  An alternative that is farther than FAR times the
-# nearest and than NEAR is not refined: it is not the nearest, and its weight is negligible.
+# The curvature at theta-hat alone overestimates distances, by up to the factor FAR where log odds
+# or logarithms of means differ by 30.  An alternative farther than FAR times the nearest and than
+# NEAR is not refined: it is not the nearest, and its weight is negligible.
 FAR, NEAR = 16.0, 8.0
 
 
@@ -201,14 +200,6 @@ def _constrained_step(
         squared += step[i] * step[i]
     solve(factor, step)
     return squared
-
-
-@locate_alternatives.register(LikelihoodHalfSpaces)
-@compiled
-def _locate_by_likelihood(
-    alternatives: LikelihoodHalfSpaces, estimate: LeastSquares, comparison: Comparison
-) -> float:
-    return comparison.least
 
 
 @write_shifts.register(LikelihoodHalfSpaces)

@@ -1,56 +1,31 @@
-"""Clicks and counts of arms that are new in every round: one step per outcome, and no data kept.
-
-| symbol                                   | here                       | shape  |
-|------------------------------------------|----------------------------|--------|
-| theta_t                                  | ``learned.theta``          | (d,)   |
-| H_t = lambda I + sum of w_s x_s x_s^T    | ``stream.factor`` = R, H = R^T R | (d, d) |
-| sum of w_s z_s x_s = H_t theta_t         | ``stream.target``, times R^-T | (d,)  |
-
-Mirror descent in the metric of all curvature so far: after an outcome y of x
-
-    theta_{t+1} = argmin cost(y, <x, theta>) + |theta - theta_t|^2 / 2,    the norm that of H_t,
-    H_{t+1} = H_t + w x x^T,    w = curvature of the cost at v = <x, theta_{t+1}>.
-
-The minimum lies on the line through H_t^-1 x, so that v solves one equation,
-
-    v + |x|^2 slope(y, v) = <x, theta_t>,    |x| in H_t^-1,
-
-whose left side grows: Newton's method between two bounds, whatever the data.  The step is that of
-least squares from a normal outcome z = v - slope / w with precision w.  So all that is said of
-least squares is true of this estimate; for normal outcomes z is y.
-
-This is GLB-OMD (Zhang, Xu, Zhao, Sugiyama, 2025) with the cost itself in place of its parabola at
-theta_t, without a projection onto a ball, and with step size one.  With a step size of 1 + S and
-lambda of order d (1 + S) the paper proves an ellipsoid around theta_t.  Step size one is that of
-the Laplace approximation: as data come in, theta_t is as good as the fit to all of them.  The
-ellipsoid is then that of the limit, and not proven.  O(d^2) per outcome.
-
-Maximum likelihood over a table of arms: clicks and counts, refitted after every outcome.
+"""Maximum likelihood for clicks and counts: a fit to all data, or one step per outcome in streams.
 
 | symbol                                           | here                     | shape  |
 |--------------------------------------------------|--------------------------|--------|
 | n_x, S_x: rewards of an arm, their sum           | ``arms.pulls``, ``sums`` | (k,)   |
-| theta-hat, minimiser of the cost                 | ``learned.theta``        | (d,)   |
+| theta-hat, minimiser of the cost; theta_t        | ``learned.theta``        | (d,)   |
 | H = lambda I + sum_x n_x curvature x x^T at theta-hat | factor in the scratch space | (d, d) |
 | H^-1                                             | ``learned.gram_inverse`` | (d, d) |
 | <x, theta-hat>                                   | ``arms.means``           | (k,)   |
-| Fisher information at it, rooted                 | ``likelihood.roots``     | (k,)   |
+| root of the Fisher information at it             | ``fit.roots``            | (k,)   |
 | log det(H / lambda) + 2 c                        | ``learned.log_det``      | number |
+| H_t = lambda I + sum of w_s x_s x_s^T            | ``stream.factor`` = R, H_t = R^T R | (d, d) |
+| R^-T times the sum of w_s z_s x_s = H_t theta_t  | ``stream.target``        | (d,)   |
 
-The cost is sum_x n_x cost(S_x / n_x, <x, theta>) + lambda/2 |theta|^2.
-Counts and sums per arm are all that matters of the data, so a fit costs O(k d^2 + d^3) for each of
-a few steps of Newton's method, from the last estimate on.  The regulariser keeps it finite whatever
-the data, all zeros included.
+**Tables.**  The estimate is refitted after every outcome.  The cost is sum_x n_x cost(S_x / n_x,
+<x, theta>) + lambda/2 |theta|^2.  Counts and sums per arm are sufficient, so a fit costs
+O(k d^2 + d^3) for each of a few steps of Newton's method from the last estimate.  The regulariser
+keeps the estimate finite whatever the data, all zeros included.
 
-With H for V everything that is computed from least squares is what a normal law with the same
-curvature would give.  The one number that makes confidence sets valid is c.  By the method of
-mixtures, with the prior N(0, I / lambda),
+With H in place of V, whatever is computed from least squares is what normal rewards with the same
+curvature would give.  Confidence sets need one further number, c.  By the method of mixtures, with
+the prior N(0, I / lambda),
 
     log (1 / delta) >= log integral exp(loglik(nu)) prior(nu) dnu - loglik(theta*)
 
-holds for all rounds at once with probability 1 - delta (Ville).  The integral is bounded from
-below by any normal law in place of the posterior (Jensen), here with mean theta-hat and covariance
-s H^-1.  That gives
+holds for all rounds at once with probability 1 - delta (Ville).  Any normal distribution in place
+of the posterior bounds the integral from below (Jensen).  With mean theta-hat and covariance
+s H^-1 this gives
 
     loglik(theta-hat) - loglik(theta*) <= log (1 / delta) + (log det(H / lambda)) / 2 + c
 
@@ -58,8 +33,28 @@ with the regulariser counted in both, up to lambda/2 |theta*|^2, and
 
     c = sum_x n_x excess(<x, theta-hat>, sqrt(s) |x|) + s lambda/2 tr H^-1 - d/2 - d/2 log s,
 
-|x| in H^-1.  It is zero for a normal law, and vanishes as data come in for others.  What is proven
-so holds for laws whose ``excess`` is an upper bound: all but that of the identity link.
+|x| in H^-1.  c is zero for normal rewards, and vanishes as data come in for others.  The bound is
+proven where ``excess`` is an upper bound: for all built-in likelihoods but the identity link.
+
+**Streams.**  No data are kept.  An outcome y of x is one step of mirror descent in the metric of
+all curvature so far:
+
+    theta_{t+1} = argmin cost(y, <x, theta>) + |theta - theta_t|^2 / 2,    the norm that of H_t,
+    H_{t+1} = H_t + w x x^T,    w = curvature of the cost at v = <x, theta_{t+1}>.
+
+The minimum lies on the line through H_t^-1 x, so that v solves one equation,
+
+    v + |x|^2 slope(y, v) = <x, theta_t>,    |x| in H_t^-1.
+
+Its left side increases with v, so Newton's method between two bounds solves it for any data.  The
+step is that of least squares for a normal outcome z = v - slope / w with precision w; for normal
+outcomes z is y.  It costs O(d^2).
+
+This is GLB-OMD (Zhang, Xu, Zhao, Sugiyama, 2025) with the cost itself in place of its parabola at
+theta_t, without a projection onto a ball, and with step size one.  With a step size of 1 + S and
+lambda of order d (1 + S) the paper proves an ellipsoid around theta_t.  Step size one is that of
+the Laplace approximation: as data come in, theta_t is as good as the fit to all of them.  The
+ellipsoid is then that of the limit, and not proven.
 """
 
 from __future__ import annotations
@@ -80,7 +75,13 @@ from sightline.core.linalg import (
 )
 from sightline.jit import compiled
 
-_MOST_STEPS_ON_LINE = 100
+_MOST_STEPS = 100
+# Newton's method squares its error: after a step of this squared length, in units of the standard
+# error, the next would be lost in rounding.
+_LAST_STEP = 1e-10
+# Longer steps may overshoot.  A count of 2^53 after none asks for 2^-48 of the first step.
+_LONG_STEP, _LEAST_FRACTION = 1e-2, 2.0**-100
+_SHRINK, _LEAST_SCALE = 0.25, 1e-5
 _LAST_STEP_ON_LINE = 1e-14
 
 
@@ -90,14 +91,14 @@ def implicit_predictor(likelihood: Any, outcome: float, u: float, width: float) 
     far = u - width * slope(likelihood, outcome, u)  # the slope is less steep on the way there
     low, high = min(u, far), max(u, far)
     v, last = u, high - low
-    for _ in range(_MOST_STEPS_ON_LINE):
+    for _ in range(_MOST_STEPS):
         error = v - u + width * slope(likelihood, outcome, v)
         if error > 0.0:
             high = v
         else:
             low = v
         step = -error / (1.0 + width * curvature(likelihood, outcome, v))
-        # where the cost bends, Newton's method may go to and fro: halve what is left then
+        # where the curvature changes, Newton's method may oscillate: halve the interval then
         if not low <= v + step <= high or abs(step) > 0.5 * last:
             step = 0.5 * (low + high) - v
         v += step
@@ -117,15 +118,6 @@ def normal_equivalent(
     return v - slope(likelihood, outcome, v) / worth, worth
 
 
-_MOST_STEPS = 100
-# Newton's method squares its error: after a step of this squared length, in units of the standard
-# error, the next would be lost in rounding.
-_LAST_STEP = 1e-10
-# Longer steps may overshoot.  A count of 2^53 after none asks for 2^-48 of the first step.
-_LONG_STEP, _LEAST_FRACTION = 1e-2, 2.0**-100
-_SHRINK, _LEAST_SCALE = 0.25, 1e-5
-
-
 @compiled
 def write_factor(stream: StreamData | None, state: LeastSquares, factor: Array) -> None:
     """Write the factor of H, right after an outcome was learned."""
@@ -137,7 +129,7 @@ def write_factor(stream: StreamData | None, state: LeastSquares, factor: Array) 
 
 @compiled
 def refit(fit: LikelihoodFit, state: LeastSquares) -> None:
-    """Find theta-hat from the last one, and all that follows from it."""
+    """Find theta-hat, starting from the last one, and update all estimates."""
     arms, learned, likelihood = state.arms, state.learned, fit.likelihood
     theta, step = learned.theta, fit.gradient
     if learned.rounds[0] == 0:
@@ -196,10 +188,9 @@ def _write_curvature(fit: LikelihoodFit, state: LeastSquares) -> None:
 
 @compiled
 def whiten_descent(state: LeastSquares, means: Array, descent: Array) -> None:
-    """Add the data to a descent of the cost, and multiply it by R^-T, R^T R being the curvature.
+    """Turn the descent of the regulariser into R^-T times that of the cost; leave R in scratch.
 
-    For rewards with these means, at ``likelihood.predictors``.  ``descent`` comes with what the
-    regulariser says.  R is left in the scratch space.
+    R^T R is the curvature of the cost for rewards with these means, at ``fit.predictors``.
     """
     arms, fit = state.arms, state.arms.observations.fit
     hessian, likelihood = fit.hessian, fit.likelihood
@@ -245,8 +236,8 @@ def _rotate_curvature(state: LeastSquares, means: Array) -> None:
 def _slope_after(fit: LikelihoodFit, state: LeastSquares, fraction: float) -> float:
     """Differentiate the cost along the step, after a part of it.
 
-    Arms that the step does not move add nothing: the cost itself would drown what one arm gains in
-    the rounding errors of another with large counts.
+    Arms that the step does not move add nothing.  In the cost itself, the rounding errors of an arm
+    with large counts would hide the change of another arm.
     """
     arms, theta, w = state.arms, state.learned.theta, state.scratch.direction
     step, moves = fit.gradient, state.scratch.products
@@ -278,7 +269,7 @@ def _affordable(fit: LikelihoodFit, state: LeastSquares, squared: float) -> floa
 
 @compiled
 def _mixture_excess(fit: LikelihoodFit, state: LeastSquares) -> float:
-    """Find c; of some scales s that are all valid, the one that comes out best."""
+    """Find c, the least over some scales s, all of which are valid."""
     arms, d = state.arms, state.learned.theta.shape[0]
     trace = 0.0
     for i in range(d):

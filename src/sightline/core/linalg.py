@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MANY = 8  # dimensions from which it pays to take several terms at a time
+_MANY = 8  # dimensions from which several terms at a time are faster
 
 
 @compiled
@@ -93,7 +93,7 @@ def _add_multiples(
 ) -> None:
     """Add the products of entry i and all that follow, for some columns.
 
-    Four terms, one after the other, for every load and store of a sum.
+    Every load and store of a sum adds four terms, one after the other.
     """
     d = vector.shape[0]
     while d >= _MANY and i + 3 < d:
@@ -245,8 +245,8 @@ def factorise(matrix: Array, factor: Array) -> bool:
 
 @compiled
 def solve(factor: Array, vector: Array) -> None:
-    """Replace ``vector`` by R^-1 vector."""
-    d = factor.shape[0]
+    """Replace ``vector`` by R^-1 vector; R may be a leading block of ``factor``."""
+    d = vector.shape[0]
     for i in range(d - 1, -1, -1):
         total = vector[i]
         for j in range(i + 1, d):
@@ -256,8 +256,8 @@ def solve(factor: Array, vector: Array) -> None:
 
 @compiled
 def solve_transposed(factor: Array, vector: Array) -> None:
-    """Replace ``vector`` by R^-T vector."""
-    d = factor.shape[0]
+    """Replace ``vector`` by R^-T vector; R may be a leading block of ``factor``."""
+    d = vector.shape[0]
     for i in range(d):
         value = vector[i] / factor[i, i]
         vector[i] = value

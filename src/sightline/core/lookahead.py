@@ -30,7 +30,7 @@ from sightline.core.linalg import (
 from sightline.core.persistence import computed
 from sightline.jit import compiled
 
-# Information that stands for all there is, where a likelihood has to be computed with it.
+# Information of infinitely many pulls, where a likelihood is computed with their number.
 _PERFECT = 1e9
 
 
@@ -90,7 +90,7 @@ def add_pulls(view: LeastSquares, arm: int, count: float) -> None:
 def add_gram_matrix(view: LeastSquares, factor: Array, gram: Array, worth: float = 1.0) -> None:
     """Add ``worth`` times a matrix to V = R^T R in a view: O(d^3 + k d^2).
 
-    For streams: the rows of their open decisions are not in the table any more.
+    For streams, whose table no longer has the rows of open decisions.
     """
     inverse, arms, w = view.learned.gram_inverse, view.arms, view.scratch.direction
     total = view.scratch.factor

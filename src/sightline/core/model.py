@@ -1,4 +1,4 @@
-"""Models: what a policy knows of a problem, a table of arms with their rewards and observations.
+"""Models: what a policy knows of a problem, its arms with their rewards and observations.
 
 | symbol                          | here              | shape     |
 |---------------------------------|-------------------|-----------|
@@ -38,18 +38,10 @@ _FARTHEST = 1e50  # signal over noise with powers that fit a float
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Blocks of rows of a table: one per context, of which each round has one.
+    """Blocks of rows of a table: one per context, of which each round has one."""
 
-    Parameters
-    ----------
-    starts : ndarray, shape (C + 1,)
-        First row of every context; the last entry is the number of rows.
-    probabilities : ndarray, shape (C,), optional
-        How often each context comes; None if unknown.
-    """
-
-    starts: Ints
-    probabilities: Array | None = None
+    starts: Ints  # (C + 1,): first row of every context, then the number of rows
+    probabilities: Array | None = None  # (C,): None if unknown
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -60,13 +52,13 @@ class Contexts:
 
 
 def starts_of(contexts: Contexts | None, k: int) -> Ints:
-    """First row of every context, and k; a bandit is one context."""
+    """First row of every context, then k; a bandit is one context."""
     return np.array([0, k]) if contexts is None else contexts.starts.copy()
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Everything that a policy may know before any data.
+    """What a policy knows before any data.
 
     Parameters
     ----------
@@ -81,8 +73,7 @@ class Model:
     contexts : Contexts, optional
         Rows that form an action set; None if every round offers all of them.
     stream : int
-        Largest number of arms in a round if every round has new arms, else 0.  See
-        :func:`stream_model`.
+        Largest number of arms in a round if every round has new arms, else 0.
     likelihood : named tuple, optional
         Likelihood of a reward given <x, theta>; None for <x, theta> and noise.
     noise_known : bool
@@ -167,6 +158,14 @@ class Model:
                 "are clicks or counts"
             )
 
+    def needs_estimable_noise(self) -> None:
+        """Raise if the noise level is unknown and an outcome has several entries."""
+        if self.observations_per_round > 1 and not self.noise_known:
+            raise ValueError(
+                "the noise level can be learned from outcomes of one number; this problem shows "
+                f"{self.observations_per_round}: say noise_std"
+            )
+
     def needs_fixed_arms(self, policy: str) -> None:
         """Raise if there are contexts or a stream."""
         self.needs_lasting_arms(policy)
@@ -184,10 +183,7 @@ class Model:
 
 
 def valid_noise_std(noise_std: object, k: int, p: int = 1) -> float | Array:
-    """Return one noise level, or one for each of k arms, or for each of their p rows.
-
-    Equal ones become a single number.
-    """
+    """Return one noise level, or unequal ones of k arms or of their p rows each."""
     if isinstance(noise_std, np.ndarray) and noise_std.ndim == 0:  # as files have it
         noise_std = noise_std.item()
     if not isinstance(noise_std, Sequence | np.ndarray) and not hasattr(noise_std, "__array__"):
@@ -199,11 +195,8 @@ def valid_noise_std(noise_std: object, k: int, p: int = 1) -> float | Array:
     if p > 1 and np.ndim(noise_std) == 2:
         shape, hint = (k, p), ", one noise level per arm and row"
     levels = finite_array("noise_std", noise_std, shape, hint=hint, booleans=False)
-    for where in (
-        np.unravel_index(levels.argmin(), shape),
-        np.unravel_index(levels.argmax(), shape),
-    ):
-        arm, level = int(where[0]), float(levels[where])
+    for index in (levels.argmin(), levels.argmax()):
+        arm, level = int(index) // (levels.size // k), float(levels.flat[index])
         if not level > 0:
             raise ValueError(f"noise_std must be > 0 for every arm, got {level} for arm {arm}")
         scale(f"noise_std of arm {arm}", level)
@@ -213,14 +206,14 @@ def valid_noise_std(noise_std: object, k: int, p: int = 1) -> float | Array:
 def common_noise(levels: float | Array) -> float:
     """Find sigma, the unit of outcomes: the largest level, so that rho >= 1.
 
-    A quieter arm then only adds information.  With a smaller sigma, a fixed regulariser would
-    outweigh the data of all other arms as soon as one of them is very quiet.
+    With a smaller sigma, a fixed regulariser would outweigh the data of all other arms as soon as
+    one of them has very little noise.
     """
     return levels if isinstance(levels, float) else float(levels.max())
 
 
 def check_signal(rows: Array, prior: float, what: str) -> None:
-    """Refuse observations Y and a prior that lose all digits beside each other.
+    """Refuse observations Y and a prior so far apart that rounding would lose one of them.
 
     ``prior`` is the standard deviation of theta over that of the noise, 1 / sqrt(lambda) for least
     squares; ``what`` names it in the message.
@@ -240,14 +233,8 @@ def bandit_model(
 ) -> Model:
     """Model of a bandit: the outcome is the reward, in units of the noise of its arm.
 
-    Parameters
-    ----------
-    actions : array_like, shape (k, d)
-        One arm per row.
-    noise_std : float or array_like, shape (k,)
-        Sub-Gaussian parameter of the rewards, or of those of each arm; between 1e-70 and 1e70.
-    likelihood : named tuple, optional
-        Likelihood of the rewards, in place of noise.
+    ``actions`` has one arm per row; there is one noise level, or one per arm.  A likelihood
+    replaces the noise.
     """
     rewards = action_set(actions)
     k = len(rewards)
@@ -262,7 +249,7 @@ def bandit_model(
 
 
 def _in_units_of_noise(observations: Array, levels: Array) -> Array:
-    """Rows of Y times rho, given a noise level for each arm or for each row."""
+    """Multiply rows of Y by rho, given a noise level for each arm or for each row."""
     weights = common_noise(levels) / levels.reshape(len(levels), -1, 1)
     scaled: Array = weights * observations
     if np.abs(scaled).max() > LARGEST:
@@ -276,18 +263,11 @@ def _in_units_of_noise(observations: Array, levels: Array) -> Array:
 def game_model(
     rewards: ArrayLike, observations: ArrayLike, noise_std: float | ArrayLike = 1.0
 ) -> Model:
-    """Model of a game (linear partial monitoring): an arm shows something else than its reward.
+    """Model of a game (linear partial monitoring), where outcomes are not the rewards.
 
-    If every arm shows its own reward, this is the model of a bandit.
-
-    Parameters
-    ----------
-    rewards : array_like, shape (k, d)
-        X, one arm per row; a row of zeros has no reward.
-    observations : array_like, shape (k, d) or (k, p, d)
-        Y, one row or p rows per arm; a row of zeros shows nothing.
-    noise_std : float or array_like, shape (k,) or (k, p)
-        Sub-Gaussian parameter of the observations: of all, of each arm, or of each row.
+    ``observations`` has one row or p rows per arm; a row of zeros shows nothing.  There is one
+    noise level, or one per arm or row.  If every arm shows its own reward, this is the model of a
+    bandit.
     """
     paid = action_set(rewards, "rewards")
     seen = _rows_of(observations, *paid.shape)
@@ -302,8 +282,11 @@ def game_model(
 
 def _rows_of(observations: ArrayLike, k: int, d: int) -> Array:
     """Y as an array of shape (k, p, d), from one row or several per arm."""
-    several = np.ndim(observations) != 2 if _is_regular(observations) else True
-    shape = (k, None, d) if several else (k, d)
+    try:
+        one_row = np.ndim(observations) == 2
+    except Exception:  # custom code may raise any exception; finite_array refuses the value
+        one_row = False
+    shape = (k, d) if one_row else (k, None, d)
     hint = f", the rows that each of {k} arms shows in {d} dimensions (zeros where it shows less)"
     rows = finite_array("observations", observations, shape, hint=hint)
     largest = np.abs(rows).max()
@@ -315,29 +298,10 @@ def _rows_of(observations: ArrayLike, k: int, d: int) -> Array:
     return rows.reshape(k, -1, d)
 
 
-def _is_regular(rows: Any) -> bool:
-    try:
-        np.ndim(rows)
-    except Exception:  # code of the value may raise anything; it is refused next
-        return False
-    return True
-
-
 def stream_model(most: int, d: int, noise_std: float = 1.0, likelihood: Any = None) -> Model:
-    """Model of arms that are new in every round.
+    """Model of at most ``most`` arms, in d dimensions, that are new in every round.
 
-    The table has one row more than a round has arms, through which late outcomes are learned.
-
-    Parameters
-    ----------
-    most : int
-        Largest number of arms of a round.
-    d : int
-        Dimension of the features.
-    noise_std : float
-        Sub-Gaussian parameter of the rewards.
-    likelihood : named tuple, optional
-        Likelihood of the rewards, in place of noise.
+    The table has one more row, through which late outcomes are learned.
     """
     rewards = np.zeros((most + 1, d))
     sigma = scale("noise_std", noise_std) if likelihood is None else 1.0

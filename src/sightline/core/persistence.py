@@ -10,9 +10,9 @@ included, and no empty array.  To load a state, start a new one from its configu
 the saved arrays.  A class that renames or removes a field raises its version with
 ``state_version``, and files of other versions are refused.
 
-Checksums detect damage but not forged files, so a loaded state is validated.  Two rules
-hold for every class of state: no array of floats holds NaN, and no array of integers a negative
-number.  A class declares exceptions, and registers further conditions:
+Checksums detect damage but not forged files, so a loaded state is validated.  Two rules hold for
+every class of state: no array of floats holds NaN, and no array of integers a negative number.  A
+class declares exceptions, and registers further conditions:
 
     @may_hold(negative=("best",))
     class Target(NamedTuple): ...
@@ -20,15 +20,13 @@ number.  A class declares exceptions, and registers further conditions:
     @invariant(Target)
     def _check(goal: Target, name: str) -> None:
         indices(f"{name}.best", goal.best, len(goal.allocation), least=-1)
-
-TOML and the command line have no None: they write ``"unknown"`` for an unknown number.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,18 +66,12 @@ def computed(cls: type[T]) -> type[T]:
     return cls
 
 
-def is_computed(state: State) -> bool:
-    """Whether nothing of a part is saved."""
-    return type(state) in _COMPUTED
-
-
-def own_persistent_arrays(state: State) -> Iterator[tuple[str, NDArray[Any]]]:
+def _saved(state: State) -> dict[str, NDArray[Any]]:
     """Arrays of a state that are saved, by field, without those of its parts."""
     fields = state._asdict()
     kept = _KEPT.get(type(state), tuple(fields))
-    for name, value in fields.items():
-        if isinstance(value, np.ndarray) and name in kept and value.size:
-            yield name, value
+    arrays = {name: fields[name] for name in fields if isinstance(fields[name], np.ndarray)}
+    return {name: array for name, array in arrays.items() if name in kept and array.size}
 
 
 def persistent_arrays(state: State, prefix: str = "state") -> Iterator[tuple[str, NDArray[Any]]]:
@@ -88,16 +80,14 @@ def persistent_arrays(state: State, prefix: str = "state") -> Iterator[tuple[str
         raise TypeError(
             f"only states that are NamedTuples of arrays can be saved, got {type(state).__name__}"
         )
-    fields = state._asdict()
-    kept = _KEPT.get(type(state), tuple(fields))
-    for name, value in fields.items():
-        if hasattr(value, "_asdict"):
-            if not is_computed(value):
+    saved = _saved(state)
+    for name, value in state._asdict().items():
+        if name in saved:
+            yield f"{prefix}.{name}", value
+        elif hasattr(value, "_asdict"):
+            if type(value) not in _COMPUTED:
                 yield from persistent_arrays(value, f"{prefix}.{name}")
-        elif isinstance(value, np.ndarray):
-            if name in kept and value.size:
-                yield f"{prefix}.{name}", value
-        elif not isinstance(value, bool | int | float | str | np.number | None):
+        elif not isinstance(value, np.ndarray | bool | int | float | str | np.number | None):
             raise TypeError(f"{prefix}.{name} is a {type(value).__name__}, and would not be saved")
 
 
@@ -122,12 +112,7 @@ _MOST = 2.0**63  # counts are below
 _ROUNDING = 1e-6
 
 
-class _Exceptions(NamedTuple):
-    nan: tuple[str, ...]
-    negative: tuple[str, ...]
-
-
-_EXCEPTIONS: dict[type, _Exceptions] = {}
+_EXCEPTIONS: dict[type, set[str]] = {}
 _INVARIANTS: dict[type, Check] = {}
 
 
@@ -137,7 +122,7 @@ def may_hold(
     """Declare which arrays of a class may hold NaN, and which of integers negative numbers."""
 
     def declare(cls: type[T]) -> type[T]:
-        _EXCEPTIONS[cls] = _Exceptions(tuple(nan), tuple(negative))
+        _EXCEPTIONS[cls] = {*nan, *negative}
         return cls
 
     return declare
@@ -155,14 +140,15 @@ def invariant(cls: type) -> Callable[[Check], Check]:
 
 def check_consistency(state: State, name: str = "state") -> None:
     """Validate a loaded state; raise a ValueError that names the array and the allowed values."""
-    exceptions = _EXCEPTIONS.get(type(state), _Exceptions((), ()))
-    for field, array in own_persistent_arrays(state):
-        if array.dtype.kind == "f" and field not in exceptions.nan:
+    for field, array in _saved(state).items():
+        if field in _EXCEPTIONS.get(type(state), ()):
+            continue
+        if array.dtype.kind == "f":
             _refuse(f"{name}.{field}", array, np.isnan(array), "must not hold nan")
-        elif array.dtype.kind == "i" and field not in exceptions.negative:
+        elif array.dtype.kind == "i":
             _refuse(f"{name}.{field}", array, array < 0, "must not be negative")
     for field, value in state._asdict().items():
-        if hasattr(value, "_asdict") and not is_computed(value):
+        if hasattr(value, "_asdict") and type(value) not in _COMPUTED:
             check_consistency(value, f"{name}.{field}")
     check = _INVARIANTS.get(type(state))
     if check is not None:
@@ -216,11 +202,11 @@ def shares(name: str, array: NDArray[np.float64], *, empty: bool = False) -> Non
         raise ValueError(f"{name} must sum to 1, got {total:g}")
 
 
-_UNKNOWN = "unknown"
+_UNKNOWN = "unknown"  # what TOML and the command line, which have no None, write for it
 
 
 def none_if_unknown(part: Any, name: str) -> None:
-    """Make None of ``"unknown"`` in a field of a frozen dataclass."""
+    """Replace ``"unknown"`` in a field of a frozen dataclass by None."""
     value = getattr(part, name)
     if isinstance(value, str) and value == _UNKNOWN:
         object.__setattr__(part, name, None)
@@ -229,7 +215,7 @@ def none_if_unknown(part: Any, name: str) -> None:
 def described_fields(part: Any) -> dict[str, Any]:
     """Fields of a dataclass by name, with ``"unknown"`` for None where a number is the default.
 
-    Files leave None out, and what they leave out is the default.
+    Files omit None, and an omitted field gets its default.
     """
     found = {}
     for field in dataclasses.fields(part):

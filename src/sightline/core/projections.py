@@ -1,30 +1,24 @@
 """Alternatives that need a quadratic program: cells, and any alternative within a polytope M.
 
-| symbol                        | here           | shape  |
-|-------------------------------|----------------|--------|
-| V^-1 = R^T R                  | ``whitener`` = R | (d, d) |
-| R x for every arm x           | ``arms``       | (k, d) |
-| R^-T theta-hat                | ``centre``     | (d,)   |
-| M = {nu : A nu <= b}          | ``normals``, ``bounds`` | (m, d), (m,) |
-| A R^T, b - A theta-hat        | ``rows``, ``offsets`` | (m, d), (m,) |
-| nu(z) = theta-hat + R^T y(z)  | ``points[z]`` = y(z) | (k, d) |
+| symbol                                     | here                  | shape        |
+|--------------------------------------------|-----------------------|--------------|
+| V^-1 = R^T R                               | ``whitener`` = R      | (d, d)       |
+| R x for every arm x                        | ``arms``              | (k, d)       |
+| R^-T theta-hat                             | ``centre``            | (d,)         |
+| nu = theta-hat + R^T y                     | ``point`` = y, ``points[z]`` | (d,)  |
+| M = {nu : A nu <= b}                       | ``normals``, ``bounds`` | (m, d), (m,) |
+| A R^T, b - A theta-hat                     | ``rows``, ``offsets`` | (m, d), (m,) |
+| unit normals of the active constraints, N  |                       | (d, q)       |
+| N = Q R': columns of Q as rows, and R'     | ``basis``, ``factor`` | (d, d), (d, d + 1) |
+| offsets b' and multipliers u of the active constraints | ``bounds``, ``multipliers`` | (d,) |
+| w with R'^T w = b', so that y = Q w        | ``coordinates``       | (d,)         |
 
 In the coordinates y the norm of V is Euclidean, so the nearest alternative is the projection of
 the origin onto a polyhedron: of the constraint <nu, x-hat - z> <= 0 for a half-space, of all
 <nu, x - z> <= 0 for the cell of z, and of the rows of M.  An alternative outside M is ruled out:
 its distance is inf and its weight zero.
 
-*Projection of the origin onto a polyhedron*, in whitened coordinates:
-
-| symbol                                     | here                  | shape        |
-|--------------------------------------------|-----------------------|--------------|
-| y = C^-1 (nu - theta-hat), V^-1 = C C^T    | ``point``             | (d,)         |
-| Y = X C, the arms as y sees them           | ``arms``              | (k, d)       |
-| C^-1 theta-hat, so that <x, theta-hat> = <Y_x, centre> | ``centre`` | (d,)        |
-| polytope M, <row, y> <= offset             | ``rows``, ``offsets`` | (m, d), (m,) |
-| unit normals of the active constraints, N, and multipliers u | ``active_planes`` | (d, q), (q,) |
-
-Constraint i < k says that arm i is no better than z: <Y_i - Y_z, y> <= -<Y_i - Y_z, centre>;
+Constraint i < k says that arm i is no better than z: <R(x_i - x_z), y> <= -<R(x_i - x_z), centre>;
 constraint k + i is row i of M.  The right-hand side is not computed as a difference of means: for
 arms that nearly coincide it would be rounding errors, and cells would come out empty.
 
@@ -35,17 +29,8 @@ however many constraints meet in one vertex (all those of a cell meet in nu = 0)
 depends on the active ones replaces one of them; if it can replace none, the constraints
 contradict each other.
 
-*Active planes* are factorised, and give the nearest point of q planes at a time:
-
-| symbol                                     | here                  | shape        |
-|--------------------------------------------|-----------------------|--------------|
-| unit normals of the active constraints, N  |                       | (d, q)       |
-| N = Q R: columns of Q as rows, and R       | ``basis``, ``factor`` | (d, d), (d, d + 1) |
-| their offsets b and multipliers u          | ``bounds``, ``multipliers`` | (d,)   |
-| w with R^T w = b, so that y = Q w          | ``coordinates``       | (d,)         |
-
-Columns enter by Gram-Schmidt, twice, and leave by rotations; y and u are recomputed from
-the factor after every change, so they do not drift.
+Normals enter the factors Q and R' by Gram-Schmidt, twice, and leave by rotations; y and u are
+recomputed from the factors after every change, so they do not drift.
 """
 
 from __future__ import annotations
@@ -74,6 +59,7 @@ from sightline.core.linalg import (
     factorise,
     inner,
     norm,
+    solve,
     solve_transposed,
     squared_length,
 )
@@ -81,14 +67,14 @@ from sightline.core.persistence import indices, invariant, persists
 from sightline.jit import compiled, compiled_apart
 from sightline.validation import finite_array, integer, scale, shown
 
-# So small a part of a unit normal outside the span of the active ones, or share of one of them
-# in it relative to the largest, counts as none.
+# Below this a part of a unit normal outside the span of the active ones counts as none, and so does
+# the share of an active one in it, relative to the largest share.
 DEPENDENT = 1e-12
 
 
 @persists("active", "counts")
 class Projection(NamedTuple):
-    """Workspace, and the active sets at which the next solves begin; see the table above."""
+    """Workspace, and the active sets at which the next solves begin."""
 
     active: Ints  # (k, d): the constraints active at the end of the last solve for each arm
     counts: Ints  # (k,): how many they are; 0 forgets them
@@ -131,13 +117,12 @@ def projection(k: int, d: int) -> Projection:
 
 @compiled
 def blocking(work: Projection, q: int) -> int:
-    """Write r = R^-1 (column q of R) into ``targets``; the member of least u / r > 0, or -1."""
+    """Write r = R'^-1 (column q of R') into ``targets``; the member of least u / r > 0, or -1."""
+    for i in range(q):
+        work.targets[i] = work.factor[i, q]
+    solve(work.factor, work.targets[:q])
     largest = 0.0
-    for i in range(q - 1, -1, -1):
-        total = work.factor[i, q]
-        for j in range(i + 1, q):
-            total -= work.factor[i, j] * work.targets[j]
-        work.targets[i] = total / work.factor[i, i]
+    for i in range(q):
         largest = max(largest, abs(work.targets[i]))
     leaving = -1
     least = math.inf
@@ -152,10 +137,10 @@ def blocking(work: Projection, q: int) -> int:
 
 @compiled
 def settle(work: Projection, q: int) -> int:
-    """Move the multipliers to the nearest point of the active planes; who reaches 0 leaves.
+    """Move the multipliers to the nearest point of the active planes; one that reaches 0 leaves.
 
     Of several that reach it at once the one that would go furthest below leaves first: this
-    repairs an active set of the past, whose multipliers begin at 0.
+    repairs the active set of the last solve, whose multipliers begin at 0.
     """
     u, targets = work.multipliers, work.targets
     while True:
@@ -178,17 +163,13 @@ def settle(work: Projection, q: int) -> int:
 
 @compiled
 def aim(factor: Array, bounds: Array, w: Array, targets: Array, q: int) -> None:
-    """Write w = R^-T b and u = -R^-1 w of the nearest point of the active planes."""
+    """Write w = R'^-T b' and u = -R'^-1 w of the nearest point of the active planes."""
     for i in range(q):
-        total = bounds[i]
-        for j in range(i):
-            total -= factor[j, i] * w[j]
-        w[i] = total / factor[i, i]
-    for i in range(q - 1, -1, -1):
-        total = -w[i]
-        for j in range(i + 1, q):
-            total -= factor[i, j] * targets[j]
-        targets[i] = total / factor[i, i]
+        w[i] = bounds[i]
+    solve_transposed(factor, w[:q])
+    for i in range(q):
+        targets[i] = -w[i]
+    solve(factor, targets[:q])
 
 
 @compiled
@@ -204,9 +185,9 @@ def place(basis: Array, w: Array, q: int, y: Array) -> float:
 
 @compiled
 def orthogonalise(basis: Array, factor: Array, normal: Array, q: int) -> float:
-    """Take the span of q columns of Q out of ``normal``, into column q of R; return what is left.
+    """Move the part of ``normal`` in the span of Q into column q of R'; return the rest's norm.
 
-    Twice: once leaves a remainder as far from orthogonal as it is short.
+    Twice: a single pass leaves a remainder as far from orthogonal as it is short.
     """
     d = normal.shape[0]
     for i in range(q):
@@ -232,7 +213,7 @@ def append(work: Projection, q: int, i: int, bound: float, rest: float) -> None:
 
 @compiled
 def remove(work: Projection, q: int, leaving: int) -> int:
-    """Take one member out; rotations make R triangular again.  Return the new size."""
+    """Remove one member; rotations make R' triangular again.  Return the new size."""
     factor, basis = work.factor, work.basis
     for a in range(leaving, q - 1):
         work.members[a] = work.members[a + 1]
@@ -282,42 +263,36 @@ class _System(NamedTuple):
 
 
 @compiled
-def project_cell(
-    work: Projection, arms: Array, centre: Array, z: int, rows: Array, offsets: Array, point: Array
-) -> float:
-    """Write the nearest y of M under which arm z is best into ``point``; return |y|^2.
-
-    The answer is inf if there is none.  Arms equal to z to the last bit are no rivals.  Where
-    ``work.status[0]`` says UNFINISHED, |y|^2 is a lower bound.
-    """
-    k = arms.shape[0]
-    reach = ROUNDINGS_OF_CENTRE * norm(centre)
-    system = _System(arms, work.limits, rows, offsets, work.zeros, z, 0, k, reach)
-    _compare(system, centre)
-    return _project(work, system, z, point)
-
-
-@compiled
-def project_halfspace(
+def project_arm(
     work: Projection,
     arms: Array,
     centre: Array,
-    best: int,
     z: int,
+    first: int,
+    last: int,
     rows: Array,
     offsets: Array,
     point: Array,
 ) -> float:
-    """Write the nearest y of M under which z is no worse than ``best``; else as for a cell."""
+    """Write the nearest y of M under which z is no worse than ``first <= i < last``; return |y|^2.
+
+    Only x-hat as rival gives a half-space, all arms give the cell of z.  Arms equal to z to the
+    last bit are no rivals.  The answer is inf if there is no such y.  Where ``work.status[0]`` is
+    UNFINISHED, |y|^2 is a lower bound.
+    """
+    for i in range(first, last):  # by how much the mean of z exceeds that of each rival
+        total = 0.0
+        for j in range(centre.shape[0]):
+            total += (arms[z, j] - arms[i, j]) * centre[j]
+        work.limits[i] = total
     reach = ROUNDINGS_OF_CENTRE * norm(centre)
-    system = _System(arms, work.limits, rows, offsets, work.zeros, z, best, best + 1, reach)
-    _compare(system, centre)
+    system = _System(arms, work.limits, rows, offsets, work.zeros, z, first, last, reach)
     return _project(work, system, z, point)
 
 
 @compiled
 def project_rows(work: Projection, rows: Array, offsets: Array, slot: int, point: Array) -> float:
-    """Write the nearest y of M; its active set is remembered in the place of arm ``slot``."""
+    """Write the nearest y of M; its active set is stored as that of arm ``slot``."""
     system = _System(rows[:0], offsets[:0], rows, offsets, work.zeros, 0, 0, 0, 0.0)
     return _project(work, system, slot, point)
 
@@ -360,17 +335,6 @@ def _project(work: Projection, system: _System, slot: int, y: Array) -> float:
     work.status[0] = status
     work.status[1] = steps
     return math.inf if status == INFEASIBLE else squared
-
-
-@compiled
-def _compare(system: _System, centre: Array) -> None:
-    """Write by how much the mean of z exceeds that of each rival, from the difference of arms."""
-    arms, limits, z = system.arms, system.limits, system.z
-    for i in range(system.first, system.last):
-        total = 0.0
-        for j in range(centre.shape[0]):
-            total += (arms[z, j] - arms[i, j]) * centre[j]
-        limits[i] = total
 
 
 @compiled
@@ -432,7 +396,7 @@ def _scan(
         excess = -offsets[i]
         for j in range(y.shape[0]):
             excess += (matrix[i, j] - base[j]) * y[j]
-        if excess > 0.0:  # seldom: no other needs its length
+        if excess > 0.0:  # rarely: only then the length is needed
             squared = 0.0
             for j in range(y.shape[0]):
                 squared += (matrix[i, j] - base[j]) ** 2
@@ -498,7 +462,7 @@ def _enter(work: Projection, system: _System, q: int, p: int) -> tuple[int, int]
 
 @persists()
 class Projections(NamedTuple):
-    """Half-space or cell alternatives within M; see the table above."""
+    """Half-space or cell alternatives within M."""
 
     separations: Array  # (k,)
     shortfalls: Array  # (k,)
@@ -572,12 +536,19 @@ def _whiten(alternatives: Projections, estimate: LeastSquares) -> None:
         alternatives.offsets[m] = total
 
 
+@compiled
+def _locate(alternatives: Projections, solver: Projection, z: int, first: int, last: int) -> float:
+    """Write y(z), no worse than some rivals; return its squared distance."""
+    arms, centre, point = alternatives.arms, alternatives.centre, alternatives.points[z]
+    rows, offsets = alternatives.rows, alternatives.offsets
+    return project_arm(solver, arms, centre, z, first, last, rows, offsets, point)
+
+
 @compare.register(Projections)
 @compiled
 def _compare_projections(
     alternatives: Projections, estimate: LeastSquares, best: int
 ) -> Comparison:
-    """Half-spaces suffice for the test, within M too: their union is that of the cells."""
     separations, shortfalls = alternatives.separations, alternatives.shortfalls
     compare_arms(estimate, best, separations, shortfalls)
     constrained = alternatives.bounds.shape[0] > 0
@@ -587,16 +558,7 @@ def _compare_projections(
     for z in range(separations.shape[0]):
         distance = math.inf
         if separations[z] > 0.0 and constrained:
-            distance = project_halfspace(
-                alternatives.halfspace_solver,
-                alternatives.arms,
-                alternatives.centre,
-                best,
-                z,
-                alternatives.rows,
-                alternatives.offsets,
-                alternatives.points[z],
-            )
+            distance = _locate(alternatives, alternatives.halfspace_solver, z, best, best + 1)
         elif separations[z] > 0.0:
             distance = shortfalls[z] * shortfalls[z] / separations[z]
         alternatives.distances[z] = distance
@@ -609,21 +571,14 @@ def _compare_projections(
 def _locate_projections(
     alternatives: Projections, estimate: LeastSquares, comparison: Comparison
 ) -> float:
-    """Project onto cells, if these are wanted; half-spaces within M have been located before."""
+    """Project onto cells if these are the alternatives; half-spaces are already located."""
     if alternatives.cells and alternatives.bounds.shape[0] == 0:
         _whiten(alternatives, estimate)
     least = math.inf
     for z in range(alternatives.distances.shape[0]):
         if alternatives.cells and alternatives.separations[z] > 0.0:
-            alternatives.distances[z] = project_cell(
-                alternatives.cell_solver,
-                alternatives.arms,
-                alternatives.centre,
-                z,
-                alternatives.rows,
-                alternatives.offsets,
-                alternatives.points[z],
-            )
+            k = alternatives.arms.shape[0]
+            alternatives.distances[z] = _locate(alternatives, alternatives.cell_solver, z, 0, k)
         least = min(least, alternatives.distances[z])
     return least
 
@@ -705,7 +660,7 @@ class Polytope:
 
     @classmethod
     def simplex(cls, d: int) -> Polytope:
-        """All nu in R^d with entries >= 0 that sum to 1: laws of d outcomes, a flat set."""
+        """All nu in R^d with entries >= 0 that sum to 1: distributions of d outcomes."""
         d = integer("d", d, at_least=1)
         rows = np.vstack([-np.eye(d), np.ones(d), -np.ones(d)])
         return cls(rows.tolist(), [0.0] * d + [1.0, -1.0])

@@ -39,11 +39,7 @@ class Sampling(enum.IntEnum):
 
 
 #: Ways to minimise the information ratio, by name; compiled code reads plain numbers.
-SAMPLING: dict[str, int] = {
-    "pair": int(Sampling.PAIR),
-    "exact": int(Sampling.EXACT),
-    "deterministic": int(Sampling.DETERMINISTIC),
-}
+SAMPLING: dict[str, int] = {kind.name.lower(): int(kind) for kind in Sampling}
 
 
 @compiled

@@ -7,8 +7,8 @@ needs before is then a change of 1e-8, relatively, and of ever less as data come
 
 With contexts no order of arms can be planned.  Each round plays the arm of the action set that lies
 farthest outside the span of those played so far (:class:`Span`), in the same coordinates: some
-member of the spanner lies outside by 1 / sqrt(d) at least, but its context may come rarely.  A
-distance below the root of the regulariser counts as inside.
+member of the spanner lies outside by 1 / sqrt(d) at least, but its context may be rare.  A
+distance below the root of the regulariser counts as zero.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Span(NamedTuple):
 
     members: Ints  # (r,) if every round offers all arms, otherwise none
     basis: Array  # (d, d): the first ``rank`` rows are orthonormal
-    rank: Ints  # (1,): of the arms played so far, where contexts come as they like
+    rank: Ints  # (1,): of the arms played so far, if there are contexts
     most: int  # rank of all arms
     residual: Array  # scratch (d,)
 

@@ -44,7 +44,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-import sightline.core.width_gains  # noqa: F401  (it registers further gains)
 from sightline.core.action_set import ActionSet, first_largest_offered, withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, compare, restrict_alternatives
 from sightline.core.clock import Clock, first_after, is_before

@@ -32,11 +32,10 @@ from sightline.core.clock import Clock, is_before, log_round
 from sightline.core.confidence import ConfidenceRule, acting_beta
 from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
-from sightline.core.gains import log_det_gains
+from sightline.core.gains import gains_along, log_det_gains, write_widest
 from sightline.core.linalg import Array, first_largest
 from sightline.core.model import Model
 from sightline.core.persistence import persists
-from sightline.core.width_gains import gains_along, write_widest
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,

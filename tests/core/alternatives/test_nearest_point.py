@@ -12,8 +12,7 @@ from sightline.core.projections import (
     SOLVED,
     UNFINISHED,
     Projection,
-    project_cell,
-    project_halfspace,
+    project_arm,
     project_rows,
     projection,
 )
@@ -30,6 +29,12 @@ from tests.naive_projection import (
 
 seeds = st.integers(0, 2**32 - 1)
 RESIDUAL = 1e-9
+
+
+def project_cell(
+    work: Projection, arms: Array, centre: Array, z: int, rows: Array, offsets: Array, point: Array
+) -> float:
+    return project_arm(work, arms, centre, z, 0, len(arms), rows, offsets, point)
 
 
 def whole_space(d: int) -> tuple[Array, Array]:
@@ -188,7 +193,9 @@ def test_union_of_cells_is_union_of_halfspaces(seed: int, k: int, d: int, power:
         rows, offsets = cell(arms, centre, z, *whole_space(d))
         assert work.status[0] == SOLVED
         assert residual(work, rows, offsets, point, z, float(np.linalg.norm(centre))) <= RESIDUAL
-        halfspaces.append(project_halfspace(work, arms, centre, best, z, *whole_space(d), point))
+        halfspaces.append(
+            project_arm(work, arms, centre, z, best, best + 1, *whole_space(d), point)
+        )
         u = arms[best] - arms[z]
         assert halfspaces[-1] == pytest.approx((u @ centre) ** 2 / (u @ u), rel=1e-9, abs=1e-20)
         assert cells[-1] >= halfspaces[-1] * (1.0 - 1e-9)
@@ -203,7 +210,7 @@ def test_three_arms(seed: int, d: int) -> None:
     order = np.argsort(arms @ centre)
     best, z, other = int(order[2]), int(order[0]), int(order[1])
     work, point, nearest_in_cell = projection(3, d), np.zeros(d), np.zeros(d)
-    halfspace = project_halfspace(work, arms, centre, best, z, *whole_space(d), point)
+    halfspace = project_arm(work, arms, centre, z, best, best + 1, *whole_space(d), point)
     distance = project_cell(work, arms, centre, z, *whole_space(d), nearest_in_cell)
     if (arms[other] - arms[z]) @ (point + centre) <= 0.0:
         np.testing.assert_allclose(
@@ -227,7 +234,7 @@ def test_cells_and_halfspaces_in_a_polytope(seed: int, k: int, d: int, m: int) -
         truth = nearest(*constraints)
         assert distance == pytest.approx(math.inf if truth is None else truth @ truth, rel=1e-7)
         which = [best, *range(k, k + m)]
-        distance = project_halfspace(work, arms, centre, best, z, rows, offsets, point)
+        distance = project_arm(work, arms, centre, z, best, best + 1, rows, offsets, point)
         truth = nearest(constraints[0][which], constraints[1][which])
         assert distance == pytest.approx(math.inf if truth is None else truth @ truth, rel=1e-7)
 

@@ -41,7 +41,7 @@ def build(beta: naive.Beta, d: int) -> Any:
 class OwnLogDet(NamedTuple):
     """The numbers of LogDet, for which only the two coefficients are registered."""
 
-    level: Any
+    slow: bool
     factor: float
     noise_variance: float
     prior_radius: float

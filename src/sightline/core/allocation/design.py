@@ -1,32 +1,25 @@
-"""Barycentric spanners: a few arms in which every other has small coordinates.
-
-| symbol                         | here             | shape  |
-|--------------------------------|------------------|--------|
-| s(x) x, the arms               | ``actions``, ``scales`` | (k, d), (k,) |
-| rank r of the arms             | ``rank[0]``      | int    |
-| b_1, ..., b_r, the spanner     | ``members[:r]``  | (d,)   |
-| c in s(x) x = sum_j c_j b_j    | ``coordinates[x, :r]`` | (k, d) |
-
-Arms are chosen one by one, each with the largest |det| of those chosen so far and unit vectors
-for the rest; then members are exchanged as long as that raises |det| by more than a factor C.
-Exchanging b_j for x multiplies det by the coordinate c_j of x, so in the end all coordinates are
-within [-C, C] (Awerbuch, Kleinberg, STOC 2004).  There are O(r log r) exchanges of O(k d) each.
-
-Coordinates have no units: those of arms of size 1e70 and 1e-70 are equally good to compute with.
-
-G- and D-optimal designs: how to share pulls among arms so that no mean stays uncertain.
+"""Barycentric spanners and optimal designs: a few arms that represent all, and shares of pulls.
 
 | symbol                                  | here             | shape  |
 |-----------------------------------------|------------------|--------|
 | s(x) x, the arms                        | ``actions``, ``scales`` | (k, d), (k,) |
+| rank r of the arms                      | ``rank[0]``      | int    |
+| b_1, ..., b_r, the spanner              | ``members[:r]``  | (d,)   |
+| c in s(x) x = sum_j c_j b_j             | ``coordinates[x, :r]`` | (k, d) |
 | pi, shares of the pulls                 | ``weights``      | (k,)   |
 | V(pi) = sum_x pi(x) s(x)^2 x x^T        |                  |        |
 | V(pi)^-1 in coordinates of the spanner  | ``inverse``      | (d, d) |
 | squared norm of s(x) x in V(pi)^-1      | ``leverages``    | (k,)   |
-| dimension r of the span                 | ``spanner.rank[0]`` | int |
 
-The design that maximises det V(pi) also minimises the largest leverage, which then equals r
-(Kiefer, Wolfowitz, 1960): the largest leverage certifies how good a design is, and ends the search.
+**Spanner.**  Arms are chosen one by one, each with the largest |det| of those chosen so far and
+unit vectors for the rest; then members are exchanged as long as that raises |det| by more than a
+factor C.  Exchanging b_j for x multiplies det by the coordinate c_j of x, so in the end all
+coordinates are within [-C, C] (Awerbuch, Kleinberg, STOC 2004).  There are O(r log r) exchanges of
+O(k d) each.  Coordinates have no units: arms of size 1e70 and 1e-70 have equally accurate ones.
+
+**Design.**  The design that maximises det V(pi) (D-optimal) also minimises the largest leverage
+(G-optimal), which then equals r (Kiefer, Wolfowitz, 1960): the largest leverage certifies how good
+a design is, and ends the search.
 
 The search is Frank-Wolfe with away steps (Fedorov, Wynn, Atwood): move weight to the arm of
 largest leverage, or away from the one of least leverage that has any, with the exact step; both
@@ -47,13 +40,15 @@ from sightline.core.linalg import Array, Ints
 from sightline.core.persistence import indices, invariant, persists, shares, within
 from sightline.jit import compiled, compiled_apart
 
-# What is left of an arm outside the span of others, below this fraction of the arm itself, is
-# rounding: elimination leaves some ten units in the last place, 2e-15.
+# The part of an arm outside the span of others is rounding below this fraction of the arm itself:
+# elimination leaves some ten units in the last place, 2e-15.
 NEGLIGIBLE = 1e-12
+SPANNER_FACTOR = 2.0
+MOST_STEPS = 100_000  # never needed: a tolerance of 1e-9 takes some hundred steps
 
 
 class Spanner(NamedTuple):
-    """Members and the coordinates of all arms in them; see the table above."""
+    """Members of a spanner, and the coordinates of all arms in them."""
 
     coordinates: Array
     members: Ints
@@ -71,27 +66,16 @@ def _check_spanner(work: Spanner, name: str) -> None:
 
 def spanner(k: int, d: int) -> Spanner:
     """Arrays for k arms in d dimensions."""
-    return Spanner(
-        coordinates=np.zeros((k, d)),
-        members=np.zeros(d, dtype=np.int64),
-        rank=np.zeros(1, dtype=np.int64),
-        sizes=np.zeros(k),
-    )
+    members, rank = (np.zeros(n, dtype=np.int64) for n in (d, 1))
+    return Spanner(np.zeros((k, d)), members, rank, np.zeros(k))
 
 
 @compiled
 def barycentric_spanner(work: Spanner, actions: Array, scales: Array, factor: float) -> None:
-    """Write a spanner of the arms ``scales[x] actions[x]``, and their coordinates.
+    """Write a spanner of the arms ``scales[x] actions[x]``, and their coordinates, for C > 1.
 
-    Parameters
-    ----------
-    work : Spanner
-        Where to write; entries of ``members`` and columns of ``coordinates`` from the rank on are
-        meaningless and zero.
-    actions, scales : ndarray, shapes (k, d) and (k,)
-        Arms, and a factor >= 0 for each: 0 leaves it out, 1 and 0 make a mask.
-    factor : float
-        C > 1.
+    Scales are >= 0; an arm with scale 0 is left out.  From the rank on, entries of ``members`` are
+    meaningless and columns of ``coordinates`` zero.
     """
     _write_in_units_of_features(work, actions, scales)
     c = work.coordinates
@@ -147,7 +131,7 @@ def _largest(c: Array, first: int, last: int) -> tuple[int, int]:
 
 @compiled
 def _exchange(c: Array, x: int, column: int) -> None:
-    """Put arm x in the place of a basis vector: the coordinates of all arms in the new basis."""
+    """Replace a basis vector by arm x, and write the coordinates of all arms in the new basis."""
     k, d = c.shape
     pivot = c[x, column]
     for z in range(k):
@@ -162,7 +146,7 @@ def _exchange(c: Array, x: int, column: int) -> None:
 
 @compiled
 def _clear_roundings(work: Spanner, first: int) -> None:
-    """Set to zero what elimination has left of an arm by rounding."""
+    """Set remainders of elimination that are rounding errors to zero."""
     k, d = work.coordinates.shape
     for z in range(k):
         for i in range(first, d):
@@ -170,13 +154,9 @@ def _clear_roundings(work: Spanner, first: int) -> None:
                 work.coordinates[z, i] = 0.0
 
 
-SPANNER_FACTOR = 2.0
-MOST_STEPS = 100_000  # never needed: a tolerance of 1e-9 takes some hundred steps
-
-
 @persists("weights")
 class Design(NamedTuple):
-    """A design with the arrays it is computed in; see the table above."""
+    """A design with the arrays it is computed in."""
 
     weights: Array
     leverages: Array
@@ -207,14 +187,8 @@ def design(k: int, d: int) -> Design:
 def optimal_design(work: Design, actions: Array, scales: Array, tolerance: float) -> float:
     """Write a design whose largest leverage is at most (1 + tolerance) r; return that leverage.
 
-    Parameters
-    ----------
-    work : Design
-        Where to write.  If all arms are zero, the rank, every weight and the answer are 0.
-    actions, scales : ndarray, shapes (k, d) and (k,)
-        Arms, and a factor >= 0 for each: 0 leaves it out, 1 and 0 make a mask.
-    tolerance : float
-        Above 1e-10: below, rounding decides.
+    Scales are >= 0; an arm with scale 0 is left out.  The tolerance must exceed 1e-10: below,
+    rounding decides.  If all arms are zero, the rank, every weight and the answer are 0.
     """
     barycentric_spanner(work.spanner, actions, scales, SPANNER_FACTOR)
     r = work.spanner.rank[0]
@@ -242,10 +216,7 @@ def optimal_design(work: Design, actions: Array, scales: Array, tolerance: float
 
 @compiled
 def largest_reward_leverage(work: Design, scales: Array, weights: Array) -> float:
-    """Largest leverage of what the arms with a scale pay, where scales have a factor per arm.
-
-    That is, of x where the design is one of observations weights[x] x.
-    """
+    """Largest leverage of a reward, x itself, in a design of observations ``weights[x]`` x."""
     worst = 0.0
     for x in range(scales.shape[0]):
         if scales[x] > 0.0:

@@ -8,8 +8,8 @@ g_z K_z the gradient of h_z in M, Newton's equations are
     (t/y) dy_z + g_z K_z . v = (t/y) c_z,
 
 where rho and c collect the residuals and targets.  Arms and constraints in ``arms`` and
-``constraints`` keep their da and dy as unknowns; all others are eliminated, which leaves
-the sums E = sum (a/s) U U^T and G = C + sum (y/t) g^2 K K^T over the eliminated ones:
+``constraints`` keep their da and dy as unknowns.  All others are eliminated, which leaves the sums
+E = sum (a/s) U U^T and G = C + sum (y/t) g^2 K K^T over the eliminated ones:
 
     v + E w - sum_arms da U = sum (a/s) rho U,      w = G v - sum_constraints g dy K + c_w.
 """
@@ -24,9 +24,9 @@ import numpy as np
 from sightline.core.linalg import Array, Ints
 from sightline.jit import compiled_apart
 
-# In games arms are often alike, and so many may carry weight together, however few dimensions.
+# In games arms are often alike: up to this many may carry weight together in any dimension.
 _ALIKE = 64
-# Rows that stay in the nearest cache while they are added to one row of a matrix after another.
+# Rows that stay in the first-level cache while they are added to one row of a matrix after another.
 _BLOCK = 16
 
 
@@ -220,29 +220,23 @@ def _add_square(vector: Array, out: Array) -> None:
 
 @compiled_apart
 def _kept(values: Array, slacks: Array, most: int) -> Ints:
-    """Find the indices at which the value outweighs its slack: the ones not to be eliminated."""
+    """Find the indices at which the value outweighs its slack: these are not eliminated."""
     total = 0.0
     for x in range(values.shape[0]):
         total += values[x]
-    threshold = 0.25 * total
-    count = most + 1
+    threshold, count = 0.25 * total, most + 1
+    outweighs = np.zeros(values.shape[0], dtype=np.bool_)
     while count > most:
         threshold *= 4.0
         count = 0
         for x in range(values.shape[0]):
-            if values[x] > threshold * slacks[x]:
-                count += 1
-    indices = np.empty(count, dtype=np.int64)
-    count = 0
-    for x in range(values.shape[0]):
-        if values[x] > threshold * slacks[x]:
-            indices[count] = x
-            count += 1
-    return indices
+            outweighs[x] = values[x] > threshold * slacks[x]
+            count += outweighs[x]
+    return np.flatnonzero(outweighs)
 
 
 class System(NamedTuple):
-    """Newton's equations, factorised."""
+    """Newton's equations, to be factorised by :func:`eliminate`."""
 
     factors: Array
     order: Ints
@@ -252,7 +246,6 @@ class System(NamedTuple):
     multipliers: Array  # (m,): y/t where eliminated, else 0
     by_arms: Array  # (r, r): E
     by_constraints: Array  # (r, r): G
-    regular: bool
 
 
 @compiled_apart
@@ -268,7 +261,7 @@ def _quotients(values: Array, slacks: Array, kept: Ints) -> Array:
 
 @compiled_apart
 def newton_system(program: Program) -> System:
-    """Set up and factorise the equations in v, da of ``arms`` and dy of ``constraints``."""
+    """Set up the equations in v, da of ``arms`` and dy of ``constraints``."""
     a, s = program.shares
     y, t = program.multipliers
     r = program.squares.shape[1]
@@ -282,14 +275,9 @@ def newton_system(program: Program) -> System:
     by_constraints = _by_constraints(program, multipliers)
     size = r + arms.shape[0] + constraints.shape[0]
     matrix, order = np.zeros((size, size)), np.empty(size, dtype=np.int64)
-    system = System(
-        matrix, order, arms, constraints, shares, multipliers, by_arms, by_constraints, True
-    )
+    system = System(matrix, order, arms, constraints, shares, multipliers, by_arms, by_constraints)
     _fill(program, system)
-    regular = eliminate(matrix, order)
-    return System(
-        matrix, order, arms, constraints, shares, multipliers, by_arms, by_constraints, regular
-    )
+    return system
 
 
 @compiled_apart

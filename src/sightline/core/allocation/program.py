@@ -1,11 +1,4 @@
-"""Arms as the alternatives see them: values of all parameters that vanish at the optimal arms.
-
-| symbol                                             | here            | shape     |
-|----------------------------------------------------|-----------------|-----------|
-| a basis of all e with <e, x> = 0 for free arms x   | ``functionals`` | (d, rank) |
-| u_x: its values at x divided by sqrt(Delta(x))     | ``points``      | (k, rank) |
-
-The cheapest allocation that refutes every alternative: the convex program behind c*.
+"""The cheapest allocation that refutes every alternative: the convex program behind c*.
 
 | symbol                                            | here              | shape  |
 |---------------------------------------------------|-------------------|--------|
@@ -13,19 +6,20 @@ The cheapest allocation that refutes every alternative: the convex program behin
 | rho_x^2, precision of an observation of x         |                   | (k,)   |
 | c_x = Delta(x) / rho_x^2, price of information    |                   | (k,)   |
 | l_z = Delta(z)^2 / c_z = Delta(z) rho_z^2         | ``levels``        | (k,)   |
-| values at x of a basis of all e with <e, x*> = 0,  |                   |        |
-| divided by sqrt(c_x)                              | ``points``: u_x   | (k, d) |
+| a basis of all e with <e, x*> = 0                 | ``functionals``   | (d, rank) |
+| u_x: its values at x, divided by sqrt(c_x)        | ``points``        | (k, rank) |
 | a_x = alpha(x) Delta(x)                           | ``shares``        | (k,)   |
-| M = sum_x a_x u_x u_x^T                           |                   | (d, d) |
+| M = sum_x a_x u_x u_x^T                           |                   | (rank, rank) |
 | h_z = l_z / |u_z|^2, the norm taken in M^-1       | ``evidence``      | (k,)   |
 | y_z, multiplier of h_z >= 1                       | ``multipliers``   | (k,)   |
-| w_z = M^-1 u_z sqrt(l_z) / |u_z|^2                |                   | (k, d) |
+| w_z = M^-1 u_z sqrt(l_z) / |u_z|^2                |                   | (k, rank) |
 
-Where all arms have the same noise, rho = 1 and both c and l are the gaps.
+If all arms have the same noise, rho = 1 and both c and l are the gaps.
 
 Playing the best arm costs nothing, so its allocation is infinite, and alternatives theta + e have
-<e, x*> = 0; with contexts, for the best arm x* of each.  One for z has <e, z> = Delta(z); the
-nearest one in the norm of V(alpha) is at squared distance h_z, and the program is
+<e, x*> = 0; with contexts, for the best arm x* of each.  These arms are called free.  An
+alternative for z has <e, z> = Delta(z); the nearest one in the norm of V(alpha) is at squared
+distance h_z, and the program is
 
     minimise  sum_x a_x   subject to   h_z(a) >= 1 for all z,  a >= 0.
 
@@ -33,20 +27,20 @@ h_z is a minimum of linear functions of a, hence concave, with gradient (u_x . w
 Lagrangian bounds the optimum from below by sum_z y_z / max_x sum_z y_z (u_x . w_z)^2, and scaling
 any a > 0 until all h_z >= 1 bounds it from above.  Both bounds hold at every step.
 
-In a game, what an arm shows and what is to be refuted are two things.  Arm x shows several rows u,
-and M has a_x times the sum of their u u^T; a vector v_z = x_z - x*, in the same coordinates, takes
-the place of u_z in h_z and w_z, with a level l_z = Delta(z)^2.  The gradient is the sum of
-(u . w_z)^2 over the rows of x.  A bandit is the game with one row u_x per arm and v_x = u_x, as x*
-vanishes.  In games M may tend to a singular matrix, in directions that no v_z has; coordinates
-follow.  Steps of different lengths, which are faster in bandits, may diverge there, as the gradient
-depends on a and y together: games take the shorter one for both.
+In a game, what an arm shows differs from what is to be refuted.  Arm x shows several rows u, and M
+has a_x times the sum of their u u^T; a vector v_z = x_z - x*, in the same coordinates, takes the
+place of u_z in h_z and w_z, with a level l_z = Delta(z)^2.  The gradient is the sum of (u . w_z)^2
+over the rows of x.  A bandit is the game with one row u_x per arm and v_x = u_x, as x* vanishes.
+In games M may tend to a singular matrix, in directions that no v_z has; coordinates follow.  Steps
+of different lengths, which are faster in bandits, may diverge there, as the gradient depends on a
+and y together: games take the shorter one for both.
 
 The method is Mehrotra's predictor-corrector for the conditions s = 1 - gradient >= 0, t = h - 1
 >= 0, a s = y t = 0.  Everything depends on a through M alone, so a step is a linear system in the
 d (d + 1) / 2 entries of M, and costs O(k d^4 + d^6).  Eliminating the arms that carry weight and
-the constraints that bind would lose all digits at the end, for there a/s and y/t grow without
-limit: these few stay in the system as unknowns of their own.  Coordinates change at every step
-such that M = I, so the scaling of the features does not matter.
+the constraints that bind would lose all digits at the end, because a/s and y/t grow without limit
+there: these few remain in the system as separate unknowns.  Coordinates change at every step such
+that M = I, so the scaling of the features does not matter.
 """
 
 from __future__ import annotations
@@ -59,33 +53,38 @@ from sightline.core.allocation.newton_step import (
     Program,
     add_gram,
     direction,
+    eliminate,
     newton_system,
     square_vectors,
 )
-from sightline.core.linalg import Array, Bools, Ints, factorise, solve_transposed
+from sightline.core.linalg import (
+    Array,
+    Bools,
+    Ints,
+    factorise,
+    norm,
+    solve_transposed,
+    squared_length,
+)
 from sightline.jit import compiled_apart
 
 # Relative error of a difference of two numbers that went through a few operations.
 _ROUNDING = 1e-14
-# Relative error of what is given.
+# Relative error of the input.
 _EPS = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @compiled_apart
 def reduced_points(actions: Array, free: Bools, gaps: Array) -> tuple[Array, Array]:
-    """u_x for all arms, and the functionals e in which they are expressed.
+    """Return u_x for all arms, and the functionals e in which they are expressed.
+
+    For every arm that is not free, points[x] = x @ functionals / sqrt(gaps[x]).
 
     A column of ``actions`` holds the values of one functional at all arms.  Elimination leaves
     combinations of columns that vanish at the free arms; orthogonalising what is left makes
     M = I at equal shares.  Neither depends on the units of the features, and what remains of a
     column after cancellation counts as zero below its rounding error.  Arms at which nothing
-    remains cannot be told from the free ones; they have u_x = 0.
-
-    Returns
-    -------
-    points : ndarray, shape (k, rank)
-    functionals : ndarray, shape (d, rank)
-        points[x] = x @ functionals / sqrt(gaps[x]) for every arm that is not free.
+    remains cannot be distinguished from the free ones; they have u_x = 0.
     """
     k, d = actions.shape
     values, functionals, left = actions.copy(), np.eye(d), np.ones(d, dtype=np.bool_)
@@ -107,11 +106,11 @@ def _eliminate_arm(values: Array, functionals: Array, left: Bools, arm: int) -> 
     pivot = -1
     largest = 0.0
     for j in range(d):
-        norm = 0.0
+        size = 0.0
         for x in range(k):
-            norm = max(norm, abs(values[x, j]))
-        if left[j] and abs(values[arm, j]) > largest * norm:
-            pivot, largest = j, abs(values[arm, j]) / norm
+            size = max(size, abs(values[x, j]))
+        if left[j] and abs(values[arm, j]) > largest * size:
+            pivot, largest = j, abs(values[arm, j]) / size
     if pivot < 0:
         return
     left[pivot] = False
@@ -140,7 +139,7 @@ def _orthogonalise(values: Array, functionals: Array, left: Bools) -> int:
     for j in range(d):
         if not left[j]:
             continue
-        before = _column_norm(values, j)
+        before = norm(values[:, j])
         for _ in range(2):  # the second pass removes what rounding left of the first
             for m in range(rank):
                 inner = 0.0
@@ -150,27 +149,19 @@ def _orthogonalise(values: Array, functionals: Array, left: Bools) -> int:
                     values[x, j] -= inner * values[x, m]
                 for i in range(d):
                     functionals[i, j] -= inner * functionals[i, m]
-        norm = _column_norm(values, j)
-        if norm > d * _ROUNDING * before:
+        length = norm(values[:, j])
+        if length > d * _ROUNDING * before:
             for x in range(k):
-                values[x, rank] = values[x, j] / norm
+                values[x, rank] = values[x, j] / length
             for i in range(d):
-                functionals[i, rank] = functionals[i, j] / norm
+                functionals[i, rank] = functionals[i, j] / length
             rank += 1
     return rank
 
 
 @compiled_apart
-def _column_norm(values: Array, column: int) -> float:
-    total = 0.0
-    for x in range(values.shape[0]):
-        total += values[x, column] * values[x, column]
-    return math.sqrt(total)
-
-
-@compiled_apart
 def costly_arms(points: Array) -> Ints:
-    """Arms that are told from the free ones by an alternative."""
+    """List the arms that an alternative distinguishes from the free ones."""
     costly = np.zeros(points.shape[0], dtype=np.bool_)
     for x in range(points.shape[0]):
         for j in range(points.shape[1]):
@@ -179,10 +170,11 @@ def costly_arms(points: Array) -> Ints:
     return np.flatnonzero(costly)
 
 
+# --- the interior-point method ------------------------------------------------------------------
+
 # How far a step may go towards the boundary of what must stay positive.
 _REACH = 0.99
-# Steps that still move; shorter ones end the search.
-_SHORTEST = 1e-6
+_SHORTEST = 1e-6  # shorter steps end the search
 # Some 20 steps are usual; this many mean that rounding errors allow no more.
 MOST_STEPS = 60
 
@@ -238,18 +230,16 @@ def _whiten(program: Program) -> None:
     for i in range(n):
         solve_transposed(factor, vectors[i])
     for z in range(program.levels.shape[0]):
-        norm = 0.0
-        for i in range(d):
-            norm += vectors[z, i] * vectors[z, i]
-        program.norms[z] = norm
-        program.slopes[z] = program.levels[z] / (norm * norm)
+        square = squared_length(vectors[z])
+        program.norms[z] = square
+        program.slopes[z] = program.levels[z] / (square * square)
 
 
 @compiled_apart
 def _least_evidence(program: Program) -> float:
     least = math.inf
     for z in range(program.levels.shape[0]):
-        if not program.levels[z] / program.norms[z] >= least:  # what is no number is passed on
+        if not program.levels[z] / program.norms[z] >= least:  # nan is passed on
             least = program.levels[z] / program.norms[z]
     return least
 
@@ -329,7 +319,7 @@ def _advance(program: Program) -> bool:
     k, m = da.shape[0], dy.shape[0]
     square_vectors(program)
     system = newton_system(program)
-    if not system.regular:
+    if not eliminate(system.factors, system.order):
         return False
     program.target_shares[:] = 0.0
     program.target_multipliers[:] = 0.0
@@ -375,17 +365,7 @@ def _write_scaled(values: Array, factor: float, out: Array) -> None:
 def optimal_shares(
     points: Array, levels: Array, tolerance: float, steps: int
 ) -> tuple[Array, Array, Array, float, float]:
-    """Solve the program of a bandit for M = R^d: u_x is both what an arm shows and v_x.
-
-    Parameters
-    ----------
-    points : ndarray, shape (k, d)
-        u_x, of rank d; none is zero.
-    levels : ndarray, shape (k,)
-        l_x > 0.
-    tolerance, steps
-        As of :func:`optimal_game_shares`, whose answer is returned.
-    """
+    """Solve the game in which u_x, of rank d and none zero, is both what an arm shows and v_x."""
     return optimal_game_shares(points, np.arange(len(points) + 1), levels, tolerance, steps)
 
 
@@ -393,32 +373,16 @@ def optimal_shares(
 def optimal_game_shares(
     vectors: Array, starts: Ints, levels: Array, tolerance: float, steps: int
 ) -> tuple[Array, Array, Array, float, float]:
-    """Solve the program for M = R^d.
+    """Solve the program for M = R^d; return shares, multipliers, base, upper and lower bound.
 
-    Parameters
-    ----------
-    vectors : ndarray, shape (n, d)
-        v_z in the first m rows, and the rows u of the arms, which have rank d and may be rows
-        among the first.  No v_z is zero.
-    starts : ndarray, shape (k + 1,)
-        Arm x shows the rows from ``starts[x]`` to before ``starts[x + 1]``.
-    levels : ndarray, shape (m,)
-        l_z > 0.
-    tolerance : float
-        Relative distance of the two bounds at which to stop.
-    steps : int
-        Steps after which to stop in any case.
+    ``vectors``, (n, d), has v_z in the first m rows, none zero, and the rows u of the arms, which
+    have rank d and may be among the first.  Arm x shows the rows from ``starts[x]`` to before
+    ``starts[x + 1]``.  ``levels``, (m,), are l_z > 0.  The search stops when the relative distance
+    of the bounds is at most ``tolerance``, or after ``steps``.
 
-    Returns
-    -------
-    shares : ndarray, shape (k,)
-        a of the smallest upper bound, feasible.
-    multipliers : ndarray, shape (m,)
-        y of the largest lower bound, feasible.
-    base : ndarray, shape (k,)
-        a at which that y was found: it defines the w_z.
-    upper, lower : float
-        Bounds on the optimum.
+    The shares, (k,), attain the smallest upper bound, the multipliers, (m,), the largest lower
+    bound; both are feasible.  ``base``, (k,), is the a at which these multipliers were found: it
+    defines the w_z.
     """
     k, m = starts.shape[0] - 1, levels.shape[0]
     program = _start(vectors, starts, levels)
@@ -445,25 +409,12 @@ def optimal_game_shares(
 
 
 @compiled_apart
-def optimal_allocation(
-    actions: Array, best: int, gaps: Array, precisions: Array, tolerance: float, allocation: Array
-) -> float:
-    """Write alpha for unit noise variance over 2, inf for the best arm; return its cost.
-
-    Gaps of all other arms must be positive; precisions are rho_x^2.
-    """
-    free = np.zeros(gaps.shape[0], dtype=np.bool_)
-    free[best] = True
-    return cheapest_allocation(actions, free, gaps, precisions, tolerance, allocation)
-
-
-@compiled_apart
 def cheapest_allocation(
     actions: Array, free: Bools, gaps: Array, precisions: Array, tolerance: float, allocation: Array
 ) -> float:
     """Write alpha for unit noise variance over 2, inf for free arms; return its cost.
 
-    Gaps of all arms must be positive, those of free ones have no effect.
+    Gaps of all arms must be positive, those of free ones have no effect; precisions are rho_x^2.
     """
     k = gaps.shape[0]
     points = reduced_points(actions, free, gaps / precisions)[0]

@@ -14,8 +14,8 @@ With contexts there is an entry for every arm of every context, D_min is the sma
 and the x-hat of all contexts are free, as in the lower bound.
 
 A solution costs some hundred times as much as a round.  It changes no faster than the estimates
-do, so it is found anew only when det V has grown by a factor, or x-hat has changed: that of the
-present context, because among many contexts some x-hat nearly always has.
+do, so it is computed again only when det V has grown by a factor, or x-hat of the present context
+has changed.  Among many contexts, that of some context changes nearly always.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ TOLERANCE = 1e-3
 @may_hold(negative=("best",))
 @persists("allocation", "best", "log_det")
 class Target(NamedTuple):
-    """The allocation last found; see the table above."""
+    """The last allocation."""
 
     allocation: Array
     gaps: Array
-    best: Ints  # (C,) of the last solution; -1 before
+    best: Ints  # (C,): -1 before the first solution
     log_det: Array  # (1,) of V then
     growth: float  # of log det until the next solution
     precisions: Array  # (k,): squared weight of an observation of each arm
@@ -65,7 +65,7 @@ def _check(goal: Target, name: str) -> None:
 
 
 def target(weights: Array, determinant_growth: float, contexts: Contexts | None = None) -> Target:
-    """Arrays for arms whose observations weigh so much; found anew when det V grew by 1 + this."""
+    """Arrays before a first solution; a new one is due when det V has grown by 1 + this."""
     k = len(weights)
     starts = starts_of(contexts, k)
     return Target(
@@ -104,9 +104,9 @@ def least_gap(starts: Ints, estimate: LeastSquares, best: int, gaps: Array) -> f
 def find_allocation(goal: Target, estimate: LeastSquares) -> None:
     """Find the allocation for the present estimates.
 
-    An arm that ties with x-hat would have to be told from it at any cost; it gets the gap D_min.
-    If all arms tie, in every context, nothing is known yet, and all allocations are infinite but
-    those of arms equal to x-hat, which never need any.
+    An arm that ties with x-hat gets the gap D_min; refuting it at its own gap would have infinite
+    cost.  If all arms tie, in every context, nothing is known yet: all allocations are infinite
+    but those of arms equal to x-hat, which need none.
     """
     means, rewards = estimate.arms.means, estimate.arms.rewards
     goal.log_det[0] = estimate.learned.log_det[0]
@@ -130,7 +130,7 @@ def find_allocation(goal: Target, estimate: LeastSquares) -> None:
 
 @compiled
 def follow(goal: Target, estimate: LeastSquares, offer: ActionSet) -> int:
-    """Find the allocation anew if the estimates have moved enough; return x-hat of the offer."""
+    """Update the allocation if the estimates have moved enough; return x-hat of the offer."""
     best = first_largest_offered(offer, estimate.arms.means)
     grown = estimate.learned.log_det[0] - goal.log_det[0] >= goal.growth
     if grown or best != goal.best[offer.context]:

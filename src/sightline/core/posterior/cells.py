@@ -12,34 +12,29 @@
 | p(z) = P(x* = z)                | ``probabilities``    | (c,)   |
 | E[eta; x* = z]                  | ``shifts``           | (c, d) |
 | E max_z <z, theta> - <x-hat, mean> | ``excess``        | number |
+| direction between the cells of z and of the next vertex | ``Angles.rays[z]`` | (c,) |
 
-Everything is said in whitened coordinates, theta = mean + R^-1 eta with eta standard normal, and
+Everything is in whitened coordinates, theta = mean + R^-1 eta with eta standard normal, and
 relative to x-hat: z beats x-hat where <edge(z), eta> > lag(z).  Values of arms that nearly
 coincide are then as precise as those of any others, and the excess, an average of non-negative
 numbers, is never a difference of large ones.
 
 Only vertices of the convex hull of the arms can be best (elsewhere only together with one).  With
-contexts, and where arms are new in every round, all arms on offer are taken for vertices.
+contexts, and where arms are new in every round, all arms on offer count as vertices.
 
-Cells of the posterior in the plane, exactly: there they are sectors.
-
-| symbol                                  | here         | shape |
-|-----------------------------------------|--------------|-------|
-| R mean, where R theta ~ N(R mean, I)    | ``Cells.centre`` | (2,)  |
-| direction between the sectors of z and of the next vertex | ``rays[z]`` | (c,) |
-
-An arm is the best one on a cone, and the cones of the vertices, counter-clockwise, follow one
-another.  In polar coordinates around the origin, with t and n the components of R mean along and
-across the direction e, the radial integrals are closed:
+There are two ways to measure cells: from samples (:mod:`sightline.core.posterior.samples`), and in
+the plane exactly (:class:`Angles`).  In the plane cells are sectors: an arm is best on a cone, and
+the cones of the vertices, counter-clockwise, follow one another.  In polar coordinates around the
+origin, with t and n the components of R mean along and across the direction e, the radial integrals
+are closed:
 
     f0 = int rho phi_2   drho = phi(n) (phi(t) + t Phi(t))
     f1 = int rho^2 phi_2 drho = phi(n) (t phi(t) + (t^2 + 1) Phi(t))
 
 Then p(z) is the integral of f0 over the sector, the excess of z that of <edge(z), e> f1, and by
-the divergence theorem E[eta; z] needs the two rays only: each carries phi(n) Phi(t).
-
-Gauss-Legendre panels are as short as the posterior seen from the origin, 1 / norm(R mean), near
-its direction, and grow away from it.
+the divergence theorem E[eta; z] needs the two rays only: each carries phi(n) Phi(t).  Near the
+direction of R mean, Gauss-Legendre panels are as short as 1 / |R mean|, the angle under which the
+origin sees the posterior; they grow away from it.
 """
 
 from __future__ import annotations
@@ -61,7 +56,7 @@ _HULL_DIMENSION = 5
 
 @persists()
 class Cells(NamedTuple):
-    """What one round knows about the best arm; see the table above."""
+    """The posterior distribution of the best arm in one round."""
 
     vertices: Ints
     theta: Array
@@ -135,7 +130,7 @@ def _chain(actions: Array, order: list[int]) -> list[int]:
 
 @compiled
 def admit(offer: ActionSet, cells: Cells) -> None:
-    """Let the arms on offer be those that can be best; the first one stands in for missing ones."""
+    """Take the arms on offer as those that can be best; the first one replaces missing ones."""
     if cells.fixed:
         return
     for z in range(cells.vertices.shape[0]):
@@ -193,6 +188,8 @@ def is_settled(cells: Cells, leader: int) -> bool:
     return total == 0.0
 
 
+# --- in the plane -------------------------------------------------------------------------------
+
 _REACH = 8.0
 _ORDER = 20
 _LONGEST = 0.5  # panel, in radians
@@ -201,10 +198,10 @@ _GROWTH = 0.25  # length of a panel over its distance from the direction of the 
 
 @persists()
 class Angles(NamedTuple):
-    """Quadrature in the angle; see the table above."""
+    """Quadrature in the angle."""
 
     rays: Array
-    reach: float  # standard deviations beyond which nothing is looked at
+    reach: float  # standard deviations beyond which the posterior is cut
     nodes: Array  # (order,) on [0, 1]
     weights: Array  # (order,)
 
@@ -258,7 +255,7 @@ def _sweep(
             along += edge[1] * math.sin(zero + side * angle)
             mass += weight * max(density + t * below, 0.0)
             excess += weight * along * max(t * density + (t * t + 1.0) * below, 0.0)
-        # adding a length far below the last bit of ``near`` would go on for ever
+        # adding a length below the last bit of ``near`` would never end
         near = far if near + length >= far else near + length
     return mass, excess
 

@@ -1,43 +1,37 @@
 """Bayesian gaps and information gains of every arm, from the cells of the posterior.
 
-| symbol                                      | here                               | shape |
-|---------------------------------------------|------------------------------------|-------|
-| Delta(x) = E max_z <z, theta> - <x, mean>   | ``gaps[x]``                        | (k,)  |
-| sum_z p(z) (E[<x, theta>; z] / p(z) - <x, mean>)^2 | ``gains[x]``: ``Variance``  | (k,)  |
-| the same, summed over the rows y of Y_x in place of x | ``gains[x]``: ``RowVariance`` | (k,) |
-| I(x*; y), y = <x, theta> + noise            | ``gains[x]``: ``MutualInformation`` | (k,) |
+| symbol                                        | here                      | shape  |
+|-----------------------------------------------|---------------------------|--------|
+| Delta(x) = E max_z <z, theta> - <x, mean>     | ``gaps[x]``               | (k,)   |
+| sum_z p(z) (E[<x, theta>; z] / p(z) - <x, mean>)^2 | ``Variance``         | (k,)   |
+| the same, summed over the rows y of Y_x in place of x | ``RowVariance``   | (k,)   |
+| I(x*; y), y = <x, theta> + noise              | ``MutualInformation``     | (k,)   |
+| E[mu(<x, theta>); x* = z]                     | ``within[x, z]``          | (k, c) |
+| E mu(<x, theta>)                              | ``averages[x]``           | (k,)   |
 
-Rewards that are clicks or counts have both of their own:
-:mod:`sightline.core.posterior.gains`.
+**Variance.**  With S(z) = E[eta; z] the gain is the quadratic form sum_z S(z) S(z)^T / p(z) of
+R^-T x.
 
-With S(z) = E[eta; z] the first gain is a quadratic form of R^-T x, sum_z S(z) S(z)^T / p(z).
+**Mutual information.**  It is sum_z p(z) KL(p(y | z), p(y)).  The joint distribution of <x, theta>
+and the cell is put on an even grid, convolved with the noise, and summed.  The step is a quarter of
+the noise level, or else a 64th of the reach of the posterior; less noise than half of that counts
+as about that much.  With these numbers the error is below half a percent.  Dividing a value between
+its two neighbours on the grid spreads it; that variance is subtracted from the noise.
 
-The second is sum_z p(z) KL(p(y | z), p(y)).  The joint distribution of <x, theta> and the cell is
-put on an even grid, convolved with the noise, and summed.  The step is a quarter of the noise
-level, or else a 64th of the reach of the posterior; less noise than half of that counts as about
-that much.  With these numbers the error is below half a percent.  Dividing a value between its two
-neighbours on the grid spreads it; that variance is taken off the noise.
+For any Gaussian posterior with variance v of <x, theta> and noise sigma^2,
+variance gain / (2 (v + sigma^2)) <= mutual information <= log(1 + v / sigma^2) / 2, and the mutual
+information is at most the entropy of x*.
 
-True of both, for any Gaussian posterior with variance v of <x, theta> and noise sigma^2:
-variance gain / (2 (v + sigma^2)) <= mutual information <= log(1 + v / sigma^2) / 2, and at most the
-entropy of x*.
+**Clicks and counts** (:class:`LikelihoodVariance`).  Gaps and gains are those of mean rewards,
 
-Bayesian gaps and information gains of clicks and counts, from the cells of the posterior.
-
-| symbol                                        | here                  | shape  |
-|-----------------------------------------------|-----------------------|--------|
-| E[mu(<x, theta>); x* = z]                     | ``within[x, z]``      | (k, c) |
-| E mu(<x, theta>)                              | ``averages[x]``       | (k,)   |
-| Delta(x) = E max_z mu(<z, theta>) - E mu(<x, theta>) | ``gaps[x]``    | (k,)   |
-| sum_z p(z) (E[mu(<x, theta>) | z] - E mu(<x, theta>))^2 / Var(x) | ``gains[x]`` | (k,) |
+    Delta(x) = E max_z mu(<z, theta>) - E mu(<x, theta>),
+    I(x) = sum_z p(z) (E[mu(<x, theta>) | z] - E mu(<x, theta>))^2 / Var(x).
 
 All expectations are those of the Laplace approximation, and Var(x) is the variance of a reward at
-theta-hat: a reward tells the more, the less it varies.  At equal rates the gain is that of Russo
-and Van Roy but for a constant.  Since the mean reward grows with <x, theta>, the best arm of a
-sample is the one with the largest predictor, and cells are those of normal rewards.
-
-The joint distribution of <x, theta> and the cell is put on an even grid, and mu is evaluated on the
-grid only: a linear interpolation in steps of a 64th of the reach of the samples.
+theta-hat: the less a reward varies, the more it tells.  At equal rates the gain is that of Russo
+and Van Roy up to a constant.  Since the mean reward grows with <x, theta>, the best arm of a sample
+is the one with the largest predictor, and cells are those of normal rewards.  mu is evaluated on
+the grid only: a linear interpolation in steps of a 64th of the reach of the samples.
 """
 
 from __future__ import annotations
@@ -49,14 +43,14 @@ import numpy as np
 
 from sightline.core.action_set import first_largest_offered, is_offered
 from sightline.core.likelihood import mean_of, variance_of
-from sightline.core.linalg import Array, norm, solve_transposed
+from sightline.core.linalg import Array, inner, norm, solve_transposed
 from sightline.core.persistence import persists
 from sightline.core.posterior.cells import Angles, Cells, is_settled, normal_cdf, normal_pdf, sector
 from sightline.core.posterior.samples import WIDTH, Samples, Singles
 from sightline.jit import compiled, generic
 
 _SLICES = 256  # lines across the posterior, for the exact distribution
-# A line through the apex of all sectors tells nothing about them; its neighbours do.
+# A line through the apex of all sectors does not separate them; its neighbours do.
 _APEX = 1e-12
 
 
@@ -64,7 +58,7 @@ _APEX = 1e-12
 def joint_distribution(
     source: object, cells: Cells, leader: int, x: int, step: float, half: int, table: Array
 ) -> float:
-    """Write the table for arm x; return the variance of u."""
+    """Write the joint distribution of u = <x, theta - mean> and cell; return the variance of u."""
     raise TypeError(f"no joint distribution is known to a {type(source).__name__}")
 
 
@@ -139,7 +133,7 @@ def _visible(start: float, width: float) -> tuple[float, float]:
     """Part of a sector in front: tangents of its ends, equal if there is none."""
     low = max(start, -0.5 * math.pi)
     high = min(start + width, 0.5 * math.pi)
-    if low >= high:  # or it comes round from behind
+    if low >= high:  # or it enters from behind
         low = -0.5 * math.pi
         high = min(start + width - 2.0 * math.pi, 0.5 * math.pi)
     return (math.tan(low), math.tan(high)) if low < high else (0.0, 0.0)
@@ -196,7 +190,7 @@ class Variance(NamedTuple):
 
 @persists()
 class RowVariance(NamedTuple):
-    """Variance-based information gain where an arm shows rows of its own."""
+    """Variance-based information gain where outcomes are not rewards."""
 
     form: Array  # (d, d)
     rows: Array  # (k, p, d)
@@ -236,20 +230,11 @@ def mutual_information(vertices: int, noise_stds: Array) -> MutualInformation:
 
 
 @generic
+@compiled
 def bayesian_gaps(
     information: Any, source: Any, cells: Cells, leader: int, excess: float, offer: Any, gaps: Array
 ) -> int:
     """Write Delta; return the arm on offer with the least, the first one among equals."""
-    raise TypeError(f"no gaps are known to a {type(information).__name__}")
-
-
-@bayesian_gaps.register(Variance)
-@bayesian_gaps.register(RowVariance)
-@bayesian_gaps.register(MutualInformation)
-@compiled
-def _linear_gaps(
-    information: Any, source: Any, cells: Cells, leader: int, excess: float, offer: Any, gaps: Array
-) -> int:
     best = first_largest_offered(offer, cells.means)
     for x in range(gaps.shape[0]):
         gaps[x] = excess + (cells.means[best] - cells.means[x])
@@ -313,10 +298,7 @@ def _value(form: Array, vector: Array) -> float:
     """Value of a quadratic form that is not negative."""
     total = 0.0
     for i in range(vector.shape[0]):
-        row = 0.0
-        for j in range(vector.shape[0]):
-            row += form[i, j] * vector[j]
-        total += vector[i] * row
+        total += vector[i] * inner(form, i, vector)
     return max(total, 0.0)
 
 
@@ -420,9 +402,12 @@ def mutual_information_gain(
             gains[x] = _sum_divergences(information, nodes, last)
 
 
+# --- clicks and counts --------------------------------------------------------------------------
+
+
 @persists()
 class LikelihoodVariance(NamedTuple):
-    """Variance-based information gain about mean rewards; see the table above."""
+    """Variance-based information gain about mean rewards."""
 
     likelihood: Any
     within: Array
@@ -444,7 +429,7 @@ def likelihood_variance(likelihood: Any, k: int, vertices: int) -> LikelihoodVar
 
 @compiled
 def _average(part: LikelihoodVariance, source: Any, cells: Cells, leader: int, x: int) -> None:
-    """Write what an arm pays on average, in all and within every cell: O(M d + c)."""
+    """Write the mean reward of an arm, overall and within every cell: O(M d + c)."""
     c = part.table.shape[0]
     deviation = norm(cells.whitened[x])
     part.averages[x] = 0.0
@@ -458,11 +443,8 @@ def _average(part: LikelihoodVariance, source: Any, cells: Cells, leader: int, x
     for i in range(_NODES):
         part.rewards[i] = mean_of(part.likelihood, cells.means[x] + (i - _HALF) * step)
     for z in range(c):
-        total = 0.0
-        for i in range(_NODES):
-            total += part.table[z, i] * part.rewards[i]
-        part.within[x, z] = total
-        part.averages[x] += total
+        part.within[x, z] = inner(part.table, z, part.rewards)
+        part.averages[x] += part.within[x, z]
 
 
 @bayesian_gaps.register(LikelihoodVariance)
@@ -476,7 +458,7 @@ def _likelihood_gaps(
     offer: Any,
     gaps: Array,
 ) -> int:
-    """Once one arm is best in all samples, only its place matters, which the means tell."""
+    """Once one arm is best in all samples, the means suffice."""
     averages, settled = information.averages, is_settled(cells, leader)
     for x in range(gaps.shape[0]):
         if settled:
@@ -500,7 +482,7 @@ def _likelihood_gaps(
 def _likelihood_gains(
     information: LikelihoodVariance, source: Any, cells: Cells, leader: int, gains: Array
 ) -> None:
-    """Spread of the averages over the cells, which the gaps have left."""
+    """Spread of the averages over the cells, as written by the gaps."""
     for x in range(gains.shape[0]):
         total = 0.0
         for z in range(cells.probabilities.shape[0]):

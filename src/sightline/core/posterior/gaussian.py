@@ -46,7 +46,7 @@ _UNIT = known_noise(1.0)  # the unit is that of the rewards
 
 @persists("factor", "whitened")
 class Posterior(NamedTuple):
-    """Gaussian posterior over theta; see the table above."""
+    """Gaussian posterior over theta."""
 
     actions: Array
     noise_std: float
@@ -97,7 +97,7 @@ def gaussian_posterior(
 
 
 def posterior_of_fit(estimate: LeastSquares) -> Posterior:
-    """Prior that goes with an estimate before any data; it keeps what is learned from then on."""
+    """Prior that belongs to an estimate before any data; the estimate keeps the data."""
     arms = estimate.arms
     prior_std = estimate.regulariser**-0.5
     blank = gaussian_posterior(arms.rewards, arms.rewards, 1.0, prior_std)
@@ -105,23 +105,19 @@ def posterior_of_fit(estimate: LeastSquares) -> Posterior:
 
 
 def posterior_for(model: Model, prior_std: float | None) -> Posterior:
-    """Prior, before any data, as the rewards of a model have it.
+    """Prior, before any data, for the rewards of a model.
 
-    Where the noise level is not known, ``prior_std`` is in units of the noise.  None is a prior
-    that is rather too wide, of :func:`~sightline.core.confidence.ridge`.
+    Where the noise level is not known, ``prior_std`` is in units of the noise.  None is the wide
+    prior of :func:`~sightline.core.confidence_rules.ridge`.
     """
-    if model.observations_per_round > 1 and not model.noise_known:
-        raise ValueError(
-            "the noise level can be learned from outcomes of one number; this problem shows "
-            f"{model.observations_per_round}: say noise_std"
-        )
+    model.needs_estimable_noise()
     unit = model.noise_std if model.noise_known else 1.0
     if prior_std is None:
         prior_std = unit / math.sqrt(ridge("matched", LogDet(norm_bound=None), model))
     if model.likelihood is not None:
         return posterior_of_fit(least_squares(model, prior_std**-2, reduce=False))
     actions, rows = model.rewards, model.observations
-    if model.stream:  # arms of its own, which are replaced
+    if model.stream:  # a copy, whose arms are replaced
         actions = actions.copy()
         rows = actions
     if model.noise_known:
@@ -166,7 +162,7 @@ def absorb(posterior: Posterior, arm: int, outcome: Any) -> None:
     _absorb(posterior.estimate, posterior.rows, posterior, arm, outcome)
 
 
-# Numba drops the branches of a part that is None, and of other shapes, where it is an argument.
+# Numba drops branches that test an argument for None, or its number of dimensions.
 @compiled
 def _absorb(
     estimate: LeastSquares | None, rows: Array, posterior: Posterior, arm: int, outcome: Any
@@ -183,7 +179,7 @@ def _absorb(
 
 @compiled
 def follow_fit(posterior: Posterior) -> None:
-    """Write the posterior that goes with its estimate, right after that was fitted."""
+    """Write the posterior of its estimate, right after the fit."""
     estimate = posterior.estimate
     theta, factor = estimate.learned.theta, posterior.factor
     write_factor(estimate.arms.observations.stream, estimate, factor)

@@ -12,15 +12,20 @@
 | I(x)                                       | ``gains``            | (k,)   |
 | log L, m                                   | ``ExpectedLoss``     | numbers |
 
-**Loss.**  Under the posterior z is better than x-hat by E (-<u_z, theta>)^+ on average, that is
+**Loss.**  Under the posterior the expected advantage of z over x-hat is E (-<u_z, theta>)^+,
 
     L_z = sigma sqrt(s_z) psi(a_z),    psi(a) = E (Z - a)^+ = phi(a) h(a).                (1)
 
-To play x-hat permanently loses E max_z (-<u_z, theta>)^+ per round.  This lies between the largest
+Playing x-hat permanently loses E max_z (-<u_z, theta>)^+ per round.  This lies between the largest
 L_z and their sum, since several alternatives may be better at once.  With P_z the probability that
 z is better than x-hat, it is about
 
     L = sum_z L_z / (1 + (sum_z P_z - max_z P_z) / 2).                                    (2)
+
+If sigma is known, the score is its argument.  If sigma is estimated from nu outcomes, the score is
+the normal quantile with about the same tail as Student's distribution (Wallace, 1959):
+
+    a = (8 nu + 1) / (8 nu + 3) sqrt(nu log(1 + t^2 / nu)).                               (6)
 
 **Gain.**  One more observation of x reduces s_z by <u_z, V^-1 y>^2 / (1 + |y|^2).  This is, in nats
 of log L,
@@ -37,7 +42,7 @@ is multiplied by p_c, and L is the sum over contexts.
 **Clicks and counts.**  a_z is the signed root of the likelihood ratio, and I_z(x) is e_z / a_z^2
 times the divergence between the outcomes of x under theta-hat and under nu-hat(z).  L_z and g_z are
 in rewards: the slope of the mean reward between x-hat and z converts the predictor <x, theta>.
-With contexts the curvature of the likelihood stands for all of this.
+With contexts, normal rewards with the curvature of the likelihood replace all of this.
 
 **Guard.**  A guard c in [0, 1] gives alternatives more weight: L_z (1 + b_z a_z^2 / 2) replaces
 L_z,
@@ -45,9 +50,9 @@ L_z,
     b_z = max(min(1, 2 c) j_z, 2 c - 1),    j_z = min(1, a_z^2 s_z / (2 + 2 s_z)).        (5)
 
 j_z is the information in one direct observation of <u_z, theta>, at most 1 nat.  With b_z = 1 an
-alternative is tried about as often as by Thompson sampling.  Up to c = 1/2 this concerns what a few
-outcomes have settled: as data come in, j_z vanishes and so does the guard.  Beyond, the guard
-lasts; with c = 1 it holds permanently for all alternatives.
+alternative is tried about as often as by Thompson sampling.  Up to c = 1/2 the guard only affects
+what a few outcomes have settled: as data come in, j_z and with it the guard vanish.  Beyond 1/2 the
+guard lasts; with c = 1 it holds permanently for all alternatives.
 """
 
 from __future__ import annotations
@@ -81,7 +86,7 @@ from sightline.jit import compiled
 _LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)
-# Beyond, 1 - a M(a) has lost two digits, and a few terms of its series have them all.
+# Beyond, 1 - a M(a) has lost two digits, and a few terms of its series are exact to rounding.
 _FAR_OUT = 10.0
 _TERMS = 16
 
@@ -124,13 +129,13 @@ def noise_level(estimate: LeastSquares) -> float:
 
 @compiled
 def score(noise: Noise, a: float) -> tuple[float, float]:
-    """Return the score of a >= 0, and a times its derivative."""
+    """Return the score of a >= 0, by (6), and a times its derivative."""
     if noise.known:
         return a, a
     nu = noise.prior_count + noise.weight[0]
     factor = (8.0 * nu + 1.0) / (8.0 * nu + 3.0)
     square = a * a
-    normal = factor * math.sqrt(nu * math.log1p(square / nu))  # (1)
+    normal = factor * math.sqrt(nu * math.log1p(square / nu))  # (6)
     if normal <= 0.0:
         return 0.0, 0.0
     return normal, factor * factor * square / ((1.0 + square / nu) * normal)
@@ -142,11 +147,11 @@ _TIED = 1e-6  # squared distance
 
 @persists()
 class Losses(NamedTuple):
-    """Losses and gains of all arms under one estimate; see the table above."""
+    """Losses and gains of all arms under one estimate."""
 
-    alternatives: Any  # HalfSpaces or LawHalfSpaces
-    by_likelihood: Any  # the same LawHalfSpaces; None, if they are HalfSpaces
-    gaps: Array  # by likelihood; else the shortfalls themselves
+    alternatives: Any  # HalfSpaces or LikelihoodHalfSpaces
+    by_likelihood: Any  # the same LikelihoodHalfSpaces; None if they are HalfSpaces
+    gaps: Array  # for normal rewards the same memory as the shortfalls
     frequencies: ContextDistribution
     log_losses: Array
     elasticities: Array
@@ -155,7 +160,7 @@ class Losses(NamedTuple):
     differences: Array  # (d, k): u_z as columns
     form: Array  # (d, d)
     product: Array  # scratch (d, d)
-    costs: Array  # scratch (k,): for what a policy adds to the gaps
+    costs: Array  # scratch (k,): gaps with what a policy adds to them
 
 
 def losses(
@@ -165,7 +170,7 @@ def losses(
     frequencies: ContextDistribution | None = None,
     by_likelihood: LikelihoodHalfSpaces | None = None,
 ) -> Losses:
-    """Make arrays for k arms in d dimensions; ``by_likelihood`` are alternatives, if given."""
+    """Make arrays for k arms in d dimensions; by default with half-spaces of normal rewards."""
     plain = half_spaces(k, contexts)
     return Losses(
         alternatives=plain if by_likelihood is None else by_likelihood,
@@ -184,21 +189,11 @@ def losses(
 
 
 class ExpectedLoss(NamedTuple):
-    """The sum over all alternatives.
+    """The sum over all alternatives."""
 
-    Attributes
-    ----------
-    best : int
-        x-hat.
-    log_loss : float
-        log L per round; -inf if no other arm on offer can be better.
-    evidence : float
-        m: half the least squared score.
-    """
-
-    best: int
-    log_loss: float
-    evidence: float
+    best: int  # x-hat
+    log_loss: float  # log L per round; -inf if no other arm on offer can be better
+    evidence: float  # m: half the least squared score
 
 
 @compiled
@@ -294,21 +289,9 @@ def _losses_of_block(
 
 @compiled
 def _slope_of_reward(shortfall: float, gap: float) -> float:
-    """Convert the predictor into rewards; a tie is at no distance, and as good as worth nothing."""
+    """Slope that converts the predictor into rewards; nearly 0 for a tie."""
     slope = gap / shortfall if shortfall > 0.0 else 0.0
     return slope if slope > 0.0 else 1e-12
-
-
-@compiled
-def _weigh(out: Losses, loss: ExpectedLoss) -> None:
-    """Write q of (4)."""
-    eta = 1.0 / math.sqrt(max(loss.evidence, 1.0))
-    total = 0.0
-    for z in range(out.weights.shape[0]):
-        out.weights[z] = math.exp(eta * (out.log_losses[z] - loss.log_loss))
-        total += out.weights[z]
-    for z in range(out.weights.shape[0]):
-        out.weights[z] /= total
 
 
 @compiled
@@ -326,7 +309,13 @@ def _sandwich(inverse: Array, form: Array, product: Array) -> None:
 @compiled
 def loss_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss, offer: Any) -> None:
     """Write I(x) of (3) for all arms; zero for those not on offer: O(k d^2)."""
-    _weigh(out, loss)
+    eta = 1.0 / math.sqrt(max(loss.evidence, 1.0))
+    total = 0.0
+    for z in range(out.weights.shape[0]):  # q of (4)
+        out.weights[z] = math.exp(eta * (out.log_losses[z] - loss.log_loss))
+        total += out.weights[z]
+    for z in range(out.weights.shape[0]):
+        out.weights[z] /= total
     _write_gains(out.by_likelihood, out, view, loss)
     for x in range(out.gains.shape[0]):
         out.gains[x] /= 1.0 + max(view.arms.seen_widths[x], 0.0)
@@ -334,18 +323,8 @@ def loss_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss, offer: Any) 
 
 
 @compiled
-def _write_gains(
-    by_likelihood: LikelihoodHalfSpaces | None, out: Losses, view: LeastSquares, loss: ExpectedLoss
-) -> None:
-    if by_likelihood is None:
-        _normal_gains(out, view, loss)
-    else:
-        _gains_by_likelihood(by_likelihood, out, view, loss.best)
-
-
-@compiled
 def _normal_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss) -> None:
-    """Write sum_z q_z I_z(x) (1 + |Y_x|^2), half of tr(Y_x W Y_x^T).
+    """Write sum_z q_z I_z(x) (1 + |Y_x|^2), half of tr(Y_x W Y_x^T), for normal rewards.
 
     W = V^-1 (sum_z q_z e_z / s_z u_z u_z^T) V^-1.
     """
@@ -374,13 +353,16 @@ def _normal_gains(out: Losses, view: LeastSquares, loss: ExpectedLoss) -> None:
 
 
 @compiled
-def _gains_by_likelihood(
-    alternatives: LikelihoodHalfSpaces, out: Losses, view: LeastSquares, best: int
+def _write_gains(
+    alternatives: LikelihoodHalfSpaces | None, out: Losses, view: LeastSquares, loss: ExpectedLoss
 ) -> None:
-    """Write the same from divergences d: I_z(x) = e_z / a_z^2 d(x, z).
+    """Write sum_z q_z I_z(x) (1 + |Y_x|^2); by likelihood from divergences d, with e_z / a_z^2 d.
 
     An alternative at no distance has no divergence; it is moved to a small distance.
     """
+    if alternatives is None:
+        _normal_gains(out, view, loss)
+        return
     arms, theta, products = view.arms, view.learned.theta, view.scratch.products
     seen, shift = arms.observations, view.scratch.direction
     for x in range(out.gains.shape[0]):
@@ -398,7 +380,7 @@ def _gains_by_likelihood(
             for i in range(shift.shape[0]):
                 shift[i] = 0.0
                 for j in range(shift.shape[0]):
-                    u_j = arms.rewards[best, j] - arms.rewards[z, j]
+                    u_j = arms.rewards[loss.best, j] - arms.rewards[z, j]
                     shift[i] += scale * view.learned.gram_inverse[i, j] * u_j
         apart(seen.several, seen.fit, arms, shift, products)
         share = 0.5 * out.weights[z] * out.elasticities[z] / distance

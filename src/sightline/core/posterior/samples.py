@@ -7,14 +7,14 @@
 | largest norm in a block   | ``radii``   | (blocks,)                     |
 | cell of eta and of -eta   | ``labels``  | (blocks, 2, width)            |
 
-The samples are mean + R^-1 eta with the same eta in every round, so that nothing is drawn and a
-choice is a function of the past.  Each eta is used with its mirror image: their mean is exactly
-zero, and one inner product serves both.
+The samples are mean + R^-1 eta with the same eta in every round, so a choice is a function of the
+past.  Each eta is used with its mirror image: their mean is exactly zero, and one inner product
+serves both.
 
-They are sorted by norm, largest first.  By Cauchy-Schwarz z beats x-hat at eta only if
-lag(z) < norm(eta) norm(edge(z)): fewer arms are tried in each further block, and none after the
-first block without any, because all smaller samples belong to x-hat.  Late in a run that is
-most of the work.  Zeros that pad the last block belong to x-hat as well and change no sum.
+The samples are sorted by norm, largest first.  By Cauchy-Schwarz z beats x-hat at eta only if
+lag(z) < norm(eta) norm(edge(z)): each further block compares fewer arms.  After the first block
+without any, all samples belong to x-hat; late in a run this saves most of the work.  Zeros that pad
+the last block belong to x-hat as well and change no sum.
 
 Scores are float32: only their order is used.
 """
@@ -41,7 +41,7 @@ _ROUNDING = 1.0 + 1e-6  # by which a float32 score may exceed the bound
 
 @persists()
 class Samples(NamedTuple):
-    """Standard normal samples and what a round makes of them; see the table above."""
+    """Standard normal samples, and their cells in one round."""
 
     eta: Singles
     radii: Array
@@ -76,12 +76,12 @@ def _draw(samples: int, d: int) -> tuple[Singles, Array]:
 
 
 def samples_size(samples: int, d: int) -> int:
-    """Bytes that so many samples take at the least: while they are drawn, in double precision."""
+    """Least number of bytes of so many samples: while they are drawn, in double precision."""
     return 8 * (samples // 2) * d
 
 
 def fixed_samples(samples: int, d: int, vertices: int) -> Samples:
-    """Set up the samples, always the same, with workspace for so many vertices."""
+    """Set up the samples, the same in every run, with workspace for so many vertices."""
     eta, radii = _draw(samples, d)
     blocks, even, _ = eta.shape
     return Samples(
@@ -150,8 +150,8 @@ def _multiply(
 
 
 @compiled
-def _contend(source: Samples, sign: Any, z: int, y: int, values: Singles, labels: Labels) -> None:
-    """Let two arms contend for every sample.  No branches, so that it compiles to vector code."""
+def _compare(source: Samples, sign: Any, z: int, y: int, values: Singles, labels: Labels) -> None:
+    """Compare two arms with the best so far, for every sample; without branches, as vector code."""
     products, others = source.scores[0], source.scores[1]
     lag, arm = source.lags[z], np.int32(z)
     other_lag, other_arm = source.lags[y], np.int32(y)
@@ -181,16 +181,16 @@ def _label(source: Samples, block: int, leader: int, count: int) -> None:
         _multiply(
             source.eta[block], source.edges[z], source.edges[y], source.scores[0], source.scores[1]
         )
-        _contend(source, np.float32(1.0), z, y, up, labels_up)
-        _contend(source, np.float32(-1.0), z, y, down, labels_down)
+        _compare(source, np.float32(1.0), z, y, up, labels_up)
+        _compare(source, np.float32(-1.0), z, y, down, labels_down)
 
 
 @compiled
 def _accumulate(source: Samples, block: int, leader: int) -> None:
     """Add the samples of a block to counts and sums of their cells; x-hat's, the most, are not.
 
-    A sample and its mirror image are seldom in the same cell: taken together, neither addition
-    waits for the other.
+    A sample and its mirror image are rarely in the same cell, so neither addition waits for the
+    other.
     """
     eta, sums = source.eta[block], source.sums
     labels_up, labels_down = source.labels[block, 0], source.labels[block, 1]
