@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array
 from sightline.paper.item import ItemResults
 from sightline.paper.settings import BOTH, NotRunError, Reading, c_star
 from sightline.paper.verdict import Part, Verdict, across_readings, sampled, verdict_by_reading
@@ -22,23 +22,6 @@ from sightline.report.results import Results
 from sightline.report.statistics import log_slopes
 from sightline.simulation.simulate import rounds_text
 
-__all__ = [
-    "EXAMPLE",
-    "Claim",
-    "Less",
-    "Slope",
-    "Test",
-    "Tests",
-    "decide",
-    "log_regret",
-    "once",
-    "results_of",
-    "slopes_between",
-    "under_both",
-    "within",
-]
-
-Array = NDArray[np.float64]
 #: Measures a quantity on the runs of an item, and decides.
 Test = Callable[[ItemResults], Part]
 #: Tests by reading of the paper; the name of the reading is empty if there is only one.
@@ -60,10 +43,8 @@ def results_of(outcome: ItemResults, problem: str, *policies: str) -> Results:
     return max(fitting, key=lambda results: len(results.plan.seeds))
 
 
-def _mark(results: Results, rounds: int | None) -> int:
-    """Index of a checkpoint, by default of the last one."""
-    if rounds is None:
-        return -1
+def _mark(results: Results, rounds: int) -> int:
+    """Index of a checkpoint."""
     if rounds not in results.plan.rounds:
         raise NotRunError(f"Round {rounds_text(rounds)} not reached in this profile.")
     return results.plan.rounds.index(rounds)
@@ -77,8 +58,8 @@ def log_regret(runs: Array) -> Array:
 
 def slopes_between(results: Results, problem: str, policy: str, since: int, until: int) -> Array:
     """Slope of regret in log n between two rounds, run by run."""
-    rounds = results.plan.rounds
-    kept = np.array([since <= t <= until for t in rounds])
+    rounds, last = results.plan.rounds, _mark(results, until)
+    kept = np.array([t >= since and i <= last for i, t in enumerate(rounds)])
     log_t = np.array([math.log(t) for t in rounds])
     return log_slopes(log_t[kept], results.regret(problem, policy)[:, kept])
 
@@ -101,7 +82,7 @@ class Less:
     def __call__(self, outcome: ItemResults) -> Part:
         """Measure and decide."""
         results = results_of(outcome, self.problem, self.first, self.second)
-        mark = _mark(results, self.rounds)
+        mark = -1 if self.rounds is None else _mark(results, self.rounds)
         first = results.regret(self.problem, self.first)[:, mark]
         second = results.regret(self.problem, self.second)[:, mark]
         ordered = self.factor == 1.0
@@ -136,13 +117,12 @@ class Slope:
         last = results.plan.rounds[-1]
         slopes = slopes_between(results, self.problem, self.policy, last // 10, last)
         constant = c_star(self.problem, len(slopes))
-        sign = -1.0 if self.above else 1.0
         measured = (
             f"{self.problem}: slope of {self.policy} {slopes.mean():.2f} "
             f"{'above' if self.above else 'below'} {self.factor:g} c* = "
             f"{self.factor * constant:.2f}?"
         )
-        return sampled(measured, sign * (slopes - self.factor * constant))
+        return sampled(measured, slopes - self.factor * constant, above=self.above)
 
 
 def within(

@@ -15,7 +15,6 @@ from sightline.policies.catalogue import PrimalDual
 from sightline.problems import LinearBandit
 from sightline.report.figures import label_ends
 from sightline.report.page import Table
-from sightline.report.results import Results
 from sightline.report.statistics import mean_and_error
 from sightline.report.style import BOUND
 
@@ -60,43 +59,44 @@ def _two_arms(size: Size) -> dict[str, Experiment]:
     return {"regret": experiment(size, worlds, {"IDS-H": IDS_H})}
 
 
-def _resampled(results: Results) -> Array:
+def _resampled(outcome: ItemResults) -> Array:
     """Mean regret of bootstrap samples of the runs, shape (resamples, gaps, checkpoints)."""
+    results = outcome.results["regret"]
     regret = np.array([results.regret(_gap_name(gap), "IDS-H") for gap in _GAPS])
     return np.array([regret[:, rows].mean(axis=1) for rows in _bootstrap(regret.shape[1])])
 
 
-def _log_rounds(results: Results) -> Array:
-    return np.log(np.array(results.plan.rounds, dtype=float))
+def _log_rounds(outcome: ItemResults) -> Array:
+    return np.log(np.array(outcome.results["regret"].plan.rounds, dtype=float))
 
 
-def worst_exponents(results: Results) -> Array:
+def worst_exponents(outcome: ItemResults) -> Array:
     """Growth of the largest regret over all gaps as a power of n, from round 100 on."""
-    log_t = _log_rounds(results)
+    log_t = _log_rounds(outcome)
     late = log_t >= math.log(100.0)
-    worst = _resampled(results).max(axis=1)
+    worst = _resampled(outcome).max(axis=1)
     return exponents(log_t[late], np.log(worst[:, late]))
 
 
-def worst_limit(results: Results) -> float:
+def worst_limit(outcome: ItemResults) -> float:
     """Exponent of sqrt(n) log n over the same rounds."""
-    log_t = _log_rounds(results)
+    log_t = _log_rounds(outcome)
     log_t = log_t[log_t >= math.log(100.0)]
     return float(exponents(log_t, 0.5 * log_t + np.log(log_t)))
 
 
-def gap_exponents(results: Results) -> Array:
+def gap_exponents(outcome: ItemResults) -> Array:
     """Growth of the last regret as a power of 1/Delta_min, over gaps that n rounds can resolve."""
     resolved = np.array(_GAPS) >= _RESOLVED
-    last = _resampled(results)[:, resolved, -1]
+    last = _resampled(outcome)[:, resolved, -1]
     return exponents(-np.log(np.array(_GAPS)[resolved]), np.log(last))
 
 
-def log_exponents(results: Results) -> Array:
+def log_exponents(outcome: ItemResults) -> Array:
     """Growth of regret at the largest gap as a power of log n, over the last two decades."""
-    log_t = _log_rounds(results)
+    log_t = _log_rounds(outcome)
     late = log_t >= log_t[-1] - math.log(100.0) - 1e-9
-    regret = _resampled(results)[:, _GAPS.index(max(_GAPS))]
+    regret = _resampled(outcome)[:, _GAPS.index(max(_GAPS))]
     return exponents(np.log(log_t[late]), np.log(regret[:, late]))
 
 
@@ -123,8 +123,8 @@ def _show_rates(outcome: ItemResults) -> Findings:
     right.set(xscale="log", yscale="log", xlabel=r"$1/\Delta_{\min}$", ylabel="regret at the end")
     label_ends(right)
     measured = [
-        ", ".join(f"{value:.2f}" for value in np.quantile(function(results), (0.01, 0.5, 0.99)))
-        for function in (worst_exponents, gap_exponents, log_exponents)
+        ", ".join(f"{value:.2f}" for value in np.quantile(rate(outcome), (0.01, 0.5, 0.99)))
+        for rate in (worst_exponents, gap_exponents, log_exponents)
     ]
     return Findings(
         figures={"rates": ("Regret against n and against the smallest gap", figure)},

@@ -19,26 +19,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-__all__ = [
-    "CONFIDENCE",
-    "EQUAL_WITHIN",
-    "Part",
-    "Verdict",
-    "across_readings",
-    "below",
-    "below_by_resampling",
-    "exact",
-    "resampled",
-    "runs_to_decide",
-    "sampled",
-    "together",
-    "verdict_by_reading",
-]
+from sightline.core.linalg import Array
 
-Array = NDArray[np.float64]
 CONFIDENCE = 0.99
 EQUAL_WITHIN = 0.05
 _POWER = 0.9  # probability with which the reported number of runs decides
@@ -46,30 +30,23 @@ _MOST_RUNS = 10**6
 
 
 class Verdict(StrEnum):
-    """Result of testing a claim."""
+    """Result of testing a claim, from worst to best."""
 
-    CONFIRMED = "confirmed"
     NOT_CONFIRMED = "not confirmed"
-    EQUAL = "equal"
     UNDECIDED = "undecided"
+    EQUAL = "equal"
+    CONFIRMED = "confirmed"
+
+
+_RANKS = list(Verdict)
 
 
 class Part(NamedTuple):
-    """One measured quantity and its verdict.
+    """One measured quantity and its verdict."""
 
-    Attributes
-    ----------
-    measured : str
-        The comparison, with numbers.
-    verdict : Verdict
-        Its result.
-    reading : str
-        Reading of the paper that it belongs to; empty if there is only one.
-    """
-
-    measured: str
+    measured: str  # the comparison, with numbers
     verdict: Verdict
-    reading: str = ""
+    reading: str = ""  # of the paper; empty if there is only one
 
 
 def exact(measured: str, holds: bool) -> Part:
@@ -116,7 +93,13 @@ def _runs_for(spread: float, distance: float) -> float:
 
 
 def sampled(
-    measured: str, samples: Array, limit: float = 0.0, scale: float = 0.0, *, logs: bool = False
+    measured: str,
+    samples: Array,
+    limit: float = 0.0,
+    scale: float = 0.0,
+    *,
+    logs: bool = False,
+    above: bool = False,
 ) -> Part:
     """Part whose verdict comes from samples.
 
@@ -132,7 +115,11 @@ def sampled(
         EQUAL_WITHIN is a share of this; 0 if the claim is not about an order.
     logs : bool
         Whether the samples are logarithms of ratios, so that the share is of the ratio.
+    above : bool
+        Whether the mean should be above the limit instead.
     """
+    if above:
+        samples, limit = -samples, -limit
     margin = (math.log1p(EQUAL_WITHIN) if logs else EQUAL_WITHIN) * scale
     verdict = below(samples, limit, margin)
     if verdict is Verdict.EQUAL:
@@ -173,16 +160,12 @@ def resampled(measured: str, values: Array, limit: float, runs: int) -> Part:
 
 def together(verdicts: Iterable[Verdict]) -> Verdict:
     """Verdict on a claim with several parts: all must hold, and equal is not less."""
-    given = set(verdicts) or {Verdict.UNDECIDED}
-    ranked = (Verdict.NOT_CONFIRMED, Verdict.UNDECIDED, Verdict.EQUAL, Verdict.CONFIRMED)
-    return min(given, key=ranked.index)
+    return min(verdicts, key=_RANKS.index, default=Verdict.UNDECIDED)
 
 
 def across_readings(verdicts: Iterable[Verdict]) -> Verdict:
     """Verdict on a claim under several readings: it fails only if it fails under all."""
-    given = set(verdicts) or {Verdict.UNDECIDED}
-    ranked = (Verdict.CONFIRMED, Verdict.EQUAL, Verdict.UNDECIDED, Verdict.NOT_CONFIRMED)
-    return min(given, key=ranked.index)
+    return max(verdicts, key=_RANKS.index, default=Verdict.UNDECIDED)
 
 
 def verdict_by_reading(parts: Iterable[Part]) -> dict[str, Verdict]:
