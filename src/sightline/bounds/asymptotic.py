@@ -31,7 +31,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, Certified, bracket, warn_if_wide
 from sightline.bounds.finite_horizon import HorizonBound, bound_at
@@ -47,13 +46,10 @@ from sightline.bounds.likelihood_certificate import likelihood_bracket
 from sightline.bounds.likelihood_solver import likelihood_certificate
 from sightline.bounds.linear import solve_game, solve_linear, solve_within
 from sightline.core.allocation.program import costly_arms, reduced_points
+from sightline.core.linalg import Array, Ints
 from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import number, shown
-
-__all__ = ["LowerBound", "lower_bound"]
-
-Array = NDArray[np.float64]
 
 # Alternatives that together carry less than this fraction of the tolerance are left out: an
 # interior point has a multiplier for every arm, and few of them matter.
@@ -109,7 +105,7 @@ class LowerBound(Certified):
         return self.gap <= self.tolerance
 
     @property
-    def optimal_arms(self) -> NDArray[np.int64]:
+    def optimal_arms(self) -> Ints:
         """Arms that cost nothing."""
         return np.flatnonzero(optimal_arms(self.problem))
 

@@ -24,11 +24,9 @@ import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array, Bools
 from sightline.core.projections import Polytope
-
-Array = NDArray[np.float64]
 
 # Relative distance of arms that count as equal, or as lying on one line.
 _SAME = 1e-9
@@ -270,7 +268,7 @@ def _corners(rows: Array, slack: Array, axes: Array) -> Array:
     return np.array(corners)
 
 
-def _relative_interior(rows: Array, slack: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _relative_interior(rows: Array, slack: Array) -> tuple[Array, Bools]:
     """Find a point of Theta, and the constraints that are not equalities on all of it.
 
     One linear program: scaled up by t, Theta has a slack of 1 in every such constraint (Freund,

@@ -34,7 +34,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.likelihood import (
     NODES,
@@ -46,9 +45,8 @@ from sightline.core.likelihood import (
     mean_of,
     slope,
 )
+from sightline.core.linalg import Array
 from sightline.jit import callable_for, compiled
-
-Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Relative error above which a slope is integrated instead.

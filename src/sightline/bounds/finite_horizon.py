@@ -63,18 +63,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, Certified
 from sightline.bounds.geometry import ScaledProblem, optimal_arms, scale_problem, whitened
+from sightline.core.linalg import Array, Ints
 from sightline.problems.base import TableProblem
 from sightline.validation import affordable, integer, shown
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Budgets that exceed the need by this factor, or fall short of it, change V(n) by its inverse only.

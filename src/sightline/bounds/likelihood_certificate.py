@@ -40,15 +40,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket
 from sightline.bounds.divergences import Divergences, divergences_of
 from sightline.bounds.geometry import leads, scale_problem, view_of
+from sightline.core.linalg import Array, Ints
 from sightline.problems.base import TableProblem
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Relative lead of an arm within the limits that counts as none.
@@ -60,7 +57,7 @@ _HEAVIEST = 1e6
 class LikelihoodView(NamedTuple):
     """Suboptimal arms on which alternatives differ from theta."""
 
-    arms: NDArray[np.int64]  # (k',)
+    arms: Ints  # (k',)
     points: Array  # (k', r)
     gaps: Array  # (k',): of mean rewards
     leads: Array  # (k',): of predictors
@@ -131,9 +128,7 @@ def _upper(view: LikelihoodView, amounts: Array, slopes: Array) -> float:
     return float(amounts @ view.gaps / least) if least > 0 else math.inf
 
 
-def evidence_bounds(
-    view: LikelihoodView, amounts: Array, slopes: Array, rivals: NDArray[np.int64]
-) -> Array:
+def evidence_bounds(view: LikelihoodView, amounts: Array, slopes: Array, rivals: Ints) -> Array:
     """Lower bounds on evidence against rivals z from slopes; inf where there is nothing to refute.
 
     ``amounts`` is alpha, shape (k',); ``slopes`` has one row of sigma per rival, and ``rivals`` are

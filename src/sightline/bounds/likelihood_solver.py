@@ -39,17 +39,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.divergences import Divergences
 from sightline.bounds.finite_horizon import longest_step
 from sightline.bounds.geometry import optimal_arms
 from sightline.bounds.likelihood_certificate import LikelihoodView, evidence_bounds, likelihood_view
+from sightline.core.linalg import Array, Bools, Ints
 from sightline.problems.base import TableProblem
 from sightline.validation import affordable
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # --- interior point method
 _MOST_STEPS = 100
@@ -142,7 +139,7 @@ def _whitened(view: LikelihoodView) -> tuple[LikelihoodView, Array]:
     return view._replace(points=view.points @ inverse), inverse
 
 
-def _check_hopeless(view: LikelihoodView, slopes: Array, arms: NDArray[np.int64]) -> None:
+def _check_hopeless(view: LikelihoodView, slopes: Array, arms: Ints) -> None:
     """Refuse problems with alternatives of which none has all means strictly within [0, 1]."""
     proven = evidence_bounds(view, np.zeros(len(view.arms)), slopes[arms], arms)
     if not np.isinf(proven).all():
@@ -160,9 +157,9 @@ class _Program(NamedTuple):
     """A view in coordinates in which equal shares weigh all directions alike."""
 
     view: LikelihoodView
-    rivals: NDArray[np.int64]  # (m,): arms that some alternative makes best
+    rivals: Ints  # (m,): arms that some alternative makes best
     leads: Array  # (m,): by how much they must become better, at most
-    reached: NDArray[np.bool_]  # (m,): where that is D_z, and not less
+    reached: Bools  # (m,): where that is D_z, and not less
 
 
 class _Iterate(NamedTuple):
@@ -401,7 +398,7 @@ class _Evidence(NamedTuple):
         return _Nearest(shifts, covered, slopes, inverses, covered @ self.amounts)
 
     def newton(
-        self, targets: Array, lead: Array, shifts: Array, careful: Mask | None = None
+        self, targets: Array, lead: Array, shifts: Array, careful: Bools | None = None
     ) -> tuple[Array, Array]:
         """Find steps to the minimum with <y, p_z> = D_z, and their squared lengths in H."""
         steps = shifts @ self.points.T
@@ -415,7 +412,7 @@ class _Evidence(NamedTuple):
         squared = (changes * (hessians @ changes[:, :, None])[:, :, 0]).sum(axis=1)
         return changes, squared
 
-    def _hessians(self, steps: Array, careful: Mask | None = None) -> Array:
+    def _hessians(self, steps: Array, careful: Bools | None = None) -> Array:
         """Second derivatives in y, or chords where careful: these do not vanish far from theta."""
         curvatures = self.divergences.curvature(steps)
         if careful is not None and careful.any():
@@ -467,7 +464,7 @@ class _Start(NamedTuple):
 
     shifts: Array  # (k', r)
     leads: Array  # (k',): D_z, or less where D_z is too far to matter
-    hopeless: Mask  # (k',): no parameter within the limits makes the arm better
+    hopeless: Bools  # (k',): no parameter within the limits makes the arm better
     slopes: Array  # (k', k'): proof that an arm is hopeless; other rows are zero
 
 

@@ -32,14 +32,12 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.geometry import ProblemView
 from sightline.core.allocation.program import MOST_STEPS, optimal_game_shares, optimal_shares
+from sightline.core.linalg import Array, Ints
 from sightline.core.projections import INFEASIBLE, project_rows, projection
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Solution = tuple[Array, Array, Array]  # shares, alternatives and multipliers
 
 _MOST_ROUNDS = 400

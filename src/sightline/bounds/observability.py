@@ -25,13 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.cells import Partition, Region, Tie, find_cells, find_region, lengths
+from sightline.core.linalg import Array
 from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import SMALLEST, instance
-
-__all__ = ["Neighbours", "Observability", "observability"]
-
-Array = NDArray[np.float64]
 
 _EXPONENTS = {"trivial": 0.0, "local": 1 / 2, "global": 2 / 3, "hopeless": 1.0}
 # Relative precision of differences of arms, and singular values of rows that count as zero.

@@ -31,18 +31,6 @@ from sightline.policies.catalogue import (
     ThompsonSampling,
 )
 
-__all__ = [
-    "ALL_DATA",
-    "AUTHORS",
-    "FIGURE_4",
-    "FIGURE_5",
-    "FIGURE_8",
-    "REGULARISER",
-    "SOLID_BONUS",
-    "SOLID_RIVALS",
-]
-
-
 # --- figure 4: cells and half-spaces, exact and approximate sampling ------------------------------
 
 _KINDS = {"H": "halfspace", "H-UCB": "halfspace-ucb", "C": "cell", "C-UCB": "cell-ucb"}

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Calculation", "Findings", "Item", "ItemResults", "Size"]
-
 
 class Size(NamedTuple):
     """Size of an item in one profile."""
@@ -28,27 +26,13 @@ class Size(NamedTuple):
 
 
 class Calculation(NamedTuple):
-    """Work that is not an experiment: a function from plain values to a plain result.
+    """Work that is not an experiment: a function from plain values to a plain result."""
 
-    Attributes
-    ----------
-    function : callable
-        Function at the top level of a module; its result must be JSON-serialisable.
-    arguments : dict
-        Plain values.
-    sample : dict
-        Changed arguments of a shorter call, from which the duration is estimated.
-    share : float
-        Duration of the shorter call as a share of the full one.
-    kernels : str
-        Key for the compiled kernels, if calls of one function compile different ones.
-    """
-
-    function: Callable[..., Any]
+    function: Callable[..., Any]  # at the top level of a module; returns JSON-serialisable values
     arguments: dict[str, Any]
-    sample: Mapping[str, Any] = {}
-    share: float = 1.0
-    kernels: str = ""
+    sample: Mapping[str, Any] = {}  # changed arguments of a shorter call, to estimate the duration
+    share: float = 1.0  # duration of the shorter call as a share of the full one
+    kernels: str = ""  # key of the compiled kernels, if arguments decide which
 
 
 class ItemResults(NamedTuple):
@@ -68,10 +52,6 @@ class Findings:
     tables: tuple[Table, ...] = ()
     curves: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-
-
-def _nothing(size: Size) -> dict[str, Any]:
-    return {}
 
 
 @dataclass(frozen=True)
@@ -108,8 +88,8 @@ class Item:
     about: str
     sizes: Mapping[str, Size]
     show: Callable[[ItemResults], Findings]
-    experiments: Callable[[Size], Mapping[str, Experiment]] = _nothing
-    calculations: Callable[[Size], Mapping[str, Calculation]] = _nothing
+    experiments: Callable[[Size], Mapping[str, Experiment]] = lambda size: {}
+    calculations: Callable[[Size], Mapping[str, Calculation]] = lambda size: {}
     see: str = ""
     formula: str = ""
     short: str = ""

@@ -14,8 +14,6 @@ from sightline.problems import unit_sphere
 from sightline.report.page import Table
 from sightline.simulation.simulate import simulate
 
-__all__ = ["ITEM", "METHODS", "SHAPES", "seconds_of", "timings"]
-
 SHAPES = ((2, 6), (5, 50))  # d, k
 _PER_BATCH = 5
 _BAYESIAN_SHARE = 50  # factor by which Bayesian IDS runs fewer rounds in the quick profile
