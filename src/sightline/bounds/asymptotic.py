@@ -203,14 +203,6 @@ def lower_bound(
         If rounding errors prevent the tolerance.  The certificate still proves both sides, so c*
         lies between ``lower`` and ``upper``, but ``value`` may be off by half of their distance.
     """
-    found = _lower_bound(problem, parameter_set, tolerance)
-    warn_if_wide("c*", Bracket(found.lower, found.upper), tolerance)
-    return found
-
-
-def _lower_bound(
-    problem: TableProblem, parameter_set: Polytope | None, tolerance: float
-) -> LowerBound:
     if not isinstance(problem, TableProblem):
         raise ValueError(
             "problem must be a LinearBandit, a ContextualBandit or a LinearGame, got "
@@ -231,8 +223,9 @@ def _lower_bound(
     kept = order[np.cumsum(multipliers[order]) > negligible]
     certificate = (allocation, alternatives[kept], multipliers[kept], math.nan, math.nan)
     bound = LowerBound(problem, parameter_set, *certificate, tolerance, witness, slopes)
-    lower, upper = bound.verify()
-    return dataclasses.replace(bound, lower=lower, upper=upper)
+    sides = bound.verify()
+    warn_if_wide("c*", sides, tolerance)
+    return dataclasses.replace(bound, lower=sides.lower, upper=sides.upper)
 
 
 def _solve(

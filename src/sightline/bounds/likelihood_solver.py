@@ -36,6 +36,7 @@ arms, and its multipliers prove it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -245,18 +246,19 @@ def _advance(
     program: _Program, iterate: _Iterate, point: _Nearest
 ) -> tuple[_Iterate, _Nearest] | None:
     """Predict, correct, step; None if there is no step worth taking."""
-    now, equations = iterate.products, _equations(program, iterate, point)
+    now = iterate.products
+    solve, off = _newton(program, iterate, point)
     try:
-        predicted = equations.solve(-now)
-        ahead = _step(iterate, predicted, *_lengths(iterate, predicted, 1.0)).products.mean()
+        predicted = solve(-now)
+        primal, dual = _lengths(iterate, predicted, 1.0)
+        moves = zip(iterate, predicted, (primal, primal, dual, dual), strict=True)
+        ahead = _Iterate(*(now + length * by for now, by, length in moves)).products.mean()
         centre = now.mean() * min(ahead / now.mean(), 1.0) ** 3
         plan = [(centre, predicted.products), (max(centre, 0.1 * now.mean()), 0.0)]
-        off = iterate.shares @ np.abs(equations.costs)
-        off += iterate.multipliers @ np.abs(equations.evidence)
         if off > now.sum():  # return to the central path first
             plan = []
         for aim, second in [*plan, (now.mean(), 0.0)]:
-            changed = equations.solve(aim - now - second)
+            changed = solve(aim - now - second)
             found = _walk(program, iterate, point, changed, aim)
             if found is not None:
                 return found
@@ -266,11 +268,7 @@ def _advance(
 
 
 def _walk(
-    program: _Program,
-    iterate: _Iterate,
-    point: _Nearest,
-    change: _Iterate,
-    aim: float,
+    program: _Program, iterate: _Iterate, point: _Nearest, change: _Iterate, aim: float
 ) -> tuple[_Iterate, _Nearest] | None:
     """Line search that lowers the barrier function of the aim."""
     if not all(np.isfinite(part).all() for part in change):
@@ -303,30 +301,14 @@ def _merit(shares: Array, excess: Array, evidence: Array, aim: float, prices: Ar
     return float(shares.sum() - aim * barriers + prices @ np.abs(evidence - 1.0 - excess))
 
 
-class _Equations(NamedTuple):
-    """Newton's equations for relative changes of shares and multipliers, with residuals."""
+def _newton(
+    program: _Program, iterate: _Iterate, point: _Nearest
+) -> tuple[Callable[[Array], _Iterate], float]:
+    """Newton's equations for relative changes of shares and multipliers.
 
-    iterate: _Iterate
-    matrix: Array
-    gradients: Array
-    costs: Array  # missing: implied by shares and multipliers, minus those of the iterate
-    evidence: Array  # missing excess, likewise
-
-    def solve(self, targets: Array) -> _Iterate:
-        """Solve for the change after which the products have changed by the targets."""
-        a, m, n = self.iterate.shares, self.iterate.multipliers, len(self.iterate.shares)
-        right = targets - np.concatenate([a * self.costs, m * self.evidence])
-        relative = np.linalg.solve(self.matrix, right)
-        shares = a * relative[:n]
-        return _Iterate(
-            shares=shares,
-            excess=self.gradients @ shares + self.evidence,
-            costs=(targets[:n] - self.iterate.costs * shares) / a,
-            multipliers=m * relative[n:],
-        )
-
-
-def _equations(program: _Program, iterate: _Iterate, point: _Nearest) -> _Equations:
+    Return a function that solves for the change after which the products have changed by given
+    targets, and the residual of the equations that are linear in the costs and the excess.
+    """
     view, n = program.view, len(iterate.shares)
     gradients = point.covered / view.gaps
     tilted = point.slopes[:, :, None] * (view.points / view.gaps[:, None])
@@ -338,23 +320,27 @@ def _equations(program: _Program, iterate: _Iterate, point: _Nearest) -> _Equati
     matrix[:n, :n] += a[:, None] * curvature * a
     matrix[:n, n:] = -a[:, None] * gradients.T * m
     matrix[n:, :n] = -matrix[:n, n:].T
-    costs = 1.0 - iterate.costs - m @ gradients
-    return _Equations(iterate, matrix, gradients, costs, point.evidence - 1.0 - iterate.excess)
+    costs = 1.0 - iterate.costs - m @ gradients  # missing: implied, minus those of the iterate
+    evidence = point.evidence - 1.0 - iterate.excess
+
+    def solve(targets: Array) -> _Iterate:
+        right = targets - np.concatenate([a * costs, m * evidence])
+        relative = np.linalg.solve(matrix, right)
+        shares = a * relative[:n]
+        return _Iterate(
+            shares=shares,
+            excess=gradients @ shares + evidence,
+            costs=(targets[:n] - iterate.costs * shares) / a,
+            multipliers=m * relative[n:],
+        )
+
+    return solve, a @ np.abs(costs) + m @ np.abs(evidence)
 
 
 def _lengths(iterate: _Iterate, change: _Iterate, reach: float) -> tuple[float, float]:
     """Lengths of the primal and the dual step, at most 1, that keep all variables positive."""
     primal = longest_step(iterate[:2], change[:2], reach)
     return primal, longest_step(iterate[2:], change[2:], reach)
-
-
-def _step(iterate: _Iterate, change: _Iterate, primal: float, dual: float) -> _Iterate:
-    return _Iterate(
-        iterate.shares + primal * change.shares,
-        iterate.excess + primal * change.excess,
-        iterate.costs + dual * change.costs,
-        iterate.multipliers + dual * change.multipliers,
-    )
 
 
 # --- nearest alternatives ------------------------------------------------------------------------

@@ -159,7 +159,18 @@ class Observability:
         ArithmeticError
             If a witness proves nothing.
         """
-        return _largest_residual(self)
+        residuals = [0.0]
+        for members, theta in zip(self.classes, self.parameters, strict=True):
+            residuals.append(_outside(self, theta))
+            _check_best(self, theta, members, f"arm {members[0]} is not best where it should be")
+        for pair in self.neighbours:
+            residuals += _check_pair(self, pair)
+        worst = max(residuals)
+        if not worst <= _TOLERANCE:
+            raise ArithmeticError(
+                f"a witness has a residual of {worst:g}, allowed is {_TOLERANCE:g}"
+            )
+        return worst
 
     def __repr__(self) -> str:
         within = "R^d" if self.parameter_set is None else "a polytope"
@@ -316,20 +327,6 @@ def _listed(noun: str, arms: tuple[int, ...]) -> str:
 #
 # Not recomputed: that no other arm is Pareto-optimal, that no other pairs are neighbours, and that
 # a parameter set is as flat as its ``directions`` say.
-
-
-def _largest_residual(found: Observability) -> float:
-    """Check all witnesses; return the largest residual among them."""
-    residuals = [0.0]
-    for members, theta in zip(found.classes, found.parameters, strict=True):
-        residuals.append(_outside(found, theta))
-        _check_best(found, theta, members, f"arm {members[0]} is not best where it should be")
-    for pair in found.neighbours:
-        residuals += _check_pair(found, pair)
-    worst = max(residuals)
-    if not worst <= _TOLERANCE:
-        raise ArithmeticError(f"a witness has a residual of {worst:g}, allowed is {_TOLERANCE:g}")
-    return worst
 
 
 def _check_pair(found: Observability, pair: Neighbours) -> list[float]:
