@@ -43,8 +43,7 @@ from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 
 _EPS = float(np.finfo(np.float64).eps)
-# Tolerated violation of a constraint of M, relative to the terms of the sum.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # tolerated violation of a constraint of M, relative to the terms of the sum
 
 
 class ConvergenceWarning(UserWarning):

@@ -49,16 +49,12 @@ from sightline.core.linalg import Array
 from sightline.jit import callable_for, compiled
 
 _EPS = float(np.finfo(np.float64).eps)
-# Relative error above which a slope is integrated instead.
-_CANCELLED = 1e-12
-# Relative error of a root.
-_MOST_TRIES, _FOUND = 200, 1e-11
+_CANCELLED = 1e-12  # relative error above which a slope is integrated instead
+_MOST_TRIES, _FOUND = 200, 1e-11  # relative error of a root
 # Largest factor by which a curvature changes within a stride.
 _ONE_ORDER, _MOST_DOUBLINGS = 20.0, 60
-# Conjugates with a root farther away than this, in strides, count as infinite.
-_REACH = 200.0
-# Least distance from the limits in a solver, relative to the largest of all arms.
-_SOFT = 1e-12
+_REACH = 200.0  # conjugates with a root farther away than this, in strides, count as infinite
+_SOFT = 1e-12  # least distance from the limits in a solver, relative to the largest of all arms
 
 
 @dataclass(frozen=True, eq=False)

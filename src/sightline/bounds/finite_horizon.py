@@ -80,24 +80,17 @@ _EPS = float(np.finfo(np.float64).eps)
 _PLENTY = 1e14
 # Budgets beyond this, in scaled units, count as infinite; their powers do not overflow.
 _LARGEST_BUDGET = 1e100
-# Relative amount of missing evidence that is no rounding.
-_MARGIN = 1e-9
+_MARGIN = 1e-9  # relative amount of missing evidence that is no rounding
 # Largest ratios of pulls of optimal arms to those of others: rounding errors grow with the ratio,
 # and the evidence hardly does.
 _CAPS = (1e3, 1e6, 1e9, 1e12, 1e15, 1e18)
 _MOST_STEPS = 150
-# Fraction of the way to the boundary that a step may go.
-_REACH = 0.99
-# Complementarity products, relative to the first ones, that end the search.
-_SMALLEST = 1e-16
-# Shorter steps end the search.
-_SHORTEST = 1e-9
-# Evidence that rounding errors of the certificate do not push below 1.
-_ENOUGH = 1.0 + 1e-9
-# Target of the solver, whose last steps miss it by rounding.
-_TARGET = 1.0 + 2e-9
-# Evidence that ends the search for a strictly feasible allocation.
-_ROOM = 1.01
+_REACH = 0.99  # fraction of the way to the boundary that a step may go
+_SMALLEST = 1e-16  # complementarity products, relative to the first ones, that end the search
+_SHORTEST = 1e-9  # shorter steps end the search
+_ENOUGH = 1.0 + 1e-9  # evidence that rounding errors of the certificate do not push below 1
+_TARGET = 1.0 + 2e-9  # target of the solver, whose last steps miss it by rounding
+_ROOM = 1.01  # evidence that ends the search for a strictly feasible allocation
 
 
 @dataclass(frozen=True, eq=False)

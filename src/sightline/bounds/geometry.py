@@ -34,8 +34,7 @@ _EPS = float(np.finfo(np.float64).eps)
 # A relative remainder of a row beyond others below this is rounding of the input: to learn from it
 # would cost the square of its inverse.
 _FAINT = 1e-12
-# A relative part of a difference beyond all that is shown above this is no rounding.
-_UNSEEN = 1e-9
+_UNSEEN = 1e-9  # a relative part of a difference beyond all that is shown above this is no rounding
 
 
 class ScaledProblem(NamedTuple):

@@ -48,8 +48,7 @@ from sightline.core.linalg import Array, Ints
 from sightline.problems.base import TableProblem
 
 _EPS = float(np.finfo(np.float64).eps)
-# Relative lead of an arm within the limits that counts as none.
-_BARELY = 1e-9
+_BARELY = 1e-9  # relative lead of an arm within the limits that counts as none
 # Cap on weights, which grow without bound for arms at their limits and would swamp the others.
 _HEAVIEST = 1e6
 

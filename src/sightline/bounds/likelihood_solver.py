@@ -51,20 +51,14 @@ from sightline.validation import affordable
 
 # --- interior point method
 _MOST_STEPS = 100
-# Fraction of the way to the boundary that a step may go.
-_REACH = 0.99
-# Shorter steps end the search.
-_SHORTEST = 1e-8
-# Steps without a narrower bracket after which rounding errors allow no more.
-_PATIENCE = 15
-# After so many halvings a step is replaced by a more central one.
-_MOST_HALVINGS = 6
+_REACH = 0.99  # fraction of the way to the boundary that a step may go
+_SHORTEST = 1e-8  # shorter steps end the search
+_PATIENCE = 15  # steps without a narrower bracket after which rounding errors allow no more
+_MOST_HALVINGS = 6  # after so many halvings a step is replaced by a more central one
 # Factor by which products may fall below the others: smaller ones shorten all steps that follow.
 _SPREAD = 1e3
-# Relative rounding of sums of costs and barriers.
-_MERIT_ROUNDING = 1e-13
-# Relative rounding of leads.
-_LEAD_ROUNDING = 1e-12
+_MERIT_ROUNDING = 1e-13  # relative rounding of sums of costs and barriers
+_LEAD_ROUNDING = 1e-12  # relative rounding of leads
 
 # --- nearest alternatives
 _MOST_NEWTON_STEPS = 100
@@ -77,14 +71,12 @@ _REACH_OF_LIMIT = 0.95
 _SHORTER = 0.5
 _LEAST_FRACTION = 1e-12
 _DECREASE = 1e-4
-# After steps that were shortened to less, chords replace curvatures.
-_POOR = 0.3
+_POOR = 0.3  # after steps that were shortened to less, chords replace curvatures
 # Strides from theta towards alternatives; evidence relative to the least at which they may end.
 _MOST_STRIDES = 300
 _FAR = 1e6
 _ALIKE = 20
-# Room within the limits, relative to that at theta, that counts as none.
-_NO_ROOM = 1e-9
+_NO_ROOM = 1e-9  # room within the limits, relative to that at theta, that counts as none
 
 
 class LikelihoodSolution(NamedTuple):
@@ -334,7 +326,7 @@ def _newton(
             multipliers=m * relative[n:],
         )
 
-    return solve, a @ np.abs(costs) + m @ np.abs(evidence)
+    return solve, float(a @ np.abs(costs) + m @ np.abs(evidence))
 
 
 def _lengths(iterate: _Iterate, change: _Iterate, reach: float) -> tuple[float, float]:

@@ -38,8 +38,7 @@ from sightline.core.ratio import cheapest_arm, exact_mixture
 from sightline.jit import compiled_apart
 from sightline.validation import entries, finite_array, instance, scale, shown
 
-# Rounds until the kernel returns to the interpreter.
-_ROUNDS_AT_ONCE = 20_000
+_ROUNDS_AT_ONCE = 20_000  # rounds until the kernel returns to the interpreter
 _MOST_ROUNDS = 1e10
 
 

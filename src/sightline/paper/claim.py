@@ -152,9 +152,12 @@ def under_both(*tests: Any) -> Tests:
 def _under(reading: Reading, test: Any) -> Test:
     if not isinstance(test, Less | Slope):
         return partial(test, reading=reading)
-    roles = {role: reading.label(value) for role, value in vars(test).items() if role in _ROLES}
-    problem = reading.example if test.problem == EXAMPLE else test.problem
-    return replace(test, problem=problem, **roles)
+    changed: dict[str, Any] = {
+        role: reading.label(value) for role, value in vars(test).items() if role in _ROLES
+    }
+    if test.problem == EXAMPLE:
+        changed["problem"] = reading.example
+    return replace(test, **changed)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sightline.core.linalg import Array
+from sightline.core.linalg import Array, Ints
 from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Item, ItemResults, Size
 from sightline.paper.settings import IDS_H, VARIANCE, error_text, experiment, panels
@@ -25,10 +25,9 @@ def _bandit(actions: object, theta: object, name: str) -> LinearBandit:
     return LinearBandit(np.array(actions), np.array(theta), math.sqrt(VARIANCE), name=name)
 
 
-def _bootstrap(count: int) -> Array:
+def _bootstrap(count: int) -> Ints:
     """Draw indices of runs for bootstrap samples, shape (resamples, count)."""
-    indices: Array = np.random.default_rng(0).integers(count, size=(_RESAMPLES, count))
-    return indices
+    return np.random.default_rng(0).integers(count, size=(_RESAMPLES, count))
 
 
 # --- worst-case and gap-dependent rates -----------------------------------------------------------
@@ -54,7 +53,8 @@ def _resampled(outcome: ItemResults) -> Array:
 
 
 def _log_rounds(outcome: ItemResults) -> Array:
-    return np.log(np.array(outcome.results["regret"].plan.rounds, dtype=float))
+    logs: Array = np.log(np.array(outcome.results["regret"].plan.rounds, dtype=float))
+    return logs
 
 
 def worst_exponents(outcome: ItemResults) -> Array:
