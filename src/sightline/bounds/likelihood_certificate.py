@@ -144,7 +144,11 @@ def evidence_bounds(view: LikelihoodView, amounts: Array, slopes: Array, rivals:
     heaviest = _HEAVIEST * (amounts * view.divergences.information).max()
     weights = np.minimum(view.divergences.stiffness(amounts, slopes), heaviest)
     balanced, scale = _balanced(view.points, weights, targets, slopes)
-    shorter = _shortened(view.divergences, amounts, balanced)
+    # slopes that no step has are shortened; a factor for each row keeps it balanced
+    least, most = view.divergences.steepest
+    with np.errstate(invalid="ignore"):
+        fits = room(amounts * least, amounts * most, balanced)
+    shorter = np.where(fits > 1.0, 1.0, (1.0 - 4 * _EPS) * fits)
     balanced, scale = balanced * shorter[:, None], scale * shorter
     spent = view.divergences.conjugate(amounts, balanced).sum(axis=1)
     with np.errstate(invalid="ignore"):
@@ -152,13 +156,12 @@ def evidence_bounds(view: LikelihoodView, amounts: Array, slopes: Array, rivals:
     return np.maximum(bounds, np.where(np.isfinite(proven), proven, 0.0))
 
 
-def _shortened(divergences: Divergences, amounts: Array, slopes: Array) -> Array:
-    """Factors below 1 for rows with a slope that no step has; they keep a row balanced."""
-    low, high = divergences.steepest
+def room(low: Array, high: Array, moves: Array) -> Array:
+    """Multiple of each row of moves at which some entry reaches a limit."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        fits = np.where(slopes > 0, amounts * high / slopes, amounts * low / slopes)
-    fits = np.where(slopes == 0, math.inf, fits).min(axis=1)
-    return np.where(fits > 1.0, 1.0, (1.0 - 4 * _EPS) * fits)
+        fits = np.where(moves > 0, high / moves, low / moves)
+    multiples: Array = np.where(moves == 0, math.inf, fits).min(axis=1)
+    return multiples
 
 
 def _balanced(points: Array, weights: Array, targets: Array, slopes: Array) -> tuple[Array, Array]:

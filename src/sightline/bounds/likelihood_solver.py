@@ -44,7 +44,12 @@ import numpy as np
 from sightline.bounds.divergences import Divergences
 from sightline.bounds.finite_horizon import longest_step
 from sightline.bounds.geometry import optimal_arms
-from sightline.bounds.likelihood_certificate import LikelihoodView, evidence_bounds, likelihood_view
+from sightline.bounds.likelihood_certificate import (
+    LikelihoodView,
+    evidence_bounds,
+    likelihood_view,
+    room,
+)
 from sightline.core.linalg import Array, Bools, Ints
 from sightline.problems.base import TableProblem
 from sightline.validation import affordable
@@ -405,7 +410,8 @@ class _Evidence(NamedTuple):
         """Fractions of steps that lower the evidence, 0 if none does, and the evidence before."""
         steps, moves = shifts @ self.points.T, changes @ self.points.T
         value = self.divergences.divergence(steps) @ self.amounts
-        fractions = np.minimum(1.0, _REACH_OF_LIMIT * _room(self.divergences, steps, moves))
+        low, high = self.divergences.limits
+        fractions = np.minimum(1.0, _REACH_OF_LIMIT * room(low - steps, high - steps, moves))
         certain = squared <= _CERTAIN * value
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(60):
@@ -426,15 +432,6 @@ def _projected(hessians: Array, targets: Array) -> Array:
     along = (images * targets).sum(axis=1)
     projected: Array = inverses - images[:, :, None] * images[:, None, :] / along[:, None, None]
     return projected
-
-
-def _room(divergences: Divergences, steps: Array, moves: Array) -> Array:
-    """Multiple of a move at which some arm reaches a limit."""
-    low, high = divergences.limits
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fits = np.where(moves > 0, (high - steps) / moves, (low - steps) / moves)
-    room: Array = np.where(moves == 0, np.inf, fits).min(axis=1)
-    return room
 
 
 class _Start(NamedTuple):

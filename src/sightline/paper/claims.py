@@ -18,7 +18,6 @@ from sightline.core.linalg import Array
 from sightline.paper import (
     far_horizons,
     figure3,
-    information,
     oracle_cost,
     posterior_weights,
     rates,
@@ -26,15 +25,23 @@ from sightline.paper import (
     tuning,
 )
 from sightline.paper.claim import (
+    CONFIDENCE,
     EXAMPLE,
     Claim,
     Less,
+    Part,
     Slope,
     Tests,
+    Verdict,
+    below,
+    exact,
     log_regret,
     once,
+    resampled,
     results_of,
+    sampled,
     slopes_between,
+    together,
     under_both,
     within,
 )
@@ -54,16 +61,6 @@ from sightline.paper.settings import (
     c_star,
     problems,
     ratios,
-)
-from sightline.paper.verdict import (
-    CONFIDENCE,
-    Part,
-    Verdict,
-    below,
-    exact,
-    resampled,
-    sampled,
-    together,
 )
 from sightline.simulation.simulate import rounds_text
 
@@ -352,7 +349,7 @@ def _second_arm_is_left(outcome: ItemResults) -> Part:
 
 
 def _ratio_at_most_two(outcome: ItemResults) -> Part:
-    runs = information.runs_along(outcome)
+    runs = outcome.runs("seed")
     largest = max(max(run["largest_ratio"]) for run in runs)
     return exact(f"largest {largest:.12g} in {len(runs)} runs", largest <= 2.0 * (1.0 + 1e-9))
 
@@ -361,7 +358,7 @@ def _along(
     outcome: ItemResults, name: str, scale: float | Array = 1.0, unit: str = ""
 ) -> tuple[Array, Array, str]:
     """Quantity at 10^6 and at the last round, run by run, and a text with the means."""
-    runs = information.runs_along(outcome)
+    runs = outcome.runs("seed")
     powers = runs[0]["exponents"]
     values = np.array([run[name] for run in runs]) / scale
     early, late = values[:, powers.index(6)], values[:, -1]
@@ -370,7 +367,7 @@ def _along(
 
 
 def _gamma_falls(outcome: ItemResults) -> Part:
-    log_n = np.array(information.runs_along(outcome)[0]["exponents"]) * math.log(10.0)
+    log_n = np.array(outcome.runs("seed")[0]["exponents"]) * math.log(10.0)
     early, late, text = _along(outcome, "gamma", log_n)
     return sampled(text, late - 0.5 * early)
 
@@ -389,14 +386,14 @@ def _tends_to(limit: float, early: Array, late: Array, text: str) -> Part:
 
 def _bound_holds(outcome: ItemResults, name: str, quantity: str) -> Part:
     """Largest value of a quantity over its bound."""
-    runs = information.runs_of_proofs(outcome)
+    runs = outcome.runs("proofs")
     largest = max(run[name] for run in runs)
     text = f"{quantity}: at most {largest:.3g} times the bound in {len(runs)} runs"
     return exact(text, largest <= 1.0)
 
 
 def _gain_bound(outcome: ItemResults) -> Part:
-    rounds = sum(run["applied"] for run in information.runs_of_proofs(outcome))
+    rounds = sum(run["applied"] for run in outcome.runs("proofs"))
     if rounds == 0:
         return Part("its regime was not reached", Verdict.UNDECIDED)
     part = _bound_holds(outcome, "gain", "Delta_min^2 / (8 (8d + 9)) / I_s(z_s)")
@@ -405,7 +402,7 @@ def _gain_bound(outcome: ItemResults) -> Part:
 
 def coverage(outcome: ItemResults) -> Part:
     """Share of runs in which beta_{s, 1/delta} ever fails to cover theta, at delta = 0.1."""
-    delta, runs = 0.1, information.runs_of_proofs(outcome)
+    delta, runs = 0.1, outcome.runs("proofs")
     failures = sum(run["confidence"] >= math.log(1.0 / delta) for run in runs)
     most = float(stats.beta.ppf(CONFIDENCE, failures + 1, len(runs) - failures))
     least = float(stats.beta.ppf(1.0 - CONFIDENCE, failures, len(runs) - failures + 1))

@@ -14,11 +14,11 @@ import numba
 import numpy as np
 import scipy
 
+from sightline.paper.claim import CONFIDENCE, Part, Verdict, verdict_by_reading
 from sightline.paper.claims import CLAIMS
 from sightline.paper.item import Findings, Item, ItemResults
 from sightline.paper.recorded import JudgedClaim, with_records
 from sightline.paper.reproduce import write_findings
-from sightline.paper.verdict import CONFIDENCE, Part, Verdict, verdict_by_reading
 from sightline.report.page import Opening, Section, Table, Tile, write_page
 from sightline.report.picture import Picture
 from sightline.report.style import drawing

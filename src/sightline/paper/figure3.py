@@ -61,7 +61,7 @@ def _calculations(size: Size) -> dict[str, Calculation]:
 
 def runs_of(outcome: ItemResults, reading: Reading) -> list[dict[str, Any]]:
     """Gains along all runs under a reading."""
-    runs = [value for name, value in outcome.values.items() if name.startswith(reading.name)]
+    runs = outcome.runs(reading.name)
     if not runs:
         raise reading.missing()
     return runs

@@ -87,18 +87,8 @@ def _calculations(size: Size) -> dict[str, Calculation]:
     return along | proofs
 
 
-def runs_along(outcome: ItemResults) -> list[dict[str, Any]]:
-    """Results of :func:`follow` for every run."""
-    return [value for name, value in outcome.values.items() if name.startswith("seed")]
-
-
-def runs_of_proofs(outcome: ItemResults) -> list[dict[str, float]]:
-    """Results of :func:`bounds_of_proofs` for every run."""
-    return [value for name, value in outcome.values.items() if name.startswith("proofs")]
-
-
 def _show(outcome: ItemResults) -> Findings:
-    runs = runs_along(outcome)
+    runs = outcome.runs("seed")
     exponents = np.array(runs[0]["exponents"])
     log_n = exponents * math.log(10.0)
     gamma = np.array([run["gamma"] for run in runs])

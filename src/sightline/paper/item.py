@@ -43,6 +43,10 @@ class ItemResults(NamedTuple):
     values: Mapping[str, Any]
     seconds: float  # of work, without compilation
 
+    def runs(self, kind: str) -> list[Any]:
+        """Values of the calculations whose names begin with a kind."""
+        return [value for name, value in self.values.items() if name.startswith(kind)]
+
 
 @dataclass(frozen=True)
 class Findings:

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sightline.files import write_text_atomically
-from sightline.paper.claim import Claim, decide
+from sightline.paper.claim import Claim, Part, Verdict, decide
 from sightline.paper.item import ItemResults
-from sightline.paper.verdict import Part, Verdict
 from sightline.simulation.simulate import rounds_text
 from sightline.version import __version__
 
