@@ -111,22 +111,10 @@ def sampled(
     logs: bool = False,
     above: bool = False,
 ) -> Part:
-    """Part whose verdict comes from samples.
+    """Part whose verdict comes from samples: their mean should be below, or above, the limit.
 
-    Parameters
-    ----------
-    measured : str
-        The comparison.
-    samples : ndarray, shape (runs,)
-        Quantity whose mean should be below the limit.
-    limit : float
-        The limit.
-    scale : float
-        EQUAL_WITHIN is a share of this; 0 if the claim is not about an order.
-    logs : bool
-        Whether the samples are logarithms of ratios, so that the share is of the ratio.
-    above : bool
-        Whether the mean should be above the limit instead.
+    EQUAL_WITHIN is a share of ``scale``, which is 0 if the claim is not about an order.  With
+    ``logs`` the samples are logarithms of ratios, and the share is of the ratio.
     """
     if above:
         samples, limit = -samples, -limit
@@ -330,30 +318,14 @@ def _under(reading: Reading, test: Any) -> Test:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement and its tests.
+    """A statement and its tests; all tests must hold, under one reading at least."""
 
-    Parameters
-    ----------
-    statement : str
-        In our words.
-    where : str
-        Place in the paper.
-    item : str
-        Item that decides.
-    tests : mapping of reading to tests
-        All must hold, under one reading at least.
-    horizon : int
-        Rounds that the statement is about; shorter runs leave it undecided.
-    ours : bool
-        Whether this project makes the claim, and not the paper.
-    """
-
-    statement: str
-    where: str
-    item: str
+    statement: str  # in our words
+    where: str  # in the paper
+    item: str  # decides
     tests: Tests
-    horizon: int = 1
-    ours: bool = False
+    horizon: int = 1  # rounds that the statement is about; shorter runs leave it undecided
+    ours: bool = False  # whether this project makes the claim, and not the paper
 
 
 def _part(test: Test, outcome: ItemResults, reading: str) -> Part:

@@ -269,14 +269,14 @@ def _runtime_ratio(outcome: ItemResults, factor: float, *, above: bool) -> Part:
 # --- rates, regret and pulls at far horizons ------------------------------------------------------
 
 
-def _exponent(outcome: ItemResults, rate: Callable[[ItemResults], Array], limit: float) -> Part:
+def _exponent(
+    outcome: ItemResults, rate: Callable[[ItemResults], Array], limit: float | None = None
+) -> Part:
+    """Exponent of regret against a limit, by default that of sqrt(n) log n."""
     values = rate(outcome)
+    limit = rates.worst_limit(outcome) if limit is None else limit
     text = f"exponent {np.median(values):.2f}, below {limit:.2f}?"
     return resampled(text, values, limit, outcome.size.replications)
-
-
-def _worst_case_rate(outcome: ItemResults) -> Part:
-    return _exponent(outcome, rates.worst_exponents, rates.worst_limit(outcome))
 
 
 def _worst_case_of(outcome: ItemResults, policy: str, *, above: bool) -> Part:
@@ -455,22 +455,16 @@ _COEFFICIENTS = {
 }
 
 
+_Row = Callable[[str], Claim]  # gives a claim its statement
+
+
 def _at(
-    item: str,
-    where: str,
-    horizon: int = 1,
-    grouped: Callable[..., Tests] = once,
-    *,
-    ours: bool = False,
-) -> Callable[..., Callable[[str], Claim]]:
-    """Return a function from tests to a claim whose statement is missing."""
-
-    def row(*tests: object) -> Callable[[str], Claim]:
-        return partial(
-            Claim, where=where, item=item, tests=grouped(*tests), horizon=horizon, ours=ours
-        )
-
-    return row
+    item: str, where: str, horizon: int = 1, group: Callable[..., Tests] = once, ours: bool = False
+) -> Callable[..., _Row]:
+    """Return a function from tests to a row, a claim of an item without its statement."""
+    return lambda *tests: partial(
+        Claim, where=where, item=item, tests=group(*tests), horizon=horizon, ours=ours
+    )
 
 
 def _less_on_both(first: str, *rivals: str) -> list[Less]:
@@ -494,14 +488,14 @@ def _optimal_in_the_limit(policy: str) -> list[partial[Part]]:
 
 
 _figure1 = _at("figure1", _MAIN, _MILLION, under_both)
-_figure3 = _at("figure3", _APPENDIX, grouped=under_both)
-_figure4 = _at("figure4", _APPENDIX, grouped=under_both)
+_figure3 = _at("figure3", _APPENDIX, group=under_both)
+_figure4 = _at("figure4", _APPENDIX, group=under_both)
 _figure5 = _at("figure5", _APPENDIX, _MILLION, dict)
 _figure7 = _at("figure7", _APPENDIX, _MILLION, under_both)
 _figure8 = _at("figure8", _APPENDIX, _MILLION, under_both)
 
 
-def _tuning(item: str, problem: str, horizon: int) -> dict[str, Callable[[str], Claim]]:
+def _tuning(item: str, problem: str, horizon: int) -> dict[str, _Row]:
     row, typical = _at(item, _APPENDIX, horizon, under_both), problem == RANDOM
     return {
         f"A smaller beta than that of the theory helps a lot, by a factor 2 ({problem})": row(
@@ -517,7 +511,7 @@ def _tuning(item: str, problem: str, horizon: int) -> dict[str, Callable[[str], 
     }
 
 
-_TABLE: Mapping[str, Callable[[str], Claim]] = {
+_TABLE: Mapping[str, _Row] = {
     "On random action sets all policies but SOLID are comparable: IDS and SOLID++ within a factor "
     "of 2 of LinUCB": _figure1(
         *(test for x in (*_IDS, "SOLID++") for test in within(RANDOM, x, "LinUCB", 2.0))
@@ -653,7 +647,7 @@ _TABLE: Mapping[str, Callable[[str], Claim]] = {
         partial(_runtime_ratio, factor=2.0, above=True),
     ),
     "Worst-case regret grows at most like sqrt(n) log n: its exponent is smaller, over gaps down "
-    "to 0.0001": _at("rates", _WORST)(_worst_case_rate),
+    "to 0.0001": _at("rates", _WORST)(partial(_exponent, rate=rates.worst_exponents)),
     "Regret grows at most like 1/Delta_min: exponent below 1.1 over gaps from 0.03 to 0.3": _at(
         "rates", _GAPS
     )(partial(_exponent, rate=rates.gap_exponents, limit=1.1)),
@@ -748,4 +742,4 @@ _TABLE: Mapping[str, Callable[[str], Claim]] = {
 }
 
 #: All claims, in the order of the paper.
-CLAIMS: tuple[Claim, ...] = tuple(claim(statement) for statement, claim in _TABLE.items())
+CLAIMS: tuple[Claim, ...] = tuple(row(statement) for statement, row in _TABLE.items())

@@ -60,40 +60,17 @@ class Findings:
 
 @dataclass(frozen=True)
 class Item:
-    """A figure or table of the paper, or one beyond it.
+    """A figure or table of the paper, or one beyond it."""
 
-    Parameters
-    ----------
-    name : str
-        Name on the command line.
-    title : str
-        Heading in the report.
-    where : str
-        Place in the paper.
-    about : str
-        Content and settings, for the report.
-    sizes : mapping
-        Size in every profile.
-    show : callable
-        Maps results to findings.
-    experiments, calculations : callable
-        Map a size to the experiments and calculations by name.
-    see : str
-        One sentence on what the figures show.
-    formula : str
-        Formula in the plain notation of ``report/symbols.py``.
-    short : str
-        Name on the scoreboard of claims; by default the title up to a colon.
-    """
-
-    name: str
-    title: str
-    where: str
-    about: str
-    sizes: Mapping[str, Size]
+    name: str  # on the command line
+    title: str  # heading in the report
+    where: str  # place in the paper
+    about: str  # content and settings, for the report
+    sizes: Mapping[str, Size]  # by profile
     show: Callable[[ItemResults], Findings]
+    # experiments and calculations of a size, by name
     experiments: Callable[[Size], Mapping[str, Experiment]] = lambda size: {}
     calculations: Callable[[Size], Mapping[str, Calculation]] = lambda size: {}
-    see: str = ""
-    formula: str = ""
-    short: str = ""
+    see: str = ""  # one sentence on what the figures show
+    formula: str = ""  # in the plain notation of ``report/symbols.py``
+    short: str = ""  # name on the scoreboard of claims; by default the title up to a colon
