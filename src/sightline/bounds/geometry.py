@@ -31,10 +31,10 @@ from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 
 _EPS = float(np.finfo(np.float64).eps)
-# A relative remainder of a row beyond others below this is rounding of the input: to learn from it
-# would cost the square of its inverse.
+# Relative size below which what is left of a row, without its part in the span of others, counts as
+# rounding of the input: to learn from it would cost the square of the inverse.
 _FAINT = 1e-12
-_UNSEEN = 1e-9  # a relative part of a difference beyond all that is shown above this is no rounding
+_UNSEEN = 1e-9  # relative size above which the part of a difference that no arm shows is real
 
 
 class ScaledProblem(NamedTuple):

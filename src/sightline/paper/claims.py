@@ -192,8 +192,8 @@ def _small_beta_helps(outcome: ItemResults, reading: Reading) -> Part:
 def _eta_matters_little(outcome: ItemResults, reading: Reading, *, typical: bool) -> Part:
     """Worst against best eta at every beta.
 
-    In the typical run where regret has heavy tails: at a small beta a few runs settle on a wrong
-    arm for any eta, and dominate all means.
+    Where regret has heavy tails, the geometric means are compared: at a small beta a few runs
+    settle on a wrong arm for any eta, and dominate all means.
     """
     grid = _grid(outcome, reading)
     verdicts, widest = [], (1.0, "")
