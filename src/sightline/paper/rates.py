@@ -53,8 +53,7 @@ def _resampled(outcome: ItemResults) -> Array:
 
 
 def _log_rounds(outcome: ItemResults) -> Array:
-    logs: Array = np.log(np.array(outcome.results["regret"].plan.rounds, dtype=float))
-    return logs
+    return np.log(np.array(outcome.results["regret"].plan.rounds, dtype=np.float64))
 
 
 def worst_exponents(outcome: ItemResults) -> Array:
