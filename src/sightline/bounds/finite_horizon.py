@@ -443,8 +443,8 @@ def _search(program: BudgetedProblem, amounts: Array, tolerance: float, elastic:
             if value > lower:
                 lower, proof = value, (iterate, point)
             found = _feasible(program, inside, iterate.amounts)
-            upper = min(float(gaps @ best), float(gaps @ found))
-            best = found if gaps @ found == upper else best
+            best = min(found, best, key=lambda amounts: float(gaps @ amounts))
+            upper = float(gaps @ best)
             if upper - lower <= 0.5 * tolerance * upper:
                 break
         advanced = _advance(program, iterate, point, elastic)

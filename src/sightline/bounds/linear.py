@@ -95,9 +95,8 @@ def solve_game(view: ProblemView, tolerance: float) -> Solution:
     played = _cheapest_of_equals(view.shown.reshape(k, -1), view.gaps)
     owners = np.repeat(np.arange(k), p)
     tells = rows.any(axis=1) & np.isin(owners, played)
-    arms, starts = np.unique(
-        owners[tells], return_index=True
-    )  # arms that show nothing are left out
+    # arms that show nothing are left out
+    arms, starts = np.unique(owners[tells], return_index=True)
     rows, starts = rows[tells], np.append(starts, tells.sum())
     # coordinates in which V = I at equal shares
     units = np.abs(rows).max(axis=0)

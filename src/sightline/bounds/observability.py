@@ -277,23 +277,20 @@ def _witness(tie: Tie, cells: Partition, rewards: Array, rows: _Rows, region: Re
     """Find rows that show the difference of two neighbours, and parameters they do not separate."""
     a, b = tie.first, tie.second
     goal = (rewards[a] - rewards[b]) @ region.basis
-    seen, blind = "local", None
-    arms: tuple[int, ...] | None = tie.between
-    for level, known in (("local", tie.between), ("global", None)):
-        left = rows.unseen(goal, known)
+    seen, coefficients, blind = "hopeless", None, None
+    for level, arms in (("local", tie.between), ("global", None)):
+        left = rows.unseen(goal, arms)
         if lengths(left) <= _ROUNDING * lengths(goal):
-            seen, arms = level, known
+            seen, coefficients = level, rows.combination(goal, arms)
             break
         blind = left
-    else:
-        seen = "hopeless"
     return Neighbours(
         a,
         b,
         tie.between,
         seen,
         region.origin + region.basis @ tie.point,
-        None if seen == "hopeless" else rows.combination(goal, arms),
+        coefficients,
         None if blind is None else region.basis @ _step(tie, cells, rewards, blind, region),
     )
 

@@ -151,14 +151,11 @@ def online_allocation(program: CoveringProgram, beta: Iterable[float]) -> Oracle
     binding = program.constraints[~docile]
     progress = _run(program.gaps, binding, levels, -1.0)
     allocation, rounds = progress.allocations, progress.rounds
-    if docile.any():
-        free = program.constraints[docile] * (program.gaps == 0)
-        arms = free.argmax(axis=1)  # for each constraint the arm that meets it soonest
-        for arm, value in zip(arms, free.max(axis=1), strict=True):
-            needed = np.ceil(levels / value)
-            more = np.maximum(needed - allocation[:, arm], 0)
-            allocation[:, arm] += more
-            rounds += more.astype(np.int64)
+    for free in program.constraints[docile] * (program.gaps == 0):
+        arm = free.argmax()  # meets the constraint soonest
+        more = np.maximum(np.ceil(levels / free[arm]) - allocation[:, arm], 0)
+        allocation[:, arm] += more
+        rounds += more.astype(np.int64)
     return OracleRun(levels, allocation @ program.gaps, allocation, rounds)
 
 
