@@ -136,7 +136,7 @@ def _inside(leads: Array, region: Region) -> tuple[Array, float]:
 def _highest(
     leads: Array, region: Region, shrinking: Array, least: float | None, *equality: Any
 ) -> Array | None:
-    """Point of Theta with the largest minimum of some functions, which is at most 1; and that.
+    """Maximise the minimum, at most 1, of some functions over Theta; return point and minimum.
 
     The slack of Theta shrinks at given rates as the minimum grows.
     """

@@ -488,10 +488,7 @@ def _approach(view: LikelihoodView, amounts: Array) -> tuple[Array, Array]:
 
 
 def _within(view: LikelihoodView, z: int) -> tuple[Array, Array]:
-    """Point strictly within the limits by linear programming, or slopes that prove there is none.
-
-    The point is nan if there is none.
-    """
+    """Point strictly within the limits by linear programming, or nan and slopes as a proof."""
     from scipy.optimize import linprog
 
     k, r = view.points.shape
