@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline.paper.claim import EXAMPLE, Claim, Less, Slope, decide, under_both
+from sightline.paper.claim import EXAMPLE, Claim, Less, Slope, Verdict, decide, under_both
 from sightline.paper.claims import _flatter
 from sightline.paper.item import ItemResults, Size
 from sightline.paper.settings import SLOPE_2, TEXT, problems
-from sightline.paper.verdict import Verdict
 
 CONFIRMED, NOT, OPEN = Verdict.CONFIRMED, Verdict.NOT_CONFIRMED, Verdict.UNDECIDED
 

@@ -9,12 +9,12 @@ import pytest
 
 import sightline as sl
 from sightline.paper import oracle_cost, rates
+from sightline.paper.claim import Verdict
 from sightline.paper.claims import coverage
 from sightline.paper.information import bounds_of_proofs
 from sightline.paper.item import ItemResults, Size
 from sightline.paper.posterior_weights import sectors
 from sightline.paper.settings import BOTH, IDS_H, PLOTS, TEXT, as_read
-from sightline.paper.verdict import Verdict
 from tests import naive_bayes
 from tests.naive_projection import nearest_alternative
 

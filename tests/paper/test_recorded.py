@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from sightline.paper import recorded
-from sightline.paper.claim import Claim
+from sightline.paper.claim import Claim, Part, Verdict
 from sightline.paper.claims import CLAIMS
 from sightline.paper.item import ItemResults, Size
 from sightline.paper.recorded import record_of, records, with_records
-from sightline.paper.verdict import Part, Verdict
 
 OUTCOMES = {"item": ItemResults(Size(1000, 7), {}, {}, 0.0)}
 

@@ -13,12 +13,11 @@ import pytest
 import sightline as sl
 from sightline.paper import catalogue, claims, document, preparation, reproduce
 from sightline.paper.catalogue import ITEMS
-from sightline.paper.claim import Claim, decide, once
+from sightline.paper.claim import Claim, Part, Verdict, decide, once
 from sightline.paper.document import finished, write_report
 from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
 from sightline.paper.recorded import JudgedClaim, RecordedVerdict
 from sightline.paper.reproduce import ResultsFolder, run_item, selected
-from sightline.paper.verdict import Part, Verdict
 from tests.changed_sources import changed
 
 CALLS: list[int] = []

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from sightline.paper.verdict import (
+from sightline.paper.claim import (
     EQUAL_WITHIN,
     Part,
     Verdict,

@@ -31,7 +31,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, Certified, bracket, warn_if_wide
 from sightline.bounds.finite_horizon import HorizonBound, bound_at
@@ -47,13 +46,10 @@ from sightline.bounds.likelihood_certificate import likelihood_bracket
 from sightline.bounds.likelihood_solver import likelihood_certificate
 from sightline.bounds.linear import solve_game, solve_linear, solve_within
 from sightline.core.allocation.program import costly_arms, reduced_points
+from sightline.core.linalg import Array, Ints
 from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import number, shown
-
-__all__ = ["LowerBound", "lower_bound"]
-
-Array = NDArray[np.float64]
 
 # Alternatives that together carry less than this fraction of the tolerance are left out: an
 # interior point has a multiplier for every arm, and few of them matter.
@@ -109,7 +105,7 @@ class LowerBound(Certified):
         return self.gap <= self.tolerance
 
     @property
-    def optimal_arms(self) -> NDArray[np.int64]:
+    def optimal_arms(self) -> Ints:
         """Arms that cost nothing."""
         return np.flatnonzero(optimal_arms(self.problem))
 
@@ -207,14 +203,6 @@ def lower_bound(
         If rounding errors prevent the tolerance.  The certificate still proves both sides, so c*
         lies between ``lower`` and ``upper``, but ``value`` may be off by half of their distance.
     """
-    found = _lower_bound(problem, parameter_set, tolerance)
-    warn_if_wide("c*", Bracket(found.lower, found.upper), tolerance)
-    return found
-
-
-def _lower_bound(
-    problem: TableProblem, parameter_set: Polytope | None, tolerance: float
-) -> LowerBound:
     if not isinstance(problem, TableProblem):
         raise ValueError(
             "problem must be a LinearBandit, a ContextualBandit or a LinearGame, got "
@@ -235,8 +223,9 @@ def _lower_bound(
     kept = order[np.cumsum(multipliers[order]) > negligible]
     certificate = (allocation, alternatives[kept], multipliers[kept], math.nan, math.nan)
     bound = LowerBound(problem, parameter_set, *certificate, tolerance, witness, slopes)
-    lower, upper = bound.verify()
-    return dataclasses.replace(bound, lower=lower, upper=upper)
+    sides = bound.verify()
+    warn_if_wide("c*", sides, tolerance)
+    return dataclasses.replace(bound, lower=sides.lower, upper=sides.upper)
 
 
 def _solve(

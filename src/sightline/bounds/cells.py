@@ -24,16 +24,12 @@ import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array, Bools
 from sightline.core.projections import Polytope
 
-Array = NDArray[np.float64]
-
-# Relative distance of arms that count as equal, or as lying on one line.
-_SAME = 1e-9
-# Size of an arm, relative to _SAME and the largest, that counts as zero.
-_LEAST = 1e-5
+_SAME = 1e-9  # relative distance of arms that count as equal, or as lying on one line
+_LEAST = 1e-5  # size of an arm, relative to _SAME and the largest, that counts as zero
 # Least width of a cell, where Theta has width 1.  It is the precision of directions of differences
 # as small as _SAME.
 _MARGIN = 1e-7
@@ -131,14 +127,25 @@ def _inside(leads: Array, region: Region) -> tuple[Array, float]:
     if len(leads) == 0:
         return np.zeros(r), 1.0
     leads = leads / lengths(leads)[:, None]
-    rows = np.column_stack([region.rows, np.zeros(len(region.rows))])
-    system = np.vstack([np.column_stack([-leads[:, 1:], np.ones(len(leads))]), rows])
-    limits = np.concatenate([leads[:, 0], region.slack])
-    bounds = [(None, None)] * r + [(None, 1.0)]
-    found = _linear_program(np.append(np.zeros(r), -1.0), system, limits, bounds)
+    found = _highest(leads, region, np.zeros(len(region.rows)), None)
     if found is None:
         return np.zeros(r), -np.inf
     return found[:-1], float((leads[:, 0] + leads[:, 1:] @ found[:-1]).min())
+
+
+def _highest(
+    leads: Array, region: Region, shrinking: Array, least: float | None, *equality: Any
+) -> Array | None:
+    """Maximise the minimum, at most 1, of some functions over Theta; return point and minimum.
+
+    The slack of Theta shrinks at given rates as the minimum grows.
+    """
+    r = region.rows.shape[1]
+    rows = np.column_stack([region.rows, shrinking])
+    system = np.vstack([np.column_stack([-leads[:, 1:], np.ones(len(leads))]), rows])
+    limits = np.concatenate([leads[:, 0], region.slack])
+    bounds = [(None, None)] * r + [(least, 1.0)]
+    return _linear_program(np.append(np.zeros(r), -1.0), system, limits, bounds, *equality)
 
 
 def _ties(pareto: list[int], arms: _Arms, region: Region) -> tuple[Tie, ...]:
@@ -159,7 +166,6 @@ def _ties(pareto: list[int], arms: _Arms, region: Region) -> tuple[Tie, ...]:
 
 def _meeting(a: int, b: int, pareto: list[int], arms: _Arms, region: Region) -> tuple[Array, float]:
     """Find a point where two arms tie, far from other cells and faces; return it and its margin."""
-    r = region.rows.shape[1]
     tie = arms.leads(a, b)
     tie = tie / lengths(tie)
     others = np.array([c for c in pareto if c not in (a, b)], dtype=int)
@@ -169,16 +175,10 @@ def _meeting(a: int, b: int, pareto: list[int], arms: _Arms, region: Region) -> 
     norms = lengths(leads)
     kept = norms > arms.rounding(a, b, others=others)
     leads = leads[kept] / norms[kept, None]
-    rows = np.column_stack([region.rows, region.slack])  # Theta shrinks around its centre
-    system = np.vstack([np.column_stack([-leads[:, 1:], np.ones(len(leads))]), rows])
-    limits = np.concatenate([leads[:, 0], region.slack])
-    bounds = [(None, None)] * r + [(0.0, 1.0)]
-    objective = np.append(np.zeros(r), -1.0)
-    found = _linear_program(
-        objective, system, limits, bounds, np.append(tie[1:], 0.0)[None], [-tie[0]]
-    )
+    equality = np.append(tie[1:], 0.0)[None], [-tie[0]]
+    found = _highest(leads, region, region.slack, 0.0, *equality)  # Theta shrinks to its centre
     if found is None:
-        return np.zeros(r), -np.inf
+        return np.zeros(region.rows.shape[1]), -np.inf
     point, slopes = found[:-1], tie[1:]  # on the tie but for what the solver neglects
     return point - slopes * (tie[0] + slopes @ point) / (slopes @ slopes), float(found[-1])
 
@@ -270,7 +270,7 @@ def _corners(rows: Array, slack: Array, axes: Array) -> Array:
     return np.array(corners)
 
 
-def _relative_interior(rows: Array, slack: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _relative_interior(rows: Array, slack: Array) -> tuple[Array, Bools]:
     """Find a point of Theta, and the constraints that are not equalities on all of it.
 
     One linear program: scaled up by t, Theta has a slack of 1 in every such constraint (Freund,

@@ -30,7 +30,6 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.geometry import (
     ProblemView,
@@ -39,15 +38,12 @@ from sightline.bounds.geometry import (
     view_of,
     whitened,
 )
+from sightline.core.linalg import Array, Bools
 from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 _EPS = float(np.finfo(np.float64).eps)
-# Tolerated violation of a constraint of M, relative to the terms of the sum.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # tolerated violation of a constraint of M, relative to the terms of the sum
 
 
 class ConvergenceWarning(UserWarning):
@@ -206,7 +202,7 @@ def _distance_within(rows: Array, slack: Array, point: Array, gap: float) -> flo
     return float(against**2 / squared)
 
 
-def _reachable(view: ProblemView) -> Mask:
+def _reachable(view: ProblemView) -> Bools:
     """Which arms are best somewhere in M: at a distance that M contains, for equal shares."""
     from scipy.optimize import linprog
 
@@ -219,5 +215,5 @@ def _reachable(view: ProblemView) -> Mask:
             linprog(sign * axis, rows, view.slack, bounds=(None, None)).fun for sign in (1.0, -1.0)
         ]
         farthest += min(ends) ** 2
-    reachable: Mask = distances <= (1 + 1e-6) * farthest
+    reachable: Bools = distances <= (1 + 1e-6) * farthest
     return reachable

@@ -34,7 +34,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.likelihood import (
     NODES,
@@ -46,21 +45,16 @@ from sightline.core.likelihood import (
     mean_of,
     slope,
 )
+from sightline.core.linalg import Array
 from sightline.jit import callable_for, compiled
 
-Array = NDArray[np.float64]
-
 _EPS = float(np.finfo(np.float64).eps)
-# Relative error above which a slope is integrated instead.
-_CANCELLED = 1e-12
-# Relative error of a root.
-_MOST_TRIES, _FOUND = 200, 1e-11
+_CANCELLED = 1e-12  # relative error above which a slope is integrated instead
+_MOST_TRIES, _FOUND = 200, 1e-11  # relative error of a root
 # Largest factor by which a curvature changes within a stride.
 _ONE_ORDER, _MOST_DOUBLINGS = 20.0, 60
-# Conjugates with a root farther away than this, in strides, count as infinite.
-_REACH = 200.0
-# Least distance from the limits in a solver, relative to the largest of all arms.
-_SOFT = 1e-12
+_REACH = 200.0  # conjugates with a root farther away than this, in strides, count as infinite
+_SOFT = 1e-12  # least distance from the limits in a solver, relative to the largest of all arms
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,23 +58,21 @@ it finds the largest evidence that the budgets allow, and multipliers that prove
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket, Certified
 from sightline.bounds.geometry import ScaledProblem, optimal_arms, scale_problem, whitened
+from sightline.core.linalg import Array, Ints
 from sightline.problems.base import TableProblem
 from sightline.validation import affordable, integer, shown
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Budgets that exceed the need by this factor, or fall short of it, change V(n) by its inverse only.
@@ -82,24 +80,17 @@ _EPS = float(np.finfo(np.float64).eps)
 _PLENTY = 1e14
 # Budgets beyond this, in scaled units, count as infinite; their powers do not overflow.
 _LARGEST_BUDGET = 1e100
-# Relative amount of missing evidence that is no rounding.
-_MARGIN = 1e-9
+_MARGIN = 1e-9  # relative amount of missing evidence that is no rounding
 # Largest ratios of pulls of optimal arms to those of others: rounding errors grow with the ratio,
 # and the evidence hardly does.
 _CAPS = (1e3, 1e6, 1e9, 1e12, 1e15, 1e18)
 _MOST_STEPS = 150
-# Fraction of the way to the boundary that a step may go.
-_REACH = 0.99
-# Complementarity products, relative to the first ones, that end the search.
-_SMALLEST = 1e-16
-# Shorter steps end the search.
-_SHORTEST = 1e-9
-# Evidence that rounding errors of the certificate do not push below 1.
-_ENOUGH = 1.0 + 1e-9
-# Target of the solver, whose last steps miss it by rounding.
-_TARGET = 1.0 + 2e-9
-# Evidence that ends the search for a strictly feasible allocation.
-_ROOM = 1.01
+_REACH = 0.99  # fraction of the way to the boundary that a step may go
+_SMALLEST = 1e-16  # complementarity products, relative to the first ones, that end the search
+_SHORTEST = 1e-9  # shorter steps end the search
+_ENOUGH = 1.0 + 1e-9  # evidence that rounding errors of the certificate do not push below 1
+_TARGET = 1.0 + 2e-9  # target of the solver, whose last steps miss it by rounding
+_ROOM = 1.01  # evidence that ends the search for a strictly feasible allocation
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,8 +380,7 @@ class _Variables(NamedTuple):
 
     @property
     def products(self) -> Array:
-        pairs = zip(self[:3], self[3:6], strict=True)
-        return np.concatenate([value * multiplier for value, multiplier in pairs])
+        return np.concatenate([a * b for a, b in zip(self[:3], self[3:6], strict=True)])
 
     def lengths(self, change: _Variables, reach: float) -> tuple[float, float]:
         """Lengths of the primal and the dual step, at most 1, that keep all variables positive."""
@@ -453,8 +443,8 @@ def _search(program: BudgetedProblem, amounts: Array, tolerance: float, elastic:
             if value > lower:
                 lower, proof = value, (iterate, point)
             found = _feasible(program, inside, iterate.amounts)
-            upper = min(float(gaps @ best), float(gaps @ found))
-            best = found if gaps @ found == upper else best
+            best = min(found, best, key=lambda amounts: float(gaps @ amounts))
+            upper = float(gaps @ best)
             if upper - lower <= 0.5 * tolerance * upper:
                 break
         advanced = _advance(program, iterate, point, elastic)
@@ -562,12 +552,12 @@ def _advance(
     program: BudgetedProblem, iterate: _Variables, point: _Point, elastic: bool
 ) -> _Variables | None:
     """Predict, correct, step; None if there is no step worth taking."""
-    equations, now = _equations(program, iterate, point, elastic), iterate.products
+    solve, now = _newton(program, iterate, point, elastic), iterate.products
     try:
-        predicted = equations.solve(-now)
+        predicted = solve(-now)
         mean = iterate.step(predicted, 1.0).products.mean()
         centre = now.mean() * min(mean / now.mean(), 1.0) ** 3
-        change = equations.solve(centre - now - predicted.products)
+        change = solve(centre - now - predicted.products)
     except np.linalg.LinAlgError:
         return None
     if not all(np.isfinite(part).all() for part in change):
@@ -577,50 +567,21 @@ def _advance(
     return iterate.step(change, _REACH)
 
 
-class _BudgetEquations(NamedTuple):
-    """Newton's equations for relative changes of amounts, scarcity and multipliers."""
-
-    iterate: _Variables
-    matrix: Array
-    residual: Array  # (k',): of the gradient
-    missing: Array  # (m,): of the evidence
-    slopes: Array  # (m, k'): of the evidence
-    incidence: Array  # (C, k')
-    elastic: bool
-
-    def solve(self, targets: Array) -> _Variables:
-        """Solve for the change after which the products have changed by the targets."""
-        a, v, y = self.iterate.amounts, self.iterate.scarcity, self.iterate.multipliers
-        n, c, m = len(a), len(v), len(y)
-        right = targets.copy()
-        right[:n] -= a * self.residual
-        right[n + c :] -= y * self.missing
-        if self.elastic:
-            right = np.append(right, y.sum() - 1.0)
-        relative = np.linalg.solve(self.matrix, right)
-        amounts = a * relative[:n]
-        shortfall = float(relative[-1]) if self.elastic else 0.0
-        return _Variables(
-            amounts=amounts,
-            left=-self.incidence @ amounts,
-            excess=self.slopes @ amounts + shortfall + self.missing,
-            costs=(targets[:n] - self.iterate.costs * amounts) / a,
-            scarcity=v * relative[n : n + c],
-            multipliers=y * relative[n + c : n + c + m],
-            shortfall=shortfall,
-        )
-
-
-def _equations(
+def _newton(
     program: BudgetedProblem, iterate: _Variables, point: _Point, elastic: bool
-) -> _BudgetEquations:
+) -> Callable[[Array], _Variables]:
+    """Newton's equations for relative changes of amounts, scarcity and multipliers.
+
+    The function that is returned solves for the change after which the products have changed by
+    given targets.
+    """
     others, best_rows = program.others, program.best[program.contexts]
-    slopes = (point.covered[others] - point.covered[best_rows[others]]).T
+    slopes = (point.covered[others] - point.covered[best_rows[others]]).T  # of the evidence
     incidence = np.zeros((len(program.budgets), len(others)))
     incidence[program.contexts[others], np.arange(len(others))] = 1.0
     a, v, y = iterate.amounts, iterate.scarcity, iterate.multipliers
     costs = np.zeros(len(others)) if elastic else program.gaps[others]
-    residual = costs - iterate.costs - slopes.T @ y + incidence.T @ v
+    residual = costs - iterate.costs - slopes.T @ y + incidence.T @ v  # of the gradient
     missing = point.evidence + iterate.shortfall - _TARGET - iterate.excess
     n, c, size = len(a), len(v), len(a) + len(v) + len(y)
     matrix = np.zeros((size + elastic, size + elastic))
@@ -632,7 +593,27 @@ def _equations(
     if elastic:
         matrix[n + c : size, size] = y
         matrix[size, n + c : size] = -y
-    return _BudgetEquations(iterate, matrix, residual, missing, slopes, incidence, elastic)
+
+    def solve(targets: Array) -> _Variables:
+        right = targets.copy()
+        right[:n] -= a * residual
+        right[n + c :] -= y * missing
+        if elastic:
+            right = np.append(right, y.sum() - 1.0)
+        relative = np.linalg.solve(matrix, right)
+        amounts = a * relative[:n]
+        shortfall = float(relative[-1]) if elastic else 0.0
+        return _Variables(
+            amounts=amounts,
+            left=-incidence @ amounts,
+            excess=slopes @ amounts + shortfall + missing,
+            costs=(targets[:n] - iterate.costs * amounts) / a,
+            scarcity=v * relative[n : n + c],
+            multipliers=y * relative[n + c : size],
+            shortfall=shortfall,
+        )
+
+    return solve
 
 
 def _curvature(program: BudgetedProblem, iterate: _Variables, point: _Point) -> Array:

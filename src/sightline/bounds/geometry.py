@@ -26,18 +26,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.core.linalg import Array, Bools
 from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 _EPS = float(np.finfo(np.float64).eps)
-# A relative remainder of a row beyond others below this is rounding of the input: to learn from it
-# would cost the square of its inverse.
+# Relative size below which what is left of a row, without its part in the span of others, counts as
+# rounding of the input: to learn from it would cost the square of the inverse.
 _FAINT = 1e-12
-# A relative part of a difference beyond all that is shown above this is no rounding.
-_UNSEEN = 1e-9
+_UNSEEN = 1e-9  # relative size above which the part of a difference that no arm shows is real
 
 
 class ScaledProblem(NamedTuple):
@@ -61,10 +58,10 @@ def leads(problem: TableProblem) -> Array:
     return lead
 
 
-def optimal_arms(problem: TableProblem) -> Mask:
+def optimal_arms(problem: TableProblem) -> Bools:
     """Arms with a lead of zero, up to rounding errors of |x| |theta|."""
     sizes = np.abs(problem.actions) @ np.abs(problem.theta)
-    optimal: Mask = leads(problem) <= 4 * _EPS * (sizes + sizes[problem.best_rows])
+    optimal: Bools = leads(problem) <= 4 * _EPS * (sizes + sizes[problem.best_rows])
     return optimal
 
 
@@ -107,7 +104,7 @@ def _power_of_two(size: NDArray[np.floating] | float) -> Array:
 class ProblemView(NamedTuple):
     """Suboptimal arms in directions in which parameters that agree on the optimal ones differ."""
 
-    costly: Mask  # (k,)
+    costly: Bools  # (k,)
     differences: Array
     shown: Array
     ties: Array
@@ -115,7 +112,7 @@ class ProblemView(NamedTuple):
     seen: Array
     gaps: Array
     precisions: Array
-    refutable: Mask  # (k',): arms that some alternative makes best
+    refutable: Bools  # (k',): arms that some alternative makes best
     unseen: Array  # (k', d): the part of each difference that no arm shows
     basis: Array  # (d, r)
     rows: Array  # (m, d): of M around theta, no rows for all of R^d
@@ -131,7 +128,7 @@ def view_of(problem: TableProblem, parameter_set: Polytope | None = None) -> Pro
     # after cancellation, what is left of an arm may be rounding of these sizes
     sizes = np.maximum(np.abs(scaled.actions[costly]), np.abs(differences))
     ties, unseen = np.zeros((0, problem.d)), np.zeros_like(differences)
-    refutable: Mask
+    refutable: Bools
     if problem.model.weights is not None:
         _, basis = _split(scaled.actions[optimal])
         refutable = np.asarray(_values(differences, sizes, basis).any(axis=1))

@@ -40,19 +40,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.certificate import Bracket
 from sightline.bounds.divergences import Divergences, divergences_of
 from sightline.bounds.geometry import leads, scale_problem, view_of
+from sightline.core.linalg import Array, Ints
 from sightline.problems.base import TableProblem
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 _EPS = float(np.finfo(np.float64).eps)
-# Relative lead of an arm within the limits that counts as none.
-_BARELY = 1e-9
+_BARELY = 1e-9  # relative lead of an arm within the limits that counts as none
 # Cap on weights, which grow without bound for arms at their limits and would swamp the others.
 _HEAVIEST = 1e6
 
@@ -60,7 +56,7 @@ _HEAVIEST = 1e6
 class LikelihoodView(NamedTuple):
     """Suboptimal arms on which alternatives differ from theta."""
 
-    arms: NDArray[np.int64]  # (k',)
+    arms: Ints  # (k',)
     points: Array  # (k', r)
     gaps: Array  # (k',): of mean rewards
     leads: Array  # (k',): of predictors
@@ -131,9 +127,7 @@ def _upper(view: LikelihoodView, amounts: Array, slopes: Array) -> float:
     return float(amounts @ view.gaps / least) if least > 0 else math.inf
 
 
-def evidence_bounds(
-    view: LikelihoodView, amounts: Array, slopes: Array, rivals: NDArray[np.int64]
-) -> Array:
+def evidence_bounds(view: LikelihoodView, amounts: Array, slopes: Array, rivals: Ints) -> Array:
     """Lower bounds on evidence against rivals z from slopes; inf where there is nothing to refute.
 
     ``amounts`` is alpha, shape (k',); ``slopes`` has one row of sigma per rival, and ``rivals`` are
@@ -150,7 +144,11 @@ def evidence_bounds(
     heaviest = _HEAVIEST * (amounts * view.divergences.information).max()
     weights = np.minimum(view.divergences.stiffness(amounts, slopes), heaviest)
     balanced, scale = _balanced(view.points, weights, targets, slopes)
-    shorter = _shortened(view.divergences, amounts, balanced)
+    # slopes that no step has are shortened; a factor for each row keeps it balanced
+    least, most = view.divergences.steepest
+    with np.errstate(invalid="ignore"):
+        fits = room(amounts * least, amounts * most, balanced)
+    shorter = np.where(fits > 1.0, 1.0, (1.0 - 4 * _EPS) * fits)
     balanced, scale = balanced * shorter[:, None], scale * shorter
     spent = view.divergences.conjugate(amounts, balanced).sum(axis=1)
     with np.errstate(invalid="ignore"):
@@ -158,13 +156,12 @@ def evidence_bounds(
     return np.maximum(bounds, np.where(np.isfinite(proven), proven, 0.0))
 
 
-def _shortened(divergences: Divergences, amounts: Array, slopes: Array) -> Array:
-    """Factors below 1 for rows with a slope that no step has; they keep a row balanced."""
-    low, high = divergences.steepest
+def room(low: Array, high: Array, moves: Array) -> Array:
+    """Multiple of each row of moves at which some entry reaches a limit."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        fits = np.where(slopes > 0, amounts * high / slopes, amounts * low / slopes)
-    fits = np.where(slopes == 0, math.inf, fits).min(axis=1)
-    return np.where(fits > 1.0, 1.0, (1.0 - 4 * _EPS) * fits)
+        fits = np.where(moves > 0, high / moves, low / moves)
+    multiples: Array = np.where(moves == 0, math.inf, fits).min(axis=1)
+    return multiples
 
 
 def _balanced(points: Array, weights: Array, targets: Array, slopes: Array) -> tuple[Array, Array]:

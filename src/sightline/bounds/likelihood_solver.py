@@ -36,37 +36,34 @@ arms, and its multipliers prove it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.divergences import Divergences
 from sightline.bounds.finite_horizon import longest_step
 from sightline.bounds.geometry import optimal_arms
-from sightline.bounds.likelihood_certificate import LikelihoodView, evidence_bounds, likelihood_view
+from sightline.bounds.likelihood_certificate import (
+    LikelihoodView,
+    evidence_bounds,
+    likelihood_view,
+    room,
+)
+from sightline.core.linalg import Array, Bools, Ints
 from sightline.problems.base import TableProblem
 from sightline.validation import affordable
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 # --- interior point method
 _MOST_STEPS = 100
-# Fraction of the way to the boundary that a step may go.
-_REACH = 0.99
-# Shorter steps end the search.
-_SHORTEST = 1e-8
-# Steps without a narrower bracket after which rounding errors allow no more.
-_PATIENCE = 15
-# After so many halvings a step is replaced by a more central one.
-_MOST_HALVINGS = 6
+_REACH = 0.99  # fraction of the way to the boundary that a step may go
+_SHORTEST = 1e-8  # shorter steps end the search
+_PATIENCE = 15  # steps without a narrower bracket after which rounding errors allow no more
+_MOST_HALVINGS = 6  # after so many halvings a step is replaced by a more central one
 # Factor by which products may fall below the others: smaller ones shorten all steps that follow.
 _SPREAD = 1e3
-# Relative rounding of sums of costs and barriers.
-_MERIT_ROUNDING = 1e-13
-# Relative rounding of leads.
-_LEAD_ROUNDING = 1e-12
+_MERIT_ROUNDING = 1e-13  # relative rounding of sums of costs and barriers
+_LEAD_ROUNDING = 1e-12  # relative rounding of leads
 
 # --- nearest alternatives
 _MOST_NEWTON_STEPS = 100
@@ -79,14 +76,12 @@ _REACH_OF_LIMIT = 0.95
 _SHORTER = 0.5
 _LEAST_FRACTION = 1e-12
 _DECREASE = 1e-4
-# After steps that were shortened to less, chords replace curvatures.
-_POOR = 0.3
+_POOR = 0.3  # after steps that were shortened to less, chords replace curvatures
 # Strides from theta towards alternatives; evidence relative to the least at which they may end.
 _MOST_STRIDES = 300
 _FAR = 1e6
 _ALIKE = 20
-# Room within the limits, relative to that at theta, that counts as none.
-_NO_ROOM = 1e-9
+_NO_ROOM = 1e-9  # room within the limits, relative to that at theta, that counts as none
 
 
 class LikelihoodSolution(NamedTuple):
@@ -142,7 +137,7 @@ def _whitened(view: LikelihoodView) -> tuple[LikelihoodView, Array]:
     return view._replace(points=view.points @ inverse), inverse
 
 
-def _check_hopeless(view: LikelihoodView, slopes: Array, arms: NDArray[np.int64]) -> None:
+def _check_hopeless(view: LikelihoodView, slopes: Array, arms: Ints) -> None:
     """Refuse problems with alternatives of which none has all means strictly within [0, 1]."""
     proven = evidence_bounds(view, np.zeros(len(view.arms)), slopes[arms], arms)
     if not np.isinf(proven).all():
@@ -160,9 +155,9 @@ class _Program(NamedTuple):
     """A view in coordinates in which equal shares weigh all directions alike."""
 
     view: LikelihoodView
-    rivals: NDArray[np.int64]  # (m,): arms that some alternative makes best
+    rivals: Ints  # (m,): arms that some alternative makes best
     leads: Array  # (m,): by how much they must become better, at most
-    reached: NDArray[np.bool_]  # (m,): where that is D_z, and not less
+    reached: Bools  # (m,): where that is D_z, and not less
 
 
 class _Iterate(NamedTuple):
@@ -248,18 +243,19 @@ def _advance(
     program: _Program, iterate: _Iterate, point: _Nearest
 ) -> tuple[_Iterate, _Nearest] | None:
     """Predict, correct, step; None if there is no step worth taking."""
-    now, equations = iterate.products, _equations(program, iterate, point)
+    now = iterate.products
+    solve, off = _newton(program, iterate, point)
     try:
-        predicted = equations.solve(-now)
-        ahead = _step(iterate, predicted, *_lengths(iterate, predicted, 1.0)).products.mean()
+        predicted = solve(-now)
+        primal, dual = _lengths(iterate, predicted, 1.0)
+        moves = zip(iterate, predicted, (primal, primal, dual, dual), strict=True)
+        ahead = _Iterate(*(now + length * by for now, by, length in moves)).products.mean()
         centre = now.mean() * min(ahead / now.mean(), 1.0) ** 3
         plan = [(centre, predicted.products), (max(centre, 0.1 * now.mean()), 0.0)]
-        off = iterate.shares @ np.abs(equations.costs)
-        off += iterate.multipliers @ np.abs(equations.evidence)
         if off > now.sum():  # return to the central path first
             plan = []
         for aim, second in [*plan, (now.mean(), 0.0)]:
-            changed = equations.solve(aim - now - second)
+            changed = solve(aim - now - second)
             found = _walk(program, iterate, point, changed, aim)
             if found is not None:
                 return found
@@ -269,11 +265,7 @@ def _advance(
 
 
 def _walk(
-    program: _Program,
-    iterate: _Iterate,
-    point: _Nearest,
-    change: _Iterate,
-    aim: float,
+    program: _Program, iterate: _Iterate, point: _Nearest, change: _Iterate, aim: float
 ) -> tuple[_Iterate, _Nearest] | None:
     """Line search that lowers the barrier function of the aim."""
     if not all(np.isfinite(part).all() for part in change):
@@ -306,30 +298,14 @@ def _merit(shares: Array, excess: Array, evidence: Array, aim: float, prices: Ar
     return float(shares.sum() - aim * barriers + prices @ np.abs(evidence - 1.0 - excess))
 
 
-class _Equations(NamedTuple):
-    """Newton's equations for relative changes of shares and multipliers, with residuals."""
+def _newton(
+    program: _Program, iterate: _Iterate, point: _Nearest
+) -> tuple[Callable[[Array], _Iterate], float]:
+    """Newton's equations for relative changes of shares and multipliers.
 
-    iterate: _Iterate
-    matrix: Array
-    gradients: Array
-    costs: Array  # missing: implied by shares and multipliers, minus those of the iterate
-    evidence: Array  # missing excess, likewise
-
-    def solve(self, targets: Array) -> _Iterate:
-        """Solve for the change after which the products have changed by the targets."""
-        a, m, n = self.iterate.shares, self.iterate.multipliers, len(self.iterate.shares)
-        right = targets - np.concatenate([a * self.costs, m * self.evidence])
-        relative = np.linalg.solve(self.matrix, right)
-        shares = a * relative[:n]
-        return _Iterate(
-            shares=shares,
-            excess=self.gradients @ shares + self.evidence,
-            costs=(targets[:n] - self.iterate.costs * shares) / a,
-            multipliers=m * relative[n:],
-        )
-
-
-def _equations(program: _Program, iterate: _Iterate, point: _Nearest) -> _Equations:
+    Return a function that solves for the change after which the products have changed by given
+    targets, and the residual of the equations that are linear in the costs and the excess.
+    """
     view, n = program.view, len(iterate.shares)
     gradients = point.covered / view.gaps
     tilted = point.slopes[:, :, None] * (view.points / view.gaps[:, None])
@@ -341,23 +317,27 @@ def _equations(program: _Program, iterate: _Iterate, point: _Nearest) -> _Equati
     matrix[:n, :n] += a[:, None] * curvature * a
     matrix[:n, n:] = -a[:, None] * gradients.T * m
     matrix[n:, :n] = -matrix[:n, n:].T
-    costs = 1.0 - iterate.costs - m @ gradients
-    return _Equations(iterate, matrix, gradients, costs, point.evidence - 1.0 - iterate.excess)
+    costs = 1.0 - iterate.costs - m @ gradients  # missing: implied, minus those of the iterate
+    evidence = point.evidence - 1.0 - iterate.excess
+
+    def solve(targets: Array) -> _Iterate:
+        right = targets - np.concatenate([a * costs, m * evidence])
+        relative = np.linalg.solve(matrix, right)
+        shares = a * relative[:n]
+        return _Iterate(
+            shares=shares,
+            excess=gradients @ shares + evidence,
+            costs=(targets[:n] - iterate.costs * shares) / a,
+            multipliers=m * relative[n:],
+        )
+
+    return solve, float(a @ np.abs(costs) + m @ np.abs(evidence))
 
 
 def _lengths(iterate: _Iterate, change: _Iterate, reach: float) -> tuple[float, float]:
     """Lengths of the primal and the dual step, at most 1, that keep all variables positive."""
     primal = longest_step(iterate[:2], change[:2], reach)
     return primal, longest_step(iterate[2:], change[2:], reach)
-
-
-def _step(iterate: _Iterate, change: _Iterate, primal: float, dual: float) -> _Iterate:
-    return _Iterate(
-        iterate.shares + primal * change.shares,
-        iterate.excess + primal * change.excess,
-        iterate.costs + dual * change.costs,
-        iterate.multipliers + dual * change.multipliers,
-    )
 
 
 # --- nearest alternatives ------------------------------------------------------------------------
@@ -401,7 +381,7 @@ class _Evidence(NamedTuple):
         return _Nearest(shifts, covered, slopes, inverses, covered @ self.amounts)
 
     def newton(
-        self, targets: Array, lead: Array, shifts: Array, careful: Mask | None = None
+        self, targets: Array, lead: Array, shifts: Array, careful: Bools | None = None
     ) -> tuple[Array, Array]:
         """Find steps to the minimum with <y, p_z> = D_z, and their squared lengths in H."""
         steps = shifts @ self.points.T
@@ -415,7 +395,7 @@ class _Evidence(NamedTuple):
         squared = (changes * (hessians @ changes[:, :, None])[:, :, 0]).sum(axis=1)
         return changes, squared
 
-    def _hessians(self, steps: Array, careful: Mask | None = None) -> Array:
+    def _hessians(self, steps: Array, careful: Bools | None = None) -> Array:
         """Second derivatives in y, or chords where careful: these do not vanish far from theta."""
         curvatures = self.divergences.curvature(steps)
         if careful is not None and careful.any():
@@ -430,7 +410,8 @@ class _Evidence(NamedTuple):
         """Fractions of steps that lower the evidence, 0 if none does, and the evidence before."""
         steps, moves = shifts @ self.points.T, changes @ self.points.T
         value = self.divergences.divergence(steps) @ self.amounts
-        fractions = np.minimum(1.0, _REACH_OF_LIMIT * _room(self.divergences, steps, moves))
+        low, high = self.divergences.limits
+        fractions = np.minimum(1.0, _REACH_OF_LIMIT * room(low - steps, high - steps, moves))
         certain = squared <= _CERTAIN * value
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(60):
@@ -453,21 +434,12 @@ def _projected(hessians: Array, targets: Array) -> Array:
     return projected
 
 
-def _room(divergences: Divergences, steps: Array, moves: Array) -> Array:
-    """Multiple of a move at which some arm reaches a limit."""
-    low, high = divergences.limits
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fits = np.where(moves > 0, (high - steps) / moves, (low - steps) / moves)
-    room: Array = np.where(moves == 0, np.inf, fits).min(axis=1)
-    return room
-
-
 class _Start(NamedTuple):
     """A starting point for every arm z, or a proof that none is needed."""
 
     shifts: Array  # (k', r)
     leads: Array  # (k',): D_z, or less where D_z is too far to matter
-    hopeless: Mask  # (k',): no parameter within the limits makes the arm better
+    hopeless: Bools  # (k',): no parameter within the limits makes the arm better
     slopes: Array  # (k', k'): proof that an arm is hopeless; other rows are zero
 
 
@@ -516,10 +488,7 @@ def _approach(view: LikelihoodView, amounts: Array) -> tuple[Array, Array]:
 
 
 def _within(view: LikelihoodView, z: int) -> tuple[Array, Array]:
-    """Point strictly within the limits by linear programming, or slopes that prove there is none.
-
-    The point is nan if there is none.
-    """
+    """Point strictly within the limits by linear programming, or nan and slopes as a proof."""
     from scipy.optimize import linprog
 
     k, r = view.points.shape

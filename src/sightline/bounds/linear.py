@@ -32,14 +32,12 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.geometry import ProblemView
 from sightline.core.allocation.program import MOST_STEPS, optimal_game_shares, optimal_shares
+from sightline.core.linalg import Array, Ints
 from sightline.core.projections import INFEASIBLE, project_rows, projection
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Solution = tuple[Array, Array, Array]  # shares, alternatives and multipliers
 
 _MOST_ROUNDS = 400
@@ -97,9 +95,8 @@ def solve_game(view: ProblemView, tolerance: float) -> Solution:
     played = _cheapest_of_equals(view.shown.reshape(k, -1), view.gaps)
     owners = np.repeat(np.arange(k), p)
     tells = rows.any(axis=1) & np.isin(owners, played)
-    arms, starts = np.unique(
-        owners[tells], return_index=True
-    )  # arms that show nothing are left out
+    # arms that show nothing are left out
+    arms, starts = np.unique(owners[tells], return_index=True)
     rows, starts = rows[tells], np.append(starts, tells.sum())
     # coordinates in which V = I at equal shares
     units = np.abs(rows).max(axis=0)

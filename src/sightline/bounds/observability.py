@@ -25,13 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.bounds.cells import Partition, Region, Tie, find_cells, find_region, lengths
+from sightline.core.linalg import Array
 from sightline.core.projections import Polytope
 from sightline.problems.base import TableProblem
 from sightline.validation import SMALLEST, instance
-
-__all__ = ["Neighbours", "Observability", "observability"]
-
-Array = NDArray[np.float64]
 
 _EXPONENTS = {"trivial": 0.0, "local": 1 / 2, "global": 2 / 3, "hopeless": 1.0}
 # Relative precision of differences of arms, and singular values of rows that count as zero.
@@ -162,7 +159,18 @@ class Observability:
         ArithmeticError
             If a witness proves nothing.
         """
-        return _largest_residual(self)
+        residuals = [0.0]
+        for members, theta in zip(self.classes, self.parameters, strict=True):
+            residuals.append(_outside(self, theta))
+            _check_best(self, theta, members, f"arm {members[0]} is not best where it should be")
+        for pair in self.neighbours:
+            residuals += _check_pair(self, pair)
+        worst = max(residuals)
+        if not worst <= _TOLERANCE:
+            raise ArithmeticError(
+                f"a witness has a residual of {worst:g}, allowed is {_TOLERANCE:g}"
+            )
+        return worst
 
     def __repr__(self) -> str:
         within = "R^d" if self.parameter_set is None else "a polytope"
@@ -269,23 +277,20 @@ def _witness(tie: Tie, cells: Partition, rewards: Array, rows: _Rows, region: Re
     """Find rows that show the difference of two neighbours, and parameters they do not separate."""
     a, b = tie.first, tie.second
     goal = (rewards[a] - rewards[b]) @ region.basis
-    seen, blind = "local", None
-    arms: tuple[int, ...] | None = tie.between
-    for level, known in (("local", tie.between), ("global", None)):
-        left = rows.unseen(goal, known)
+    seen, coefficients, blind = "hopeless", None, None
+    for level, arms in (("local", tie.between), ("global", None)):
+        left = rows.unseen(goal, arms)
         if lengths(left) <= _ROUNDING * lengths(goal):
-            seen, arms = level, known
+            seen, coefficients = level, rows.combination(goal, arms)
             break
         blind = left
-    else:
-        seen = "hopeless"
     return Neighbours(
         a,
         b,
         tie.between,
         seen,
         region.origin + region.basis @ tie.point,
-        None if seen == "hopeless" else rows.combination(goal, arms),
+        coefficients,
         None if blind is None else region.basis @ _step(tie, cells, rewards, blind, region),
     )
 
@@ -319,20 +324,6 @@ def _listed(noun: str, arms: tuple[int, ...]) -> str:
 #
 # Not recomputed: that no other arm is Pareto-optimal, that no other pairs are neighbours, and that
 # a parameter set is as flat as its ``directions`` say.
-
-
-def _largest_residual(found: Observability) -> float:
-    """Check all witnesses; return the largest residual among them."""
-    residuals = [0.0]
-    for members, theta in zip(found.classes, found.parameters, strict=True):
-        residuals.append(_outside(found, theta))
-        _check_best(found, theta, members, f"arm {members[0]} is not best where it should be")
-    for pair in found.neighbours:
-        residuals += _check_pair(found, pair)
-    worst = max(residuals)
-    if not worst <= _TOLERANCE:
-        raise ArithmeticError(f"a witness has a residual of {worst:g}, allowed is {_TOLERANCE:g}")
-    return worst
 
 
 def _check_pair(found: Observability, pair: Neighbours) -> list[float]:

@@ -28,19 +28,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sightline.bounds.asymptotic import LowerBound
 from sightline.bounds.divergences import divergences_of
 from sightline.bounds.linear import cover
+from sightline.core.linalg import Array, Bools, Ints
 from sightline.core.ratio import cheapest_arm, exact_mixture
 from sightline.jit import compiled_apart
 from sightline.validation import entries, finite_array, instance, scale, shown
 
-Array = NDArray[np.float64]
-
-# Rounds until the kernel returns to the interpreter.
-_ROUNDS_AT_ONCE = 20_000
+_ROUNDS_AT_ONCE = 20_000  # rounds until the kernel returns to the interpreter
 _MOST_ROUNDS = 1e10
 
 
@@ -96,9 +94,9 @@ class CoveringProgram:
         return int(self.gaps.argmin())
 
     @property
-    def docile(self) -> NDArray[np.bool_]:
+    def docile(self) -> Bools:
         """Constraints that an arm without cost meets."""
-        docile: NDArray[np.bool_] = self.constraints[:, self.gaps == 0].max(axis=1) > 0
+        docile: Bools = self.constraints[:, self.gaps == 0].max(axis=1) > 0
         return docile
 
     def solve(self) -> tuple[float, Array]:
@@ -134,7 +132,7 @@ class OracleRun:
     beta: Array
     cost: Array
     allocation: Array
-    rounds: NDArray[np.int64]
+    rounds: Ints
 
 
 def online_allocation(program: CoveringProgram, beta: Iterable[float]) -> OracleRun:
@@ -153,14 +151,11 @@ def online_allocation(program: CoveringProgram, beta: Iterable[float]) -> Oracle
     binding = program.constraints[~docile]
     progress = _run(program.gaps, binding, levels, -1.0)
     allocation, rounds = progress.allocations, progress.rounds
-    if docile.any():
-        free = program.constraints[docile] * (program.gaps == 0)
-        arms = free.argmax(axis=1)  # for each constraint the arm that meets it soonest
-        for arm, value in zip(arms, free.max(axis=1), strict=True):
-            needed = np.ceil(levels / value)
-            more = np.maximum(needed - allocation[:, arm], 0)
-            allocation[:, arm] += more
-            rounds += more.astype(np.int64)
+    for free in program.constraints[docile] * (program.gaps == 0):
+        arm = free.argmax()  # meets the constraint soonest
+        more = np.maximum(np.ceil(levels / free[arm]) - allocation[:, arm], 0)
+        allocation[:, arm] += more
+        rounds += more.astype(np.int64)
     return OracleRun(levels, allocation @ program.gaps, allocation, rounds)
 
 
@@ -202,9 +197,9 @@ class _Progress(NamedTuple):
 
     losses: Array  # (l,): h_j(alpha)
     allocation: Array  # (k,)
-    counts: NDArray[np.int64]  # rounds, levels reached
+    counts: Ints  # rounds, levels reached
     allocations: Array  # (levels, k)
-    rounds: NDArray[np.int64]  # (levels,)
+    rounds: Ints  # (levels,)
 
 
 def _run(gaps: Array, constraints: Array, levels: Array, error: float) -> _Progress:

@@ -19,8 +19,6 @@ from sightline.paper import (
 )
 from sightline.paper.item import Item
 
-__all__ = ["ITEMS"]
-
 ITEMS: Mapping[str, Item] = {
     item.name: item
     for item in (

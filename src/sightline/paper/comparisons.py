@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from sightline.core.confidence_rules import FixedBeta, LogLog
+from sightline.core.confidence import ConfidenceRule
+from sightline.core.confidence_rules import FixedBeta, LogDet, LogLog
 from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Item, ItemResults, Size
 from sightline.paper.settings import (
@@ -30,18 +31,6 @@ from sightline.policies.catalogue import (
     LinUCB,
     ThompsonSampling,
 )
-
-__all__ = [
-    "ALL_DATA",
-    "AUTHORS",
-    "FIGURE_4",
-    "FIGURE_5",
-    "FIGURE_8",
-    "REGULARISER",
-    "SOLID_BONUS",
-    "SOLID_RIVALS",
-]
-
 
 # --- figure 4: cells and half-spaces, exact and approximate sampling ------------------------------
 
@@ -87,19 +76,19 @@ FIGURE_4 = Item(
 
 AUTHORS = ", authors"  # suffix of labels: sigma^2 multiplies only the first term
 _SIMPLE, _AUTHORS = LogLog(), LogLog(variance_of="first")
-_LOG_DET: Mapping[str, IDS] = {
-    "IDS-H, log-det": IDS(),
-    "IDS-H-UCB, log-det": IDS(information="halfspace-ucb"),
-}
-_OF_AUTHORS: Mapping[str, IDS] = {
-    "IDS-H" + AUTHORS: IDS(confidence=_AUTHORS),
-    "IDS-H-UCB" + AUTHORS: IDS(information="halfspace-ucb", confidence=_AUTHORS),
-}
-_SIMPLIFIED: Mapping[str, Policy] = {
-    "IDS-H": IDS(confidence=_SIMPLE),
-    "IDS-H-UCB": IDS(information="halfspace-ucb", confidence=_SIMPLE),
-    "LinUCB": LinUCB(confidence=_SIMPLE),
-}
+
+
+def _ids(suffix: str, rule: ConfidenceRule) -> dict[str, IDS]:
+    """Both versions of IDS with a confidence coefficient."""
+    return {
+        "IDS-H" + suffix: IDS(confidence=rule),
+        "IDS-H-UCB" + suffix: IDS(information="halfspace-ucb", confidence=rule),
+    }
+
+
+_LOG_DET = _ids(", log-det", LogDet())
+_OF_AUTHORS = _ids(AUTHORS, _AUTHORS)
+_SIMPLIFIED: Mapping[str, Policy] = {**_ids("", _SIMPLE), "LinUCB": LinUCB(confidence=_SIMPLE)}
 _SOLIDS: Mapping[str, Policy] = {
     "SOLID": SOLID(confidence=_SIMPLE),
     "SOLID++": SOLID(reset=False, constraint_bonus=2.0, confidence=_SIMPLE),
@@ -145,12 +134,7 @@ FIGURE_5 = Item(
 # --- figure 8: Bayesian methods -------------------------------------------------------------------
 
 _BETA_ONE = FixedBeta(1.0)
-_IDS_BESIDE: Mapping[str, IDS] = {
-    "IDS-H": IDS_H,
-    "IDS-H-UCB": IDS_UCB,
-    "IDS-H, beta = 1": IDS(confidence=_BETA_ONE),
-    "IDS-H-UCB, beta = 1": IDS(information="halfspace-ucb", confidence=_BETA_ONE),
-}
+_IDS_BESIDE = _ids("", LogDet()) | _ids(", beta = 1", _BETA_ONE)
 _RIVALS: Mapping[str, Policy] = {
     "Thompson sampling": ThompsonSampling(),
     "LinUCB": LinUCB(),

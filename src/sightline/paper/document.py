@@ -14,18 +14,16 @@ import numba
 import numpy as np
 import scipy
 
+from sightline.paper.claim import CONFIDENCE, Part, Verdict, verdict_by_reading
 from sightline.paper.claims import CLAIMS
 from sightline.paper.item import Findings, Item, ItemResults
 from sightline.paper.recorded import JudgedClaim, with_records
 from sightline.paper.reproduce import write_findings
-from sightline.paper.verdict import CONFIDENCE, Part, Verdict, verdict_by_reading
 from sightline.report.page import Opening, Section, Table, Tile, write_page
 from sightline.report.picture import Picture
 from sightline.report.style import drawing
 from sightline.simulation.simulate import rounds_text
 from sightline.version import __version__
-
-__all__ = ["FIRST", "Finished", "duration_text", "finished", "write_report"]
 
 # Colour and sign of a verdict.
 _MARKS = {
@@ -47,6 +45,11 @@ _PAPER = (
     "The paper: Kirschner, Lattimore, Vernade, Szepesvári, Asymptotically Optimal "
     "Information-Directed Sampling, COLT 2021."
 )
+_QUICK = (
+    " The quick profile has fewer runs than the paper. If they cannot decide a claim, the page "
+    "shows the verdict recorded from --profile paper, and marks it."
+)
+_UNFINISHED = "The others are being computed; this page reloads itself until they are finished."
 
 
 class Finished(NamedTuple):
@@ -104,49 +107,23 @@ def _evidence(parts: Sequence[Part], source: str = "") -> tuple[str, ...]:
 def write_report(
     path: Path, profile: str, items: Sequence[Item], done: Mapping[str, Finished]
 ) -> None:
-    """Write the page of all finished items.
-
-    Parameters
-    ----------
-    path : Path
-        File to write.
-    profile : str
-        Which sizes were run.
-    items : sequence of Item
-        All items of the page, in its order.
-    done : mapping
-        Finished items, by name.
-    """
+    """Write the page of those items that are finished, in the order of all."""
     shown = [item for item in items if item.name in done]
-    missing = len(items) - len(shown)
+    notice, reload = "", 0
+    if len(shown) < len(items):
+        notice = f"{len(shown)} of {len(items)} parts are finished. {_UNFINISHED}"
+        reload = _RELOAD
     picture = done[FIRST].pictures[0] if FIRST in done else None
     opening = Opening(
         "Information-directed sampling: the paper, reproduced",
         _LEAD,
         picture,
-        _note(profile),
-        _notice(len(shown), missing),
-        _RELOAD if missing else 0,
+        _PAPER + _QUICK if profile == "quick" else _PAPER,
+        notice,
+        reload,
     )
     sections = [_section(item, profile, done[item.name], picture) for item in shown]
     write_page(path, opening, [*sections, _environment(shown, profile, done)])
-
-
-def _note(profile: str) -> str:
-    quick = (
-        " The quick profile has fewer runs than the paper. If they cannot decide a claim, the page "
-        "shows the verdict recorded from --profile paper, and marks it."
-    )
-    return _PAPER + (quick if profile == "quick" else "")
-
-
-def _notice(done: int, missing: int) -> str:
-    if not missing:
-        return ""
-    return (
-        f"{done} of {done + missing} parts are finished. The others are being computed; "
-        "this page reloads itself until they are finished."
-    )
 
 
 def _section(item: Item, profile: str, part: Finished, opening: Picture | None) -> Section:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from sightline.paper.settings import (
     c_star,
     error_text,
     experiment,
+    panels,
     problems,
     ratios,
 )
@@ -30,18 +31,20 @@ from sightline.report.page import Table
 from sightline.report.statistics import mean_and_error
 from sightline.simulation.simulate import rounds_text
 
-__all__ = ["ALLOCATION", "FAR_GAINS", "FAR_HORIZON", "ZERO", "ZERO_BEST", "zero_constant"]
-
 _LOOPED = 10**6
 _SHOWN = [10**e for e in (3, 6, 12, 30, 100, 300, 1000)]
 _SIZES = {"quick": Size(10**1000, 16, every_variant=False), "paper": Size(10**1000, 40)}
 
 
-def _far(size: Size, policies: Mapping[str, Policy]) -> Experiment:
-    """Policies on the end of optimism, recorded at the rounds shown and between them."""
-    decades = {10**e for e in [*range(1, 30), *range(30, 100, 5), *range(100, 1000, 50)]}
-    rounds = sorted(t for t in {*decades, *_SHOWN, size.horizon} if t <= size.horizon)
-    return experiment(size, problems(SLOPE_2), policies, checkpoints=rounds)
+def _far(
+    size: Size,
+    policies: Mapping[str, Policy],
+    worlds: Mapping[str, LinearBandit] | None = None,
+    exponents: Iterable[int] = (*range(1, 30), *range(30, 100, 5), *range(100, 1001, 50)),
+) -> Experiment:
+    """Policies on problems, by default the end of optimism, recorded at powers of ten."""
+    rounds = sorted(t for t in {*(10**e for e in exponents), size.horizon} if t <= size.horizon)
+    return experiment(size, worlds or problems(SLOPE_2), policies, checkpoints=rounds)
 
 
 # --- regret against the lower bound ---------------------------------------------------------------
@@ -156,14 +159,11 @@ FAR_GAINS = Item(
 
 
 def _show_allocation(outcome: ItemResults) -> Findings:
-    from matplotlib.figure import Figure
-
     optimal = lower_bound(problems(SLOPE_2)[SLOPE_2]).allocation
     pulls: pd.DataFrame = outcome.results["far"].pulls("all")
     pulls["log_t"] = [math.log(t) for t in pulls.t]
     pulls = pulls[pulls.log_t > 2.0]
-    figure = Figure(figsize=(6.4, 3.9), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = panels(6.4, 3.9)
     rows = []
     for arm, gap in ((1, 0.01), (2, 1.0)):
         part = pulls[pulls.arm == arm]
@@ -223,12 +223,11 @@ def zero_constant() -> float:
 
 
 def _zero_best(size: Size) -> dict[str, Experiment]:
-    decades = {10**e for e in [*range(1, 30), *range(30, 301, 10)]}
-    rounds = sorted(t for t in {*decades, size.horizon} if t <= size.horizon)
     policies = {"IDS-H": IDS_H}
     if size.every_variant:
         policies["IDS-H, thresholded"] = IDS(gaps="thresholded")
-    return {"far": experiment(size, {ZERO: _zero_problem()}, policies, checkpoints=rounds)}
+    exponents = (*range(1, 30), *range(30, 301, 10))
+    return {"far": _far(size, policies, {ZERO: _zero_problem()}, exponents)}
 
 
 def _show_zero_best(outcome: ItemResults) -> Findings:

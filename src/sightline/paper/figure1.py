@@ -12,7 +12,6 @@ from sightline.paper.item import Findings, Item, ItemResults, Size
 from sightline.paper.settings import (
     BOTH,
     EARLY,
-    FREQUENTIST,
     IDS_H,
     IDS_UCB,
     PLOTS,
@@ -20,6 +19,7 @@ from sightline.paper.settings import (
     SHORT_LEVEL,
     SLOPE_2,
     SLOPE_4,
+    SOLID_PP,
     c_star,
     experiment,
     problems,
@@ -27,14 +27,13 @@ from sightline.paper.settings import (
     renamed,
 )
 from sightline.policies.base import Policy
+from sightline.policies.catalogue import SOLID, LinUCB
 from sightline.report.figures import regret_figure
 from sightline.report.page import Table
 from sightline.report.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["CONVENTIONS", "ITEM", "PUBLISHED"]
 
 # Suffix of the labels of IDS, and its meaning.
 CONVENTIONS: Mapping[str, str] = {
@@ -54,13 +53,18 @@ PUBLISHED: Mapping[str, Mapping[int, Mapping[str, float]]] = {
         10**6: {"IDS-H": 165, "IDS-H-UCB": 260, "SOLID": 215, "SOLID++": 530, "LinUCB": 560},
     },
 }
-_RIVALS = ("SOLID", "SOLID++", "SOLID++, no bonus", "LinUCB")
-_IDS = ("IDS-H", "IDS-H-UCB")
+_RIVALS: Mapping[str, Policy] = {
+    "SOLID": SOLID(),
+    "SOLID++": SOLID_PP,
+    "SOLID++, no bonus": SOLID(reset=False),
+    "LinUCB": LinUCB(),
+}
+_IDS = {"IDS-H": IDS_H, "IDS-H-UCB": IDS_UCB}
 
 
 def _ids(suffixes: Iterable[str]) -> dict[str, Policy]:
     policies: dict[str, Policy] = {}
-    for label, policy in (("IDS-H", IDS_H), ("IDS-H-UCB", IDS_UCB)):
+    for label, policy in _IDS.items():
         for suffix in suffixes:
             gaps = "difference" if "difference" in suffix else "value"
             level = SHORT_LEVEL if "short" in suffix else policy.confidence
@@ -69,11 +73,9 @@ def _ids(suffixes: Iterable[str]) -> dict[str, Policy]:
 
 
 def _experiments(size: Size) -> dict[str, Experiment]:
-    rivals = {
-        label: FREQUENTIST[label]
-        for label in _RIVALS
-        if size.every_variant or label != "SOLID++, no bonus"
-    }
+    rivals = dict(_RIVALS)
+    if not size.every_variant:
+        del rivals["SOLID++, no bonus"]
     read = [reading.suffix for reading in BOTH]
     everywhere = problems(RANDOM, SLOPE_2, SLOPE_4)
     variants = _ids(CONVENTIONS if size.every_variant else read)
@@ -83,9 +85,9 @@ def _experiments(size: Size) -> dict[str, Experiment]:
         "most": experiment(size, problems(SLOPE_2), _ids([""]), 10 * size.many),
     }
     if size.every_variant:  # slower policies, where regret has heavy tails
-        slower = _ids(read) | {"LinUCB": FREQUENTIST["LinUCB"]}
+        slower = _ids(read) | {"LinUCB": LinUCB()}
         found["many sets"] = experiment(size, problems(RANDOM), slower, 3 * size.replications)
-        solid = {"SOLID": FREQUENTIST["SOLID"]}  # its slope is close to twice the optimal one
+        solid = {"SOLID": SOLID()}  # its slope is close to twice the optimal one
         found["slope"] = experiment(size, problems(SLOPE_2, SLOPE_4), solid, 4 * size.many)
     return found
 
@@ -151,10 +153,7 @@ def _show(outcome: ItemResults) -> Findings:
                 _figure(results, PLOTS.suffix, SLOPE_4),
             ),
         },
-        tables=(
-            *(regret_table(results, problem) for problem in results.problems),
-            comparison,
-        ),
+        tables=(*(regret_table(results, name) for name in results.problems), comparison),
         curves={"regret": results.summary("all")},
         remarks=(remark,),
     )

@@ -10,12 +10,10 @@ import numpy as np
 from sightline.bounds.asymptotic import lower_bound
 from sightline.core.clock import log_round
 from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
-from sightline.paper.settings import IDS_H, SLOPE_2, problems
+from sightline.paper.settings import IDS_H, SLOPE_2, panels, problems
 from sightline.problems import end_of_optimism
 from sightline.report.page import Table
 from sightline.simulation.loop import walk
-
-__all__ = ["ITEM", "constants", "first_commitment"]
 
 _EPSILON = 0.3  # at epsilon = 0.01 two arms look the same
 
@@ -84,10 +82,7 @@ def _draw_ellipsoid(axes: Any, snapshot: dict[str, Any], level: float, **style: 
 
 
 def _show(outcome: ItemResults) -> Findings:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels(11, 5.2, 2)
     _draw_world(left, end_of_optimism(_EPSILON, 2.0).actions, 1.35)
     left.plot(1.0, 0.0, "k*", markersize=13)
     left.set_title(rf"arms and cells, drawn with $\epsilon$ = {_EPSILON}")

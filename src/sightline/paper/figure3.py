@@ -15,13 +15,12 @@ from sightline.paper.settings import (
     Reading,
     as_read,
     marks,
+    panels,
     problems,
 )
 from sightline.report.figures import label_ends
 from sightline.report.symbols import as_label
 from sightline.simulation.trace import information_gains
-
-__all__ = ["GAINS", "ITEM", "gains", "runs_of"]
 
 GAINS = {
     "halfspace": "I^H",
@@ -62,20 +61,17 @@ def _calculations(size: Size) -> dict[str, Calculation]:
 
 def runs_of(outcome: ItemResults, reading: Reading) -> list[dict[str, Any]]:
     """Gains along all runs under a reading."""
-    runs = [value for name, value in outcome.values.items() if name.startswith(reading.name)]
+    runs = outcome.runs(reading.name)
     if not runs:
         raise reading.missing()
     return runs
 
 
 def _show(outcome: ItemResults) -> Findings:
-    from matplotlib.figure import Figure
-
     first = runs_of(outcome, TEXT)[0]
     t, table = np.array(first["t"]), np.array(first["gains"])
     table[table < 0.0] = np.nan
-    figure = Figure(figsize=(11, 3.4), layout="constrained")
-    row = figure.subplots(1, len(GAINS), sharey=True)
+    figure, row = panels(11, 3.4, len(GAINS), sharey=True)
     for axes, name, values in zip(row, GAINS.values(), table, strict=True):
         for arm in range(3):
             axes.plot(t, values[:, arm], label=f"$x_{arm + 1}$")

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array
 from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
-from sightline.paper.settings import IDS_H, SLOPE_2, VARIANCE, c_star, problems
+from sightline.paper.settings import IDS_H, SLOPE_2, VARIANCE, c_star, panels, problems
 from sightline.problems import end_of_optimism
 from sightline.report.figures import label_ends
 from sightline.report.style import BOUND
 from sightline.simulation.trace import information_ratios
-
-__all__ = ["ITEM", "bounds_of_proofs", "follow", "runs_along", "runs_of_proofs"]
 
 _EPSILON = 0.2  # smallest gap with which runs reach the asymptotic regime of the proofs
 _HORIZON = 10**12
@@ -40,7 +38,7 @@ def follow(exponent: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _recent(values: NDArray[np.float64], count: int) -> float:
+def _recent(values: Array, count: int) -> float:
     """Mean over the last tenth of the first ``count`` rounds."""
     return float(values[count - max(1, count // 10) : count].mean())
 
@@ -89,25 +87,12 @@ def _calculations(size: Size) -> dict[str, Calculation]:
     return along | proofs
 
 
-def runs_along(outcome: ItemResults) -> list[dict[str, Any]]:
-    """Results of :func:`follow` for every run."""
-    return [value for name, value in outcome.values.items() if name.startswith("seed")]
-
-
-def runs_of_proofs(outcome: ItemResults) -> list[dict[str, float]]:
-    """Results of :func:`bounds_of_proofs` for every run."""
-    return [value for name, value in outcome.values.items() if name.startswith("proofs")]
-
-
 def _show(outcome: ItemResults) -> Findings:
-    from matplotlib.figure import Figure
-
-    runs = runs_along(outcome)
+    runs = outcome.runs("seed")
     exponents = np.array(runs[0]["exponents"])
     log_n = exponents * math.log(10.0)
     gamma = np.array([run["gamma"] for run in runs])
-    figure = Figure(figsize=(15, 3.8), layout="constrained")
-    left, right, limits = figure.subplots(1, 3)
+    figure, (left, right, limits) = panels(15, 3.8, 3)
     for i, run in enumerate(runs):
         labels = ("_", "_") if i else (r"largest $\Psi_s$", r"last $\Psi_s$")
         left.plot(exponents, run["largest_ratio"], "-", color="C0", alpha=0.5, label=labels[0])

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Calculation", "Findings", "Item", "ItemResults", "Size"]
-
 
 class Size(NamedTuple):
     """Size of an item in one profile."""
@@ -28,27 +26,13 @@ class Size(NamedTuple):
 
 
 class Calculation(NamedTuple):
-    """Work that is not an experiment: a function from plain values to a plain result.
+    """Work that is not an experiment: a function from plain values to a plain result."""
 
-    Attributes
-    ----------
-    function : callable
-        Function at the top level of a module; its result must be JSON-serialisable.
-    arguments : dict
-        Plain values.
-    sample : dict
-        Changed arguments of a shorter call, from which the duration is estimated.
-    share : float
-        Duration of the shorter call as a share of the full one.
-    kernels : str
-        Key for the compiled kernels, if calls of one function compile different ones.
-    """
-
-    function: Callable[..., Any]
+    function: Callable[..., Any]  # at the top level of a module; returns JSON-serialisable values
     arguments: dict[str, Any]
-    sample: Mapping[str, Any] = {}
-    share: float = 1.0
-    kernels: str = ""
+    sample: Mapping[str, Any] = {}  # changed arguments of a shorter call, to estimate the duration
+    share: float = 1.0  # duration of the shorter call as a share of the full one
+    kernels: str = ""  # key of the compiled kernels, if arguments decide which
 
 
 class ItemResults(NamedTuple):
@@ -58,6 +42,10 @@ class ItemResults(NamedTuple):
     results: Mapping[str, Results]
     values: Mapping[str, Any]
     seconds: float  # of work, without compilation
+
+    def runs(self, kind: str) -> list[Any]:
+        """Values of the calculations whose names begin with a kind."""
+        return [value for name, value in self.values.items() if name.startswith(kind)]
 
 
 @dataclass(frozen=True)
@@ -70,46 +58,19 @@ class Findings:
     remarks: tuple[str, ...] = ()
 
 
-def _nothing(size: Size) -> dict[str, Any]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Item:
-    """A figure or table of the paper, or one beyond it.
+    """A figure or table of the paper, or one beyond it."""
 
-    Parameters
-    ----------
-    name : str
-        Name on the command line.
-    title : str
-        Heading in the report.
-    where : str
-        Place in the paper.
-    about : str
-        Content and settings, for the report.
-    sizes : mapping
-        Size in every profile.
-    show : callable
-        Maps results to findings.
-    experiments, calculations : callable
-        Map a size to the experiments and calculations by name.
-    see : str
-        One sentence on what the figures show.
-    formula : str
-        Formula in the plain notation of ``report/symbols.py``.
-    short : str
-        Name on the scoreboard of claims; by default the title up to a colon.
-    """
-
-    name: str
-    title: str
-    where: str
-    about: str
-    sizes: Mapping[str, Size]
+    name: str  # on the command line
+    title: str  # heading in the report
+    where: str  # place in the paper
+    about: str  # content and settings, for the report
+    sizes: Mapping[str, Size]  # by profile
     show: Callable[[ItemResults], Findings]
-    experiments: Callable[[Size], Mapping[str, Experiment]] = _nothing
-    calculations: Callable[[Size], Mapping[str, Calculation]] = _nothing
-    see: str = ""
-    formula: str = ""
-    short: str = ""
+    # experiments and calculations of a size, by name
+    experiments: Callable[[Size], Mapping[str, Experiment]] = lambda size: {}
+    calculations: Callable[[Size], Mapping[str, Calculation]] = lambda size: {}
+    see: str = ""  # one sentence on what the figures show
+    formula: str = ""  # in the plain notation of ``report/symbols.py``
+    short: str = ""  # name on the scoreboard of claims; by default the title up to a colon

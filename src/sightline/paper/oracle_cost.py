@@ -10,12 +10,11 @@ import numpy as np
 from sightline.bounds.asymptotic import lower_bound
 from sightline.bounds.oracle import CoveringProgram, online_allocation, oracle_ids
 from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
-from sightline.paper.settings import exponents
+from sightline.paper.settings import panels
 from sightline.problems import end_of_optimism, unit_sphere
 from sightline.report.figures import label_ends
 from sightline.report.page import Table
-
-__all__ = ["ITEM", "costs", "excess_exponents"]
+from sightline.report.statistics import log_slopes
 
 _STRATEGIES = {"online convex optimisation": online_allocation, "oracle IDS": oracle_ids}
 
@@ -53,7 +52,7 @@ def excess_exponents(outcome: ItemResults) -> dict[str, float]:
         levels = np.array(found["levels"])
         for strategy, cost in found["costs"].items():
             excess = np.maximum(np.array(cost) - found["constant"] * levels, 1.0)
-            power = float(exponents(np.log(levels), np.log(excess)))
+            power = float(log_slopes(np.log(levels), np.log(excess)))
             worst[strategy] = max(worst[strategy], power)
     return worst
 
@@ -63,10 +62,7 @@ def _calculations(size: Size) -> dict[str, Calculation]:
 
 
 def _show(outcome: ItemResults) -> Findings:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
-    row = figure.subplots(1, len(_STRATEGIES), sharey=True)
+    figure, row = panels(11, 3.8, len(_STRATEGIES), sharey=True)
     rows = []
     first = next(name for name in outcome.values["costs"] if name.startswith("random"))
     for name, found in outcome.values["costs"].items():

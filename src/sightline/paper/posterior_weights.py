@@ -6,18 +6,15 @@ import itertools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import integrate, stats
 
+from sightline.core.linalg import Array
 from sightline.paper.item import Calculation, Findings, Item, ItemResults, Size
 from sightline.paper.settings import IDS_H, VARIANCE
 from sightline.problems import unit_sphere
 from sightline.report.page import Table
 from sightline.simulation.loop import walk
 
-__all__ = ["ITEM", "KINDS", "apart", "distances", "sectors"]
-
-Array = NDArray[np.float64]
 #: Weights that are compared with the posterior: q with its learning rate, and with eta = 1.
 KINDS = ("eta of the paper", "eta = 1")
 _SHOWN = (30, 300)  # exploration rounds

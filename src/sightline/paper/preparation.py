@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor
 
 from sightline.experiments.block import Task
@@ -20,8 +20,6 @@ from sightline.problems.base import Problem
 from sightline.simulation.simulate import simulate
 from sightline.sources import hash_of
 
-__all__ = ["compile_kernels", "estimate"]
-
 _FEW = 2  # runs per core up to which all are compiled, without finding those that share kernels
 _ROUNDS = 20_000  # timed rounds of a policy that learns in every round, at a constant cost
 _FAR = 10**8  # beyond, a run can only end by commitments
@@ -32,28 +30,20 @@ _SETS = 8  # action sets over which a duration is averaged
 
 
 def compile_kernels(
-    items: Iterable[Item],
+    items: Sequence[Item],
     profile: str,
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Compile what the experiments and calculations of items call, unless it is compiled already.
 
-    Parameters
-    ----------
-    items : iterable of Item
-        What will be run.
-    profile : str
-        Which sizes.
-    watch : callable
-        Called with the numbers of compiled and of all kernels, at first with 0.
+    ``watch`` is called with the numbers of compiled and of all kernels, at first with 0.
     """
-    chosen = list(items)
     directory = cache_directory()
     sources = hash_of(*modules_with_kernels())
-    done = [directory / f"paper-{item.name}-{sources}" for item in chosen] if directory else []
+    done = [directory / f"paper-{item.name}-{sources}" for item in items] if directory else []
     if cores() < 2 or not done or is_disabled() or all(path.exists() for path in done):
         return
-    jobs = [*_distinct_runs(chosen, profile), *_distinct_calculations(chosen, profile)]
+    jobs = [*_distinct_runs(items, profile), *_distinct_calculations(items, profile)]
     compiled: list[str] = []
 
     def report(name: str, seconds: float) -> None:
@@ -70,7 +60,7 @@ def compile_kernels(
         path.touch()
 
 
-def _distinct_runs(items: list[Item], profile: str) -> list[Job]:
+def _distinct_runs(items: Sequence[Item], profile: str) -> list[Job]:
     """One run for every type of state, which determines the kernels.
 
     Making a state compiles a part of it, one at a time.  A few runs are therefore all compiled at
@@ -93,7 +83,7 @@ def _distinct_runs(items: list[Item], profile: str) -> list[Job]:
     return list(jobs.values())
 
 
-def _distinct_calculations(items: list[Item], profile: str) -> list[Job]:
+def _distinct_calculations(items: Sequence[Item], profile: str) -> list[Job]:
     """One calculation for every function and every set of kernels."""
     jobs: dict[str, Job] = {}
     for item in items:
@@ -114,15 +104,6 @@ def estimate(items: Iterable[Item], profile: str, folder: ResultsFolder) -> dict
     """Seconds that every item will take, with experiments on all cores of this machine.
 
     Runs that several items share count for the first.
-
-    Parameters
-    ----------
-    items : iterable of Item
-        What will be run.
-    profile : str
-        Which sizes.
-    folder : ResultsFolder
-        Finished results.
     """
     seen: set[str] = set()
     samples: dict[str, float] = {}

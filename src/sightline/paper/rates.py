@@ -5,33 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array, Ints
 from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Item, ItemResults, Size
-from sightline.paper.settings import IDS_H, VARIANCE, error_text, experiment, exponents
+from sightline.paper.settings import IDS_H, VARIANCE, error_text, experiment, panels
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import PrimalDual
 from sightline.problems import LinearBandit
 from sightline.report.figures import label_ends
 from sightline.report.page import Table
-from sightline.report.results import Results
-from sightline.report.statistics import mean_and_error
+from sightline.report.statistics import log_slopes, mean_and_error
 from sightline.report.style import BOUND
 
-__all__ = [
-    "DIMENSION",
-    "RATES",
-    "WORST_CASE",
-    "dimension_exponents",
-    "gap_exponents",
-    "log_exponents",
-    "worst_case_exponents",
-    "worst_exponents",
-    "worst_limit",
-]
-
-Array = NDArray[np.float64]
 _RESAMPLES = 1000
 
 
@@ -39,7 +25,7 @@ def _bandit(actions: object, theta: object, name: str) -> LinearBandit:
     return LinearBandit(np.array(actions), np.array(theta), math.sqrt(VARIANCE), name=name)
 
 
-def _bootstrap(count: int) -> NDArray[np.int64]:
+def _bootstrap(count: int) -> Ints:
     """Draw indices of runs for bootstrap samples, shape (resamples, count)."""
     return np.random.default_rng(0).integers(count, size=(_RESAMPLES, count))
 
@@ -59,52 +45,50 @@ def _two_arms(size: Size) -> dict[str, Experiment]:
     return {"regret": experiment(size, worlds, {"IDS-H": IDS_H})}
 
 
-def _resampled(results: Results) -> Array:
+def _resampled(outcome: ItemResults) -> Array:
     """Mean regret of bootstrap samples of the runs, shape (resamples, gaps, checkpoints)."""
+    results = outcome.results["regret"]
     regret = np.array([results.regret(_gap_name(gap), "IDS-H") for gap in _GAPS])
     return np.array([regret[:, rows].mean(axis=1) for rows in _bootstrap(regret.shape[1])])
 
 
-def _log_rounds(results: Results) -> Array:
-    return np.log(np.array(results.plan.rounds, dtype=np.float64))
+def _log_rounds(outcome: ItemResults) -> Array:
+    return np.log(np.array(outcome.results["regret"].plan.rounds, dtype=np.float64))
 
 
-def worst_exponents(results: Results) -> Array:
+def worst_exponents(outcome: ItemResults) -> Array:
     """Growth of the largest regret over all gaps as a power of n, from round 100 on."""
-    log_t = _log_rounds(results)
+    log_t = _log_rounds(outcome)
     late = log_t >= math.log(100.0)
-    worst = _resampled(results).max(axis=1)
-    return exponents(log_t[late], np.log(worst[:, late]))
+    worst = _resampled(outcome).max(axis=1)
+    return log_slopes(log_t[late], np.log(worst[:, late]))
 
 
-def worst_limit(results: Results) -> float:
+def worst_limit(outcome: ItemResults) -> float:
     """Exponent of sqrt(n) log n over the same rounds."""
-    log_t = _log_rounds(results)
+    log_t = _log_rounds(outcome)
     log_t = log_t[log_t >= math.log(100.0)]
-    return float(exponents(log_t, 0.5 * log_t + np.log(log_t)))
+    return float(log_slopes(log_t, 0.5 * log_t + np.log(log_t)))
 
 
-def gap_exponents(results: Results) -> Array:
+def gap_exponents(outcome: ItemResults) -> Array:
     """Growth of the last regret as a power of 1/Delta_min, over gaps that n rounds can resolve."""
     resolved = np.array(_GAPS) >= _RESOLVED
-    last = _resampled(results)[:, resolved, -1]
-    return exponents(-np.log(np.array(_GAPS)[resolved]), np.log(last))
+    last = _resampled(outcome)[:, resolved, -1]
+    return log_slopes(-np.log(np.array(_GAPS)[resolved]), np.log(last))
 
 
-def log_exponents(results: Results) -> Array:
+def log_exponents(outcome: ItemResults) -> Array:
     """Growth of regret at the largest gap as a power of log n, over the last two decades."""
-    log_t = _log_rounds(results)
+    log_t = _log_rounds(outcome)
     late = log_t >= log_t[-1] - math.log(100.0) - 1e-9
-    regret = _resampled(results)[:, _GAPS.index(max(_GAPS))]
-    return exponents(np.log(log_t[late]), np.log(regret[:, late]))
+    regret = _resampled(outcome)[:, _GAPS.index(max(_GAPS))]
+    return log_slopes(np.log(log_t[late]), np.log(regret[:, late]))
 
 
 def _show_rates(outcome: ItemResults) -> Findings:
-    from matplotlib.figure import Figure
-
     results = outcome.results["regret"]
-    figure = Figure(figsize=(11, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels(11, 4.0, 2)
     t = np.array(results.plan.rounds, dtype=float)
     means = np.array([results.regret(_gap_name(e), "IDS-H").mean(axis=0) for e in _GAPS])
     for gap, mean in zip(_GAPS, means, strict=True):
@@ -122,8 +106,8 @@ def _show_rates(outcome: ItemResults) -> Findings:
     right.set(xscale="log", yscale="log", xlabel=r"$1/\Delta_{\min}$", ylabel="regret at the end")
     label_ends(right)
     measured = [
-        ", ".join(f"{value:.2f}" for value in np.quantile(function(results), (0.01, 0.5, 0.99)))
-        for function in (worst_exponents, gap_exponents, log_exponents)
+        ", ".join(f"{value:.2f}" for value in np.quantile(rate(outcome), (0.01, 0.5, 0.99)))
+        for rate in (worst_exponents, gap_exponents, log_exponents)
     ]
     return Findings(
         figures={"rates": ("Regret against n and against the smallest gap", figure)},
@@ -186,15 +170,12 @@ def dimension_exponents(outcome: ItemResults) -> Array:
     """Growth of the worst mean regret as a power of d, on bootstrap samples of the runs."""
     finals = _basis_finals(outcome)
     worst = [finals[:, :, rows].mean(axis=2).max(axis=1) for rows in _bootstrap(finals.shape[2])]
-    return exponents(np.log(np.array(_DIMENSIONS, dtype=float)), np.log(np.array(worst)))
+    return log_slopes(np.log(np.array(_DIMENSIONS, dtype=float)), np.log(np.array(worst)))
 
 
 def _show_dimension(outcome: ItemResults) -> Findings:
-    from matplotlib.figure import Figure
-
     means = _basis_finals(outcome).mean(axis=2)
-    figure = Figure(figsize=(6, 3.8), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = panels(6, 3.8)
     for gap, row in zip(_BASIS_GAPS, means.T, strict=True):
         axes.plot(_DIMENSIONS, row, "o-", label=rf"$\Delta$ = {gap:g}")
     line = means[0].max() * np.array(_DIMENSIONS) / _DIMENSIONS[0]
@@ -250,7 +231,7 @@ def worst_case_exponents(outcome: ItemResults, policy: str) -> Array:
     results = outcome.results["regret"]
     rounds = results.plan.rounds
     finals = np.array([results.regret(_hard_name(n), policy)[:, i] for i, n in enumerate(rounds)])
-    return exponents(np.log(np.array(rounds, dtype=float)), np.log(np.maximum(finals, 1e-3)).T)
+    return log_slopes(np.log(np.array(rounds, dtype=float)), np.log(np.maximum(finals, 1e-3)).T)
 
 
 def _show_worst_case(outcome: ItemResults) -> Findings:

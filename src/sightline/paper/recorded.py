@@ -19,13 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sightline.files import write_text_atomically
-from sightline.paper.claim import Claim, decide
+from sightline.paper.claim import Claim, Part, Verdict, decide
 from sightline.paper.item import ItemResults
-from sightline.paper.verdict import Part, Verdict
 from sightline.simulation.simulate import rounds_text
 from sightline.version import __version__
-
-__all__ = ["JudgedClaim", "RecordedVerdict", "record_of", "records", "with_records"]
 
 _FILE = "recorded.json"
 
@@ -70,13 +67,11 @@ def with_records(claims: Iterable[Claim], outcomes: Mapping[str, ItemResults]) -
     """Decide the claims of all items that were run, and add a record that alone decides."""
     found = []
     for claim in claims:
-        if claim.item not in outcomes:
-            continue
-        verdict, parts = decide(claim, outcomes[claim.item])
-        record = record_of(claim) if verdict is Verdict.UNDECIDED else None
-        if record is not None and record.verdict is Verdict.UNDECIDED:
-            record = None
-        found.append(JudgedClaim(claim, verdict, parts, record))
+        if claim.item in outcomes:
+            verdict, parts = decide(claim, outcomes[claim.item])
+            record = record_of(claim) if verdict is Verdict.UNDECIDED else None
+            decides = record is not None and record.verdict is not Verdict.UNDECIDED
+            found.append(JudgedClaim(claim, verdict, parts, record if decides else None))
     return found
 
 

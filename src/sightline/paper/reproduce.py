@@ -14,7 +14,7 @@ import importlib.metadata
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +31,6 @@ from sightline.report.results import Results
 from sightline.report.run import run
 from sightline.sources import hash_of, modules_named_in
 from sightline.validation import one_of
-
-__all__ = ["ResultsFolder", "run_item", "selected", "write_findings"]
 
 
 @dataclass(frozen=True)
@@ -81,24 +79,17 @@ class ResultsFolder:
     def value_of(self, name: str, calculation: Calculation) -> dict[str, Any]:
         """Read or compute a calculation: a dict with its "value" and "seconds"."""
         path = self.file_of(name, calculation)
-        found = _read(path)
-        if found is None:
-            began = time.perf_counter()
-            value = calculation.function(**calculation.arguments)
-            seconds = time.perf_counter() - began
-            path.parent.mkdir(parents=True, exist_ok=True)
-            content = json.dumps(sealed({"value": value, "seconds": seconds}), allow_nan=False)
-            write_text_atomically(path, content)
-            found = unsealed(json.loads(content))
-        return found
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    """Read a calculation; None if it is missing or damaged, and must be computed again."""
-    try:
-        return unsealed(json.loads(path.read_text()))
-    except (FileNotFoundError, ValueError, TypeError, RecursionError):
-        return None
+        try:
+            return unsealed(json.loads(path.read_text()))
+        except (FileNotFoundError, ValueError, TypeError, RecursionError):
+            pass  # it is missing or damaged
+        began = time.perf_counter()
+        value = calculation.function(**calculation.arguments)
+        seconds = time.perf_counter() - began
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = json.dumps(sealed({"value": value, "seconds": seconds}), allow_nan=False)
+        write_text_atomically(path, content)
+        return unsealed(json.loads(content))
 
 
 @functools.cache
@@ -115,33 +106,14 @@ def _sources(module: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def run_item(
-    item: Item,
-    profile: str,
-    folder: ResultsFolder,
-    watch: Callable[[str], None] = lambda line: None,
-) -> ItemResults:
-    """Run the missing parts of an item.
-
-    Parameters
-    ----------
-    item : Item
-        What to run.
-    profile : str
-        Which size.
-    folder : ResultsFolder
-        Storage of results.
-    watch : callable
-        Called with a line before each part.
-    """
+def run_item(item: Item, profile: str, folder: ResultsFolder) -> ItemResults:
+    """Run the missing parts of an item."""
     size = item.sizes[profile]
     results, values, seconds = {}, {}, 0.0
     for name, experiment in item.experiments(size).items():
-        watch(f"{item.name}: {name}")
         results[name] = folder.results_of(experiment)
         seconds += sum(results[name].seconds.values())
     for name, calculation in item.calculations(size).items():
-        watch(f"{item.name}: {name}")
         found = folder.value_of(f"{item.name}-{name}", calculation)
         values[name] = found["value"]
         seconds += found["seconds"]
@@ -152,19 +124,17 @@ def write_findings(item: Item, findings: Findings, out: Path) -> list[Picture]:
     """Write figures as PNG, PDF and SVG, and curves as CSV; return the pictures for a page."""
     pictures = []
     for name, (caption, figure) in findings.figures.items():
-        path = _made(out / "figures") / f"{item.name}-{name}"
+        path = out / "figures" / f"{item.name}-{name}"
+        path.parent.mkdir(parents=True, exist_ok=True)
         pictures.append(picture_of(figure, path.name, caption))
         figure.savefig(path.with_suffix(".png"), dpi=150)
         figure.savefig(path.with_suffix(".pdf"))
         path.with_suffix(".svg").write_text(svg_of(figure, path.name), encoding="utf-8")
     for name, frame in findings.curves.items():
-        frame.to_csv(_made(out / "curves") / f"{item.name}-{name}.csv", index=False)
+        path = out / "curves" / f"{item.name}-{name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame.to_csv(path, index=False)
     return pictures
-
-
-def _made(directory: Path) -> Path:
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory
 
 
 def selected(names: Iterable[str], items: Mapping[str, Item]) -> list[Item]:

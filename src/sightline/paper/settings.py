@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
-from sightline.core.confidence import ConfidenceRule
 from sightline.core.confidence_rules import LogDet
+from sightline.core.linalg import Array
 from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, ItemResults, Size
 from sightline.policies.base import Policy
-from sightline.policies.catalogue import IDS, SOLID, LinUCB
+from sightline.policies.catalogue import IDS, SOLID
 from sightline.problems import LinearBandit, end_of_optimism, unit_spheres
 from sightline.report.figures import regret_figure
 from sightline.report.page import Table
@@ -24,35 +23,9 @@ from sightline.report.results import Results
 from sightline.report.statistics import Curve, mean_and_error
 from sightline.simulation.simulate import log_spaced, rounds_text
 
-__all__ = [
-    "BOTH",
-    "EARLY",
-    "EPSILON",
-    "FREQUENTIST",
-    "IDS_H",
-    "IDS_UCB",
-    "PLOTS",
-    "RANDOM",
-    "SLOPE_2",
-    "SLOPE_4",
-    "SOLID_PP",
-    "TEXT",
-    "NotRunError",
-    "Reading",
-    "as_read",
-    "c_star",
-    "error_text",
-    "experiment",
-    "exponents",
-    "marks",
-    "problems",
-    "ratios",
-    "regret_findings",
-    "regret_table",
-    "renamed",
-]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 VARIANCE = 0.1
 EPSILON = 0.01
 EARLY = 10**4  # last round of the linear panels, as in the paper
@@ -65,16 +38,7 @@ IDS_UCB = IDS(information="halfspace-ucb")
 # SOLID++ with the constraint bonus of SOLID: the published defaults as we remember them, since that
 # paper was not available.  The library's default has no bonus.
 SOLID_PP = SOLID(reset=False, constraint_bonus=2.0)
-FREQUENTIST: Mapping[str, Policy] = {
-    "IDS-H": IDS_H,
-    "IDS-H-UCB": IDS_UCB,
-    "SOLID": SOLID(),
-    "SOLID++": SOLID_PP,
-    "SOLID++, no bonus": SOLID(reset=False),
-    "LinUCB": LinUCB(),
-}
 SHORT_LEVEL = LogDet(delta="1/(s log s)")
-_TABLE_ROUNDS = [10**e for e in (3, 4, 5, 6)]
 
 
 class NotRunError(LookupError):
@@ -82,21 +46,11 @@ class NotRunError(LookupError):
 
 
 class Reading(NamedTuple):
-    """One reading of the paper's settings.
+    """One reading of the paper's settings."""
 
-    Attributes
-    ----------
-    name : str
-        Name in verdicts.
-    example : str
-        The end of optimism under this reading.
-    suffix : str
-        Suffix of the labels of IDS.
-    """
-
-    name: str
-    example: str
-    suffix: str
+    name: str  # in verdicts
+    example: str  # the end of optimism under this reading
+    suffix: str  # of the labels of IDS
 
     def label(self, policy: str) -> str:
         """Label of a policy under this reading; rivals of IDS do not depend on it."""
@@ -114,21 +68,15 @@ PLOTS = Reading("plots", SLOPE_4, ", difference, short")
 BOTH = (TEXT, PLOTS)
 
 
-def short(rule: ConfidenceRule) -> ConfidenceRule:
-    """Replace the log-determinant coefficient by that of the plots."""
-    return SHORT_LEVEL if isinstance(rule, LogDet) else rule
-
-
 def as_read(policies: Mapping[str, IDS], reading: Reading) -> dict[str, IDS]:
     """Policies of the text under a reading, with its labels."""
     if reading is TEXT:
         return dict(policies)
-    return {
-        label + reading.suffix: replace(
-            policy, gaps="difference", confidence=short(policy.confidence)
-        )
-        for label, policy in policies.items()
-    }
+    found = {}
+    for label, policy in policies.items():
+        rule = SHORT_LEVEL if isinstance(policy.confidence, LogDet) else policy.confidence
+        found[label + reading.suffix] = replace(policy, gaps="difference", confidence=rule)
+    return found
 
 
 def problems(*names: str) -> dict[str, LinearBandit]:
@@ -173,16 +121,17 @@ def ratios(results: Results, problem: str, policy: str, constant: float) -> Arra
     return results.regret(problem, policy) / (constant * log_n)
 
 
-def exponents(x: Array, y: Array) -> Array:
-    """Least-squares slopes of the rows of y over x: exponents, if both are logarithms."""
-    centred = x - x.mean()
-    slopes: Array = y @ centred / (centred @ centred)
-    return slopes
-
-
 def renamed(curves: Mapping[str, Curve], names: Mapping[str, str]) -> dict[str, Curve]:
     """Select curves under new names, in the order of these."""
     return {new: curves[old] for new, old in names.items()}
+
+
+def panels(width: float, height: float, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """Make a figure with axes side by side."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(1, columns, **options)
 
 
 def error_text(mean: float, error: float, digits: int | None = None) -> str:
@@ -194,13 +143,13 @@ def error_text(mean: float, error: float, digits: int | None = None) -> str:
 
 def regret_table(results: Results, problem: str) -> Table:
     """Mean regret and standard error at powers of ten, and the late slope in log n."""
-    times = [t for t in _TABLE_ROUNDS if t in results.plan.rounds]
+    times = [10**e for e in (3, 4, 5, 6) if 10**e in results.plan.rounds]
+    columns = [results.plan.rounds.index(t) for t in times]
     rows = []
     slopes = results.slopes(since=max(1, results.plan.rounds[-1] // 10)).set_index(
         ["problem", "policy"]
     )
     for policy in results.policies:
-        columns = [results.plan.rounds.index(t) for t in times]
         means, errors = mean_and_error(results.regret(problem, policy)[:, columns])
         late = slopes.loc[(problem, policy)]
         cells = map(error_text, means, errors)

@@ -14,8 +14,6 @@ from sightline.problems import unit_sphere
 from sightline.report.page import Table
 from sightline.simulation.simulate import simulate
 
-__all__ = ["ITEM", "METHODS", "SHAPES", "seconds_of", "timings"]
-
 SHAPES = ((2, 6), (5, 50))  # d, k
 _PER_BATCH = 5
 _BAYESIAN_SHARE = 50  # factor by which Bayesian IDS runs fewer rounds in the quick profile
@@ -74,8 +72,7 @@ def _calculations(size: Size) -> dict[str, Calculation]:
 def seconds_of(outcome: ItemResults, method: str, d: int) -> Any:
     """Seconds of every run of a method in dimension d, scaled where it ran fewer rounds."""
     scale = _BAYESIAN_SHARE if _is_short(outcome.size, method) else 1
-    parts = [v for name, v in outcome.values.items() if name.startswith(f"{method} d{d} ")]
-    return scale * np.concatenate(parts)
+    return scale * np.concatenate(outcome.runs(f"{method} d{d} "))
 
 
 def _show(outcome: ItemResults) -> Findings:

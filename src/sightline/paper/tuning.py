@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sightline.core.confidence import ConfidenceRule
 from sightline.core.confidence_rules import FixedBeta, LogDet
+from sightline.core.linalg import Array
 from sightline.experiments.experiment import Experiment
 from sightline.paper.item import Findings, Item, ItemResults, Size
 from sightline.paper.settings import (
@@ -21,9 +20,10 @@ from sightline.paper.settings import (
     SLOPE_4,
     TEXT,
     Reading,
+    as_read,
     experiment,
+    panels,
     problems,
-    short,
 )
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import IDS, LinUCB
@@ -31,8 +31,6 @@ from sightline.report.symbols import as_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["BETAS", "ETAS", "FIGURE_6", "FIGURE_7", "final", "ids_label", "ucb_label"]
 
 _LEAST = 1e-2  # regret below this has the same colour
 
@@ -82,10 +80,7 @@ def _under(reading: Reading, problem: str, size: Size) -> dict[str, Experiment]:
     many = size.many
     if reading is PLOTS:
         many = max(size.replications, size.many // 4)  # difference gaps are slower
-        ids = {
-            label: replace(policy, gaps="difference", confidence=short(policy.confidence))
-            for label, policy in ids.items()
-        }
+        ids = dict(zip(ids, as_read(ids, reading).values(), strict=True))
     world = problems(problem)
     return {
         f"{reading.name}, IDS": experiment(size, world, ids, many, decades),
@@ -93,7 +88,7 @@ def _under(reading: Reading, problem: str, size: Size) -> dict[str, Experiment]:
     }
 
 
-def final(outcome: ItemResults, reading: Reading, label: str) -> NDArray[np.float64]:
+def final(outcome: ItemResults, reading: Reading, label: str) -> Array:
     """Last regret of all runs of a policy under a reading."""
     name = f"{reading.name}, {'LinUCB' if label.startswith('LinUCB') else 'IDS'}"
     if name not in outcome.results:
@@ -104,14 +99,12 @@ def final(outcome: ItemResults, reading: Reading, label: str) -> NDArray[np.floa
 
 def _matrix(outcome: ItemResults, reading: Reading, problem: str) -> Figure:
     from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
 
     columns = [*ETAS, "LinUCB"]
     labels = [[*(ids_label(b, e) for e in ETAS), ucb_label(b)] for b in BETAS]
     finals = [[final(outcome, reading, label) for label in row] for row in labels]
     means = np.array([[max(runs.mean(), _LEAST) for runs in row] for row in finals])
-    figure = Figure(figsize=(9.5, 5.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = panels(9.5, 5.2)
     axes.imshow(means, norm=LogNorm(), cmap="YlOrRd", aspect="auto")
     for i, row in enumerate(finals):
         for j, runs in enumerate(row):
