@@ -1,6 +1,7 @@
 """Read access: sessions that replay the log on read-only connections, and the views of the API.
 
 Readers and the writer never wait for each other.  A reader sees everything that was acknowledged.
+Docstrings of views are texts of the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -120,14 +121,6 @@ class Readers:
         """Return experiments, the newest first, and the number of all."""
         with self._store.reading() as connection:
             return events.newest_experiments(connection, offset, limit)
-
-    def page(self, experiment: str, after: int, limit: int) -> list[Entry]:
-        """Return entries of an experiment with higher numbers."""
-        with self._store.reading() as connection:
-            found = events.entries_after(connection, experiment, after, limit)
-            if not found and events.last_sequence(connection, experiment) == 0:
-                raise unknown("experiment", experiment)
-            return found
 
 
 def experiments_view(readers: Readers) -> dict[str, Any]:
@@ -296,7 +289,7 @@ def _time_of_round(history: list[dict[str, Any]], round_: int) -> str | None:
 
 
 def estimates_view(readers: Readers, experiment: str, delta: float) -> dict[str, Any]:
-    """Estimate every option; with a control, also its difference to the control."""
+    """Estimate all options; with a control, also their differences to it, with intervals."""
     with readers.replica(experiment) as (replica, _):
         view, wanted = view_of(replica.session.live), replica.wanted
     found, options = view.estimates, view.options
@@ -363,7 +356,7 @@ def _differences(view: SessionView, control: tuple[int, ...], delta: float) -> l
 
 
 def effects_view(readers: Readers, experiment: str, delta: float) -> dict[str, Any]:
-    """Estimate every effect, with intervals that hold at all rounds at once."""
+    """Estimate all effects; their intervals hold at all rounds at once."""
     with readers.replica(experiment) as (replica, _):
         view = view_of(replica.session.live)
     found = [

@@ -55,6 +55,7 @@ class Runtime:
         self.readers = Readers(store, settings)
         self.tokens = TokenCache(store, settings.loopback, settings.token_refresh)
         self._writer = Writer(store, settings, self.metrics, self._deliver, now)
+        self.metrics.loaded.set_function(lambda: len(self._writer.loaded()))
         # separate pools, so that readers that wait for the disk take no thread from decisions
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="sightline-reader")
         # one thread: eight exports at once held the interpreter lock for 0.3 s
@@ -287,10 +288,6 @@ class Runtime:
                 healthy = False
             self._health = time.monotonic(), healthy
         return healthy
-
-    def update_gauges(self) -> None:
-        """Update the gauges."""
-        self.metrics.loaded.set(len(self._writer.loaded()))
 
     async def _sweep(self) -> None:
         """End reward windows of experiments without requests."""
