@@ -100,7 +100,7 @@ def test_nothing_is_wider_than_the_screen(tmp_path: Path, chromium: Browser, wid
             expect(page.get_by_label(shown)).to_be_visible()
         expect(page.get_by_role("group", name="Rewards")).to_be_hidden()
         expect(page.get_by_label("Probability of settling on a wrong option")).to_be_hidden()
-        page.get_by_label("When the best option is settled").select_option("commit")
+        page.get_by_label("Once the best option is settled").select_option("commit")
         expect(page.get_by_label("Probability of settling on a wrong option")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 

@@ -31,7 +31,7 @@ from sightline.version import __version__
 R = TypeVar("R")
 
 ExperimentId = Annotated[
-    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Id of the experiment.")
+    str, Path(pattern=f"^{schemas.NAME}$", description="Id of the experiment.")
 ]
 DecisionId = Annotated[
     str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$", description="Id of the decision.")
@@ -72,9 +72,8 @@ def _needs(role: tokens.Role) -> Any:
     async def check(request: Request) -> None:
         held = request.scope.get("state", {}).get("role")
         if held is None or held < role:
-            raise errors.ApiError(
-                403, "forbidden", f"this needs a token with the role {role.name.lower()} or higher"
-            )
+            detail = f"this needs a token with the role {role.name.lower()} or higher"
+            raise errors.ApiError(403, "forbidden", detail)
 
     return [Depends(check)]
 
@@ -310,9 +309,8 @@ def _add_operation(app: FastAPI) -> None:
     async def health(request: Request) -> Response:
         """Check whether the database accepts writes; 503 if not."""
         if not await runtime_of(request).is_healthy():
-            raise errors.ApiError(
-                503, "unavailable", "the database does not accept writes", {"Retry-After": "1"}
-            )
+            detail = "the database does not accept writes"
+            raise errors.ApiError(503, "unavailable", detail, {"Retry-After": "1"})
         return Json({"status": "ok"})
 
     @app.get("/metrics", dependencies=READER)

@@ -102,6 +102,7 @@ class ServiceSession(Session):
         super().__init__(*arguments, **settings)
         self.lifecycle = Lifecycle()
         self.is_replica = False  # it only replays what another one writes
+        self.asked: float | None = None  # time of the last decision that was replayed
         self._live.states_probabilities = True
 
     @classmethod
@@ -126,6 +127,8 @@ class ServiceSession(Session):
             for entry in entries:
                 last = entry.event.sequence
                 self.lifecycle.apply(entry)
+                if entry.event.kind == "asked":
+                    self.asked = entry.event.time
                 if entry.event.kind in SESSION_KINDS:
                     yield entry.event
 

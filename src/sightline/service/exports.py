@@ -27,7 +27,7 @@ _OUTCOMES = (*ENDINGS, "received", "amended", "activated")
 
 def events_view(readers: Readers, experiment: str, after: int, limit: int) -> dict[str, Any]:
     """Return entries with higher numbers, and the number after which the next page begins."""
-    with readers.reading() as connection:
+    with readers.store.reading() as connection:
         found = events.entries_after(connection, experiment, after, limit)
         if not found and events.last_sequence(connection, experiment) == 0:
             raise unknown("experiment", experiment)
@@ -64,7 +64,7 @@ def _frames(
     offers = Offers(len(view.options), record.events, view.options.contexts)
     after, empty = 0, True
     while after < last:
-        with readers.reading() as connection:
+        with readers.store.reading() as connection:
             page = events.entries_after(connection, experiment, after, events.PAGE_SIZE)
             entries = [entry for entry in page if entry.event.sequence <= last]
             after = entries[-1].event.sequence

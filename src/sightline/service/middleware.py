@@ -185,12 +185,8 @@ class AccessMiddleware:
         if holder is None and scope["path"] not in self._open:
             if secret is not None:
                 self._guesses.count(scope)
-            raise ApiError(
-                401,
-                "unauthorised",
-                "a valid token is needed: Authorization: Bearer ...",
-                {"WWW-Authenticate": "Bearer"},
-            )
+            detail = "a valid token is needed: Authorization: Bearer ..."
+            raise ApiError(401, "unauthorised", detail, {"WWW-Authenticate": "Bearer"})
         scope.setdefault("state", {})["role"] = None if holder is None else holder[1]
         rate = self._settings.rate
         if rate > 0.0 and holder is not None:
@@ -280,11 +276,9 @@ def _check_origin(method: str, headers: Headers, tokens_needed: bool) -> None:
     if not tokens_needed:
         for name, _ in headers:
             if name.startswith(_FORWARDED):
-                raise ApiError(
-                    403,
-                    "forwarded",
-                    f"requests through a proxy need a token, got the header {shown(name.decode())}",
-                )
+                header = shown(name.decode())
+                detail = f"requests through a proxy need a token, got the header {header}"
+                raise ApiError(403, "forwarded", detail)
     known = dict(headers)
     host = known.get(b"host", b"").decode("latin-1")
     origin = known.get(b"origin", b"").decode("latin-1")

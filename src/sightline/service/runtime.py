@@ -135,20 +135,13 @@ class Runtime:
 
         def compare(one: ExperimentWriter) -> dict[str, Any]:
             if one.wanted.model_dump() != wanted.model_dump():
-                raise errors.ApiError(
-                    409,
-                    "other-experiment",
-                    f"experiment {experiment} exists with another specification",
-                )
+                detail = f"experiment {experiment} exists with another specification"
+                raise errors.ApiError(409, "other-experiment", detail)
             return one.describe()
 
         if self._creations >= _MAX_CREATIONS:
-            raise errors.ApiError(
-                503,
-                "busy",
-                f"{_MAX_CREATIONS} experiments are being created: send the request again",
-                {"Retry-After": "2"},
-            )
+            detail = f"{_MAX_CREATIONS} experiments are being created: send the request again"
+            raise errors.ApiError(503, "busy", detail, {"Retry-After": "2"})
         self._creations += 1
         try:
             make = await self._prepare_creation(experiment, wanted)

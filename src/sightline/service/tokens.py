@@ -17,10 +17,10 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from sightline.service.schema import TOKENS
+from sightline.service.schemas import NAME
 from sightline.service.store import Store
 from sightline.validation import one_of, shown
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PREFIX = "sl_"  # people and secret scanners recognise a token by it
 
 
@@ -59,7 +59,7 @@ def create_token(store: Store, name: str, role: str) -> str:
 
     TokenConflictError if the name is taken, ValueError if it or the role is not valid.
     """
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise ValueError(
             f"the name of a token has letters, digits, '.', '_' and '-', 100 at most, got "
             f"{shown(name)}"

@@ -9,29 +9,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from sightline.service.errors import invalid
-from sightline.service.schemas import Specification, location_of
+from sightline.service.schemas import NAME, Specification, location_of
 from sightline.validation import shown
 
 #: Fields of the form and their initial values.
-EMPTY = {
-    "name": "",
-    "description": "",
+_TEXTS = ("name", "description", "options", "factors", "contexts", "control", "policy", "floor")
+_NUMBERS = ("stop", "std", "low", "high", "seed", "window")
+EMPTY = dict.fromkeys((*_TEXTS, *_NUMBERS), "") | {
     "kind": "options",
-    "options": "",
-    "factors": "",
     "interactions": "none",
-    "contexts": "",
-    "control": "",
-    "policy": "",
-    "floor": "",
-    "stop": "",
     "delta": "0.05",
     "reward": "clicks",
-    "std": "",
-    "low": "",
-    "high": "",
-    "seed": "",
-    "window": "",
     "timeout": "ignore",
 }
 #: Choices and their labels.
@@ -58,13 +46,12 @@ CHOICES = {
 #: Policies with parameters, by the value of their choice.
 _POLICIES = {"IDS": {"type": "IDS", "regulariser": "matched"}}
 _KINDS = {"clicks": "bernoulli", "counts": "poisson"}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def valid_name(fields: Mapping[str, str]) -> str:
     """Return the name of the experiment, which is part of addresses."""
     name = fields["name"].strip()
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise invalid(
             f"the name must have letters, digits, '.', '_' and '-', 100 at most, got {shown(name)}"
         )

@@ -40,7 +40,6 @@ _SCALES = {"bernoulli": "log odds", "poisson": "logarithms of means"}
 _UNREADABLE = {
     "description": "",
     "state": "unreadable",
-    "settled": False,
     "decisions": 0,
     "rewards": 0,
     "best": None,
@@ -108,12 +107,11 @@ def _row_values(readers: Readers, experiment: str) -> dict[str, Any]:
             "id": experiment,
             "description": replica.wanted.description,
             "state": "settled" if phase == "running" and settled else phase,
-            "settled": settled,
             "decisions": status.round - 1,
             "rewards": status.told,
             "best": None if best is None else options.labels[options.index(best)],
             "contexts": len(status.bests),
-            "asked": None if replica.asked is None else timestamp(replica.asked),
+            "asked": None if session.asked is None else timestamp(session.asked),
             "sequence": replica.last,
         }
 
