@@ -47,14 +47,9 @@ Box = Annotated[
 def errors_as_messages(trouble: str = "", interrupted: str = "stopped") -> Iterator[None]:
     """Turn an error that the user can correct into one sentence on stderr and an exit code.
 
-    Warnings of this library are printed as one sentence, too.
-
-    Parameters
-    ----------
-    trouble : str
-        What could not be done; begins the message of an operating system or worker error.
-    interrupted : str
-        Message after Ctrl-C.
+    ``trouble`` says what could not be done; it begins the message of an operating system or worker
+    error.  ``interrupted`` is the message after Ctrl-C.  Warnings of this library are printed as
+    one sentence, too.
     """
     try:
         with warnings.catch_warnings():
@@ -109,20 +104,17 @@ class CommandGroup(TyperGroup):
     ) -> Any:
         """Run a command and exit with its code."""
         self.suggest_commands = False  # _usage_message has a stricter suggestion
+        others = prog_name, complete_var, False, windows_expand_args
+        if not standalone_mode:
+            return super().main(args, *others, **extra)
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = super().main(args, *others, **extra)
         except _UsageError as error:
-            if not standalone_mode:
-                raise
             typer.echo(_usage_message(error, sys.argv[1:] if args is None else args), err=True)
             sys.exit(error.exit_code)
         except typer.Abort:
-            if not standalone_mode:
-                raise
             typer.echo("stopped", err=True)
             sys.exit(FAILURE)
-        if not standalone_mode:
-            return code
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -193,12 +185,7 @@ def _dask_client(address: str) -> Any:
 def check_figure(path: Path) -> None:
     """Refuse a figure file that cannot be written, before the work that the figure shows.
 
-    Raises
-    ------
-    ValueError
-        If the suffix is not a figure format.
-    OSError
-        If the file cannot be created in its folder.
+    ValueError if the suffix is not a figure format, OSError if the file cannot be created.
     """
     from sightline.report.figures import check_format
 

@@ -47,24 +47,15 @@ _encode_sorted = json.JSONEncoder(sort_keys=True).encode
 
 
 class Entry(NamedTuple):
-    """One row of the log: an event, the key and unit of its request, and further values.
-
-    Attributes
-    ----------
-    key : str or None
-        Idempotency key, in the first entry of a request.
-    unit : str or None
-        Unit that always gets the same decision.
-    extra : mapping
-        ``active``: false if the decision must be activated; ``version`` of the options;
-        ``request``: digest of the request; ``told``: response to an amendment that changed nothing;
-        ``many``: whether the response is a list; ``support``: rows that could have been chosen and
-        their probabilities, unless the choice was certain.
-    """
+    """One row of the log: an event, the key and unit of its request, and further values."""
 
     event: Event
-    key: str | None = None
-    unit: str | None = None
+    key: str | None = None  # idempotency key, in the first entry of a request
+    unit: str | None = None  # unit that always gets the same decision
+    #: ``active``: false if the decision must be activated; ``version`` of the options;
+    #: ``request``: digest of the request; ``told``: response to an amendment that changed nothing;
+    #: ``many``: whether the response is a list; ``support``: rows that could have been chosen and
+    #: their probabilities, unless the choice was certain.
     extra: Mapping[str, Any] = {}
 
     @property

@@ -22,27 +22,6 @@ EMPTY = dict.fromkeys((*_TEXTS, *_NUMBERS), "") | {
     "reward": "clicks",
     "timeout": "ignore",
 }
-#: Choices and their labels.
-CHOICES = {
-    "kinds": (
-        ("options", "Options"),
-        ("factors", "Combinations of factors"),
-        ("contexts", "Options of several contexts"),
-        ("duel", "Which of two is better?"),
-    ),
-    "policies": (
-        ("", "Stakes (default)"),
-        ("IDS", "IDS: proven regret"),
-        ("ThompsonSampling", "Thompson sampling"),
-        ("LinUCB", "LinUCB"),
-        ("EpsilonGreedy", "Epsilon-greedy"),
-    ),
-    "stops": (
-        ("", "continue"),
-        ("notify", "continue, and report it"),
-        ("commit", "choose it from then on"),
-    ),
-}
 #: Policies with parameters, by the value of their choice.
 _POLICIES = {"IDS": {"type": "IDS", "regulariser": "matched"}}
 _KINDS = {"clicks": "bernoulli", "counts": "poisson"}

@@ -15,7 +15,7 @@ from sightline.service.app import EXPERIMENTER, READER, ExperimentId, create_app
 from sightline.service.errors import MEDIA_TYPE, ApiError, invalid
 from sightline.service.experiment import VERBS
 from sightline.service.middleware import COOKIE, Application, Message, Receive, Scope, Send
-from sightline.service.pages.forms import CHOICES, EMPTY, specification_of, valid_name
+from sightline.service.pages.forms import EMPTY, specification_of, valid_name
 from sightline.service.pages.rendering import ASSETS, HEADERS, Visitor, etag_of, page, render
 from sightline.service.pages.values import ExperimentList, experiment_values, last_entry
 from sightline.service.settings import Settings
@@ -101,7 +101,6 @@ async def _list_page(
         "number": number,
         "pages": max(math.ceil(total / _SIZE), 1),
         "fields": {**EMPTY, **(fields or {})},
-        **CHOICES,
         "error": error,
     }
     return page("experiments.html", values, 422 if error else 200, tag)
