@@ -51,13 +51,14 @@ def bound(
 
     Example: sightline bound end_of_optimism:slope=2,noise_variance=1 --figure bound.png
     """
-    with errors_as_messages(f"cannot read {problem}" if _is_file(problem) else ""):
+    from sightline.bounds.asymptotic import lower_bound
+    from sightline.cli.arguments import parameter_set
+    from sightline.problems.descriptions import is_problem_file
+
+    with errors_as_messages(f"cannot read {problem}" if is_problem_file(problem) else ""):
         parsed = _problem(problem, noise_std)
     _check_figures(parsed, figure, oracle)
     with errors_as_messages():
-        from sightline.bounds.asymptotic import lower_bound
-        from sightline.cli.arguments import parameter_set
-
         marks = _horizons(horizons, box)
         announce_compilation()
         found = lower_bound(parsed, parameter_set(parsed, box), tolerance=tolerance)
@@ -91,17 +92,11 @@ def _check_figures(problem: TableProblem, figure: Path | None, oracle: Path | No
             check_plane(problem)
 
 
-def _is_file(text: str) -> bool:
-    from sightline.problems.descriptions import is_problem_file
-
-    return is_problem_file(text)
-
-
 def _problem(text: str, noise_std: float | None) -> TableProblem:
     from sightline.cli.arguments import fixed_table, parse_table
-    from sightline.problems.descriptions import read_problem
+    from sightline.problems.descriptions import is_problem_file, read_problem
 
-    if _is_file(text):
+    if is_problem_file(text):
         return fixed_table(read_problem(text, noise_std))
     if noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
