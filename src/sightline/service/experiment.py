@@ -336,9 +336,8 @@ class ExperimentWriter:
         """Return the first entry of a request; refuse another request under its key."""
         first = self._known.get(("key", key))
         if first is not None and first.extra.get("request") != digest:
-            raise ApiError(
-                422, "other-request", f"Idempotency-Key {key!r} was used for another request"
-            )
+            detail = f"Idempotency-Key {key!r} was used for another request"
+            raise ApiError(422, "other-request", detail)
         return first
 
     def _mark(
@@ -356,13 +355,8 @@ class ExperimentWriter:
             raise invalid(f"count must be {self.settings.most_decisions} at most, got {count}")
         live = self.session.live
         limits.check_count(live, count, self.settings)
-        where: Any = {"available": request.available, "context": request.context}
-        if request.actions is not None:
-            where["actions"] = request.actions
-        if request.count is None:
-            self.session.ask(**where)
-        else:
-            self.session.ask(count, **where)
+        names = ("count", "available", "context", "actions")
+        self.session.ask(**{name: getattr(request, name) for name in names})
         extra: dict[str, Any] = {} if request.activate else {"active": False}
         if self.session.lifecycle.version:
             extra["version"] = self.session.lifecycle.version
