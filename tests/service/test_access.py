@@ -19,7 +19,7 @@ from sightline.service.middleware import GuessLimiter
 from sightline.service.server import is_loopback, serve
 from sightline.service.settings import Settings
 from sightline.service.store import Store
-from sightline.service.tokens import LastAdminError, create_token, list_tokens, revoke_token
+from sightline.service.tokens import TokenConflictError, create_token, list_tokens, revoke_token
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
 
@@ -322,7 +322,7 @@ def test_admins_who_revoke_each_other_leave_one(database: str) -> None:
                 at_once.wait(20.0)
                 try:
                     revoke_token(store, name, keep_admin=True)
-                except LastAdminError:
+                except TokenConflictError:
                     return False
                 return True
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from sightline.service import events
 from sightline.service.errors import is_outage
-from sightline.service.events import Entry, Lookup, LookupResult
+from sightline.service.events import Entry, Lookup
 from sightline.service.store import Store
 from sightline.sessions.journal import Event
 from tests.service.databases import Server, new_database
@@ -36,8 +36,8 @@ def test_what_is_needed_is_found(database: str) -> None:
         ]
         with store.writing() as connection:
             found = events.lock_and_look_up(connection, needs)
-    assert found[0] == LookupResult(written[2:], [written[1], written[2]])
-    assert found[1:] == [LookupResult([], [written[1]]), LookupResult([], [])]
+    assert found[0] == (written[2:], [written[1], written[2]])
+    assert found[1:] == [([], [written[1]]), ([], [])]
 
 
 @pytest.mark.parametrize("column", ["key", "unit"])
@@ -71,7 +71,7 @@ def test_one_transaction_sees_what_it_waited_for(postgresql: Server) -> None:
             assert not found
             events.append(connection, [("one", entry(1, "a"))])
         waiting.join()
-    assert found == [LookupResult([entry(1, "a")], [entry(1, "a")])]
+    assert found == [([entry(1, "a")], [entry(1, "a")])]
 
 
 def test_errors_of_drivers_are_those_of_the_store(database: str) -> None:
@@ -81,9 +81,7 @@ def test_errors_of_drivers_are_those_of_the_store(database: str) -> None:
         assert not refused.value.connection_invalidated
         assert not is_outage(refused.value)
         with store.writing() as connection:
-            assert events.lock_and_look_up(connection, [Lookup("one", 0, [], [])]) == [
-                LookupResult([], [])
-            ]
+            assert events.lock_and_look_up(connection, [Lookup("one", 0, [], [])]) == [([], [])]
 
 
 def test_a_disk_that_is_full_is_no_defect(tmp_path: Path) -> None:
@@ -124,9 +122,7 @@ def test_a_connection_that_was_ended_is_noticed(postgresql: Server) -> None:
         assert store.breaker.seconds_left > 0.0
         time.sleep(store.breaker.seconds_left)
         with store.writing() as connection:
-            assert events.lock_and_look_up(connection, [Lookup("one", 0, [], [])]) == [
-                LookupResult([], [])
-            ]
+            assert events.lock_and_look_up(connection, [Lookup("one", 0, [], [])]) == [([], [])]
         assert store.breaker.seconds_left == 0.0
 
 

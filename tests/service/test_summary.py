@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sightline.service.pages.figures import Line, lines, ticks, traffic_figure
+from sightline.service.pages.figures import lines, ticks, traffic_figure
 from sightline.service.pages.summary import duration_text, forecast, summary
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -76,7 +76,7 @@ def test_axes_have_round_numbers() -> None:
     assert ticks(0.0, 7.35) == [0.0, 2.0, 4.0, 6.0]
     assert ticks(0.0, 1.0) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     assert ticks(0.0, 0.0) == [0.0]
-    assert "nan" not in lines("x", [0.0, 0.0], [Line("gain", [None, 0.0])])
+    assert "nan" not in lines("x", [0.0, 0.0], {"gain": [None, 0.0]})
 
 
 def test_traffic_adds_up_and_few_options_have_colours() -> None:

@@ -17,8 +17,6 @@ from sightline.cli.service import audit, copy, serve, tokens
 from sightline.cli.simulate import simulate
 from sightline.cli.tools import bench, compile_policies, list_names, watch
 
-__all__ = ["app"]
-
 app = typer.Typer(
     cls=CommandGroup,
     help="Linear bandits at the information-theoretic limit.",

@@ -27,15 +27,6 @@ from sightline.problems.descriptions import AnyProblem, is_problem_file, read_pr
 from sightline.simulation.simulate import parse_rounds
 from sightline.validation import number, one_of, shown
 
-__all__ = [
-    "fixed_table",
-    "parameter_set",
-    "parse_bandit",
-    "parse_policies",
-    "parse_problems",
-    "parse_table",
-]
-
 _ROUNDS = re.compile(r"\d+(\^|\*\*|e)\d+")  # as a horizon is written: 10^6, 10**6, 1e6
 
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sightline.cli.common import (
+    Box,
     announce_compilation,
     check_figure,
     errors_as_messages,
-    finite_or_none,
+    json_text,
 )
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
     from sightline.bounds.finite_horizon import HorizonBound
     from sightline.problems.base import TableProblem
-
-__all__ = ["bound"]
 
 
 def bound(
@@ -34,9 +32,7 @@ def bound(
     noise_std: Annotated[
         float | None, typer.Option(help="Noise std of a problem from a file; 1 by default.")
     ] = None,
-    box: Annotated[
-        float | None, typer.Option(help="Restrict the parameters to [-B, B] in each coordinate.")
-    ] = None,
+    box: Box = None,
     tolerance: Annotated[float, typer.Option(help="Relative gap between both sides.")] = 1e-8,
     horizons: Annotated[
         str | None,
@@ -55,30 +51,32 @@ def bound(
 
     Example: sightline bound end_of_optimism:slope=2,noise_variance=1 --figure bound.png
     """
-    with errors_as_messages(f"cannot read {problem}" if _is_file(problem) else ""):
+    from sightline.bounds.asymptotic import lower_bound
+    from sightline.cli.arguments import parameter_set
+    from sightline.problems.descriptions import is_problem_file
+
+    with errors_as_messages(f"cannot read {problem}" if is_problem_file(problem) else ""):
         parsed = _problem(problem, noise_std)
     _check_figures(parsed, figure, oracle)
     with errors_as_messages():
         marks = _horizons(horizons, box)
         announce_compilation()
-        found = _bound(parsed, box, tolerance)
+        found = lower_bound(parsed, parameter_set(parsed, box), tolerance=tolerance)
         curve = [found.at(n) for n in marks]
         if as_json:
-            typer.echo(json.dumps(_plain(found) | _plain_curve(curve)))
+            typer.echo(json_text(_values(found, curve)))
         else:
             from sightline.cli.tables import print_bound
 
             print_bound(found, curve)
-    if figure is not None:
-        with errors_as_messages(f"cannot write {figure}"):
-            from sightline.report.bound import bound_figure
+    if figure is None and oracle is None:
+        return
+    from sightline.report.bound import bound_figure, oracle_figure
 
-            bound_figure(found, figure)
-    if oracle is not None:
-        with errors_as_messages(f"cannot write {oracle}"):
-            from sightline.report.bound import oracle_figure
-
-            oracle_figure(found, oracle)
+    for path, draw in ((figure, bound_figure), (oracle, oracle_figure)):
+        if path is not None:
+            with errors_as_messages(f"cannot write {path}"):
+                draw(found, path)
 
 
 def _check_figures(problem: TableProblem, figure: Path | None, oracle: Path | None) -> None:
@@ -94,17 +92,11 @@ def _check_figures(problem: TableProblem, figure: Path | None, oracle: Path | No
             check_plane(problem)
 
 
-def _is_file(text: str) -> bool:
-    from sightline.problems.descriptions import is_problem_file
-
-    return is_problem_file(text)
-
-
 def _problem(text: str, noise_std: float | None) -> TableProblem:
     from sightline.cli.arguments import fixed_table, parse_table
-    from sightline.problems.descriptions import read_problem
+    from sightline.problems.descriptions import is_problem_file, read_problem
 
-    if _is_file(text):
+    if is_problem_file(text):
         return fixed_table(read_problem(text, noise_std))
     if noise_std is not None:
         raise ValueError("--noise-std is for problems from files; write name:noise_variance=...")
@@ -123,47 +115,24 @@ def _horizons(text: str | None, box: float | None) -> list[int]:
     return [integer("--horizons", n, at_least=2) for n in marks]
 
 
-def _bound(problem: TableProblem, box: float | None, tolerance: float) -> LowerBound:
-    from sightline.bounds.asymptotic import lower_bound
-    from sightline.cli.arguments import parameter_set
-
-    return lower_bound(problem, parameter_set(problem, box), tolerance=tolerance)
-
-
-def _plain(found: LowerBound) -> dict[str, Any]:
+def _values(found: LowerBound, curve: list[HorizonBound]) -> dict[str, Any]:
+    """Return what --json prints: bounds are null where they are infinite."""
     with_contexts = found.problem.model.contexts is not None
-    return {
+    names = ("lower", "upper", "value", "gap", "converged", "optimal_arms", "reason")
+    certificate = ("allocation", "alternatives", "multipliers", "witness", "slopes")
+    values = {
         "problem": found.problem.name,
-        # null if c* is infinite; the witness then shows why
-        "lower": finite_or_none(found.lower),
-        "upper": finite_or_none(found.upper),
-        "value": finite_or_none(found.value),
-        "gap": found.gap,
-        "converged": found.converged,
-        "optimal_arms": found.optimal_arms.tolist(),
-        "reason": found.reason,
+        **{name: getattr(found, name) for name in names},
         # context of every arm; null for fixed arms
-        "contexts": found.problem.contexts_of_arms.tolist() if with_contexts else None,
-        # the allocation of optimal arms is infinite
-        "allocation": [finite_or_none(a) for a in found.allocation.tolist()],
-        "alternatives": found.alternatives.tolist(),
-        "multipliers": found.multipliers.tolist(),
-        "witness": None if found.witness is None else found.witness.tolist(),
-        # for clicks and counts: certificate of the upper side
-        "slopes": None if found.slopes is None else found.slopes.tolist(),
+        "contexts": found.problem.contexts_of_arms if with_contexts else None,
+        # the allocation of optimal arms is infinite; slopes: for clicks and counts
+        **{name: getattr(found, name) for name in certificate},
     }
-
-
-def _plain_curve(curve: list[HorizonBound]) -> dict[str, Any]:
-    sides = [
-        {
-            "horizon": str(at.horizon),  # may exceed the integers of a JSON reader
-            "lower": finite_or_none(at.lower),
-            "upper": finite_or_none(at.upper),
-            "regret": finite_or_none(at.regret),
-            "allocation": [finite_or_none(a) for a in at.allocation.tolist()],
-            "prices": at.prices.tolist(),
-        }
-        for at in curve
-    ]
-    return {"horizons": sides} if curve else {}
+    if curve:
+        sides = ("lower", "upper", "regret", "allocation", "prices")
+        values["horizons"] = [
+            # a horizon may exceed the integers of a JSON reader
+            {"horizon": str(at.horizon), **{name: getattr(at, name) for name in sides}}
+            for at in curve
+        ]
+    return values

@@ -1,10 +1,11 @@
-"""Shared by commands: errors, usage messages, executors, figure files, compilation notice."""
+"""Shared by commands: options, errors, executors, figure files, JSON, compilation notice."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import itertools
+import json
 import math
 import os
 import re
@@ -13,28 +14,30 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-
-__all__ = [
-    "BAD_INPUT",
-    "FAILURE",
-    "INTERRUPTED",
-    "CommandGroup",
-    "announce_compilation",
-    "check_figure",
-    "chosen_executor",
-    "errors_as_messages",
-    "finite_or_none",
-]
 
 FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _DASK_TIMEOUT = 10  # seconds to wait for the scheduler
 
 # The exception class of the click version that Typer uses; some versions bundle their own copy.
 _UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+# --- options of several commands ----------------------------------------------------------------
+
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=1000, help="Threads; by default one per core.")
+]
+Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")]
+ResultStore = Annotated[
+    Path, typer.Option(help="Directory for the results; an interrupted run is resumed.")
+]
+Box = Annotated[
+    float | None, typer.Option(help="Restrict the parameters to [-B, B] in each coordinate.")
+]
 
 
 # --- errors of a command ------------------------------------------------------------------------
@@ -44,14 +47,9 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 def errors_as_messages(trouble: str = "", interrupted: str = "stopped") -> Iterator[None]:
     """Turn an error that the user can correct into one sentence on stderr and an exit code.
 
-    Warnings of this library are printed as one sentence, too.
-
-    Parameters
-    ----------
-    trouble : str
-        What could not be done; begins the message of an operating system or worker error.
-    interrupted : str
-        Message after Ctrl-C.
+    ``trouble`` says what could not be done; it begins the message of an operating system or worker
+    error.  ``interrupted`` is the message after Ctrl-C.  Warnings of this library are printed as
+    one sentence, too.
     """
     try:
         with warnings.catch_warnings():
@@ -106,20 +104,17 @@ class CommandGroup(TyperGroup):
     ) -> Any:
         """Run a command and exit with its code."""
         self.suggest_commands = False  # _usage_message has a stricter suggestion
+        others = prog_name, complete_var, False, windows_expand_args
+        if not standalone_mode:
+            return super().main(args, *others, **extra)
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = super().main(args, *others, **extra)
         except _UsageError as error:
-            if not standalone_mode:
-                raise
             typer.echo(_usage_message(error, sys.argv[1:] if args is None else args), err=True)
             sys.exit(error.exit_code)
         except typer.Abort:
-            if not standalone_mode:
-                raise
             typer.echo("stopped", err=True)
             sys.exit(FAILURE)
-        if not standalone_mode:
-            return code
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -156,7 +151,7 @@ def _value_of(parameter: Any, arguments: Sequence[str]) -> str | None:
     return None
 
 
-# --- options that several commands have ---------------------------------------------------------
+# --- executors, files, output --------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -190,12 +185,7 @@ def _dask_client(address: str) -> Any:
 def check_figure(path: Path) -> None:
     """Refuse a figure file that cannot be written, before the work that the figure shows.
 
-    Raises
-    ------
-    ValueError
-        If the suffix is not a figure format.
-    OSError
-        If the file cannot be created in its folder.
+    ValueError if the suffix is not a figure format, OSError if the file cannot be created.
     """
     from sightline.report.figures import check_format
 
@@ -220,6 +210,21 @@ def announce_compilation() -> None:
         typer.echo("First use: compiling, which takes half a minute or so, once.", err=True)
 
 
-def finite_or_none(value: float) -> float | None:
-    """Replace nan and infinity, which JSON does not have, by None."""
-    return float(value) if math.isfinite(value) else None
+def json_text(values: Any) -> str:
+    """Encode as JSON; arrays become lists, and values that JSON does not have are replaced.
+
+    nan and infinity become null, integers beyond 2^53 text.
+    """
+    return json.dumps(_plain(values), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, int) and value > 2**53 else value

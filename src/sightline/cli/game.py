@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.cli.common import announce_compilation, errors_as_messages, finite_or_none
+from sightline.cli.common import Box, announce_compilation, errors_as_messages, json_text
 
 if TYPE_CHECKING:
     from sightline.bounds.asymptotic import LowerBound
-    from sightline.bounds.observability import Neighbours, Observability
-    from sightline.core.projections import Polytope
-    from sightline.problems.base import TableProblem
-
-__all__ = ["game"]
+    from sightline.bounds.observability import Observability
 
 
 def game(
@@ -26,9 +22,7 @@ def game(
             "rewards, observations and theta."
         ),
     ],
-    box: Annotated[
-        float | None, typer.Option(help="Restrict the parameters to [-B, B] in each coordinate.")
-    ] = None,
+    box: Box = None,
     simplex: Annotated[
         bool, typer.Option("--simplex", help="Parameters are outcome probabilities: they sum to 1.")
     ] = False,
@@ -38,6 +32,7 @@ def game(
 
     Example: sightline game end_of_optimism
     """
+    from sightline.bounds.asymptotic import lower_bound
     from sightline.bounds.observability import observability
     from sightline.cli.arguments import parameter_set, parse_table
     from sightline.problems.descriptions import is_problem_file
@@ -49,23 +44,15 @@ def game(
         allowed = parameter_set(parsed, box, simplex)
         found = observability(parsed, allowed)
         announce_compilation()
-        bound = _bound(parsed, allowed)
+        bound = None
+        with contextlib.suppress(ValueError):  # there is no c* of this game and parameter set
+            bound = lower_bound(parsed, allowed)
         if as_json:
-            typer.echo(json.dumps(_plain(found, bound)))
+            typer.echo(json_text(_values(found, bound)))
         else:
             from sightline.cli.tables import print_game
 
             print_game(found, bound, _verified(found))
-
-
-def _bound(problem: TableProblem, parameter_set: Polytope | None) -> LowerBound | None:
-    """Compute c* at the parameter of the game; None if that game and set have none."""
-    from sightline.bounds.asymptotic import lower_bound
-
-    try:
-        return lower_bound(problem, parameter_set)
-    except ValueError:
-        return None
 
 
 def _verified(found: Observability) -> str:
@@ -76,27 +63,21 @@ def _verified(found: Observability) -> str:
         return f"The witnesses do not verify, so this class is uncertain: {error}"
 
 
-def _plain(found: Observability, bound: LowerBound | None) -> dict[str, Any]:
+def _values(found: Observability, bound: LowerBound | None) -> dict[str, Any]:
+    names = ("kind", "exponent", "reason", "pareto", "classes", "degenerate", "parameters")
     return {
         "problem": found.problem.name,
-        "kind": found.kind,
-        "exponent": found.exponent,
-        "reason": found.reason,
-        "pareto": list(found.pareto),
-        "classes": [list(members) for members in found.classes],
-        "degenerate": list(found.degenerate),
-        "parameters": found.parameters.tolist(),
-        "neighbours": [_plain_pair(pair) for pair in found.neighbours],
-        "c_star": None if bound is None else finite_or_none(bound.value),
-    }
-
-
-def _plain_pair(pair: Neighbours) -> dict[str, Any]:
-    return {
-        "arms": [pair.first, pair.second],
-        "between": list(pair.between),
-        "seen": pair.seen,
-        "tie": pair.tie.tolist(),
-        "coefficients": None if pair.coefficients is None else pair.coefficients.tolist(),
-        "parameters": None if pair.parameters is None else pair.parameters.tolist(),
+        **{name: getattr(found, name) for name in names},
+        "neighbours": [
+            {
+                "arms": (pair.first, pair.second),
+                "between": pair.between,
+                "seen": pair.seen,
+                "tie": pair.tie,
+                "coefficients": pair.coefficients,
+                "parameters": pair.parameters,
+            }
+            for pair in found.neighbours
+        ],
+        "c_star": None if bound is None else bound.value,
     }

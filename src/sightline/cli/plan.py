@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.cli.common import announce_compilation, errors_as_messages, finite_or_none
+from sightline.cli.common import announce_compilation, errors_as_messages, json_text
 
 if TYPE_CHECKING:
     from sightline.report.plan import Plan
-
-__all__ = ["plan"]
 
 
 def plan(
@@ -90,7 +87,7 @@ def plan(
             replications=replications,
             seed=seed,
         )
-        typer.echo(json.dumps(_plain(made)) if as_json else str(made))
+        typer.echo(json_text(_values(made)) if as_json else str(made))
 
 
 def _factorial(
@@ -148,11 +145,11 @@ def _rewards(noise_std: float | None, clicks: bool, likelihood: str | None) -> d
         links = {link: families.Bernoulli(link) for link in ("identity", "logistic")}
         known = {**links, "counts": families.Poisson()}
         return {"rewards": known[one_of("--rewards", likelihood, known)]}
-    if clicks and noise_std is None:
+    if not clicks:
+        return {"noise_std": noise_std}
+    if noise_std is None:
         return {"rewards": families.Bernoulli("identity")}  # effects are on rates
-    if clicks and noise_std is not None:
-        return {"noise": BernoulliNoise(noise_std)}
-    return {"noise_std": noise_std}
+    return {"noise": BernoulliNoise(noise_std)}
 
 
 def _from_problem(text: str) -> dict[str, Any]:
@@ -168,27 +165,16 @@ def _from_problem(text: str) -> dict[str, Any]:
     return {**supposed, "noise_std": problem.noise_std}
 
 
-def _plain(made: Plan) -> dict[str, Any]:
-    """Numbers as JSON has them: null for nan and infinity."""
-    numbers = {
+def _values(made: Plan) -> dict[str, Any]:
+    totals = ("equal_split_visitors", "reward", "reward_error", "equal_split_reward")
+    losses = ("best_reward", "least_loss", "least_exploration")
+    return {
+        **{name: getattr(made, name) for name in ("marks", "in_front", "shortfall")},
         "settled": made.settled,
         "right": made.right,
         "median_visitors": made.visitors_quantile(0.5),
         "late_visitors": made.visitors_quantile(0.9),
         "median_days": made.days_quantile(0.5),
         "late_days": made.days_quantile(0.9),
-        "equal_split_visitors": made.equal_split_visitors,
-        "reward": made.reward,
-        "reward_error": made.reward_error,
-        "equal_split_reward": made.equal_split_reward,
-        "best_reward": made.best_reward,
-        "least_loss": made.least_loss,
-        "least_exploration": made.least_exploration,
-    }
-    found = {name: finite_or_none(value) for name, value in numbers.items()}
-    return {
-        "marks": list(made.marks),
-        "in_front": list(map(finite_or_none, made.in_front)),
-        "shortfall": list(map(finite_or_none, made.shortfall)),
-        **found,
+        **{name: getattr(made, name) for name in (*totals, *losses)},
     }

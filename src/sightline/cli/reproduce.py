@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.cli.common import chosen_executor, errors_as_messages
+from sightline.cli.common import Dask, Threads, chosen_executor, errors_as_messages
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sightline.paper.document import Finished
     from sightline.paper.item import Item
     from sightline.paper.reproduce import ResultsFolder
-
-__all__ = ["reproduce"]
 
 
 class Profile(StrEnum):
@@ -40,12 +38,8 @@ def reproduce(
     out: Annotated[
         Path, typer.Option(help="Directory for report, figures, curves and results.")
     ] = Path("demo"),
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Threads; by default one per core.")
-    ] = None,
-    dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")
-    ] = None,
+    threads: Threads = None,
+    dask: Dask = None,
 ) -> None:
     """Reproduce figures and tables of the paper, test its claims, and write a report.
 
@@ -74,47 +68,33 @@ def reproduce(
 def _reproduce(
     items: list[Item], profile: str, out: Path, folder: ResultsFolder, console: Console
 ) -> None:
-    from sightline.paper.document import FIRST
+    """Run items, the figure that opens the page first; after each, write the page of all."""
+    from sightline.paper.document import FIRST, duration_text, finished, write_report
+    from sightline.paper.reproduce import run_item
 
     done: dict[str, Finished] = {}
+    report = out / "report.html"
     opening = [item for item in items if item.name == FIRST]
     others = [item for item in items if item.name != FIRST]
     if profile == Profile.PAPER:
         _compile(items, profile, folder, console)
         _announce(items, profile, folder, console)
-    for part in (opening, others):  # the figure that opens the page comes first
+    for part in (opening, others):
         _compile(part, profile, folder, console)
         for item in part:
-            _finish(item, items, profile, out, folder, console, done)
+            began = time.perf_counter()
+            done[item.name] = finished(item, run_item(item, profile, folder), out)
+            write_report(report, profile, items, done)
+            seconds = duration_text(time.perf_counter() - began)
+            console.print(f"{item.name}: {item.title} ({seconds})", markup=False, soft_wrap=True)
+            if len(done) == 1 and len(items) > 1:
+                text = f"{report} can be opened now; it reloads itself while the other items run."
+                console.print(text, markup=False, soft_wrap=True)
     for item in items:
         for tile in done[item.name].tiles:
             line = f"{tile.verdict:>13}  {tile.statement}{tile.more}"
             console.print(line, markup=False, soft_wrap=True)
-    console.print(f"Report: {out / 'report.html'}", markup=False, soft_wrap=True)
-
-
-def _finish(
-    item: Item,
-    items: list[Item],
-    profile: str,
-    out: Path,
-    folder: ResultsFolder,
-    console: Console,
-    done: dict[str, Finished],
-) -> None:
-    """Run an item, and write the page of all finished items."""
-    from sightline.paper.document import duration_text, finished, write_report
-    from sightline.paper.reproduce import run_item
-
-    began = time.perf_counter()
-    done[item.name] = finished(item, run_item(item, profile, folder), out)
-    path = out / "report.html"
-    write_report(path, profile, items, done)
-    seconds = duration_text(time.perf_counter() - began)
-    console.print(f"{item.name}: {item.title} ({seconds})", markup=False, soft_wrap=True)
-    if len(done) == 1 and len(items) > 1:
-        text = f"{path} can be opened now; it reloads itself while the other items run."
-        console.print(text, markup=False, soft_wrap=True)
+    console.print(f"Report: {report}", markup=False, soft_wrap=True)
 
 
 def _compile(items: list[Item], profile: str, folder: ResultsFolder, console: Console) -> None:

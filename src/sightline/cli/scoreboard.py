@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sightline.cli.common import (
+    ResultStore,
+    Threads,
     announce_compilation,
     check_figure,
     chosen_executor,
@@ -16,8 +18,6 @@ from sightline.cli.common import (
 
 if TYPE_CHECKING:
     from sightline.report.scoreboard import Scoreboard
-
-__all__ = ["scoreboard"]
 
 
 def scoreboard(
@@ -34,12 +34,8 @@ def scoreboard(
     ] = None,
     horizon: Annotated[str, typer.Option(help="Rounds: 10^5, at most 10^6.")] = "10^5",
     replications: Annotated[int, typer.Option(min=2, help="Runs per policy and problem.")] = 100,
-    store: Annotated[
-        Path, typer.Option(help="Directory for the results; an interrupted run is resumed.")
-    ] = Path("results"),
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Threads; by default one per core.")
-    ] = None,
+    store: ResultStore = Path("results"),
+    threads: Threads = None,
     figure: Annotated[Path | None, typer.Option(help="Figure to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print table and ratios.")] = False,
 ) -> None:

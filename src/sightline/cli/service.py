@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sightline.cli.common import FAILURE, errors_as_messages
 
-__all__ = ["audit", "copy", "serve", "tokens"]
+if TYPE_CHECKING:
+    from sightline.service.store import Store
 
 DATABASE = "sqlite:///experiments.db"
 Database = Annotated[
@@ -38,6 +39,16 @@ def _service() -> Iterator[None]:
                 f"{error.name} is missing: the service needs pip install 'sightline[service]'"
             ) from None
         yield
+
+
+@contextlib.contextmanager
+def _opened(database: str) -> Iterator[Store]:
+    """Open a database that another process may serve."""
+    with _service():
+        from sightline.service.store import Store
+
+        with Store(database, serving=False) as store:
+            yield store
 
 
 def serve(
@@ -76,12 +87,10 @@ def create(
 
     Example: sightline token create website --role client
     """
-    with _service():
-        from sightline.service.store import Store
+    with _opened(database) as store:
         from sightline.service.tokens import create_token
 
-        with Store(database, serving=False) as store:
-            typer.echo(create_token(store, name, role))
+        typer.echo(create_token(store, name, role))
 
 
 @tokens.command("list")
@@ -90,14 +99,11 @@ def list_all(database: Database = DATABASE) -> None:
 
     Example: sightline token list --database sqlite:///experiments.db
     """
-    with _service():
-        from sightline.service.store import Store
+    with _opened(database) as store:
         from sightline.service.tokens import list_tokens
         from sightline.sessions.decisions import date_of
 
-        with Store(database, serving=False) as store:
-            found = list_tokens(store)
-        for token in found:
+        for token in list_tokens(store):
             end = "" if token.revoked is None else f"  revoked {date_of(token.revoked)}"
             created = date_of(token.created)
             typer.echo(f"{token.name:24} {token.role.name.lower():14} created {created}{end}")
@@ -112,12 +118,10 @@ def revoke(
 
     Example: sightline token revoke website
     """
-    with _service():
-        from sightline.service.store import Store
+    with _opened(database) as store:
         from sightline.service.tokens import revoke_token
 
-        with Store(database, serving=False) as store:
-            revoke_token(store, name)
+        revoke_token(store, name)
         typer.echo(f"revoked {name}")
 
 

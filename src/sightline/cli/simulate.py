@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 import sys
@@ -12,17 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sightline.cli.common import (
+    Dask,
+    ResultStore,
+    Threads,
     announce_compilation,
     check_figure,
     chosen_executor,
     errors_as_messages,
+    json_text,
 )
 
 if TYPE_CHECKING:
     from sightline.experiments.experiment import Experiment
     from sightline.report.results import Results
-
-__all__ = ["simulate"]
 
 
 def simulate(
@@ -47,15 +48,9 @@ def simulate(
         str | None,
         typer.Option(help="Delayed outcomes: 100 (rounds), geometric:100 (mean), batches:50."),
     ] = None,
-    store: Annotated[
-        Path, typer.Option(help="Directory for the results; an interrupted run is resumed.")
-    ] = Path("results"),
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Threads; by default one per core.")
-    ] = None,
-    dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")
-    ] = None,
+    store: ResultStore = Path("results"),
+    threads: Threads = None,
+    dask: Dask = None,
     figure: Annotated[
         Path | None, typer.Option(help="Figure to write; regret.png in the store by default.")
     ] = None,
@@ -81,7 +76,14 @@ def simulate(
         path = figure or store / "regret.png"
         results.plot(path)
         if as_json:
-            typer.echo(json.dumps(_plain(results, store, path)))
+            values = {
+                "store": str(store),
+                "figure": str(path),
+                "summary": results.summary().to_dict("records"),
+                "slopes": results.slopes().to_dict("records"),
+                "lower_bounds": results.lower_bounds,
+            }
+            typer.echo(json_text(values))
         else:
             _print(results, store, path)
 
@@ -143,25 +145,3 @@ def _bound_text(results: Results, problem: str) -> str | None:
         return "lower bound: c* is infinite, no arm reveals a difference that decides which is best"
     regret = value * math.log(results.plan.rounds[-1])
     return f"lower bound: c* log n = {regret:.4g}, with c* = {value:.4g} for this noise"
-
-
-def _plain(results: Results, store: Path, figure: Path) -> dict[str, Any]:
-    return {
-        "store": str(store),
-        "figure": str(figure),
-        "summary": [_numbers(row) for row in results.summary().to_dict("records")],
-        "slopes": [_numbers(row) for row in results.slopes().to_dict("records")],
-        "lower_bounds": _numbers(results.lower_bounds),
-    }
-
-
-def _numbers(row: dict[str, Any]) -> dict[str, Any]:
-    """Values as JSON has them: no nan or infinity, and no integer beyond 2^53."""
-    plain: dict[str, Any] = {}
-    for name, value in row.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            value = None
-        elif isinstance(value, int) and value > 2**53:
-            value = str(value)
-        plain[name] = value
-    return plain

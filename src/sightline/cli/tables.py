@@ -15,8 +15,6 @@ from sightline.bounds.observability import Neighbours, Observability
 from sightline.report.bound import binding, paid_pulls
 from sightline.simulation.simulate import rounds_text
 
-__all__ = ["print_bound", "print_game"]
-
 _TITLES = {
     "trivial": "trivial: no regret",
     "local": "locally observable: regret of order n^(1/2)",

@@ -18,8 +18,6 @@ from sightline.cli.common import announce_compilation, errors_as_messages
 if TYPE_CHECKING:
     from sightline.policies.base import Policy
 
-__all__ = ["bench", "compile_policies", "list_names", "watch"]
-
 
 # --- list ---------------------------------------------------------------------------------------
 

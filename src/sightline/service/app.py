@@ -31,7 +31,7 @@ from sightline.version import __version__
 R = TypeVar("R")
 
 ExperimentId = Annotated[
-    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Id of the experiment.")
+    str, Path(pattern=f"^{schemas.NAME}$", description="Id of the experiment.")
 ]
 DecisionId = Annotated[
     str, Path(pattern=r"^[A-Za-z0-9_-]{1,40}$", description="Id of the decision.")
@@ -72,9 +72,8 @@ def _needs(role: tokens.Role) -> Any:
     async def check(request: Request) -> None:
         held = request.scope.get("state", {}).get("role")
         if held is None or held < role:
-            raise errors.ApiError(
-                403, "forbidden", f"this needs a token with the role {role.name.lower()} or higher"
-            )
+            detail = f"this needs a token with the role {role.name.lower()} or higher"
+            raise errors.ApiError(403, "forbidden", detail)
 
     return [Depends(check)]
 
@@ -181,22 +180,18 @@ def _add_experiments(app: FastAPI) -> None:
         """Stop choosing an option; what was learned from it stays."""
         return await _perform(request, Command(lambda one: one.retire(option), experiment))
 
-    for verb, phase, text in (
-        ("pause", "paused", "Make no decisions until the experiment is resumed; accept rewards."),
-        ("resume", "running", "Make decisions again."),
-        ("stop", "stopped", "Make no more decisions, permanently; accept rewards."),
+    for verb, text in (
+        ("pause", "Make no decisions until the experiment is resumed; accept rewards."),
+        ("resume", "Make decisions again."),
+        ("stop", "Make no more decisions, permanently; accept rewards."),
     ):
-        app.post(
-            f"/v1/experiments/{{experiment}}/{verb}",
-            dependencies=EXPERIMENTER,
-            name=verb,
-            description=text,
-        )(_phase_route(phase))
+        path = f"/v1/experiments/{{experiment}}/{verb}"
+        app.post(path, dependencies=EXPERIMENTER, name=verb, description=text)(_phase_route(verb))
 
 
-def _phase_route(phase: str) -> Any:
+def _phase_route(verb: str) -> Any:
     async def change(request: Request, experiment: ExperimentId) -> Response:
-        return await _perform(request, Command(lambda one: one.change_phase(phase), experiment))
+        return await _perform(request, Command(lambda one: one.change_phase(verb), experiment))
 
     return change
 
@@ -258,32 +253,15 @@ def _add_views(app: FastAPI) -> None:
         """List all experiments."""
         return await _read(request, readers.experiments_view)
 
-    @app.get("/v1/experiments/{experiment}", dependencies=READER)
-    async def experiment(request: Request, experiment: ExperimentId) -> Response:
-        """Return the specification of an experiment and its options."""
-        return await _read(request, readers.experiment_view, experiment)
-
-    @app.get("/v1/experiments/{experiment}/status", dependencies=READER)
-    async def status(request: Request, experiment: ExperimentId) -> Response:
-        """Return the status of an experiment."""
-        return await _read(request, readers.status_view, experiment)
-
-    @app.get("/v1/experiments/{experiment}/history", dependencies=READER)
-    async def history(request: Request, experiment: ExperimentId) -> Response:
-        """Return evidence, reward and traffic over time."""
-        return await _read(request, readers.history_view, experiment)
-
-    @app.get("/v1/experiments/{experiment}/estimates", dependencies=READER)
-    async def estimates(
-        request: Request, experiment: ExperimentId, delta: Delta = 0.05
-    ) -> Response:
-        """Estimate all options; with a control, also their differences to it, with intervals."""
-        return await _read(request, readers.estimates_view, experiment, delta)
-
-    @app.get("/v1/experiments/{experiment}/effects", dependencies=READER)
-    async def effects(request: Request, experiment: ExperimentId, delta: Delta = 0.05) -> Response:
-        """Estimate all effects; their intervals hold at all rounds at once."""
-        return await _read(request, readers.effects_view, experiment, delta)
+    for name, part, make, view in (
+        ("experiment", "", _view_route, readers.experiment_view),
+        ("status", "/status", _view_route, readers.status_view),
+        ("history", "/history", _view_route, readers.history_view),
+        ("estimates", "/estimates", _interval_route, readers.estimates_view),
+        ("effects", "/effects", _interval_route, readers.effects_view),
+    ):
+        path = f"/v1/experiments/{{experiment}}{part}"
+        app.get(path, dependencies=READER, name=name, description=view.__doc__)(make(view))
 
     @app.get("/v1/experiments/{experiment}/pending", dependencies=READER)
     async def pending(
@@ -291,6 +269,20 @@ def _add_views(app: FastAPI) -> None:
     ) -> Response:
         """List decisions that wait for their rewards, the oldest first."""
         return await _read(request, readers.pending_view, experiment, most)
+
+
+def _view_route(view: Callable[..., dict[str, Any]]) -> Any:
+    async def show(request: Request, experiment: ExperimentId) -> Response:
+        return await _read(request, view, experiment)
+
+    return show
+
+
+def _interval_route(view: Callable[..., dict[str, Any]]) -> Any:
+    async def show(request: Request, experiment: ExperimentId, delta: Delta = 0.05) -> Response:
+        return await _read(request, view, experiment, delta)
+
+    return show
 
 
 def _add_operation(app: FastAPI) -> None:
@@ -317,17 +309,14 @@ def _add_operation(app: FastAPI) -> None:
     async def health(request: Request) -> Response:
         """Check whether the database accepts writes; 503 if not."""
         if not await runtime_of(request).is_healthy():
-            raise errors.ApiError(
-                503, "unavailable", "the database does not accept writes", {"Retry-After": "1"}
-            )
+            detail = "the database does not accept writes"
+            raise errors.ApiError(503, "unavailable", detail, {"Retry-After": "1"})
         return Json({"status": "ok"})
 
     @app.get("/metrics", dependencies=READER)
     async def metrics(request: Request) -> Response:
         """Metrics in the format of Prometheus."""
-        runtime = runtime_of(request)
-        runtime.update_gauges()
-        content = generate_latest(runtime.metrics.registry)
+        content = generate_latest(runtime_of(request).metrics.registry)
         return Response(content, media_type="text/plain; version=0.0.4")
 
 
@@ -343,8 +332,6 @@ def _add_tokens(app: FastAPI) -> None:
         """Create a token.  Only this response has its secret."""
         try:
             secret = await _with_tokens(request, tokens.create_token, body.name, body.role)
-        except tokens.TokenExistsError as error:
-            raise errors.ApiError(409, "token-exists", str(error)) from None
         except ValueError as error:
             raise errors.invalid(str(error)) from None
         return Json({"name": body.name, "role": body.role, "token": secret}, 201)
@@ -357,14 +344,10 @@ def _add_tokens(app: FastAPI) -> None:
         """
         one = await _token(request, name)
         if one.revoked is None:
-            try:
+            with contextlib.suppress(ValueError):  # it was revoked meanwhile
                 await _with_tokens(
                     request, lambda store: tokens.revoke_token(store, name, keep_admin=True)
                 )
-            except tokens.LastAdminError as error:
-                raise errors.ApiError(409, "last-admin", str(error)) from None
-            except ValueError:
-                pass  # it was revoked meanwhile
             one = await _token(request, name)
         return Json(_token_body(one))
 
@@ -381,6 +364,8 @@ async def _with_tokens(request: Request, function: Callable[..., R], *arguments:
 
     try:
         return await asyncio.get_running_loop().run_in_executor(None, call)
+    except tokens.TokenConflictError as error:
+        raise errors.ApiError(409, error.kind, str(error)) from None
     except SQLAlchemyError as error:
         raise errors.api_error_of(error) or error from None
 

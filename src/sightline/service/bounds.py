@@ -60,20 +60,15 @@ class BoundCache:
                 known = BoundResult(None, "it is being computed: ask again")
             begins = sequence >= known.again and not self._is_busy and not self._is_closed
             self._is_busy |= begins
-        if begins:
-            self._begin(experiment, sequence, describe)
-        return known
-
-    def _begin(
-        self, experiment: str, sequence: int, describe: Callable[[], dict[str, Any]]
-    ) -> None:
+        if not begins:
+            return known
         try:
-            description = describe()
+            arguments = (experiment, sequence, describe())
         except ValueError as error:
             self._keep(experiment, BoundResult(None, str(error), next_history_point(sequence)))
-            return
-        arguments = (experiment, sequence, description)
-        threading.Thread(target=self._compute, args=arguments, daemon=True).start()
+        else:
+            threading.Thread(target=self._compute, args=arguments, daemon=True).start()
+        return known
 
     def _compute(self, experiment: str, sequence: int, description: dict[str, Any]) -> None:
         """Compute in a worker, which is killed at the time limit."""
@@ -82,7 +77,10 @@ class BoundCache:
         try:
             text = run_worker("bound", description, self._started)
             if text:
-                found = _result_of(json.loads(text), sequence)
+                values = json.loads(text)
+                reason = values.get("reason")
+                known = None if reason else values | {"sequence": sequence}
+                found = BoundResult(known, reason, next_history_point(sequence))
             elif time.monotonic() >= until:
                 found = found._replace(reason=f"it takes longer than {self._limit:g} seconds")
         except Exception:
@@ -114,10 +112,3 @@ class BoundCache:
             self._is_closed = True
             if self._process is not None:
                 self._process.kill()
-
-
-def _result_of(values: dict[str, Any], sequence: int) -> BoundResult:
-    again = next_history_point(sequence)
-    if "reason" in values:
-        return BoundResult(None, values["reason"], again)
-    return BoundResult({**values, "sequence": sequence}, None, again)

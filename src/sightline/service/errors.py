@@ -16,6 +16,11 @@ from sightline.sessions.decisions import (
 )
 
 MEDIA_TYPE = "application/problem+json"
+_REFUSALS = (
+    (UnknownDecisionError, 404, "unknown-decision"),
+    (ClosedDecisionError, 409, "closed-decision"),
+    (ExpiredDecisionError, 410, "expired-decision"),
+)
 
 
 class CircuitOpenError(exc.SQLAlchemyError):
@@ -67,23 +72,14 @@ def unknown(what: str, name: str | None) -> ApiError:
 
 def unavailable(seconds: float = 0.0) -> ApiError:
     """Error 503: the database is unavailable, at least for some seconds."""
-    return ApiError(
-        503,
-        "unavailable",
-        "the database is unavailable: send the request again, it takes effect once",
-        {"Retry-After": str(max(math.ceil(seconds), 1))},
-    )
+    detail = "the database is unavailable: send the request again, it takes effect once"
+    return ApiError(503, "unavailable", detail, {"Retry-After": str(max(math.ceil(seconds), 1))})
 
 
 def compiling(experiment: str) -> ApiError:
     """Error 503: another process compiles the kernels of the experiment."""
-    return ApiError(
-        503,
-        "compiling",
-        f"code for experiment {experiment} is being compiled, which takes some seconds: send the "
-        "request again",
-        {"Retry-After": "2"},
-    )
+    detail = f"code for experiment {experiment} is being compiled, which takes some seconds: "
+    return ApiError(503, "compiling", f"{detail}send the request again", {"Retry-After": "2"})
 
 
 def internal_error() -> ApiError:
@@ -110,12 +106,9 @@ def api_error_of(error: Exception) -> ApiError | None:
     """Convert an error of the library; None if it is a defect."""
     if isinstance(error, ApiError):
         return error
-    if isinstance(error, UnknownDecisionError):
-        return ApiError(404, "unknown-decision", str(error))
-    if isinstance(error, ClosedDecisionError):
-        return ApiError(409, "closed-decision", str(error))
-    if isinstance(error, ExpiredDecisionError):
-        return ApiError(410, "expired-decision", str(error))
+    for refusal, status, kind in _REFUSALS:
+        if isinstance(error, refusal):
+            return ApiError(status, kind, str(error))
     if isinstance(error, CircuitOpenError):
         return unavailable(error.seconds)
     if is_outage(error):

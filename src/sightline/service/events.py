@@ -34,8 +34,7 @@ SESSION_KINDS = CHANGES | {"asked", "received", "told", "expired", "given up", "
 PHASES = {"paused": "paused", "resumed": "running", "stopped": "stopped"}
 #: Entries that are in memory at once when a log is read as a whole.
 PAGE_SIZE = 10_000
-#: Later entries that one lookup returns.
-MAX_LATER = 10_000
+_NO_LIMIT = 2**62
 #: Fields of an event without a column: they are in the payload.
 _FIELDS = ("round", "arm", "probability", "exploring", "reward", "questions", "body", "context")
 _FIRST = Event._fields.index("round")
@@ -48,24 +47,15 @@ _encode_sorted = json.JSONEncoder(sort_keys=True).encode
 
 
 class Entry(NamedTuple):
-    """One row of the log: an event, the key and unit of its request, and further values.
-
-    Attributes
-    ----------
-    key : str or None
-        Idempotency key, in the first entry of a request.
-    unit : str or None
-        Unit that always gets the same decision.
-    extra : mapping
-        ``active``: false if the decision must be activated; ``version`` of the options;
-        ``request``: digest of the request; ``told``: response to an amendment that changed nothing;
-        ``many``: whether the response is a list; ``support``: rows that could have been chosen and
-        their probabilities, unless the choice was certain.
-    """
+    """One row of the log: an event, the key and unit of its request, and further values."""
 
     event: Event
-    key: str | None = None
-    unit: str | None = None
+    key: str | None = None  # idempotency key, in the first entry of a request
+    unit: str | None = None  # unit that always gets the same decision
+    #: ``active``: false if the decision must be activated; ``version`` of the options;
+    #: ``request``: digest of the request; ``told``: response to an amendment that changed nothing;
+    #: ``many``: whether the response is a list; ``support``: rows that could have been chosen and
+    #: their probabilities, unless the choice was certain.
     extra: Mapping[str, Any] = {}
 
     @property
@@ -134,8 +124,7 @@ def entry_of(row: Sequence[Any]) -> Entry:
 _E = EVENTS.c
 _EXPERIMENT = _E.experiment == bindparam("experiment")
 _OF_EXPERIMENT = select(EVENTS).where(_EXPERIMENT).order_by(_E.sequence)
-_AFTER = _OF_EXPERIMENT.where(_E.sequence > bindparam("after"))
-_PAGE = _AFTER.limit(bindparam("limit"))
+_AFTER = _OF_EXPERIMENT.where(_E.sequence > bindparam("after")).limit(bindparam("limit"))
 _OF_DECISION = _OF_EXPERIMENT.where(_E.decision == bindparam("decision"))
 _OF_KINDS = _OF_EXPERIMENT.where(
     _E.kind.in_(bindparam("kinds", expanding=True)), _E.sequence <= bindparam("until")
@@ -170,22 +159,17 @@ def _entries(connection: Connection, query: Select[Any], **values: Any) -> list[
 
 
 def entries_after(
-    connection: Connection, experiment: str, after: int = 0, limit: int | None = None
+    connection: Connection, experiment: str, after: int = 0, limit: int = _NO_LIMIT
 ) -> list[Entry]:
     """Return entries with higher numbers, in their order."""
-    if limit is None:
-        return _entries(connection, _AFTER, experiment=experiment, after=after)
-    return _entries(connection, _PAGE, experiment=experiment, after=after, limit=limit)
+    return _entries(connection, _AFTER, experiment=experiment, after=after, limit=limit)
 
 
-def pages(
-    connection: Connection, experiment: str, after: int = 0, size: int | None = None
-) -> Iterator[list[Entry]]:
+def pages(connection: Connection, experiment: str, after: int = 0) -> Iterator[list[Entry]]:
     """Iterate over pages of entries with higher numbers."""
-    size = size or PAGE_SIZE
-    while found := entries_after(connection, experiment, after, size):
+    while found := entries_after(connection, experiment, after, PAGE_SIZE):
         yield found
-        if len(found) < size:
+        if len(found) < PAGE_SIZE:
             return
         after = found[-1].event.sequence
 
@@ -324,7 +308,7 @@ def write_heartbeat(connection: Connection, now: float) -> None:
 _COLUMNS = ", ".join(column.name for column in EVENTS.columns)
 _SELECT = f"SELECT {_COLUMNS} FROM events"
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES"
-_LATER = f"sequence > {{}} ORDER BY sequence LIMIT {MAX_LATER}"
+_LATER = f"sequence > {{}} ORDER BY sequence LIMIT {PAGE_SIZE}"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _MAX_ROWS = 500  # of one statement on PostgreSQL
@@ -345,17 +329,13 @@ class Lookup(NamedTuple):
     units: list[str]
 
 
-class LookupResult(NamedTuple):
-    """Later entries, and first entries of requests."""
+def lock_and_look_up(
+    connection: Connection, lookups: Sequence[Lookup]
+) -> list[tuple[list[Entry], list[Entry]]]:
+    """Return later entries and first entries of requests, for each lookup.
 
-    later: list[Entry]
-    known: list[Entry]
-
-
-def lock_and_look_up(connection: Connection, lookups: Sequence[Lookup]) -> list[LookupResult]:
-    """Answer lookups; on PostgreSQL, lock the experiments in this order first.
-
-    PostgreSQL gets all statements in one round trip.
+    On PostgreSQL, lock the experiments in this order first.  It gets all statements in one round
+    trip.
     """
     postgresql = connection.dialect.name == "postgresql"
     cursors = []
@@ -370,7 +350,7 @@ def lock_and_look_up(connection: Connection, lookups: Sequence[Lookup]) -> list[
                         for part in _statements(lookup, postgresql)
                     ]
                 )
-        return [LookupResult(_fetched(later), _fetched(known)) for later, known in cursors]
+        return [(_fetched(later), _fetched(known)) for later, known in cursors]
 
 
 def _fetched(cursors: list[Any]) -> list[Entry]:
@@ -471,13 +451,9 @@ class TransactionLog:
         self.uncommitted += [Entry(event) for event in events]
         self.last = events[-1].sequence
 
-    def record(self, kind: str, now: float, entry: Entry | None = None, **fields: object) -> Entry:
-        """Append an event of the service, with the key, unit and extra values of an entry."""
-        event = Event(self.last + 1, kind, now, **fields)  # type: ignore[arg-type]
-        made = Entry(event) if entry is None else entry._replace(event=event)
-        self.uncommitted.append(made)
-        self.last = event.sequence
-        return made
+    def record(self, kind: str, now: float, **fields: Any) -> None:
+        """Append an event of the service."""
+        self.append([Event(self.last + 1, kind, now, **fields)])
 
     def keep_snapshot(self, content: bytes) -> None:
         """Write a snapshot after the last entry, in the same transaction."""
@@ -493,11 +469,11 @@ class TransactionLog:
             if entry.event.kind in SESSION_KINDS:
                 yield entry.event
 
-    def entries(self, after: int, limit: int | None = None) -> list[Entry]:
+    def entries(self, after: int, limit: int = _NO_LIMIT) -> list[Entry]:
         """Return entries with higher numbers, committed or not."""
         found = entries_after(self._connected, self.path, after, limit)
         found += [one for one in self.uncommitted if one.event.sequence > after]
-        return found if limit is None else found[:limit]
+        return found[:limit]
 
     def entries_of(self, decision: str) -> list[Entry]:
         """Return entries about a decision, committed or not."""

@@ -42,7 +42,8 @@ _MAX_CLOSED = 250
 _STEP = 1.02
 #: With more options, a point of the history has no numbers of decisions.
 _MAX_OPTIONS = 200
-_VERBS = {"paused": "pause", "running": "resume", "stopped": "stop"}
+#: Phase of an experiment after each request that changes it.
+VERBS = {"pause": "paused", "resume": "running", "stop": "stopped"}
 
 
 @dataclass
@@ -101,6 +102,7 @@ class ServiceSession(Session):
         super().__init__(*arguments, **settings)
         self.lifecycle = Lifecycle()
         self.is_replica = False  # it only replays what another one writes
+        self.asked: float | None = None  # time of the last decision that was replayed
         self._live.states_probabilities = True
 
     @classmethod
@@ -125,6 +127,8 @@ class ServiceSession(Session):
             for entry in entries:
                 last = entry.event.sequence
                 self.lifecycle.apply(entry)
+                if entry.event.kind == "asked":
+                    self.asked = entry.event.time
                 if entry.event.kind in SESSION_KINDS:
                     yield entry.event
 
@@ -317,9 +321,8 @@ class ExperimentWriter:
             earlier = self._known.get(("unit", request.unit))
             if earlier is not None:
                 if key is not None:  # so that another body under this key is refused
-                    made = Entry(earlier.event, key, None, {"request": digest})
-                    decision = earlier.event.decision
-                    self.remember(self.log.record("repeated", self.now(), made, decision=decision))
+                    self.log.record("repeated", self.now(), decision=earlier.event.decision)
+                    self._mark(-1, key, {"request": digest})
                 return self._decided(earlier)
         self._require_running()
         return self._decided(self._decide(request, key, digest))
@@ -328,10 +331,18 @@ class ExperimentWriter:
         """Return the first entry of a request; refuse another request under its key."""
         first = self._known.get(("key", key))
         if first is not None and first.extra.get("request") != digest:
-            raise ApiError(
-                422, "other-request", f"Idempotency-Key {key!r} was used for another request"
-            )
+            detail = f"Idempotency-Key {key!r} was used for another request"
+            raise ApiError(422, "other-request", detail)
         return first
+
+    def _mark(
+        self, i: int, key: str | None, extra: dict[str, Any], unit: str | None = None
+    ) -> Entry:
+        """Make an uncommitted entry the first one of a request, and remember it."""
+        marked = Entry(self.log.uncommitted[i].event, key, unit, extra)
+        self.log.uncommitted[i] = marked
+        self.remember(marked)
+        return marked
 
     def _decide(self, request: DecisionRequest, key: str | None, digest: str) -> Entry:
         count = request.count or 1
@@ -339,14 +350,8 @@ class ExperimentWriter:
             raise invalid(f"count must be {self.settings.most_decisions} at most, got {count}")
         live = self.session.live
         limits.check_count(live, count, self.settings)
-        limits.check_open(live, count, self.settings)
-        where: Any = {"available": request.available, "context": request.context}
-        if request.actions is not None:
-            where["actions"] = request.actions
-        if request.count is None:
-            self.session.ask(**where)
-        else:
-            self.session.ask(count, **where)
+        names = ("count", "available", "context", "actions")
+        self.session.ask(**{name: getattr(request, name) for name in names})
         extra: dict[str, Any] = {} if request.activate else {"active": False}
         if self.session.lifecycle.version:
             extra["version"] = self.session.lifecycle.version
@@ -356,9 +361,7 @@ class ExperimentWriter:
             entries[i] = entries[i]._replace(extra={**extra, **support_fields(support)})
         many = {} if request.count is None else {"many": True}
         values = {**entries[first].extra, "request": digest, **many}
-        entries[first] = Entry(entries[first].event, key, request.unit, values)
-        self.remember(entries[first])
-        return entries[first]
+        return self._mark(first, key, values, request.unit)
 
     def _decided(self, first: Entry) -> dict[str, Any]:
         """Return the response to a request with this first entry."""
@@ -407,12 +410,10 @@ class ExperimentWriter:
         if not new:
             response = self._closed(decision, "amended" in self._kinds(decision))
             if key is not None:  # recorded, so that the same key gets the same response later
-                entry = Entry(Event(0, "", 0.0), key, None, {"request": digest, "told": response})
-                self.remember(self.log.record("repeated", self.now(), entry, decision=decision))
+                self.log.record("repeated", self.now(), decision=decision)
+                self._mark(-1, key, {"request": digest, "told": response})
             return response
-        head = entries[new[-1]] = entries[new[-1]]._replace(key=key, extra={"request": digest})
-        self.remember(head)
-        return self._amended(head)
+        return self._amended(self._mark(new[-1], key, {"request": digest}))
 
     def _amended(self, first: Entry) -> dict[str, Any]:
         """Return the response to an amendment with this first entry."""
@@ -485,13 +486,11 @@ class ExperimentWriter:
         changed = self.log.last if self.log.last > before else self.session.lifecycle.version
         return {**self.describe(), "model_version": changed}
 
-    def change_phase(self, phase: str) -> dict[str, Any]:
+    def change_phase(self, verb: str) -> dict[str, Any]:
         """Pause, resume or stop; a stopped experiment stays stopped."""
-        now = self.session.lifecycle.phase
+        now, phase = self.session.lifecycle.phase, VERBS[verb]
         if now != phase:
             if now == "stopped":
-                raise ApiError(
-                    409, "stopped", f"experiment {self.id} is stopped: it cannot {_VERBS[phase]}"
-                )
-            self.log.record("resumed" if phase == "running" else phase, self.now())
+                raise ApiError(409, "stopped", f"experiment {self.id} is stopped: it cannot {verb}")
+            self.log.record("resumed" if verb == "resume" else phase, self.now())
         return {"id": self.id, "phase": phase}

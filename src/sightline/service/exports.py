@@ -13,6 +13,7 @@ import pyarrow.parquet
 
 from sightline.report.decision_frame import ENDINGS, Offers, decision_frame, parquet_pieces, times
 from sightline.service import events
+from sightline.service.errors import unknown
 from sightline.service.events import SESSION_KINDS, Entry
 from sightline.service.readers import Readers
 from sightline.service.responses import timestamp
@@ -26,7 +27,10 @@ _OUTCOMES = (*ENDINGS, "received", "amended", "activated")
 
 def events_view(readers: Readers, experiment: str, after: int, limit: int) -> dict[str, Any]:
     """Return entries with higher numbers, and the number after which the next page begins."""
-    found = readers.page(experiment, after, limit)
+    with readers.store.reading() as connection:
+        found = events.entries_after(connection, experiment, after, limit)
+        if not found and events.last_sequence(connection, experiment) == 0:
+            raise unknown("experiment", experiment)
     last = found[-1].event.sequence if found else after
     return {"id": experiment, "events": [_fields(entry) for entry in found], "next": last}
 
@@ -60,7 +64,7 @@ def _frames(
     offers = Offers(len(view.options), record.events, view.options.contexts)
     after, empty = 0, True
     while after < last:
-        with readers.reading() as connection:
+        with readers.store.reading() as connection:
             page = events.entries_after(connection, experiment, after, events.PAGE_SIZE)
             entries = [entry for entry in page if entry.event.sequence <= last]
             after = entries[-1].event.sequence

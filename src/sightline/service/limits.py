@@ -158,7 +158,7 @@ def check_shape(shape: Shape, policy: Policy, floor: float, settings: Settings) 
 
 
 def check_count(live: LiveState, count: int, settings: Settings) -> None:
-    """Refuse more decisions in one request than others can wait for: ApiError with the limit."""
+    """Refuse more decisions than other requests can wait for, or than may be open: ApiError."""
     shape = _shape(live)
     once, each = work_of(shape, live.policy, live.floor)
     if count > 1 and not live.policy.randomises and live.floor == 0.0:
@@ -172,11 +172,7 @@ def check_count(live: LiveState, count: int, settings: Settings) -> None:
             f"takes {work:,} operations, one request may take {settings.most_work:,}: count must "
             f"be {most} at most"
         )
-
-
-def check_open(live: LiveState, count: int, settings: Settings) -> None:
-    """Refuse decisions while too many wait for their rewards: ApiError 429."""
-    most = min(settings.most_open, settings.experiment_memory // _open_size(_shape(live)))
+    most = min(settings.most_open, settings.experiment_memory // _open_size(shape))
     waiting = len(live.decisions.open)
     if waiting + count > most:
         raise ApiError(

@@ -55,9 +55,8 @@ def create_session(wanted: Specification, settings: Settings) -> ServiceSession:
     given = [name for name in _DESIGNS if getattr(wanted, name) is not None]
     if len(given) != 1:
         raise ValueError(f"give one of {', '.join(_DESIGNS)}, got {' and '.join(given) or 'none'}")
-    policy = _policy(wanted.policy)
-    acting = Stakes() if policy is None else policy
-    check_shape(shape_of(wanted), acting, wanted.floor, settings)  # before anything is built
+    policy = Stakes() if wanted.policy is None else _policy(wanted.policy)
+    check_shape(shape_of(wanted), policy, wanted.floor, settings)  # before anything is built
     options = _options(wanted)
     control_rows(wanted, options)
     if wanted.stop is not None:
@@ -85,9 +84,7 @@ def create_session(wanted: Specification, settings: Settings) -> ServiceSession:
         raise ValueError(f"policy: {error}") from None
 
 
-def _policy(wanted: str | dict[str, Any] | None) -> Policy | None:
-    if wanted is None:
-        return None
+def _policy(wanted: str | dict[str, Any]) -> Policy:
     made = build({"type": wanted} if isinstance(wanted, str) else wanted)
     if not isinstance(made, Policy):
         raise ValueError(f"policy must be the name of a policy, got {type(made).__name__}")

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.responses import Response
 
 from sightline.service.errors import MEDIA_TYPE, ApiError, api_error_of, internal_error
 from sightline.service.metrics import Metrics
@@ -56,12 +57,13 @@ _HEADERS = (
 class _TokenBucket:
     """Rate limiter: a bucket that fills at a steady rate."""
 
-    def __init__(self, size: float) -> None:
-        self._left, self._when = size, time.monotonic()
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate, self._size = rate, max(rate * burst, 1.0)
+        self._left, self._when = self._size, time.monotonic()
 
-    def take(self, rate: float, size: float) -> bool:
+    def take(self) -> bool:
         now = time.monotonic()
-        self._left = min(self._left + (now - self._when) * rate, size)
+        self._left = min(self._left + (now - self._when) * self._rate, self._size)
         self._when = now
         if self._left < 1.0:
             return False
@@ -77,7 +79,7 @@ class GuessLimiter:
     """Limits requests with invalid tokens per address."""
 
     def __init__(self, settings: Settings) -> None:
-        self._rate, self._size = settings.guesses, max(settings.guesses * settings.burst, 1.0)
+        self._rate, self._burst = settings.guesses, settings.burst
         self._buckets: OrderedDict[int, _TokenBucket] = OrderedDict()
 
     def count(self, scope: Scope) -> None:
@@ -85,11 +87,11 @@ class GuessLimiter:
         if self._rate <= 0.0:
             return
         address = _address(scope)
-        bucket = self._buckets.setdefault(address, _TokenBucket(self._size))
+        bucket = self._buckets.setdefault(address, _TokenBucket(self._rate, self._burst))
         self._buckets.move_to_end(address)
         while len(self._buckets) > _MAX_ADDRESSES:
             self._buckets.popitem(last=False)
-        if not bucket.take(self._rate, self._size):
+        if not bucket.take():
             raise _too_many(f"more than {self._rate:g} invalid tokens per second from this address")
 
 
@@ -157,12 +159,12 @@ class AccessMiddleware:
             else:
                 await self._application(scope, self._replay(body, receive), respond)
         except ApiError as error:
-            await _send_error(error, respond)
+            await _error_response(error)(scope, receive, respond)
         except Exception:
             if status:  # part of a response was sent: the server closes the connection
                 raise
             _log.exception("%s %s failed", scope["method"], _route(scope))
-            await _send_error(internal_error(), respond)
+            await _error_response(internal_error())(scope, receive, respond)
         finally:
             route = _route(scope)
             self._metrics.requests.labels(route, scope["method"], str(status)).inc()
@@ -183,18 +185,14 @@ class AccessMiddleware:
         if holder is None and scope["path"] not in self._open:
             if secret is not None:
                 self._guesses.count(scope)
-            raise ApiError(
-                401,
-                "unauthorised",
-                "a valid token is needed: Authorization: Bearer ...",
-                {"WWW-Authenticate": "Bearer"},
-            )
+            detail = "a valid token is needed: Authorization: Bearer ..."
+            raise ApiError(401, "unauthorised", detail, {"WWW-Authenticate": "Bearer"})
         scope.setdefault("state", {})["role"] = None if holder is None else holder[1]
         rate = self._settings.rate
         if rate > 0.0 and holder is not None:
-            size = max(rate * self._settings.burst, 1.0)
-            bucket = self._buckets.setdefault(holder[0], _TokenBucket(size))
-            if not bucket.take(rate, size):
+            bucket = _TokenBucket(rate, self._settings.burst)
+            bucket = self._buckets.setdefault(holder[0], bucket)
+            if not bucket.take():
                 raise _too_many(f"more than {rate:g} requests per second")
             scope["state"]["charge"] = bucket.charge
 
@@ -278,11 +276,9 @@ def _check_origin(method: str, headers: Headers, tokens_needed: bool) -> None:
     if not tokens_needed:
         for name, _ in headers:
             if name.startswith(_FORWARDED):
-                raise ApiError(
-                    403,
-                    "forwarded",
-                    f"requests through a proxy need a token, got the header {shown(name.decode())}",
-                )
+                header = shown(name.decode())
+                detail = f"requests through a proxy need a token, got the header {header}"
+                raise ApiError(403, "forwarded", detail)
     known = dict(headers)
     host = known.get(b"host", b"").decode("latin-1")
     origin = known.get(b"origin", b"").decode("latin-1")
@@ -296,14 +292,5 @@ def _check_origin(method: str, headers: Headers, tokens_needed: bool) -> None:
         raise ApiError(403, "other-site", "requests from pages of other sites are refused")
 
 
-async def _send_error(error: ApiError, send: Send) -> None:
-    body = json.dumps(error.body()).encode()
-    headers = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), **error.headers}
-    await send(
-        {
-            "type": "http.response.start",
-            "status": error.status,
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
+def _error_response(error: ApiError) -> Response:
+    return Response(json.dumps(error.body()), error.status, error.headers, MEDIA_TYPE)

@@ -1,6 +1,7 @@
 """Read access: sessions that replay the log on read-only connections, and the views of the API.
 
 Readers and the writer never wait for each other.  A reader sees everything that was acknowledged.
+Docstrings of views are texts of the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import contextlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,43 +43,28 @@ class Replica:
     wanted: Specification
     created: float
     last: int  # number of the last entry
-    asked: float | None  # time of the last decision
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def replay(self, entries: Iterable[Entry]) -> None:
-        """Read more of the log."""
-        self.last = self.session.replay(self._noting_times(entries), self.last)
-
-    def _noting_times(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        for entry in entries:
-            if entry.event.kind == "asked":
-                self.asked = entry.event.time
-            yield entry
 
 
 class Readers:
     """Replicas of the experiments that clients read, and lower bounds on their regret."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
-        self._store, self._settings = store, settings
+        self.store, self._settings = store, settings
         self.bounds = BoundCache(settings.bound_limit)
         self._replicas: OrderedDict[str, Replica] = OrderedDict()
         self._lock = threading.Lock()
 
-    def reading(self) -> contextlib.AbstractContextManager[Connection]:
-        """Open a read-only transaction."""
-        return self._store.reading()
-
     @contextlib.contextmanager
     def replica(self, experiment: str) -> Iterator[tuple[Replica, Connection]]:
         """Use an experiment in its present state; ApiError if it does not exist.  Others wait."""
-        with self._store.reading() as connection:
+        with self.store.reading() as connection:
             replica = self._replica(connection, experiment)
             with replica.lock:
                 entries = events.later_entries(connection, experiment, replica.last)
                 try:
                     with reading_log(experiment):
-                        replica.replay(entries)
+                        replica.last = replica.session.replay(entries, replica.last)
                 except BaseException:  # it is incomplete: load it again
                     with self._lock:
                         self._replicas.pop(experiment, None)
@@ -98,9 +84,8 @@ class Readers:
         session, last, _ = loaded
         session.is_replica = True
         (first,) = events.entries_after(connection, experiment, 0, 1)
-        asked = events.last_asked(connection, experiment)
-        wanted = specification_in(first)
-        made = Replica(session, wanted, first.event.time, last, asked)
+        session.asked = events.last_asked(connection, experiment)
+        made = Replica(session, specification_in(first), first.event.time, last)
         with self._lock:
             kept = self._replicas.setdefault(experiment, made)
             memory = sum(memory_of(one.session.live) for one in self._replicas.values())
@@ -113,21 +98,13 @@ class Readers:
 
     def first_entries(self) -> list[tuple[str, Entry]]:
         """Return the first entry of every experiment."""
-        with self._store.reading() as connection:
+        with self.store.reading() as connection:
             return events.first_entries(connection)
 
     def newest(self, offset: int, limit: int) -> tuple[list[str], int]:
         """Return experiments, the newest first, and the number of all."""
-        with self._store.reading() as connection:
+        with self.store.reading() as connection:
             return events.newest_experiments(connection, offset, limit)
-
-    def page(self, experiment: str, after: int, limit: int) -> list[Entry]:
-        """Return entries of an experiment with higher numbers."""
-        with self._store.reading() as connection:
-            found = events.entries_after(connection, experiment, after, limit)
-            if not found and events.last_sequence(connection, experiment) == 0:
-                raise unknown("experiment", experiment)
-            return found
 
 
 def experiments_view(readers: Readers) -> dict[str, Any]:
@@ -296,7 +273,7 @@ def _time_of_round(history: list[dict[str, Any]], round_: int) -> str | None:
 
 
 def estimates_view(readers: Readers, experiment: str, delta: float) -> dict[str, Any]:
-    """Estimate every option; with a control, also its difference to the control."""
+    """Estimate all options; with a control, also their differences to it, with intervals."""
     with readers.replica(experiment) as (replica, _):
         view, wanted = view_of(replica.session.live), replica.wanted
     found, options = view.estimates, view.options
@@ -363,17 +340,13 @@ def _differences(view: SessionView, control: tuple[int, ...], delta: float) -> l
 
 
 def effects_view(readers: Readers, experiment: str, delta: float) -> dict[str, Any]:
-    """Estimate every effect, with intervals that hold at all rounds at once."""
+    """Estimate all effects; their intervals hold at all rounds at once."""
     with readers.replica(experiment) as (replica, _):
         view = view_of(replica.session.live)
+    numbers = ("effect", "lower", "upper")
     found = [
-        {
-            "term": one.term,
-            "level": one.level,
-            "effect": finite(one.effect),
-            "lower": finite(one.lower),
-            "upper": finite(one.upper),
-        }
+        {"term": one.term, "level": one.level}
+        | {name: finite(getattr(one, name)) for name in numbers}
         for one in view.effects(delta)
     ]
     return {"id": experiment, "delta": delta, "effects": found}
@@ -403,25 +376,17 @@ def history_view(readers: Readers, experiment: str) -> dict[str, Any]:
     before = np.zeros(k)
     points = []
     for point in history:
-        share = None
+        share = split = None
         if point["asked"] is not None:
             asked = np.zeros(k)
             asked[: len(point["asked"])] = point["asked"]
             made = (asked - before).sum()
             share = ((asked - before) / made).tolist() if made > 0 else None
             before = asked
-        split, told = point["split"], point["told"]
-        points.append(
-            {
-                "at": timestamp(point["time"]),
-                "round": point["round"],
-                "evidence": point["evidence"],
-                "threshold": point["threshold"],
-                "told": told,
-                "reward": point["reward"],
-                # by what was known then
-                "fixed_split": None if split is None else finite(split * told),
-                "traffic": share,
-            }
-        )
+        if point["split"] is not None:  # by what was known then
+            split = finite(point["split"] * point["told"])
+        names_kept = ("round", "evidence", "threshold", "told", "reward")
+        kept = {name: point[name] for name in names_kept}
+        at = timestamp(point["time"])
+        points.append({"at": at, **kept, "fixed_split": split, "traffic": share})
     return {"id": experiment, "options": list(names), "points": points}

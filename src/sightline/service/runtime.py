@@ -55,6 +55,7 @@ class Runtime:
         self.readers = Readers(store, settings)
         self.tokens = TokenCache(store, settings.loopback, settings.token_refresh)
         self._writer = Writer(store, settings, self.metrics, self._deliver, now)
+        self.metrics.loaded.set_function(lambda: len(self._writer.loaded()))
         # separate pools, so that readers that wait for the disk take no thread from decisions
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="sightline-reader")
         # one thread: eight exports at once held the interpreter lock for 0.3 s
@@ -134,20 +135,13 @@ class Runtime:
 
         def compare(one: ExperimentWriter) -> dict[str, Any]:
             if one.wanted.model_dump() != wanted.model_dump():
-                raise errors.ApiError(
-                    409,
-                    "other-experiment",
-                    f"experiment {experiment} exists with another specification",
-                )
+                detail = f"experiment {experiment} exists with another specification"
+                raise errors.ApiError(409, "other-experiment", detail)
             return one.describe()
 
         if self._creations >= _MAX_CREATIONS:
-            raise errors.ApiError(
-                503,
-                "busy",
-                f"{_MAX_CREATIONS} experiments are being created: send the request again",
-                {"Retry-After": "2"},
-            )
+            detail = f"{_MAX_CREATIONS} experiments are being created: send the request again"
+            raise errors.ApiError(503, "busy", detail, {"Retry-After": "2"})
         self._creations += 1
         try:
             make = await self._prepare_creation(experiment, wanted)
@@ -287,10 +281,6 @@ class Runtime:
                 healthy = False
             self._health = time.monotonic(), healthy
         return healthy
-
-    def update_gauges(self) -> None:
-        """Update the gauges."""
-        self.metrics.loaded.set(len(self._writer.loaded()))
 
     async def _sweep(self) -> None:
         """End reward windows of experiments without requests."""

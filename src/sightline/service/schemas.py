@@ -20,6 +20,8 @@ from sightline.validation import LARGEST
 
 T = TypeVar("T")
 
+#: Names of experiments, which are part of addresses, and of tokens.
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _CHUNK = 1000  # entries of a mapping that are validated together
 #: With two levels each, more factors have more combinations than any allowed number of options.
 _MAX_FACTORS = 60

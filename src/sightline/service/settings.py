@@ -44,10 +44,7 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str], **given: Any) -> Settings:
         """Read settings that are not given from variables such as ``SIGHTLINE_HEADER_SIZE``.
 
-        Raises
-        ------
-        ValueError
-            If a variable is not a number, or negative.
+        ValueError if a variable is not a number, or negative.
         """
         for field in fields(cls):
             name = f"SIGHTLINE_{field.name.upper()}"

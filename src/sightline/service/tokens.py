@@ -17,10 +17,10 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from sightline.service.schema import TOKENS
+from sightline.service.schemas import NAME
 from sightline.service.store import Store
 from sightline.validation import one_of, shown
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PREFIX = "sl_"  # people and secret scanners recognise a token by it
 
 
@@ -42,12 +42,12 @@ class Token(NamedTuple):
     revoked: float | None
 
 
-class TokenExistsError(ValueError):
-    """A token with this name exists, or existed."""
+class TokenConflictError(ValueError):
+    """The name of a new token is taken, or the last admin would be revoked; ``kind`` says which."""
 
-
-class LastAdminError(ValueError):
-    """Without this token, no other one could be created over HTTP."""
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
 
 
 def _hash(secret: str) -> str:
@@ -57,9 +57,9 @@ def _hash(secret: str) -> str:
 def create_token(store: Store, name: str, role: str) -> str:
     """Create a token and return its secret, which is not stored.
 
-    TokenExistsError if the name is taken, ValueError if it or the role is not valid.
+    TokenConflictError if the name is taken, ValueError if it or the role is not valid.
     """
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise ValueError(
             f"the name of a token has letters, digits, '.', '_' and '-', 100 at most, got "
             f"{shown(name)}"
@@ -71,9 +71,8 @@ def create_token(store: Store, name: str, role: str) -> str:
         with store.writing() as connection:
             connection.execute(TOKENS.insert().values(created=time.time(), **values))
     except IntegrityError:
-        raise TokenExistsError(
-            f"there is a token {name!r} already: name another, since revoked ones stay listed"
-        ) from None
+        detail = f"there is a token {name!r} already: name another, since revoked ones stay listed"
+        raise TokenConflictError("token-exists", detail) from None
     return secret
 
 
@@ -87,8 +86,8 @@ def list_tokens(store: Store) -> list[Token]:
 def revoke_token(store: Store, name: str, *, keep_admin: bool = False) -> None:
     """Revoke a token; a running service notices within ``Settings.token_refresh`` seconds.
 
-    ValueError if there is no such token; LastAdminError if it is the last one of an admin, and
-    ``keep_admin`` is true.
+    ValueError if there is no such token; TokenConflictError if ``keep_admin`` is true and it is the
+    last one of an admin: without it, none could be created over HTTP.
     """
     valid = TOKENS.c.revoked.is_(None)
     admin = TOKENS.c.role == Role.ADMIN.name.lower()
@@ -97,9 +96,8 @@ def revoke_token(store: Store, name: str, *, keep_admin: bool = False) -> None:
         # the first one has done (SQLite has one writer at a time)
         held = select(TOKENS.c.name).where(valid & admin).order_by(TOKENS.c.name).with_for_update()
         if keep_admin and connection.scalars(held).all() == [name]:
-            raise LastAdminError(
-                f"{name} is the last admin: revoke it with sightline token revoke {name}"
-            )
+            detail = f"{name} is the last admin: revoke it with sightline token revoke {name}"
+            raise TokenConflictError("last-admin", detail)
         unused = valid & (TOKENS.c.name == name)
         done = connection.execute(TOKENS.update().where(unused).values(revoked=time.time()))
         if done.rowcount == 0:

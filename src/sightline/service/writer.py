@@ -271,7 +271,7 @@ class Writer:
                 self._locate(connection, commands)
                 self._refuse_contested(connection, commands)
                 self._take(connection, commands, taken)
-                broken, failures = self._apply_all(connection, commands, taken)
+                failures = self._apply_all(connection, commands, taken)
                 count = self._write(connection, taken)
         except errors.CircuitOpenError as error:  # nothing was done
             for command in commands:
@@ -298,13 +298,12 @@ class Writer:
         finally:
             for one in taken.values():
                 one.log.close()
-        self._fail(command for command in commands if command.experiment in broken)
-        for failed, answer in failures:
+        self._fail(command for command in commands if command.experiment in failures)
+        for experiment, (failed, answer) in failures.items():
             if answer.kind == "compiling":  # the other commands wait for that, not for an outage
                 for command in commands:
-                    if command.experiment == failed.experiment:
-                        command.answer = errors.compiling(failed.experiment or "")
-        for failed, answer in failures:
+                    if command.experiment == experiment:
+                        command.answer = errors.compiling(experiment or "")
             failed.answer = answer
         for one in taken.values():
             self._keep(one)
@@ -384,12 +383,12 @@ class Writer:
         names = sorted(by_name)  # in one order, so that no two processes wait for each other
         lookups = [self._lookup(name, by_name[name]) for name in names]
         results = events.lock_and_look_up(connection, lookups)
-        for name, result in zip(names, results, strict=True):
-            one = self._caught_up(name, result.later)
+        for name, (later, known) in zip(names, results, strict=True):
+            one = self._caught_up(name, later)
             if one is not None:
                 one.log.connection = connection
                 taken[name] = one
-                for entry in result.known:
+                for entry in known:
                     one.remember(entry)
 
     def _lookup(self, name: str, commands: list[Command]) -> Lookup:
@@ -425,20 +424,19 @@ class Writer:
 
     def _apply_all(
         self, connection: Connection, commands: list[Command], taken: dict[str, ExperimentWriter]
-    ) -> tuple[set[str | None], list[tuple[Command, errors.ApiError]]]:
+    ) -> dict[str | None, tuple[Command, errors.ApiError]]:
         """Apply commands in their order, as many as there is time for.
 
         The others leave the list and wait again.  Returns the experiments with a corrupted state,
-        of which nothing is written, and the commands that have caused that, with their answers.
+        of which nothing is written, and the command that has caused it, with its answer.
         """
-        broken: set[str | None] = set()
-        failures: list[tuple[Command, errors.ApiError]] = []
+        failures: dict[str | None, tuple[Command, errors.ApiError]] = {}
         later: dict[Command, None] = {}
         held_up: set[str | None] = set()
         began = then = time.perf_counter()
         for command in commands:
             name = command.experiment
-            if name in broken:
+            if name in failures:
                 continue
             if name in held_up or then - began > _SHARE:
                 later[command] = None
@@ -451,20 +449,22 @@ class Writer:
                     held_up.add(name)
             except SQLAlchemyError:  # the transaction is lost for all commands
                 raise
-            except Exception as error:
-                broken.add(name)
-                failures.append((command, _failure_of(error, name)))
+            except NotKeptError:
+                failures[name] = command, errors.compiling(name or "")
+            except Exception:
+                _log.exception("a request to experiment %s failed", name)
+                failures[name] = command, errors.internal_error()
             last, then = then, time.perf_counter()
             self._queue.spend(name, then - last)
             one = taken.get(name or "")
             if one is not None:
                 one.cost += 0.2 * (then - last - one.cost)
-            if name in broken:
+            if name in failures:
                 taken.pop(name or "", None)
         if later:
             commands[:] = [command for command in commands if command not in later]
             self._queue.put_back((command.experiment, command) for command in later)
-        return broken, failures
+        return failures
 
     def _apply(
         self, connection: Connection, command: Command, taken: dict[str, ExperimentWriter]
@@ -532,11 +532,3 @@ class Writer:
                 content = json.dumps(one.history)
                 events.write_history(connection, name, one.log.last, content)
         return count
-
-
-def _failure_of(error: Exception, experiment: str | None) -> errors.ApiError:
-    """Return the answer to a command that has corrupted the state of its experiment."""
-    if isinstance(error, NotKeptError):
-        return errors.compiling(experiment or "")
-    _log.error("a request to experiment %s failed", experiment, exc_info=error)
-    return errors.internal_error()

@@ -7,7 +7,7 @@ the style sheet, by class: the content security policy allows no inline styles.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,13 +34,6 @@ def _axis(low: float, high: float) -> tuple[float, float]:
 
 def _drawable(value: float) -> float:
     return min(max(value, -_LARGEST), _LARGEST)
-
-
-class Line(NamedTuple):
-    """A line through points, with gaps where values are missing."""
-
-    kind: str
-    values: Sequence[float | None]
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -106,21 +99,21 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def lines(label: str, x: Sequence[float], curves: Sequence[Line]) -> Markup:
-    """Draw lines over common axes; the vertical one includes zero."""
-    values = [_drawable(value) for line in curves for value in line.values if value is not None]
+def lines(label: str, x: Sequence[float], curves: Mapping[str, Sequence[float | None]]) -> Markup:
+    """Draw lines over common axes; the vertical one includes zero, missing values are gaps."""
+    values = [_drawable(y) for curve in curves.values() for y in curve if y is not None]
     low, high = min([0.0, *values]), max([0.0, *values])
     frame = _Frame((0.0, max(x)), (low, high * 1.05))
     paths = []
-    for line in curves:
+    for kind, curve in curves.items():
         steps, pen = [], "M"
-        for where, value in zip(x, line.values, strict=True):
+        for where, value in zip(x, curve, strict=True):
             if value is None:
                 pen = "M"
                 continue
             steps.append(f"{pen}{frame.x_of(where):.1f} {frame.y_of(_drawable(value)):.1f}")
             pen = "L"
-        paths.append(f'<path class="line {line.kind}" d="{"".join(steps)}"/>')
+        paths.append(f'<path class="line {kind}" d="{"".join(steps)}"/>')
     return frame.draw(label, "".join(paths))
 
 
@@ -180,8 +173,9 @@ def traffic_figure(history: dict[str, Any]) -> Traffic | None:
         return None
     edges = np.linspace(0.0, last, min(_BINS, last) + 1)
     counts = _counts(points, len(names), edges)
-    order = np.argsort(-counts.sum(axis=0), kind="stable")
-    order = order[counts.sum(axis=0)[order] > 0.0]
+    totals = counts.sum(axis=0)
+    order = np.argsort(-totals, kind="stable")
+    order = order[totals[order] > 0.0]
     chosen = sorted(order[:_COLOURS])
     columns = [counts[:, i] for i in chosen]
     legend = [(place, names[i]) for place, i in enumerate(chosen)]
@@ -218,10 +212,7 @@ def evidence_figure(history: dict[str, Any]) -> Markup | None:
     return lines(
         "Evidence for the best option and its threshold, over time",
         [point["round"] for point in points],
-        [
-            Line("threshold", [point["threshold"] for point in points]),
-            Line("evidence", [point["evidence"] for point in points]),
-        ],
+        {name: [point[name] for point in points] for name in ("threshold", "evidence")},
     )
 
 
@@ -235,5 +226,5 @@ def reward_figure(history: dict[str, Any]) -> Markup | None:
     return lines(
         "Estimated reward above an equal split, over time",
         [point["round"] for point in points],
-        [Line("gain", [point["reward"] - point["fixed_split"] for point in points])],
+        {"gain": [point["reward"] - point["fixed_split"] for point in points]},
     )

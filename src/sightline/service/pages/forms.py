@@ -9,62 +9,28 @@ from typing import Any
 from pydantic import ValidationError
 
 from sightline.service.errors import invalid
-from sightline.service.schemas import Specification, location_of
+from sightline.service.schemas import NAME, Specification, location_of
 from sightline.validation import shown
 
 #: Fields of the form and their initial values.
-EMPTY = {
-    "name": "",
-    "description": "",
+_TEXTS = ("name", "description", "options", "factors", "contexts", "control", "policy", "floor")
+_NUMBERS = ("stop", "std", "low", "high", "seed", "window")
+EMPTY = dict.fromkeys((*_TEXTS, *_NUMBERS), "") | {
     "kind": "options",
-    "options": "",
-    "factors": "",
     "interactions": "none",
-    "contexts": "",
-    "control": "",
-    "policy": "",
-    "floor": "",
-    "stop": "",
     "delta": "0.05",
     "reward": "clicks",
-    "std": "",
-    "low": "",
-    "high": "",
-    "seed": "",
-    "window": "",
     "timeout": "ignore",
-}
-#: Choices and their labels.
-CHOICES = {
-    "kinds": (
-        ("options", "Options"),
-        ("factors", "Combinations of factors"),
-        ("contexts", "Options of several contexts"),
-        ("duel", "Which of two is better?"),
-    ),
-    "policies": (
-        ("", "Stakes (default)"),
-        ("IDS", "IDS: proven regret"),
-        ("ThompsonSampling", "Thompson sampling"),
-        ("LinUCB", "LinUCB"),
-        ("EpsilonGreedy", "Epsilon-greedy"),
-    ),
-    "stops": (
-        ("", "continue"),
-        ("notify", "continue, and report it"),
-        ("commit", "choose it from then on"),
-    ),
 }
 #: Policies with parameters, by the value of their choice.
 _POLICIES = {"IDS": {"type": "IDS", "regulariser": "matched"}}
 _KINDS = {"clicks": "bernoulli", "counts": "poisson"}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def valid_name(fields: Mapping[str, str]) -> str:
     """Return the name of the experiment, which is part of addresses."""
     name = fields["name"].strip()
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise invalid(
             f"the name must have letters, digits, '.', '_' and '-', 100 at most, got {shown(name)}"
         )
@@ -76,7 +42,13 @@ def specification_of(fields: Mapping[str, str]) -> Specification:
     body: dict[str, Any] = {"description": fields["description"], **_choice(fields)}
     if fields["kind"] != "duel":  # a duel reports the winner
         body["reward"] = _reward(fields)
-    body |= _policy_and_stop(fields)
+    if fields["policy"]:
+        body["policy"] = _POLICIES.get(fields["policy"], fields["policy"])
+    if fields["floor"].strip():
+        body["floor"] = _number("smallest probability", fields["floor"])
+    if fields["stop"]:
+        level = _number("probability of settling on a wrong option", fields["delta"])
+        body["stop"] = {"action": fields["stop"], "delta": level}
     if fields["seed"].strip():
         body["seed"] = fields["seed"].strip()
     window = fields["window"].strip()
@@ -96,15 +68,18 @@ def specification_of(fields: Mapping[str, str]) -> Specification:
 
 def _choice(fields: Mapping[str, str]) -> dict[str, Any]:
     """Convert the options and the control."""
-    kind, control = fields["kind"], fields["control"].strip()
+    kind, text = fields["kind"], fields["control"].strip()
     found: dict[str, Any]
+    control: Any = text
     if kind == "factors":
         factors = _factors(fields["factors"])
         found = {"factors": factors, "interactions": fields["interactions"]}
-        if control:
-            found["control"] = _levels(control, factors)
-        return found
-    if kind == "contexts":
+        if text:  # a level of every factor, in their order
+            levels = [level.strip() for level in text.split(",")]
+            if len(levels) != len(factors):
+                raise invalid(f"the control must have a level of each of {len(factors)} factors")
+            control = dict(zip(factors, levels, strict=True))
+    elif kind == "contexts":
         found = {"contexts": _contexts(fields["contexts"])}
     elif kind in ("options", "duel"):
         found = {kind: _options(fields["options"])}
@@ -113,36 +88,12 @@ def _choice(fields: Mapping[str, str]) -> dict[str, Any]:
     return found | ({"control": control} if control else {})
 
 
-def _levels(text: str, factors: Mapping[str, list[str]]) -> dict[str, str]:
-    """Convert a level of every factor, in their order."""
-    levels = [level.strip() for level in text.split(",")]
-    if len(levels) != len(factors):
-        raise invalid(f"the control must have a level of each of {len(factors)} factors")
-    return dict(zip(factors, levels, strict=True))
-
-
-def _policy_and_stop(fields: Mapping[str, str]) -> dict[str, Any]:
-    """Convert the policy and the stop rule."""
-    found: dict[str, Any] = {}
-    if fields["policy"]:
-        found["policy"] = _POLICIES.get(fields["policy"], fields["policy"])
-    if fields["floor"].strip():
-        found["floor"] = _number("smallest probability", fields["floor"])
-    if fields["stop"]:
-        level = _number("probability of settling on a wrong option", fields["delta"])
-        found["stop"] = {"action": fields["stop"], "delta": level}
-    return found
-
-
 def _reward(fields: Mapping[str, str]) -> dict[str, Any]:
     if fields["reward"] in _KINDS:
         return {"kind": _KINDS[fields["reward"]]}
     if fields["reward"] == "bounded":
-        low, high = (
-            _number("smallest reward", fields["low"]),
-            _number("largest reward", fields["high"]),
-        )
-        return {"kind": "bounded", "low": low, "high": high}
+        low = _number("smallest reward", fields["low"])
+        return {"kind": "bounded", "low": low, "high": _number("largest reward", fields["high"])}
     if not fields["std"].strip():
         return {"kind": "gaussian"}
     return {"kind": "gaussian", "std": _number("standard deviation", fields["std"])}
@@ -178,7 +129,7 @@ def _options(text: str) -> dict[str, list[float]] | list[str]:
 def _contexts(text: str) -> dict[str, dict[str, list[float]] | list[str]]:
     """Parse one option per line: context, slash, option, and optional features."""
     found: dict[str, list[float] | None] = {}
-    places: dict[str, tuple[str, str]] = {}
+    contexts: dict[str, dict[str, list[float] | None]] = {}
     for line in _lines("option", text):
         label, row = _named_row(line)
         context, slash, option = (part.strip() for part in label.partition("/"))
@@ -187,11 +138,8 @@ def _contexts(text: str) -> dict[str, dict[str, list[float]] | list[str]]:
         place = f"{context} / {option}"
         if place in found:
             raise invalid(f"two options have the name {shown(place)}")
-        found[place], places[place] = row, (context, option)
+        found[place] = contexts.setdefault(context, {})[option] = row
     _rows_or_names(found)  # either all options have features or none, across contexts
-    contexts: dict[str, dict[str, list[float] | None]] = {}
-    for place, (context, option) in places.items():
-        contexts.setdefault(context, {})[option] = found[place]
     return {context: _rows_or_names(options) for context, options in contexts.items()}
 
 

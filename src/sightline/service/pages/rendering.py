@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
-from sightline.service.tokens import Role
-
 #: Larger numbers are shown with four digits.
 LONG = 1e15
 #: Headers of every page: no inline code runs, and no other site is contacted.  The referrer policy
@@ -40,12 +38,6 @@ class Visitor(NamedTuple):
     may_change: bool
     signed_in: bool
 
-    @classmethod
-    def of(cls, role: Role | None, tokens_needed: bool) -> Visitor:
-        """Return the visitor with a role."""
-        known = role is not None
-        return cls(role is not None and role >= Role.EXPERIMENTER, known and tokens_needed)
-
 
 _FILES = files("sightline.service.pages")
 _MEDIA_TYPES = {
@@ -72,10 +64,6 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < LONG else f"{value:.4g}"
 
 
-def _count(value: int) -> str:
-    return f"{value:,}"
-
-
 _ENVIRONMENT = Environment(
     loader=PackageLoader("sightline.service.pages"),
     autoescape=True,
@@ -83,7 +71,7 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {"moment": _moment, "number": _number, "count": _count}
+_ENVIRONMENT.filters |= {"moment": _moment, "number": _number, "count": "{:,}".format}
 #: Hash of templates and static files, so that browsers load them again after an upgrade.
 _STAMP = hashlib.sha256(
     b"".join(

@@ -9,25 +9,21 @@ from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI, Query, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from sightline.service.app import EXPERIMENTER, READER, ExperimentId, create_app, runtime_of
 from sightline.service.errors import MEDIA_TYPE, ApiError, invalid
+from sightline.service.experiment import VERBS
 from sightline.service.middleware import COOKIE, Application, Message, Receive, Scope, Send
-from sightline.service.pages.forms import CHOICES, EMPTY, specification_of, valid_name
+from sightline.service.pages.forms import EMPTY, specification_of, valid_name
 from sightline.service.pages.rendering import ASSETS, HEADERS, Visitor, etag_of, page, render
-from sightline.service.pages.values import (
-    ExperimentList,
-    experiment_values,
-    last_entry,
-    read_page,
-)
+from sightline.service.pages.values import ExperimentList, experiment_values, last_entry
 from sightline.service.settings import Settings
 from sightline.service.store import Store
+from sightline.service.tokens import Role
 from sightline.service.writer import Command
 
 _SIZE = 50  # experiments per page
-_PHASES = {"pause": "paused", "resume": "running", "stop": "stopped"}
 _YEAR = "public, max-age=31536000, immutable"  # addresses of files change with their content
 _STRANGER = Visitor(False, False)
 _FOR_PROGRAMS = ("/v1/", "/metrics", "/openapi.json")
@@ -62,15 +58,17 @@ def _constant(response: Response) -> Callable[[], Any]:
 
 def _visitor(request: Request) -> Visitor:
     role = request.scope.get("state", {}).get("role")
-    return Visitor.of(role, runtime_of(request).tokens.needed)
+    if role is None:
+        return _STRANGER
+    return Visitor(role >= Role.EXPERIMENTER, runtime_of(request).tokens.needed)
 
 
-def _is_known(request: Request, tag: str) -> bool:
-    return request.headers.get("if-none-match") == etag_of(tag)
-
-
-def _not_modified(tag: str) -> Response:
-    return Response(status_code=304, headers={**HEADERS, "ETag": etag_of(tag)})
+def _not_modified(request: Request, tag: str) -> Response | None:
+    """Return 304 if the browser has the page with this tag."""
+    etag = etag_of(tag)
+    if request.headers.get("if-none-match") != etag:
+        return None
+    return Response(status_code=304, headers={**HEADERS, "ETag": etag})
 
 
 def _add_pages(router: APIRouter) -> None:
@@ -82,10 +80,9 @@ def _add_pages(router: APIRouter) -> None:
     async def experiment(request: Request, experiment: ExperimentId) -> Response:
         runtime, visitor = runtime_of(request), _visitor(request)
         tag = f"{await runtime.read(last_entry, experiment)} {visitor}"
-        if _is_known(request, tag):
-            return _not_modified(tag)
-        data = await runtime.read(read_page, experiment)
-        values = await runtime.read(lambda _: experiment_values(data))
+        if (unchanged := _not_modified(request, tag)) is not None:
+            return unchanged
+        values = await runtime.read(experiment_values, experiment)
         return page("experiment.html", {"visitor": visitor, **values}, tag=tag)
 
 
@@ -95,8 +92,8 @@ async def _list_page(
     runtime, visitor = runtime_of(request), _visitor(request)
     rows, total = await runtime.read(request.app.state.experiment_list.page, number, _SIZE)
     tag = f"{[(row['id'], row['sequence']) for row in rows]} {total} {visitor}"
-    if _is_known(request, tag):
-        return _not_modified(tag)
+    if (unchanged := _not_modified(request, tag)) is not None:
+        return unchanged
     values = {
         "visitor": visitor,
         "rows": rows,
@@ -104,7 +101,6 @@ async def _list_page(
         "number": number,
         "pages": max(math.ceil(total / _SIZE), 1),
         "fields": {**EMPTY, **(fields or {})},
-        **CHOICES,
         "error": error,
     }
     return page("experiments.html", values, 422 if error else 200, tag)
@@ -142,10 +138,9 @@ def _add_forms(router: APIRouter) -> None:
     @router.post("/experiments/{experiment}/{verb}", dependencies=EXPERIMENTER)
     async def change(request: Request, experiment: ExperimentId, verb: str) -> Response:
         await _form_fields(request)
-        phase = _PHASES.get(verb)
-        if phase is None:
+        if verb not in VERBS:
             raise ApiError(404, "http", "Not Found")
-        command = Command(lambda one: one.change_phase(phase), experiment)
+        command = Command(lambda one: one.change_phase(verb), experiment)
         await runtime_of(request).perform(command)
         return RedirectResponse(f"/experiments/{experiment}", 303)
 
@@ -215,7 +210,8 @@ class _ErrorPages:
             else:
                 parts.append(message.get("body", b""))
                 if not message.get("more_body", False):
-                    await _send_page(scope, held, json.loads(b"".join(parts)), send)
+                    response = _error_page(scope, held, json.loads(b"".join(parts)))
+                    await response(scope, receive, send)
 
         await self._application(scope, receive, respond)
 
@@ -230,7 +226,7 @@ def _is_error(start: Message) -> bool:
     return kind.startswith(MEDIA_TYPE.encode())
 
 
-async def _send_page(scope: Scope, start: Message, problem: dict[str, Any], send: Send) -> None:
+def _error_page(scope: Scope, start: Message, problem: dict[str, Any]) -> Response:
     status = start["status"]
     values: dict[str, Any] = {"visitor": _STRANGER, "problem": problem}
     if status == 401:
@@ -238,9 +234,6 @@ async def _send_page(scope: Scope, start: Message, problem: dict[str, Any], send
         content = render("sign_in.html", {**values, "back": back, "wrong": False})
     else:
         content = render("error.html", values)
-    body = content.encode()
-    kept = [pair for pair in start["headers"] if pair[0].lower() not in _REPLACED]
-    headers = {"content-type": "text/html; charset=utf-8", "content-length": str(len(body))}
-    new = [(k.lower().encode(), v.encode()) for k, v in {**headers, **HEADERS}.items()]
-    await send({"type": "http.response.start", "status": status, "headers": [*kept, *new]})
-    await send({"type": "http.response.body", "body": body})
+    response = HTMLResponse(content, status, HEADERS)
+    response.raw_headers += [pair for pair in start["headers"] if pair[0].lower() not in _REPLACED]
+    return response

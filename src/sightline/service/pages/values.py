@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -40,7 +40,6 @@ _SCALES = {"bernoulli": "log odds", "poisson": "logarithms of means"}
 _UNREADABLE = {
     "description": "",
     "state": "unreadable",
-    "settled": False,
     "decisions": 0,
     "rewards": 0,
     "best": None,
@@ -50,34 +49,10 @@ _UNREADABLE = {
 }
 
 
-class PageData(NamedTuple):
-    """Data of the page of an experiment: responses of the API, and rows with intervals."""
-
-    experiment: dict[str, Any]
-    status: dict[str, Any]
-    history: dict[str, Any]
-    pending: dict[str, Any]
-    options: list[dict[str, Any]]
-    effects: list[dict[str, Any]]
-
-
 def last_entry(readers: Readers, experiment: str) -> int:
     """Return the number of the last entry of an experiment; the page changes only with it."""
     with readers.replica(experiment) as (replica, _):
         return replica.last
-
-
-def read_page(readers: Readers, experiment: str) -> PageData:
-    """Read the data of a page; no part is older than the status."""
-    status = status_view(readers, experiment)
-    return PageData(
-        experiment_view(readers, experiment),
-        status,
-        history_view(readers, experiment),
-        pending_view(readers, experiment, _MAX_PENDING),
-        _options(readers, experiment),
-        effects_view(readers, experiment, _DELTA)["effects"],
-    )
 
 
 def _options(readers: Readers, experiment: str) -> list[dict[str, Any]]:
@@ -132,47 +107,51 @@ def _row_values(readers: Readers, experiment: str) -> dict[str, Any]:
             "id": experiment,
             "description": replica.wanted.description,
             "state": "settled" if phase == "running" and settled else phase,
-            "settled": settled,
             "decisions": status.round - 1,
             "rewards": status.told,
             "best": None if best is None else options.labels[options.index(best)],
             "contexts": len(status.bests),
-            "asked": None if replica.asked is None else timestamp(replica.asked),
+            "asked": None if session.asked is None else timestamp(session.asked),
             "sequence": replica.last,
         }
 
 
-def experiment_values(data: PageData) -> dict[str, Any]:
-    """Select, order and format what the page of an experiment shows."""
-    points, specification = data.history["points"], data.experiment["specification"]
+def experiment_values(readers: Readers, id_: str) -> dict[str, Any]:
+    """Read, order and format what the page of an experiment shows."""
+    status = status_view(readers, id_)  # first: no other part is older
+    experiment, history = experiment_view(readers, id_), history_view(readers, id_)
+    pending = pending_view(readers, id_, _MAX_PENDING)
+    options = sorted(_options(readers, id_), key=_rank)
+    effects = effects_view(readers, id_, _DELTA)["effects"]
+    points, specification = history["points"], experiment["specification"]
     is_stream, is_duel = specification["stream"] is not None, specification["duel"] is not None
-    options = sorted(data.options, key=_rank)
-    effects = [] if _are_indicators(data.experiment["features"]) else data.effects
+    if _are_indicators(experiment["features"]):
+        effects = []
     effect_rows = [{**one, "mean": one["effect"]} for one in effects[:_MAX_ROWS]]
     return {
-        "id": data.experiment["id"],
+        "id": id_,
         "description": specification["description"],
-        "experiment": data.experiment,
-        "status": data.status,
-        "state": _state(data),
-        "summary": summary(data.status, points),
-        "stop": data.status["stop"],
+        "experiment": experiment,
+        "status": status,
+        "state": _state(status, points[-1]),
+        "summary": summary(status, points),
+        "stop": status["stop"],
         "is_stream": is_stream,
-        "bound": _bound(data.status),
+        "bound": _bound(status),
         "options": _with_differences(_with_intervals(options[:_MAX_ROWS])),
         "more_options": max(len(options) - _MAX_ROWS, 0),
         "offers_counts": bool(options) and "asked" in options[0],
         "mean_name": "Mean outcome" if is_duel else "Mean reward",
-        "has_control": data.status["control"] is not None,
+        "has_control": status["control"] is not None,
         "effects": _with_intervals(effect_rows),
         "more_effects": max(len(effects) - _MAX_ROWS, 0),
         "has_levels": any(one["level"] for one in effects),
         # rows of options that are new in every round have no meaning
-        "traffic": None if is_stream else traffic_figure(data.history),
-        "evidence": evidence_figure(data.history),
-        "reward": reward_figure(data.history),
+        "traffic": None if is_stream else traffic_figure(history),
+        "evidence": evidence_figure(history),
+        "reward": reward_figure(history),
         "now": points[-1],
-        "pending": data.pending,
+        "pending": pending,
         "scale": _scale(specification["reward"]),
         "percent": f"{100 * (1 - _DELTA):g} %",
         "is_duel": is_duel,
@@ -186,12 +165,11 @@ def _scale(rewards: dict[str, Any] | None) -> str | None:
     return _SCALES.get(rewards["kind"])
 
 
-def _state(data: PageData) -> str:
-    now = data.history["points"][-1]
+def _state(status: dict[str, Any], now: dict[str, Any]) -> str:
     evidence, threshold = now["evidence"], now["threshold"]
     passed = evidence is not None and threshold is not None and evidence >= threshold
-    phase, stop = str(data.status["phase"]), data.status["stop"]
-    settled = passed or data.status["settled"] or (stop is not None and stop["settled"])
+    phase, stop = str(status["phase"]), status["stop"]
+    settled = passed or status["settled"] or (stop is not None and stop["settled"])
     return "settled" if phase == "running" and settled else phase
 
 
