@@ -177,7 +177,7 @@ def test_a_reward_that_cannot_be_learned_from_ends_with_its_window(
 
     monkeypatch.setattr("sightline.sessions.state.check_consistency", check)
     spec = {**SPECIFICATION, "policy": {"type": "LinUCB"}, "noise_std": 1.0}
-    spec["reward_deadline"] = "3 rounds"
+    spec |= {"reward_deadline": "3 rounds", "early_rewards": False}
     assert service("PUT", "/v1/experiments/large", spec).status == 201
     ids = [service("POST", "/v1/experiments/large/decisions", {}).body["id"] for _ in range(3)]
     for id_, reward in zip(ids, (0.5, 0.7, 1e60), strict=True):
