@@ -32,7 +32,7 @@ def bound(
         ),
     ],
     noise_std: Annotated[
-        float | None, typer.Option(help="Noise std of a problem from a file; 1 by default.")
+        float | None, typer.Option(help="Noise level of a problem from a file; 1 by default.")
     ] = None,
     box: Annotated[
         float | None, typer.Option(help="Restrict the parameters to [-B, B] in each coordinate.")
