@@ -276,7 +276,7 @@ def _in_units_of_noise(observations: Array, levels: Array) -> Array:
 def game_model(
     rewards: ArrayLike, observations: ArrayLike, noise_std: float | ArrayLike = 1.0
 ) -> Model:
-    """Model of a game (linear partial monitoring): an arm shows something else than its reward.
+    """Model of a game (linear partial monitoring): an arm shows something other than its reward.
 
     If every arm shows its own reward, this is the model of a bandit.
 

@@ -108,7 +108,7 @@ def posterior_for(model: Model, prior_std: float | None) -> Posterior:
     """Prior, before any data, as the rewards of a model have it.
 
     Where the noise level is not known, ``prior_std`` is in units of the noise.  None is a prior
-    that is rather too wide, of :func:`~sightline.core.confidence.ridge`.
+    that is rather too wide, of :func:`~sightline.core.confidence_rules.ridge`.
     """
     if model.observations_per_round > 1 and not model.noise_known:
         raise ValueError(
