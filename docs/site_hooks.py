@@ -119,9 +119,10 @@ def policy_pages() -> str:
     for name, cls in sorted(POLICIES.items(), key=lambda item: item[0].lower()):
         said = paragraphs(cls)
         cost = one_line(find(said, "Cost")).partition(":")[2].strip().split(". ")[0].rstrip(".")
-        commits = "its exploration rounds" if commits_by_default(cls) else "every round"
-        far = "yes" if commits_by_default(cls) else "no"
-        rows.append(f"| [{name}](#{name.lower()}) | {commits} | {far} | {cost} |")
+        policy = with_defaults(cls)
+        learns = "its exploration rounds" if policy.commits else "every round"
+        far = "yes" if policy.any_horizon else "no"
+        rows.append(f"| [{name}](#{name.lower()}) | {learns} | {far} | {cost} |")
         sections.append(section(name, cls, said))
     return "\n".join(rows) + "\n\n" + "\n\n".join(sections)
 
@@ -182,10 +183,10 @@ def defaults(cls: type[Policy]) -> dict[str, str]:
     return values
 
 
-def commits_by_default(cls: type[Policy]) -> bool:
-    """Whether the policy commits with its defaults, and some horizon if it needs one."""
+def with_defaults(cls: type[Policy]) -> Policy:
+    """Make a policy with its defaults, and some horizon if it needs one."""
     needed = {name: 1000 for name, value in defaults(cls).items() if value == REQUIRED}
-    return cls(**needed).any_horizon
+    return cls(**needed)
 
 
 def _commands(group: Any) -> Iterator[tuple[str, Any]]:

@@ -19,7 +19,7 @@ from sightline.cli.tools import bench, compile_policies, list_names, watch
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Linear bandits at the information-theoretic limit.",
+    help="Simulate linear bandits, bound their regret, and run adaptive experiments.",
     no_args_is_help=True,
     epilog="Example: sightline list shows all names; then see sightline simulate --help.",
     pretty_exceptions_enable=False,
@@ -44,7 +44,7 @@ app.command()(watch)
 def main(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Linear bandits at the information-theoretic limit."""
+    """Simulate linear bandits, bound their regret, and run adaptive experiments."""
     if version:
         typer.echo(__version__)
         raise typer.Exit

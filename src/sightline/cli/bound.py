@@ -30,7 +30,7 @@ def bound(
         ),
     ],
     noise_std: Annotated[
-        float | None, typer.Option(help="Noise std of a problem from a file; 1 by default.")
+        float | None, typer.Option(help="Noise level of a problem from a file; 1 by default.")
     ] = None,
     box: Box = None,
     tolerance: Annotated[float, typer.Option(help="Relative gap between both sides.")] = 1e-8,

@@ -42,7 +42,9 @@ def simulate(
         Path | None, typer.Option(help="TOML file with the whole experiment, instead of options.")
     ] = None,
     horizon: Annotated[str | None, typer.Option(help="Rounds: 10^6 (default), 10^1000.")] = None,
-    replications: Annotated[int | None, typer.Option(help="Runs per cell, 100 by default.")] = None,
+    replications: Annotated[
+        int | None, typer.Option(help="Runs per policy and problem; default: 100.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all runs, 0 by default.")] = None,
     delay: Annotated[
         str | None,

@@ -263,7 +263,7 @@ def _in_units_of_noise(observations: Array, levels: Array) -> Array:
 def game_model(
     rewards: ArrayLike, observations: ArrayLike, noise_std: float | ArrayLike = 1.0
 ) -> Model:
-    """Model of a game (linear partial monitoring), where outcomes are not the rewards.
+    """Model of a game (linear partial monitoring): an arm shows something other than its reward.
 
     ``observations`` has one row or p rows per arm; a row of zeros shows nothing.  There is one
     noise level, or one per arm or row.  If every arm shows its own reward, this is the model of a

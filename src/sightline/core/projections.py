@@ -660,7 +660,7 @@ class Polytope:
 
     @classmethod
     def simplex(cls, d: int) -> Polytope:
-        """All nu in R^d with entries >= 0 that sum to 1: distributions of d outcomes."""
+        """All nu in R^d with entries >= 0 that sum to 1: distributions over d outcomes."""
         d = integer("d", d, at_least=1)
         rows = np.vstack([-np.eye(d), np.ones(d), -np.ones(d)])
         return cls(rows.tolist(), [0.0] * d + [1.0, -1.0])

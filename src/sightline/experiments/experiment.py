@@ -92,7 +92,7 @@ class Experiment:
     horizon : int
         Rounds per run: a Python integer, up to 10^1000 and beyond for policies that commit.
     replications : int
-        Runs per cell.
+        Runs per policy and problem.
     seed : int
         Decides the seeds of all runs.  Replication i has the same seed in every cell, so that
         all policies face the same noise.

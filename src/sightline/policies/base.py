@@ -49,7 +49,7 @@ from sightline.validation import flag, instance
 class Choice(NamedTuple):
     """An arm, the probability with which it was drawn, and how long it holds.
 
-    The probability is nan for policies that know it by drawing only (``probability_by_draws``).
+    The probability is nan for policies that only estimate it by draws (``probability_by_draws``).
     """
 
     arm: int
@@ -97,7 +97,7 @@ class Supports:
     streams : bool
         Every round has new arms.
     games : bool
-        Partial monitoring: an arm shows something else than its reward; the policy learns from
+        Partial monitoring: an arm shows something other than its reward; the policy learns from
         ``model.observations``.
     noise_per_arm : bool
         Heteroscedastic noise: each arm has its own noise level; the policy learns from
@@ -142,7 +142,7 @@ class Policy(ABC):
 
     @property
     def any_horizon(self) -> bool:
-        """Whether a run beyond 2^53 rounds ends, carried by commitments."""
+        """Whether runs beyond 2^53 rounds are possible, because commitments skip most rounds."""
         return self.commits
 
     @property

@@ -8,11 +8,11 @@ was wrong: all data are discarded and LinUCB takes over.
 Guarantees: regret c* log n + o(log n) (Lattimore, Szepesvari, AISTATS 2017, theorem 8); the warm-up
 of order sqrt(log n) is far too short at any horizon of practice (at n = 10^5 it has 4 pulls of each
 member), so that with unit noise some runs stay with a wrong arm.  It shows that the
-lower bound can be reached.  The original goes on comparing means while it exploits; here
+lower bound can be reached.  The original continues to compare means while it exploits; here
 the exploitation is a permanent commitment, and its data are not used.
 
 The horizon n sets the warm-up, the level of the allocation and that of the recovery.  A run may be
-longer: the commitment is permanent, and a recovery goes on with the error probability 1/n.
+longer: the commitment is permanent, and a recovery has the error probability 1/n.
 
 Cost per round: O(k d + d^2), and one allocation.
 """

@@ -11,8 +11,8 @@ Krause, COLT 2020), whatever its reward.  If no arm informs about the difference
 of largest log-det gain, and x-hat if no arm shows anything.  While
 x-hat alone is plausible at the level beta_{s, t log t}, the policy commits to it.
 
-Guarantees: what it commits to is as sure as with IDS, and in a game in which all differences can be
-seen exploration ends.  Regret is then O(log n), with a constant that counts rounds and not what
+Guarantees: commitments are as certain as those of IDS, and exploration ends in a game in which all
+differences can be seen.  Regret is then O(log n), with a constant that counts rounds and not what
 they cost, and grows linearly until x-hat is settled.
 
 Cost per exploration round: O(k d + d^2) where arms show one number, O(k p d^2) where they show p.

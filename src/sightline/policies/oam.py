@@ -13,8 +13,8 @@ wrong allocation still make the test fail until the allocation is right.
 It learns from every round, also while it exploits: the test looks at all data, so exploitation
 cannot be made a commitment without changing the method.
 
-The horizon n enters the level f_n of the test and the allocation.  A longer run goes on by the same
-rule, with an error probability of 1/n, which may then cost a regret that grows with the run.
+The horizon n enters the level f_n of the test and the allocation.  A longer run continues by the
+same rule, with an error probability of 1/n, which may then cost a regret that grows with the run.
 
 With contexts the test is about all arms of all contexts, D_min is the smallest positive gap in any,
 and the best arms of all contexts are free in the allocation, whose entries and pulls are by context

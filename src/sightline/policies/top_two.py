@@ -12,7 +12,7 @@ arm.  No redraw is made where the bound k/2 exp(-distance/2) on the probability 
 is below the resolution of random numbers.  If the leader is not x-hat, the fallback is x-hat, for
 the same reason.
 
-Guarantees: what it commits to is as sure as with IDS, and exploration ends, because both arms of
+Guarantees: commitments are as certain as those of IDS, and exploration ends, because both arms of
 the nearest comparison are played.  None on regret.  The challenger is played whatever its gap, in a
 share 1 - p of all rounds until the test succeeds: regret grows linearly until then.  And it is
 played even if a third arm tells the two apart better.  On the end-of-optimism problem the cost

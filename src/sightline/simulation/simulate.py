@@ -212,9 +212,9 @@ def simulate(
     Parameters
     ----------
     problem : LinearBandit, ContextualBandit, LinearGame or StreamBandit
-        The world.
+        Problem to simulate.
     policy : Policy
-        What is run in it.
+        Policy to run.
     horizon : int
         Number of rounds: any Python integer, ``10**1000`` included, for a policy that commits;
         below 2^53 for one that learns from nearly every round (``policy.any_horizon``).

@@ -100,7 +100,7 @@ def record_frames(
     Parameters
     ----------
     problem : LinearBandit
-        The world.
+        Problem to simulate.
     policy : IDS
         A member of the family.
     rounds : int
@@ -196,7 +196,7 @@ def information_gains(
     Parameters
     ----------
     problem : LinearBandit
-        The world.
+        Problem to simulate.
     names : sequence of str
         Any values of ``information`` of :class:`sightline.IDS`, or ``"variance"`` and
         ``"mutual-information"`` of :class:`sightline.BayesianIDS` with its default samples.
@@ -338,7 +338,7 @@ def information_ratios(
     Parameters
     ----------
     problem : LinearBandit
-        The world.
+        Problem to simulate.
     policy : IDS
         What plays, with ``sampling="pair"``.
     horizon : int
