@@ -73,6 +73,8 @@ class Offers:
 
 #: Key of the metadata of a Parquet file that allow to recompute its decisions.
 METADATA = b"sightline"
+#: Version of this metadata, and of the columns.
+VERSION = 1
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
 #: Kinds of events that close a decision.
 ENDINGS = tuple(_OUTCOMES)
@@ -359,7 +361,7 @@ def _beginning(record: JournalContents) -> bytes:
         if event.kind in CHANGES
     ]
     first = base64.b64encode(record.first).decode()
-    return json.dumps({"version": 1, "first": first, "changes": changes}).encode()
+    return json.dumps({"version": VERSION, "first": first, "changes": changes}).encode()
 
 
 def _write_csv(frame: pd.DataFrame, record: JournalContents, file: BinaryIO) -> None:
