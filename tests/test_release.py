@@ -75,3 +75,14 @@ def test_publishing_happens_on_tags_without_secrets() -> None:
         assert "uses" in job or job["timeout-minutes"] <= 360, name
     machines = jobs["kernels"]["strategy"]["matrix"]["system"]
     assert machines == ["ubuntu-24.04", "ubuntu-24.04-arm", "macos-15", "windows-2025"]
+
+
+def test_the_paper_has_its_sections_and_references() -> None:
+    text = (ROOT / "joss" / "paper.md").read_text()
+    body = text[text.index("# Summary") :]
+    assert 900 <= len(body.split()) <= 1300
+    for section in ("Statement of need", "State of the field", "Software design", "References"):
+        assert f"\n# {section}\n" in body
+    cited = set(re.findall(r"@(\w+)", body))
+    known = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "joss" / "paper.bib").read_text(), re.M))
+    assert cited == known
