@@ -108,7 +108,7 @@ class Unprivileged:
     def run(self, *command: object) -> str:
         done = subprocess.run(self._arguments(command), **self._options(), capture_output=True)
         assert done.returncode == 0, done.stderr.decode()
-        return done.stdout.decode().strip()
+        return str(done.stdout.decode().strip())
 
     def start(self, *command: object) -> subprocess.Popen[bytes]:
         return subprocess.Popen(self._arguments(command), **self._options())
