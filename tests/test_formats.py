@@ -114,7 +114,8 @@ def test_new_files_have_the_columns_of_the_old_ones(tmp_path: Path) -> None:
     formats.write(tmp_path / "new")
     found, wanted = expected(tmp_path / "new"), expected(CURRENT)
     for name in ("export.parquet", "service.parquet", "store"):
-        assert found[name]["columns"] == wanted[name]["columns"], "columns need a new version"
+        lost = set(wanted[name]["columns"]) - set(found[name]["columns"])
+        assert not lost, "a renamed column needs a new version"
     assert found["service.db"]["kinds"] == wanted["service.db"]["kinds"]
     kinds = {name: values["open"] for name, values in found["sessions.zip"].items()}
     assert kinds == {name: values["open"] for name, values in wanted["sessions.zip"].items()}
