@@ -120,7 +120,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "manifest: seeds of texts": (_manifest(lambda m: m.update(seeds=["x"])), "manifest.json"),
     "manifest: later version": (_manifest(lambda m: m.update(version=99)), "version"),
     "manifest: version of text": (_manifest(lambda m: m.update(version="1")), "manifest.json"),
-    "manifest: older version": (_manifest(lambda m: m.update(version=1)), "version"),
+    "manifest: older version": (_manifest(lambda m: m.update(version=0)), "version"),
     "manifest: another format": (_manifest(lambda m: m.update(format="x")), "format"),
     "manifest: no checksum": (_manifest(lambda m: m.pop("checksum", None)), "checksum"),
     "manifest: checksum of a number": (_manifest(lambda m: m.update(checksum=5)), "checksum"),

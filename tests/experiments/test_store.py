@@ -282,16 +282,6 @@ def test_a_manifest_that_says_something_else_is_refused(tmp_path: Path) -> None:
         sl.run(small(), tmp_path, Recorder())
 
 
-def test_stores_from_before_checksums_are_refused(tmp_path: Path) -> None:
-    sl.run(small(), tmp_path, Recorder())
-    path = tmp_path / "manifest.json"
-    manifest = json.loads(path.read_text())
-    del manifest["checksum"]
-    path.write_text(json.dumps(manifest | {"version": 1}))
-    with pytest.raises(ValueError, match=r"its version 1 is older than 2 and has no checksum: run"):
-        sl.Results.load(tmp_path)
-
-
 def test_lower_bounds_come_from_the_specification_that_was_run(tmp_path: Path) -> None:
     sl.run(small(policies={"IDS": sl.IDS()}), tmp_path, Recorder())
     path = tmp_path / "experiment.toml"

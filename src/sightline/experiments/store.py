@@ -49,7 +49,7 @@ from sightline.validation import file_path, integer, shown
 from sightline.version import __version__
 
 FORMAT = "sightline-experiment"
-VERSION = 2  # 1 had no checksums
+VERSION = 1
 _OWN = ("manifest.json", "experiment.toml")
 _LARGEST_EXACT = 2**53  # integer that every reader of JSON gets right
 _KEY = b"sightline"  # of the metadata of a block
@@ -81,7 +81,7 @@ class Store:
             raise ValueError(f"{directory} is not a store of results: it has no manifest.json")
         try:
             manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
-            _check_layout(manifest)
+            _check_format(manifest)
             return cls(directory, unsealed(manifest))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"{directory / 'manifest.json'} is not readable: {error}") from None
@@ -219,17 +219,12 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _check_layout(manifest: Any) -> None:
+def _check_format(manifest: Any) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError(f"it is of another format than {FORMAT!r}")
     version = integer("its version", manifest.get("version"), at_least=1)
     if version > VERSION:
         raise ValueError(f"its version {shown(version)} is later than {VERSION}: upgrade sightline")
-    if version < VERSION:
-        raise ValueError(
-            f"its version {version} is older than {VERSION} and has no checksum: run the "
-            "experiment again in another directory, or read it with the release that wrote it"
-        )
 
 
 def _make(directory: Path) -> None:

@@ -40,7 +40,7 @@ from sightline.core.estimate import LeastSquares, Noise, basis_of_differences
 from sightline.core.least_squares import least_squares, observe, show_arms
 from sightline.core.linalg import Array, Ints, draw_index
 from sightline.core.model import Model
-from sightline.core.persistence import State, invariant, may_hold, state_version
+from sightline.core.persistence import State, invariant, may_hold
 from sightline.core.ratio import Mixture
 from sightline.jit import compiled, compiled_apart, generic, parts_of
 from sightline.validation import flag, instance
@@ -569,7 +569,6 @@ def share_draws(offer: Any, counts: Array) -> None:
         counts[x] /= total
 
 
-@state_version(2)
 @may_hold(nan=("log_t",))
 class ScheduledExploration(NamedTuple):
     """The next exploration of a commitment; arrays of length one."""

@@ -56,34 +56,6 @@ def describe(part: Any) -> dict[str, Any]:
     }
 
 
-def is_described(policy: Policy, saved: dict[str, Any], *, game: bool) -> bool:
-    """Whether a session, of a game or a bandit, may have saved a policy under a description.
-
-    Before there were games, the default gaps of IDS had the name of what ``"auto"`` still is in a
-    bandit.
-    """
-    now, then = describe(policy), _completed(saved, policy)
-    if then == now:
-        return True
-    return not game and now.get("gaps") == "auto" and then == {**now, "gaps": "value"}
-
-
-def _completed(saved: dict[str, Any], now: Any) -> dict[str, Any]:
-    """Add fields that the class of a policy, or of a part of it, got since, at their defaults."""
-    if saved.get("type") != type(now).__name__:
-        return saved
-    later = {
-        field.name: _plain(field.default)
-        for field in dataclasses.fields(now)
-        if field.default is not dataclasses.MISSING
-    }
-    given = {
-        name: _completed(value, getattr(now, name, None)) if isinstance(value, dict) else value
-        for name, value in saved.items()
-    }
-    return {**later, **given}
-
-
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return describe(value)

@@ -58,7 +58,6 @@ from sightline.core.gains import LearningRate, Round, Workspace, check_weights, 
 from sightline.core.gaps import gap_estimates, optimistic_arm, upper_bound
 from sightline.core.linalg import Array
 from sightline.core.model import Model
-from sightline.core.persistence import state_version
 from sightline.core.ratio import Mixture, least_ratio
 from sightline.jit import compiled
 from sightline.policies.base import (
@@ -83,7 +82,6 @@ if TYPE_CHECKING:
 RATIO_OF = ("contextual", "conditional")
 
 
-@state_version(2)
 class ContextIDSState(NamedTuple):
     """Estimates from exploration rounds in all contexts, the rules, and a workspace."""
 

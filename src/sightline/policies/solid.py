@@ -79,7 +79,7 @@ from sightline.core.linalg import (
     squared_length,
 )
 from sightline.core.model import Model
-from sightline.core.persistence import indices, invariant, persists, state_version, within
+from sightline.core.persistence import indices, invariant, persists, within
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
@@ -327,7 +327,6 @@ def _check(pair: SaddlePoint, name: str) -> None:
 
 
 @persists()
-@state_version(2)
 class SOLIDState(NamedTuple):
     """Estimates from all rounds, and the state of the primal-dual method."""
 

@@ -102,7 +102,7 @@ from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_sp
 from sightline.core.linalg import Array, Ints
 from sightline.core.lookahead import Lookahead, add_gram_matrix, add_pulls, begin_now, lookahead_of
 from sightline.core.model import Model
-from sightline.core.persistence import invariant, none_if_unknown, persists, state_version, whole
+from sightline.core.persistence import invariant, none_if_unknown, persists, whole
 from sightline.core.posterior.losses import ExpectedLoss, Losses, expected_loss, loss_gains, losses
 from sightline.core.ratio import Mixture, pair_mixture
 from sightline.jit import compiled
@@ -311,7 +311,6 @@ def _no_open_decisions(estimate: LeastSquares, stream: bool) -> OpenDecisions:
     )
 
 
-@state_version(4)
 class StakesState(NamedTuple):
     """Estimates from all outcomes, and the losses that a round computes from them."""
 

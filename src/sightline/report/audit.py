@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sightline.archives import read_parquet
-from sightline.report.decision_frame import METADATA
+from sightline.report.decision_frame import METADATA, VERSION
 from sightline.sessions.decisions import Pending
 from sightline.sessions.journal import Event, actions_to_bytes, amendment_in, replay, told_to_event
 from sightline.sessions.kernels import Support
@@ -65,18 +65,23 @@ def audit(path: str | PathLike[str]) -> Audit:
     try:
         table = read_parquet(file_path("path", path), _MOST_BYTES)
         written = json.loads((table.schema.metadata or {})[METADATA])
+        _check_version(path, written["version"])
         content = base64.b64decode(written["first"])
         session = Session._restored(read_snapshot(io.BytesIO(content)), None)
         events, differences = _events(table, written["changes"], session.options)
         supports = _supports(table)
     except (pa.ArrowInvalid, KeyError, TypeError) as error:
         raise ValueError(
-            f"{path} has no log: it must be a Parquet file of an export, of this version or a "
-            f"later one ({type(error).__name__})"
+            f"{path} has no log: it must be a Parquet file of an export ({type(error).__name__})"
         ) from None
     session._live.states_probabilities = bool(supports)
     found = _compare(session._live, events, supports, len(table))
     return found._replace(differences=differences + found.differences)
+
+
+def _check_version(path: str | PathLike[str], version: int) -> None:
+    if version > VERSION:
+        raise ValueError(f"{path} has version {version}, later than {VERSION}: upgrade sightline")
 
 
 def _compare(

@@ -72,6 +72,8 @@ class Offers:
 
 #: Key of the metadata of a Parquet file, from which its decisions can be recomputed.
 METADATA = b"sightline"
+#: Version of this metadata, and of the columns.
+VERSION = 1
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
 #: Kinds of events that close a decision.
 ENDINGS = tuple(_OUTCOMES)
@@ -340,7 +342,7 @@ def _beginning(record: JournalContents) -> bytes:
         if event.kind in CHANGES
     ]
     first = base64.b64encode(record.first).decode()
-    return json.dumps({"version": 1, "first": first, "changes": changes}).encode()
+    return json.dumps({"version": VERSION, "first": first, "changes": changes}).encode()
 
 
 def _write_csv(frame: pd.DataFrame, record: JournalContents, file: BinaryIO) -> None:

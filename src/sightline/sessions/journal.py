@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, cast, get
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.policies.catalogue import is_described
 from sightline.sessions.decisions import (
     Closing,
     Ending,
@@ -431,10 +430,7 @@ def check_beginning(journal: Log, wanted: LiveState) -> None:
     found = journal.snapshot(first=True)
     assert found is not None
     first = read_snapshot(io.BytesIO(found[1]))
-    names = [name for name, value in wanted.describe().items() if first.header[name] != value]
-    game = wanted.options.observations is not None
-    same = is_described(wanted.policy, first.header["policy"], game=game)
-    different = [name for name in names if name != "policy" or not same]
+    different = [name for name, value in wanted.describe().items() if first.header[name] != value]
     for name, array in wanted.options_arrays().items():
         if name not in first.arrays or first.arrays[name].tolist() != array.tolist():
             different.append(name)

@@ -28,7 +28,7 @@ from sightline.core.clock import FAR, Clock
 from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, build_likelihood
 from sightline.files import write_atomically
 from sightline.policies.base import Policy
-from sightline.policies.catalogue import POLICIES, build, describe, is_described
+from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.policies.stakes import Stakes
 from sightline.sessions.decisions import (
     ClosedDecisionError,
@@ -338,8 +338,7 @@ class Session:
     def _restored(cls, snapshot: Snapshot, policy: Policy | None) -> Self:
         header, arrays = snapshot.header, snapshot.arrays
         saved = header["policy"]
-        game = "observations" in arrays
-        if policy is not None and not is_described(policy, saved, game=game):
+        if policy is not None and describe(policy) != saved:
             raise ValueError(f"it was saved with {saved}, not with {describe(policy)}")
         if policy is None and saved["type"] not in POLICIES:
             raise ValueError(f"pass policy={saved['type']}(...), which is not part of this library")
