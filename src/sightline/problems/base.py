@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
@@ -24,11 +25,10 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.core.model import Model
+from sightline.core.linalg import Array, Ints
+from sightline.core.model import Model, common_noise, starts_of, valid_noise_std
+from sightline.problems.noise import GaussianNoise, valid_noise
 from sightline.validation import LARGEST, finite_array, number, scale, shown, text
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Arrivals(NamedTuple):
@@ -63,9 +63,9 @@ class Arrivals(NamedTuple):
     gaps: Array
 
 
-def arrivals_of(starts: ArrayLike, probabilities: ArrayLike = (1.0,)) -> Arrivals:
+def arrivals_of(starts: ArrayLike, probabilities: ArrayLike | None = None) -> Arrivals:
     """Make the distribution of contexts for one run, from first rows and probabilities."""
-    shares = np.array(probabilities, dtype=np.float64)
+    shares = np.array([1.0] if probabilities is None else probabilities, dtype=np.float64)
     cumulative = np.cumsum(shares)
     cumulative[-1] = 1.0
     return Arrivals(
@@ -163,10 +163,9 @@ class Problem(ABC):
         """Problem of one replication of an experiment: this one, unless arms are redrawn."""
         return self
 
+    @abstractmethod
     def world(self) -> World:
         """Make the environment of one run."""
-        means = self.model.observations @ self.theta
-        return World(means, self.noise, arrivals_of([0, len(means)]))
 
 
 class TableProblem(Problem):
@@ -186,15 +185,15 @@ class TableProblem(Problem):
         Row of the best arm, or of the best arm of every context.
     """
 
-    best: int | NDArray[np.int64]
-    noise_std: float | NDArray[np.float64]
+    best: int | Ints
+    noise_std: float | Array
 
-    def __init__(self, actions: NDArray[np.float64], theta: ArrayLike, name: str) -> None:
+    def __init__(self, actions: Array, theta: ArrayLike, name: str) -> None:
         self.actions = actions
         self.k, self.d = actions.shape
         self.theta = finite_array("theta", theta, (self.d,))
         with np.errstate(over="ignore", invalid="ignore"):
-            self.means: NDArray[np.float64] = actions @ self.theta
+            self.means: Array = actions @ self.theta
         if not np.abs(self.means).max() <= LARGEST:
             raise ValueError(
                 f"means must not exceed {LARGEST:g}, got {np.abs(self.means).max():g} for these "
@@ -204,26 +203,50 @@ class TableProblem(Problem):
         for array in (self.actions, self.theta, self.means):
             array.setflags(write=False)
 
-    @property
-    def starts_of_contexts(self) -> NDArray[np.int64]:
-        """First row of every context, then k; fixed arms are one context."""
-        contexts = self.model.contexts
-        return np.array([0, self.k]) if contexts is None else contexts.starts
+    def _set_noise(self, noise_std: Any, noise: Any, means: Array, p: int = 1) -> None:
+        """Check the noise of outcomes with these means, p numbers per arm."""
+        if noise is None:
+            level = 1.0 if noise_std is None else noise_std
+            self.noise_std = valid_noise_std(level, self.k, p)
+            self.noise = GaussianNoise(common_noise(self.noise_std))
+        else:
+            self.noise = valid_noise(noise, means)
+            self.noise_std = float(self.noise.std)
+
+    def _set_best(self) -> None:
+        """Find the best row of every context, the first one among equals, and the gaps."""
+        blocks = itertools.pairwise(self.starts_of_contexts.tolist())
+        rows = [start + int(self.means[start:stop].argmax()) for start, stop in blocks]
+        self.best = rows[0] if self.model.contexts is None else np.array(rows)
+        self.gaps = self.means[self.best_rows] - self.means
+        self.gaps.setflags(write=False)
 
     @property
-    def contexts_of_arms(self) -> NDArray[np.int64]:
+    def starts_of_contexts(self) -> Ints:
+        """First row of every context, then k; fixed arms are one context."""
+        return starts_of(self.model.contexts, self.k)
+
+    @property
+    def contexts_of_arms(self) -> Ints:
         """Context of every arm; 0 for fixed arms."""
         starts = self.starts_of_contexts
         return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
     @property
-    def best_rows(self) -> NDArray[np.int64]:
+    def best_rows(self) -> Ints:
         """For every arm the best row of its context."""
         return np.repeat(self.best, np.diff(self.starts_of_contexts))
 
-    def arrivals(self) -> Arrivals:
-        """Make the distribution of action sets for one run."""
-        return arrivals_of([0, self.k])
+    def world(self) -> World:
+        """Make the environment of one run, in units of the noise of each row."""
+        contexts = self.model.contexts
+        probabilities = None if contexts is None else contexts.probabilities
+        arrivals = arrivals_of(self.starts_of_contexts, probabilities)
+        return World(self._mean_outcomes(), self.noise, arrivals)
+
+    def _mean_outcomes(self) -> Array:
+        """Means of outcomes, shape (k, p)."""
+        return self.model.observations @ self.theta
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableProblem) and self._value() == other._value()

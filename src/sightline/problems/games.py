@@ -7,11 +7,11 @@ of every observation, ``seed`` of all that is random in a problem.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array
 from sightline.problems.bandits import LinearBandit, LinearGame
 from sightline.problems.base import deviation, fraction, named
 from sightline.validation import (
@@ -24,8 +24,6 @@ from sightline.validation import (
     one_of,
     shown,
 )
-
-Array = NDArray[np.float64]
 
 
 def _random_rows(k: int, d: int, seed: int) -> Array:
@@ -242,36 +240,19 @@ def _falling(k: int, gap: float) -> Array:
     return gap * np.arange(k - 1, -1, -1, dtype=float)
 
 
-def _star(k: int) -> Array:
-    """Arm k - 1, the worst, shows all arms, others show nothing."""
-    edges = np.zeros((k, k))
-    edges[-1] = 1.0
-    return edges
+_GRAPHS = ("star", "cliques", "loopless", "cycle")
 
 
-def _cliques(k: int) -> Array:
-    """Pairs of arms that show each other and themselves."""
-    group = np.arange(k) // 2
-    same: Array = (group[:, None] == group).astype(float)
-    return same
-
-
-def _loopless(k: int) -> Array:
-    """Every arm shows all others, and not itself."""
-    return 1.0 - np.eye(k)
-
-
-def _cycle(k: int) -> Array:
-    """Every arm shows itself and the next."""
-    return np.minimum(np.eye(k) + np.roll(np.eye(k), 1, axis=1), 1.0)
-
-
-_GRAPHS: dict[str, Callable[[int], Array]] = {
-    "star": _star,
-    "cliques": _cliques,
-    "loopless": _loopless,
-    "cycle": _cycle,
-}
+def _shows(graph: str, k: int) -> Any:
+    """Whether the arm of a row shows the arm of a column."""
+    row, column = np.indices((k, k))
+    if graph == "star":
+        return row == k - 1
+    if graph == "cliques":
+        return row // 2 == column // 2
+    if graph == "loopless":
+        return row != column
+    return (column == row) | (column == (row + 1) % k)
 
 
 @named
@@ -296,19 +277,14 @@ def graph_feedback(
     graph = one_of("graph", graph, _GRAPHS)
     k = integer("k", k, at_least=2)
     affordable(f"k = {shown(k)} arms that show up to {shown(k)} each", 8 * k**3)
-    edges = _GRAPHS[graph](k)
-    rows = int(edges.sum(axis=1).max())
-    observations = np.zeros((k, rows, k))
+    edges = _shows(graph, k)
+    observations = np.zeros((k, int(edges.sum(axis=1).max()), k))
     for arm, neighbours in enumerate(edges):
         for row, other in enumerate(np.flatnonzero(neighbours)):
             observations[arm, row, other] = 1.0
-    theta = _falling(k, gap)
+    name = f"graph-feedback-{graph}-{k}-{gap:g}"
     return LinearGame(
-        np.eye(k),
-        observations,
-        theta,
-        deviation(noise_variance),
-        name=f"graph-feedback-{graph}-{k}-{gap:g}",
+        np.eye(k), observations, _falling(k, gap), deviation(noise_variance), name=name
     )
 
 

@@ -10,31 +10,13 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sightline.core.likelihood import Bernoulli
+from sightline.core.linalg import Array
 from sightline.problems.bandits import ContextualBandit, LinearBandit
 from sightline.problems.base import deviation, fraction, named, valid_slope
 from sightline.validation import LARGEST, affordable, finite_array, flag, integer, shown
-
-__all__ = [
-    "click_rates",
-    "contextual_end_of_optimism",
-    "contextual_simple",
-    "drawn_suite",
-    "end_of_optimism",
-    "end_of_optimism_family",
-    "large_gaps",
-    "product_features",
-    "product_problem",
-    "spanning_contexts",
-    "standard_suite",
-    "unit_sphere",
-    "unit_spheres",
-    "website",
-]
-
-Array = NDArray[np.float64]
 
 
 def _on_the_sphere(rng: np.random.Generator, *shape: int) -> Array:
@@ -116,12 +98,8 @@ class _UnitSpheres(LinearBandit):
     def __init__(self, k: int, d: int, noise_variance: float) -> None:
         self._arguments = k, d, noise_variance
         first = unit_sphere(k, d, noise_variance)
-        super().__init__(
-            first.actions,
-            first.theta,
-            deviation(noise_variance),
-            name=f"unit-spheres-{first.k}-{first.d}",
-        )
+        name = f"unit-spheres-{first.k}-{first.d}"
+        super().__init__(first.actions, first.theta, first.noise_std, name=name)
 
     def member(self, replication: int) -> LinearBandit:  # type: ignore[override]
         """Arms of one replication."""
@@ -195,7 +173,7 @@ def click_rates(
 # --- contexts -------------------------------------------------------------------------------------
 
 
-def product_features(user: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
+def product_features(user: ArrayLike, items: ArrayLike) -> Array:
     """Features of every pair of one user and an item: all products of their features.
 
     The mean reward of user u and item a is u^T Theta a, and the parameter consists of the rows of
@@ -218,7 +196,7 @@ def product_features(user: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
     u = finite_array("user", user, (None,))
     a = finite_array("items", items, (None, None), hint=", one item per row")
     with np.errstate(over="ignore"):
-        products: NDArray[np.float64] = u[None, :, None] * a[:, None, :]
+        products: Array = u[None, :, None] * a[:, None, :]
     largest = np.abs(products).max()
     if largest > LARGEST:
         raise ValueError(
