@@ -1,6 +1,8 @@
-"""Rounds at which a simulation records, as Python integers of any size.
+"""``simulate``: one run of a policy on a problem, recorded at checkpoints, to any horizon.
 
-``simulate``: one run of a policy on a problem, to any horizon.
+Rounds are Python integers of any size: 10^1000 does not fit any array or float.  The compiled loop
+of :mod:`sightline.simulation.loop` is called for about 50 ms at a time, so that the interpreter can
+react to Ctrl-C and to ``stop`` between two calls.
 """
 
 from __future__ import annotations

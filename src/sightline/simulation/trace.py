@@ -1,6 +1,10 @@
-"""One run of IDS looked at round by round: what it knows, what it weighs, what it plays.
+"""Traces of one run of IDS: what it estimates, weighs and plays in every round.
 
-What a policy computed along one trajectory: information gains side by side, and the ratio.
+- :func:`record_frames` records every answer with all that it rests on, for ``sightline watch``.
+- :func:`information_gains` evaluates several information gains on the data of one run.
+- :func:`information_ratios` records the quantities that the analysis of IDS bounds.
+
+All of them step through the run with :func:`sightline.simulation.loop.walk`.
 """
 
 from __future__ import annotations
@@ -85,11 +89,14 @@ class Frame:
 
 
 @compiled
-def _distribution(state: IDSState) -> tuple[int, int, float, float, int]:
-    """IDS distribution, beta and the UCB arm, as a plain tuple (see ``jit.generic``)."""
+def _distribution(state: IDSState) -> tuple[int, int, float, float, float, int]:
+    """IDS distribution, beta and the UCB arm, as a plain tuple (see ``jit.generic``).
+
+    Gaps and gains are left in the workspace of the state.
+    """
     offer = state.estimate.arms.everything
     mixture, beta, ucb_arm = ids_distribution(state, compare_to_best(state, offer), offer)
-    return mixture.first, mixture.second, mixture.probability, beta, ucb_arm
+    return mixture.first, mixture.second, mixture.probability, mixture.ratio, beta, ucb_arm
 
 
 def record_frames(
@@ -132,7 +139,7 @@ def record_frames(
 
 def _frame(problem: LinearBandit, state: IDSState, step: Step, rounds: int, regret: float) -> Frame:
     """Look at one question and its answer, before the outcome is learned from."""
-    first, second, probability, beta, ucb_arm = _distribution(state)
+    first, second, probability, _, beta, ucb_arm = _distribution(state)
     report = inspect(state, step.clock, ALL_ARMS)
     learned, arm, t = state.estimate.learned, int(step.choice.arm), int(step.clock.t)
     until = min(int(step.after.t) - 1, rounds)
@@ -216,7 +223,8 @@ def information_gains(
         The gains, normalised.
     """
     driver = IDS(information="halfspace-ucb") if driver is None else driver
-    _check(problem, "driver", driver)
+    instance("problem", problem, LinearBandit, "a LinearBandit")
+    instance("driver", driver, IDS, "of the IDS family, such as IDS()")
     gains_wanted = entries("names", names, "a list of names of gains")
     rounds = valid_checkpoints(checkpoints, integer("horizon", horizon, at_least=1))
     if not set(BAYESIAN_INFORMATION).isdisjoint(gains_wanted):
@@ -239,12 +247,6 @@ def information_gains(
     return GainTrajectory(tuple(gains_wanted), round_array(rounds), table)
 
 
-def _check(problem: object, name: str, policy: object) -> None:
-    """Refuse what is no problem, or no policy of the family."""
-    instance("problem", problem, LinearBandit, "a LinearBandit")
-    instance(name, policy, IDS, "of the IDS family, such as IDS()")
-
-
 def _probe(name: str, driver: IDS, problem: LinearBandit, state: IDSState) -> Any:
     """State whose gains are to be evaluated; those of IDS look at the data of the driver."""
     one_of("name of a gain", name, [*INFORMATION, *BAYESIAN_INFORMATION])
@@ -262,7 +264,7 @@ def _normalised(probe: Any) -> Array:
         current_bayesian_gains(probe, ALL_ARMS)
         gains = probe.gains
     else:
-        _current_gains(probe)
+        _distribution(probe)
         gains = probe.work.gains
     total = gains.sum()
     return gains / total if total > 0.0 else np.full_like(gains, np.nan)
@@ -304,32 +306,6 @@ class RatioTrajectory:
     log_det: Array
 
 
-@compiled
-def _current_gains(state: IDSState) -> None:
-    """Write the information gains of the current estimate into the workspace."""
-    offer = state.estimate.arms.everything
-    ids_distribution(state, compare_to_best(state, offer), offer)
-
-
-@compiled
-def _weighed(state: IDSState) -> tuple[float, float, float, float, float, float]:
-    """Psi_s, gap, error, least other gap, gain of the other arm, and beta of a state."""
-    offer = state.estimate.arms.everything
-    comparison = compare_to_best(state, offer)
-    mixture, beta, _ = ids_distribution(state, comparison, offer)
-    best, gaps, p = comparison.best, state.work.gaps, mixture.probability
-    gap = (1.0 - p) * gaps[mixture.first] + p * gaps[mixture.second]
-    other = mixture.second if mixture.first == best else mixture.first
-    share = p if mixture.first == best else 1.0 - p
-    mixed = other != best and share > 0.0
-    next_gap = math.inf
-    for x in range(gaps.shape[0]):
-        if x != best:
-            next_gap = min(next_gap, gaps[x])
-    gain = state.work.gains[other] if mixed else math.nan
-    return mixture.ratio, gap, gaps[best], next_gap, gain, beta
-
-
 def information_ratios(
     problem: LinearBandit, policy: IDS, horizon: int, seed: int = 0
 ) -> RatioTrajectory:
@@ -346,23 +322,27 @@ def information_ratios(
     seed : int
         Seed of the run; ``sl.simulate`` with that seed makes the same one.
     """
-    _check(problem, "policy", policy)
+    instance("problem", problem, LinearBandit, "a LinearBandit")
+    instance("policy", policy, IDS, "of the IDS family, such as IDS()")
     one_of("sampling", policy.sampling, ["pair"])
     end = clock_at(integer("horizon", horizon, at_least=1) + 1)
     state = policy.start(problem.model)
-    learned, arms = state.estimate.learned, state.estimate.arms
+    learned, arms, work = state.estimate.learned, state.estimate.arms, state.work
     theta = np.linalg.lstsq(arms.rewards, problem.means)[0]  # in the coordinates of the estimate
     rows = []
     for step in walk(problem, state, seed):
         if not is_before(step.clock, end):
             break
         if step.outcome is not None:
-            ratio, gap, error, next_gap, other_gain, beta = _weighed(state)
-            if arms.means.argmax() != problem.best:
-                next_gap = math.inf
+            first, second, p, ratio, beta, _ = _distribution(state)
+            best, gaps, gain = arms.means.argmax(), work.gaps, work.gains[step.choice.arm]
+            gap = (1.0 - p) * gaps[first] + p * gaps[second]
+            others = np.delete(gaps, best) if best == problem.best else np.zeros(0)
+            next_gap = others.min(initial=math.inf)
+            other, share = (second, p) if first == best else (first, 1.0 - p)
+            other_gain = work.gains[other] if other != best and share > 0.0 else math.nan
             apart = learned.theta - theta
             distance = apart @ np.linalg.solve(learned.gram_inverse, apart)
-            gain, log_det = state.work.gains[step.choice.arm], learned.log_det[0]
-            row = log_round(step.clock), ratio, gain, gap, error, next_gap, other_gain
-            rows.append((*row, beta, distance, log_det))
+            row = log_round(step.clock), ratio, gain, gap, gaps[best], next_gap, other_gain
+            rows.append((*row, beta, distance, learned.log_det[0]))
     return RatioTrajectory(*np.array(rows).reshape(-1, 10).T)
