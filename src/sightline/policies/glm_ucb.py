@@ -24,9 +24,8 @@ commits.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +43,7 @@ from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_sp
 from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.jit import callable_for, compiled
-from sightline.policies.base import Choice, Policy, Supports, begin, register_policy, report
+from sightline.policies.base import EVERY_KIND, Choice, Policy, begin, register_policy, report
 from sightline.validation import one_of, scale
 
 _WIDTHS = ("asymptotic", "proven")
@@ -87,15 +86,7 @@ class GLMUCB(Policy):
     width: str = "asymptotic"
     regulariser: float | str = "matched"
 
-    supports = Supports(
-        masks=True,
-        contexts=True,
-        masks_in_contexts=True,
-        streams=True,
-        noise_per_arm=True,
-        likelihoods=True,
-        delays=True,
-    )
+    supports = replace(EVERY_KIND, games=False, unknown_noise=False)
     randomises = False
 
     def __post_init__(self) -> None:
@@ -109,7 +100,7 @@ class GLMUCB(Policy):
     def start(self, model: Model) -> GLMUCBState:
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self._rule())
-        alike = dataclasses.replace(model, likelihood=None)
+        alike = replace(model, likelihood=None)
         return GLMUCBState(
             estimate=estimate,
             design=least_squares(alike, estimate.regulariser),
@@ -148,7 +139,6 @@ def _worst(likelihood: Any, reach: float) -> tuple[float, float]:
 
 @compiled
 def _rho(width: Width, confidence: Any, design: LeastSquares, log_t: float) -> float:
-    """rho(t)."""
     if confidence is not None:
         beta = global_beta(confidence, design.learned.log_det[0], log_t)
         return width.ratio * math.sqrt(beta)

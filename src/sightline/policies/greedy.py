@@ -23,7 +23,7 @@ Cost per round: O(k d + d^2).  It learns from every round and never commits.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,9 +41,9 @@ from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import (
+    EVERY_KIND,
     Choice,
     Policy,
-    Supports,
     begin,
     best_on_offer,
     choose_among,
@@ -92,16 +92,7 @@ class EpsilonGreedy(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = "matched"
 
-    supports = Supports(
-        masks=True,
-        contexts=True,
-        streams=True,
-        games=True,
-        noise_per_arm=True,
-        likelihoods=True,
-        unknown_noise=True,
-        delays=True,
-    )
+    supports = replace(EVERY_KIND, masks_in_contexts=False)
 
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)

@@ -48,7 +48,7 @@ import sightline.core.width_gains  # noqa: F401  (it registers further gains)
 from sightline.core.action_set import ActionSet, first_largest_offered, withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, compare, restrict_alternatives
 from sightline.core.clock import Clock, first_after, is_before
-from sightline.core.confidence import ConfidenceRule, adapt, local_beta, next_exploration
+from sightline.core.confidence import ConfidenceRule, local_beta, next_exploration
 from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.context_distribution import SETS_KEPT
 from sightline.core.estimate import LeastSquares
@@ -63,7 +63,6 @@ from sightline.core.gains import (
     workspace,
 )
 from sightline.core.gaps import GAPS, gap_estimates, optimistic_arm
-from sightline.core.least_squares import observe
 from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.linalg import Array
 from sightline.core.model import Model
@@ -77,7 +76,10 @@ from sightline.policies.base import (
     Supports,
     begin,
     best_on_offer,
+    cancel,
+    choose_from,
     compare_to_best,
+    learn,
     nothing_scheduled,
     play_scheduled,
     put_all_on,
@@ -90,9 +92,7 @@ from sightline.policies.base import (
 from sightline.policies.contextual_ids import RATIO_OF, in_contexts
 from sightline.validation import LARGEST, one_of, shown
 
-_EXPLOITATION = ("discard", "keep")
-
-# Options of contextual IDS: the others look at one context.
+# Options that are defined over several contexts: the others look at one context.
 _CONTEXTUAL = {
     "information": ("halfspace", "log-det"),
     "sampling": ("pair", "exact"),
@@ -180,7 +180,7 @@ class IDS(Policy):
         valid_regulariser(self.regulariser, self.confidence)
         one_of("contexts", self.contexts, RATIO_OF)
         one_of("context_probabilities", self.context_probabilities, ("known", "estimated"))
-        one_of("exploitation", self.exploitation, _EXPLOITATION)
+        one_of("exploitation", self.exploitation, ("discard", "keep"))
         if not isinstance(self.parameter_set, Polytope | None):
             raise ValueError(
                 f"parameter_set must be a Polytope or None, got {shown(self.parameter_set)}"
@@ -213,11 +213,14 @@ class IDS(Policy):
         reduce = self.parameter_set is None
         estimate, confidence = begin(model, self.regulariser, self.confidence, reduce=reduce)
         k, d = estimate.arms.rewards.shape
+        gaps = self.gaps
+        if gaps == "auto":
+            gaps = "difference" if model.weights is None else "value"
         state = IDSState(
             estimate=estimate,
             confidence=confidence,
             alternatives=self._alternatives(estimate),
-            gap_rule=GAPS[self._gaps(model)],
+            gap_rule=GAPS[gaps],
             learning_rate=learning_rate_rule(self.learning_rate, model.count),
             gain_rule=INFORMATION[self.information].rule,
             sampling=SAMPLING[self.sampling],
@@ -227,25 +230,15 @@ class IDS(Policy):
         )
         if model.contexts is None or len(model.contexts) == 1:
             return state
-        if self.contexts == "contextual":
-            self._check_contextual()
-        return in_contexts(
-            state, model, self.contexts, estimated=self.context_probabilities == "estimated"
-        )
-
-    def _gaps(self, model: Model) -> str:
-        if self.gaps != "auto":
-            return self.gaps
-        return "difference" if model.weights is None else "value"
-
-    def _check_contextual(self) -> None:
-        """Refuse options that are not defined over several contexts."""
         for option, allowed in _CONTEXTUAL.items():
-            if getattr(self, option) not in allowed:
+            if self.contexts == "contextual" and getattr(self, option) not in allowed:
                 raise ValueError(
                     f"contextual IDS needs {option} to be one of {', '.join(map(repr, allowed))}, "
                     f"got {getattr(self, option)!r}; conditional IDS takes others"
                 )
+        return in_contexts(
+            state, model, self.contexts, estimated=self.context_probabilities == "estimated"
+        )
 
     def _alternatives(
         self, estimate: LeastSquares
@@ -300,9 +293,7 @@ def _choose(state: IDSState, clock: Clock, offer: ActionSet, rng: Generator) -> 
     # sample x_s from mu_s
     mixture = ids_distribution(state, comparison, offer)[0]
     if not silent or mixture.first != best:
-        if rng.random() < mixture.probability:
-            return Choice(mixture.second, mixture.probability, clock)
-        return Choice(mixture.first, 1.0 - mixture.probability, clock)
+        return choose_from(mixture, clock, rng)
     # While a silent x-hat is played, nothing but the time changes.  The test of exploitation, which
     # fails now, fails at every later round as well, as the threshold grows with time; so the round
     # in which another arm is drawn from mu_s can be drawn in one step.
@@ -343,9 +334,8 @@ def ids_distribution(
 @compiled
 def _update(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from x_s and y_s, and s <- s + 1."""
-    observe(state.estimate, arm, outcome)
-    adapt(state.confidence, state.estimate)
-    state.scheduled.t[0] = 0  # a scheduled exploration was drawn from earlier estimates
+    learn(state, clock, arm, outcome)
+    cancel(state.scheduled)  # it was drawn from earlier estimates
 
 
 @compiled

@@ -23,7 +23,7 @@ estimate follows every round in either case.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +41,7 @@ from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant
 from sightline.jit import compiled
 from sightline.policies.base import (
+    EVERY_KIND,
     Choice,
     Evidence,
     Policy,
@@ -108,17 +109,11 @@ class LinUCB(Policy):
     @property
     def supports(self) -> Supports:
         """What the policy can play beyond a plain bandit."""
-        any_arms = self.switch_growth is None  # else the arm that is kept must be on offer
-        return Supports(
-            masks=any_arms,
-            contexts=any_arms,
-            masks_in_contexts=any_arms,
-            streams=any_arms,
-            games=True,
-            noise_per_arm=True,
-            likelihoods=True,
-            unknown_noise=True,
-            delays=True,
+        if self.switch_growth is None:
+            return EVERY_KIND
+        # the arm that is kept must be on offer
+        return replace(
+            EVERY_KIND, masks=False, contexts=False, masks_in_contexts=False, streams=False
         )
 
     def start(self, model: Model) -> LinUCBState | RareState:

@@ -114,7 +114,7 @@ class OAM(Policy):
         with the exploration rounds, most of which otherwise go to the best arm.  ``"theory"``:
         1 / log log t.
     determinant_growth : float
-        zeta: the allocation is found anew when det G has grown by 1 + zeta, or the best arm has
+        zeta: the allocation is computed again when det G has grown by 1 + zeta, or the best arm has
         changed.  0.1 as in the paper's experiments.
     """
 
@@ -225,7 +225,10 @@ def _explore(state: OAMState, offer: Any, best: int, least: float, log_t: float)
             furthest, lowest = x, estimate.arms.pulls[x] / share
     if furthest < 0:
         return _wait(state, offer, best)
-    if estimate.arms.pulls[fewest] <= _rate(state, log_t) * (state.explorations[0] + 1):
+    rate = state.forced_exploration  # e_t
+    if math.isnan(rate):
+        rate = 1.0 / math.log(max(log_t, _FIRST_LOG_ROUND_OF_RATE))
+    if estimate.arms.pulls[fewest] <= rate * (state.explorations[0] + 1):
         return fewest
     return furthest
 
@@ -255,14 +258,6 @@ def _least_on(state: OAMState, offer: Any) -> float:
         if gap > 0.0:
             least = min(least, gap)
     return least if least < math.inf else 0.0
-
-
-@compiled
-def _rate(state: OAMState, log_t: float) -> float:
-    """e_t."""
-    if math.isnan(state.forced_exploration):
-        return 1.0 / math.log(max(log_t, _FIRST_LOG_ROUND_OF_RATE))
-    return state.forced_exploration
 
 
 register_policy(OAMState, choose=_choose, update=_update, inspect=_inspect)

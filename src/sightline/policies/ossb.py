@@ -69,8 +69,8 @@ class OSSB(Policy):
         Every arm gets 1 + gamma times the pulls of the lower bound.  0 as in published code: the
         theorem wants any positive value, but 0.1 and 1 cost more and prevented no such run.
     determinant_growth : float
-        The allocation is found anew when det G has grown by 1 + this, or the best arm has changed.
-        0.1 as in the experiments with OAM.
+        The allocation is computed again when det G has grown by 1 + this, or the best arm has
+        changed.  0.1 as in the experiments with OAM.
     """
 
     epsilon: float = 0.01

@@ -32,7 +32,7 @@ from sightline.core.allocation.design import (
     optimal_design,
 )
 from sightline.core.clock import Clock, never
-from sightline.core.linalg import Array, Ints, factorise, solve, solve_transposed
+from sightline.core.linalg import Array, Ints, equal_rows, factorise, solve, solve_transposed
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, whole, within
 from sightline.jit import compiled, compiled_apart
@@ -227,14 +227,10 @@ def _begin_phase(state: PhasedEliminationState) -> None:
 @compiled
 def _measure_lead(state: PhasedEliminationState) -> None:
     """Find the best remaining arm, and its lead on those that differ from it; inf if none does."""
-    k, d = state.actions.shape
     best = best_remaining(state.remaining, state.means)
     lead = math.inf
-    for x in range(k):
-        differs = False
-        for i in range(d):
-            differs = differs or state.actions[x, i] != state.actions[best, i]
-        if differs and state.remaining[x] > 0.0:
+    for x in range(state.means.shape[0]):
+        if state.remaining[x] > 0.0 and not equal_rows(state.actions, x, best):
             lead = min(lead, state.means[best] - state.means[x])
     state.best[0] = best
     state.separation[0] = lead
@@ -244,13 +240,9 @@ def _measure_lead(state: PhasedEliminationState) -> None:
 def _end_phase(state: PhasedEliminationState) -> None:
     """Estimate, drop arms, and go on."""
     _estimate(state)
-    k = state.means.shape[0]
-    highest = -math.inf
-    for x in range(k):
-        if state.remaining[x] > 0.0:
-            highest = max(highest, state.means[x])
+    highest = state.means[best_remaining(state.remaining, state.means)]
     state.separation[1] = 2.0 * _accuracy(state)
-    for x in range(k):
+    for x in range(state.means.shape[0]):
         if highest - state.means[x] > state.separation[1]:
             state.remaining[x] = 0.0
     _begin_phase(state)

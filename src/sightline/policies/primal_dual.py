@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet, withhold
-from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
+from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
 from sightline.core.confidence import ConfidenceRule, local_beta
 from sightline.core.confidence_rules import LogDet, valid_regulariser
@@ -154,12 +154,7 @@ def _choose(state: PrimalDualState, clock: Clock, offer: ActionSet, rng: Generat
     wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
-    return Choice(_best_response(state, comparison, offer), 1.0, clock)
-
-
-@compiled
-def _best_response(state: PrimalDualState, comparison: Comparison, offer: ActionSet) -> int:
-    """Arm of least gap per gain: argmin_x Delta(x) / I_s(x)."""
+    # Delta(x) and I_s(x)
     estimate, work, separations = state.estimate, state.work, state.alternatives.separations
     learned = estimate.learned
     beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
@@ -174,7 +169,8 @@ def _best_response(state: PrimalDualState, comparison: Comparison, offer: Action
         for x in range(work.gains.shape[0]):
             if separations[x] <= 0.0:  # x-hat and its twins
                 work.gains[x] = 0.0
-    return cheapest_arm(work.gaps, work.gains, comparison.best)
+    # argmin_x Delta(x) / I_s(x)
+    return Choice(cheapest_arm(work.gaps, work.gains, comparison.best), 1.0, clock)
 
 
 register_policy(PrimalDualState, choose=_choose, update=learn, inspect=report_commitment)

@@ -98,7 +98,7 @@ from sightline.core.estimate import (
 )
 from sightline.core.least_squares import update_seen_widths
 from sightline.core.likelihood import information
-from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.likelihood_alternatives import half_spaces_for
 from sightline.core.linalg import Array, Ints
 from sightline.core.lookahead import Lookahead, add_gram_matrix, add_pulls, begin_now, lookahead_of
 from sightline.core.model import Model
@@ -237,7 +237,16 @@ class Stakes(Policy):
         distribution = context_distribution(contexts, self.context_probabilities == "estimated")
         if model.stream:
             distribution = sample_of_sets(model)
-        by_likelihood = [_by_likelihood(estimate) if contexts is None else None for _ in range(2)]
+        by_likelihood: list[Any] = [None, None]
+        if model.likelihood is not None and contexts is None:  # only the nearest are refined
+            by_likelihood = [half_spaces_for(estimate, far=_DECISIVE, near=0.0) for _ in range(2)]
+        r = d if model.stream else 0
+        open_decisions = OpenDecisions(
+            stream=bool(model.stream),
+            pulls=np.zeros(0 if model.stream else k),
+            gram=np.zeros((r, r)),
+            total=np.zeros(1 if model.stream else 0, dtype=np.int64),
+        )
         now = losses(k, d, contexts, distribution, by_likelihood[0])
         return StakesState(
             estimate=estimate,
@@ -247,7 +256,7 @@ class Stakes(Policy):
             else half_spaces_for(estimate),
             guard=float(self.guard),
             due=nothing_scheduled() if self.randomised else None,
-            open_decisions=_no_open_decisions(estimate, bool(model.stream)),
+            open_decisions=open_decisions,
             now=now,
             expected=lookahead_of(estimate),
             lookahead=losses(k, d, contexts, distribution, by_likelihood[1]),
@@ -272,12 +281,6 @@ class Stakes(Policy):
         return begin(model, (_WIDENING * sigma / bound) ** 2, free, noise=noise)
 
 
-def _by_likelihood(estimate: LeastSquares) -> LikelihoodHalfSpaces | None:
-    """Alternatives by likelihood for clicks and counts; only the nearest are refined."""
-    found = half_spaces_for(estimate, far=_DECISIVE, near=0.0)
-    return found if isinstance(found, LikelihoodHalfSpaces) else None
-
-
 # State
 
 
@@ -298,17 +301,6 @@ class OpenDecisions(NamedTuple):
 def _check(part: OpenDecisions, name: str) -> None:
     whole(f"{name}.pulls", part.pulls)
     whole(f"{name}.total", part.total)
-
-
-def _no_open_decisions(estimate: LeastSquares, stream: bool) -> OpenDecisions:
-    k, d = estimate.arms.rewards.shape
-    n = d if stream else 0
-    return OpenDecisions(
-        stream=stream,
-        pulls=np.zeros(0 if stream else k),
-        gram=np.zeros((n, n)),
-        total=np.zeros(1 if stream else 0, dtype=np.int64),
-    )
 
 
 @state_version(4)
@@ -674,7 +666,12 @@ def _count_open(
     if stream is not None:
         begin_now(view, estimate)
         if decisions.total[0] > 0:
-            worth = _mean_information(fit, estimate)
+            worth = 1.0  # information of an outcome, at the mean predictor of the present arms
+            if fit is not None:
+                total, means = 0.0, estimate.arms.means
+                for x in range(means.shape[0]):
+                    total += means[x]
+                worth = information(fit.likelihood, total / means.shape[0])
             add_gram_matrix(view, stream.factor, decisions.gram, worth)
         return
     update_seen_widths(estimate)
@@ -682,18 +679,6 @@ def _count_open(
     for x in range(decisions.pulls.shape[0]):
         if decisions.pulls[x] > 0.0:
             add_pulls(view, x, decisions.pulls[x])
-
-
-@compiled
-def _mean_information(fit: LikelihoodFit | None, estimate: LeastSquares) -> float:
-    """Information of an open outcome of a stream, at the mean predictor of the present arms."""
-    if fit is None:
-        return 1.0
-    means = estimate.arms.means
-    total = 0.0
-    for x in range(means.shape[0]):
-        total += means[x]
-    return information(fit.likelihood, total / means.shape[0])
 
 
 # Inspect, and action probabilities

@@ -24,7 +24,7 @@ never commits.  The posterior and its symbols: :mod:`sightline.core.posterior.ga
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,7 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.jit import compiled
 from sightline.policies.base import (
+    EVERY_KIND,
     PROBABILITY_DRAWS,
     Choice,
     Evidence,
@@ -132,17 +133,7 @@ class ThompsonSampling(Policy):
     @property
     def supports(self) -> Supports:
         """What the policy can play beyond a plain bandit."""
-        return Supports(
-            masks=True,
-            contexts=True,
-            masks_in_contexts=True,
-            streams=True,
-            games=True,
-            noise_per_arm=True,
-            likelihoods=True,
-            unknown_noise=self.inflation != "abeille-lazaric",
-            delays=True,
-        )
+        return replace(EVERY_KIND, unknown_noise=self.inflation != "abeille-lazaric")
 
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""
@@ -187,7 +178,7 @@ def _choose(state: ThompsonState, clock: Clock, offer: Any, rng: Generator) -> C
 
 
 @compiled
-def _update(state: ThompsonState, clock: Clock, arm: int, outcome: Any) -> None:
+def learn_posterior(state: Any, clock: Clock, arm: int, outcome: Any) -> None:
     """Posterior after one more observation."""
     absorb(state.posterior, arm, outcome)
 
@@ -216,7 +207,7 @@ def _probabilities(
 
 
 @compiled
-def _show(state: ThompsonState, rows: Array, start: int, stop: int) -> None:
+def show_posterior(state: Any, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table."""
     show_rows(state.posterior, rows, start, stop)
 
@@ -224,8 +215,8 @@ def _show(state: ThompsonState, rows: Array, start: int, stop: int) -> None:
 register_policy(
     ThompsonState,
     choose=_choose,
-    update=_update,
+    update=learn_posterior,
     inspect=_inspect,
     probabilities=_probabilities,
-    show=_show,
+    show=show_posterior,
 )

@@ -127,34 +127,21 @@ class TopTwo(Policy):
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self.confidence)
+        arms, sigma = estimate.arms, model.noise_std
+        if model.likelihood is not None:
+            posterior = posterior_of_fit(estimate)
+        else:  # with the prior for which the posterior mean is theta-hat
+            prior_std = sigma / math.sqrt(estimate.regulariser)
+            posterior = gaussian_posterior(arms.rewards, arms.observations.rows, sigma, prior_std)
         return TopTwoState(
             estimate=estimate,
             confidence=confidence,
             alternatives=half_spaces_for(estimate),
-            posterior=_posterior(model, estimate),
+            posterior=posterior,
             leader_probability=float(self.leader_probability),
             redraws=int(self.redraws),
-            draw=np.zeros(estimate.arms.rewards.shape[1]),
+            draw=np.zeros(arms.rewards.shape[1]),
         )
-
-
-def _posterior(model: Model, estimate: LeastSquares) -> Posterior:
-    """Prior whose posterior has the mean theta-hat."""
-    if model.likelihood is not None:
-        return posterior_of_fit(estimate)
-    arms = estimate.arms
-    prior_std = model.noise_std / math.sqrt(estimate.regulariser)
-    return gaussian_posterior(arms.rewards, arms.observations.rows, model.noise_std, prior_std)
-
-
-@compiled
-def _nearest(state: TopTwoState, comparison: Comparison) -> int:
-    """Arm of the nearest alternative; the first one among equals."""
-    distances = state.alternatives.distances
-    z = 0
-    while distances[z] > comparison.least:
-        z += 1
-    return z
 
 
 @compiled
@@ -178,7 +165,12 @@ def _leader_or_challenger(
                 break
         elif arm != leader:
             return arm
-    return _nearest(state, comparison) if leader == best else best
+    if leader != best:
+        return best
+    nearest = 0  # arm of the nearest alternative, the first one among equals
+    while state.alternatives.distances[nearest] > comparison.least:
+        nearest += 1
+    return nearest
 
 
 @compiled
