@@ -199,7 +199,6 @@ class BayesianState(NamedTuple):
 
 @compiled
 def _choose(state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
-    """Draw from the IDS distribution."""
     return choose_from(bayesian_mixture(state, offer), clock, rng)
 
 
@@ -242,7 +241,6 @@ def _inspect(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
 def _probabilities(
     state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the action probabilities of this round."""
     spread(bayesian_mixture(state, offer), probabilities)
 
 

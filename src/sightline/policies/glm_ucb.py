@@ -159,14 +159,12 @@ def _choose(state: GLMUCBState, clock: Clock, offer: Any, rng: Generator) -> Cho
 
 @compiled
 def _update(state: GLMUCBState, clock: Clock, arm: int, outcome: float) -> None:
-    """Learn from every round."""
     observe(state.estimate, arm, outcome)
     observe(state.design, arm, outcome)
 
 
 @compiled
 def _show(state: GLMUCBState, rows: Array, start: int, stop: int) -> None:
-    """Put new arms into both tables."""
     show_arms(state.estimate, rows, start, stop)
     show_arms(state.design, rows, start, stop)
 

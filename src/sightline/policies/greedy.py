@@ -138,7 +138,6 @@ def _probabilities(
 
 @compiled
 def _choose(state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Draw from the action probabilities."""
     _probabilities(state, clock, offer, rng, state.probabilities)
     return choose_among(state.probabilities, clock, rng)
 

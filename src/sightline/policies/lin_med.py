@@ -150,7 +150,6 @@ class LinMED(Policy):
 
 @compiled
 def _choose(state: LinMEDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Draw from the action probabilities."""
     _probabilities(state, clock, offer, rng, state.probabilities)
     return choose_among(state.probabilities, clock, rng)
 

@@ -156,13 +156,11 @@ def _choose_rarely(state: RareState, clock: Clock, offer: Any, rng: Generator) -
 
 @compiled
 def _update_rarely(state: RareState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from every round."""
     learn(state.always, clock, arm, outcome)
 
 
 @compiled
 def _inspect_rarely(state: RareState, clock: Clock, offer: Any) -> Evidence:
-    """Report the same."""
     return report(state.always, clock, offer)
 
 

@@ -378,7 +378,6 @@ def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
 
 @compiled
 def _weights_of(state: SOLIDState, offer: Any, probabilities: Array) -> None:
-    """Write w of an action set."""
     for x in range(probabilities.shape[0]):
         probabilities[x] = state.pair.weights[x]
     withhold(offer, probabilities, 0.0)
@@ -398,7 +397,6 @@ def _choose(state: SOLIDState, clock: Clock, offer: Any, rng: Generator) -> Choi
 def _probabilities(
     state: SOLIDState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the action probabilities of this round."""
     if _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
         _weights_of(state, offer, probabilities)
     else:

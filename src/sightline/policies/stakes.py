@@ -386,28 +386,13 @@ def least_price(out: Losses, best: int) -> tuple[int, float]:
 
 
 class Exploration(NamedTuple):
-    """Which arms are played, and with what probabilities.
+    """Which arms are played, and with what probabilities."""
 
-    Attributes
-    ----------
-    best : int
-        x-hat, which has the rest.
-    arm : int
-        The arm that explores; x-hat if there is none.  Of a commitment it may be an arm of another
-        context.
-    log_probability : float
-        log p, in a round in which the arm is on offer.
-    committed : bool
-        Whether x-hat is not learned from.
-    log_until : float
-        log t up to which x-hat is played for sure and not learned from; -inf if it is not.
-    """
-
-    best: int
-    arm: int
-    log_probability: float
-    committed: bool
-    log_until: float
+    best: int  # x-hat, which has the rest
+    arm: int  # explores; x-hat if none does; in a commitment perhaps an arm of another context
+    log_probability: float  # log p, in a round in which the arm is on offer
+    committed: bool  # whether x-hat is not learned from
+    log_until: float  # log t up to which x-hat is played surely and not learned from; or -inf
 
 
 @compiled
@@ -568,7 +553,6 @@ def _committed_until(now: ExpectedLoss, limit: ExpectedLoss, price: float) -> fl
 
 @compiled
 def _choose(state: StakesState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Choose by the configured form."""
     note_action_set(state.now.frequencies, offer, state.estimate, rng)
     return _choose_by_form(state.due, state, clock, offer, rng)
 
@@ -592,7 +576,6 @@ def _forget(due: ScheduledExploration | None) -> None:
 
 @compiled
 def _update(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from an outcome."""
     learn(state, clock, arm, outcome)
     _close(state.open_decisions, state.estimate, arm)
     _forget(state.due)
@@ -609,7 +592,6 @@ def _show(state: StakesState, rows: Array, start: int, stop: int) -> None:
 
 @compiled
 def _decided(state: StakesState, clock: Clock, arm: int) -> None:
-    """Add an open decision."""
     decisions, estimate = state.open_decisions, state.estimate
     if decisions.stream:
         decisions.total[0] += 1
@@ -698,7 +680,6 @@ def _at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float, floa
 def _probabilities(
     state: StakesState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the action probabilities of this round."""
     spread(_mixture(state.due, state, clock, offer), probabilities)
 
 

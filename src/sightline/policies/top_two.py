@@ -185,7 +185,6 @@ def _choose(state: TopTwoState, clock: Clock, offer: Any, rng: Generator) -> Cho
 
 @compiled
 def _update(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from an exploration round."""
     _observe_if_apart(state.posterior.estimate, state, arm, outcome)
     absorb(state.posterior, arm, outcome)
     adapt(state.confidence, state.estimate)

@@ -34,33 +34,18 @@ from sightline.validation import LARGEST, finite_array, number, scale, shown, te
 class Arrivals(NamedTuple):
     """Distribution of the action set of a round: contexts are i.i.d. blocks of rows, or a source.
 
-    Attributes
-    ----------
-    starts : ndarray, shape (C + 1,)
-        First row of every context, then the number of rows.
-    cumulative, probabilities : ndarray, shape (C,)
-        Distribution function and probabilities of the context.
-    bests : ndarray, shape (C,)
-        Scratch space: the arm of every context that a commitment plays.
-    no_mask : ndarray, shape (0,)
-        Mask of an action set that has all rows of its context.
-    source : named tuple or None
-        Source of new arms; None for a fixed table of arms.
-    rows : ndarray, shape (most, d) or (0, 0)
-        Features of the arms of the current round; empty without a source.
-    means, gaps : ndarray, shape (most + 1,) or (0,)
-        Mean rewards and gaps of the arms of the current round; empty without a source.
+    Without a source ``rows``, ``means`` and ``gaps`` are empty.
     """
 
-    starts: Ints
-    cumulative: Array
-    probabilities: Array
-    bests: Ints
-    no_mask: NDArray[np.bool_]
-    source: Any
-    rows: Array
-    means: Array
-    gaps: Array
+    starts: Ints  # (C + 1,): first row of every context, then the number of rows
+    cumulative: Array  # (C,): distribution function of the context
+    probabilities: Array  # (C,)
+    bests: Ints  # (C,), scratch: the arm of every context that a commitment plays
+    no_mask: NDArray[np.bool_]  # (0,): mask of an action set that has all rows of its context
+    source: Any  # of new arms; None for a fixed table of arms
+    rows: Array  # (most, d): features of the arms of the current round
+    means: Array  # (most + 1,): their mean rewards
+    gaps: Array  # (most + 1,)
 
 
 def arrivals_of(starts: ArrayLike, probabilities: ArrayLike | None = None) -> Arrivals:
@@ -82,20 +67,10 @@ def arrivals_of(starts: ArrayLike, probabilities: ArrayLike | None = None) -> Ar
 
 
 class World(NamedTuple):
-    """Environment of one run: an outcome has p numbers, each a mean plus noise.
+    """Environment of one run: an outcome has p numbers, each a mean plus noise."""
 
-    Attributes
-    ----------
-    means : ndarray, shape (k, p)
-        Means of outcomes, in units of the noise.
-    noise : distribution
-        Distribution of every number of an outcome around its mean.
-    arrivals : Arrivals
-        Distribution of the action set of a round.
-    """
-
-    means: Array
-    noise: Any
+    means: Array  # (k, p): of outcomes, in units of the noise
+    noise: Any  # distribution of every number of an outcome around its mean
     arrivals: Arrivals
 
 

@@ -56,22 +56,13 @@ _ONE = 1.0 + 1e-9
 
 
 class Fault(NamedTuple):
-    """Description of an invalid choice.
+    """Description of an invalid choice."""
 
-    Attributes
-    ----------
-    found : ndarray, shape (6,)
-        Code of the error (0: valid), arm, round, first row of the action set and the row after its
-        last, and the round until which the choice holds.
-    probability : ndarray, shape (1,)
-        Probability of the arm.
-    states_probability : bool
-        Whether the policy must state the probability of a choice.
-    """
-
+    # (6,): code of the error (0: valid), arm, round, first row of the action set, the row after its
+    # last, and the round until which the choice holds
     found: Ints
-    probability: Array
-    states_probability: bool
+    probability: Array  # (1,): of the arm
+    states_probability: bool  # whether the policy must state the probability of a choice
 
 
 def no_fault(policy: Policy | None = None) -> Fault:
@@ -202,7 +193,6 @@ def _marks(checkpoints: tuple[Clock, ...]) -> tuple[Ints, Array]:
 
 @compiled
 def _record(recorder: Recorder) -> None:
-    """Record the totals at the next checkpoint."""
     mark = recorder.next_checkpoint[0]
     recorder.recorded_explorations[mark] = recorder.explorations[0]
     for arm in range(recorder.pulls.shape[0]):
@@ -474,22 +464,12 @@ def _stream(seed: int | np.random.SeedSequence, i: int) -> Generator:
 
 
 class Step(NamedTuple):
-    """One question to a policy, answered but not yet learned from.
+    """One question to a policy, answered but not yet learned from."""
 
-    Attributes
-    ----------
-    clock, after : Clock
-        Round of the question, and that of the next one.
-    choice : Choice
-        The answer.
-    outcome : float, ndarray or None
-        What playing the arm has shown, which the policy is told next; None if it is committed.
-    """
-
-    clock: Clock
-    after: Clock
+    clock: Clock  # round of the question
+    after: Clock  # round of the next one
     choice: Choice
-    outcome: Any
+    outcome: Any  # a number or an array, which the policy learns next; None if it is committed
 
 
 def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> Iterator[Step]:

@@ -41,51 +41,25 @@ MOST_FRAMES = 5000  # some megabytes of a page
 
 @dataclass(frozen=True)
 class Frame:
-    """One question to IDS, and all that its answer rests on.
+    """One question to IDS, and all that its answer rests on."""
 
-    Attributes
-    ----------
-    t, until : int
-        First and last round for which the answer holds; ``until`` is at most the last one shown.
-    exploring : bool
-        Whether the reward is learned from.
-    theta : ndarray, shape (d,)
-        theta-hat.
-    covariance : ndarray, shape (d, d)
-        V^-1.
-    beta : float
-        Local coefficient: the ellipsoid is |nu - theta-hat|^2 <= beta in the norm of V.
-    evidence, threshold : float
-        m_s and beta_{s, t log t} / 2, in round ``t``.
-    threshold_until : float
-        The threshold in round ``until``: it grows with t, while the evidence waits.
-    gaps, gains, probabilities : ndarray, shape (k,)
-        Gap estimates, information gains and the distribution that is played.
-    best, optimistic, arm : int
-        x-hat, the arm of the largest upper confidence bound, and the one played.
-    reward : float or None
-        What was told; None while exploiting.
-    regret : float
-        After round ``until``.
-    """
-
-    t: int
-    until: int
-    exploring: bool
-    theta: Array
-    covariance: Array
-    beta: float
-    evidence: float
-    threshold: float
-    threshold_until: float
-    gaps: Array
-    gains: Array
-    probabilities: Array
-    best: int
-    optimistic: int
-    arm: int
-    reward: float | None
-    regret: float
+    t: int  # first round for which the answer holds
+    until: int  # last round for which it holds, at most the last one shown
+    exploring: bool  # whether the policy learns the reward
+    theta: Array  # (d,): theta-hat
+    covariance: Array  # (d, d): V^-1
+    beta: float  # local; the ellipsoid is |nu - theta-hat|^2 <= beta in the norm of V
+    evidence: float  # m_s
+    threshold: float  # beta_{s, t log t} / 2, in round ``t``
+    threshold_until: float  # the same in round ``until``: it grows with t, the evidence does not
+    gaps: Array  # (k,): gap estimates
+    gains: Array  # (k,): information gains
+    probabilities: Array  # (k,): the distribution that is played
+    best: int  # x-hat
+    optimistic: int  # arm of the largest upper confidence bound
+    arm: int  # the one played
+    reward: float | None  # None while exploiting
+    regret: float  # after round ``until``
 
 
 @compiled
@@ -272,38 +246,18 @@ def _normalised(probe: Any) -> Array:
 
 @dataclass(frozen=True)
 class RatioTrajectory:
-    """What the analysis of IDS bounds, at every exploration round of one run.
+    """What the analysis of IDS bounds, at each of the s_n exploration rounds of one run."""
 
-    Attributes
-    ----------
-    log_t : ndarray, shape (s_n,)
-        Logarithm of the round.
-    ratio : ndarray, shape (s_n,)
-        Psi_s(mu_s), the information ratio of the distribution that was played.
-    gain : ndarray, shape (s_n,)
-        I_s(x_s), the information gain of the arm that was played.
-    gap, error : ndarray, shape (s_n,)
-        Delta-hat_s(mu_s) and delta_s.
-    next_gap : ndarray, shape (s_n,)
-        Least gap estimate of an arm other than x-hat; infinite where x-hat is not the best arm.
-    other_gain : ndarray, shape (s_n,)
-        I_s of the arm besides x-hat in the support of mu_s; nan if there is none.
-    beta, distance : ndarray, shape (s_n,)
-        beta_{s, s^2}, and what it bounds: the squared distance of theta-hat from theta in V_s.
-    log_det : ndarray, shape (s_n,)
-        log det(V_s / lambda).
-    """
-
-    log_t: Array
-    ratio: Array
-    gain: Array
-    gap: Array
-    error: Array
-    next_gap: Array
-    other_gain: Array
-    beta: Array
-    distance: Array
-    log_det: Array
+    log_t: Array  # logarithm of the round
+    ratio: Array  # Psi_s(mu_s), the information ratio of the distribution that was played
+    gain: Array  # I_s(x_s), the information gain of the arm that was played
+    gap: Array  # Delta-hat_s(mu_s)
+    error: Array  # delta_s
+    next_gap: Array  # least gap estimate of an arm but x-hat; inf where x-hat is not the best arm
+    other_gain: Array  # I_s of the arm besides x-hat in the support of mu_s; nan if there is none
+    beta: Array  # beta_{s, s^2}
+    distance: Array  # what beta bounds: the squared distance of theta-hat from theta in V_s
+    log_det: Array  # log det(V_s / lambda)
 
 
 def information_ratios(
